@@ -1,0 +1,1 @@
+"""ExecuTorch on Arm: export, build, simulate, observe, judge, report."""

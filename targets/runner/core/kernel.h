@@ -1,0 +1,58 @@
+// What a kernel is given, and how it becomes known to the runner.
+#pragma once
+
+#include "core/error.h"
+#include "core/value.h"
+
+namespace hil {
+
+/// Arguments of one KernelCall: the operator's schema arguments in order, then
+/// its out tensor (ExecuTorch's emitter repeats the out value as the return).
+using Args = Span<Value* const>;
+
+class KernelContext {
+ public:
+  explicit KernelContext(const char* op_name) : op_name_(op_name) {}
+
+  /// Logs "<operator>: <message>" at level E and returns `error`.
+  __attribute__((format(printf, 3, 4))) Error fail(Error error, const char* format, ...);
+
+  /// Typed access; a wrong index or tag is recorded and a harmless value is
+  /// returned, so a kernel reads all its arguments and then checks ok() once.
+  Tensor& tensor(Args args, size_t index);
+  /// Null for a None argument.
+  Tensor* optional_tensor(Args args, size_t index);
+  int64_t integer(Args args, size_t index);
+  double number(Args args, size_t index);  // Double or Int
+  bool boolean(Args args, size_t index);
+  /// An int list read into `out`; its length must be exactly `count`.
+  void int_list(Args args, size_t index, int32_t* out, size_t count);
+  /// An int list of any length up to `capacity`; returns the length.
+  size_t int_list_upto(Args args, size_t index, int32_t* out, size_t capacity);
+
+  bool ok() const { return bad_argument_ < 0; }
+  /// InvalidArgument, logged with the index of the first bad argument.
+  Error argument_error();
+
+  const char* op_name() const { return op_name_; }
+
+ private:
+  void reject(size_t index);
+  const char* op_name_;
+  int bad_argument_ = -1;
+};
+
+using KernelFunction = Error (*)(KernelContext& context, Args args);
+
+struct KernelEntry {
+  const char* name;  // "namespace::operator.overload", as in the program
+  KernelFunction function;
+};
+
+/// All kernels of this build (kernels/registry.cpp).
+Span<const KernelEntry> kernel_table();
+
+/// Null when the operator is not in this build.
+const KernelEntry* find_kernel(const char* name);
+
+}  // namespace hil
