@@ -1,0 +1,137 @@
+#!/bin/sh
+# Makes the environment for ./hil: system packages, .venv, torch (CPU only), the project.
+# Called by ./hil when it is missing or older than the files it is made from.
+set -eu
+root=$1
+venv=$root/.venv
+torch_version=2.13.0
+log=$root/.hil/bootstrap.log
+mkdir -p "$root/.hil"
+: >"$log"
+
+say() { printf 'hil: %s\n' "$*"; }
+die() {
+  printf 'hil: error: %s\n' "$1"
+  shift
+  for line in "$@"; do printf 'hil:        %s\n' "$line"; done
+  exit 3
+}
+# Runs a step with its output in the log; on failure shows the end of it.
+step() {
+  title=$1
+  shift
+  say "$title ..."
+  printf '\n== %s: %s\n' "$title" "$*" >>"$log"
+  "$@" >>"$log" 2>&1 || {
+    tail -n 15 "$log"
+    die "$title failed" "the whole output is in $log"
+  }
+}
+
+# One bootstrap at a time; the others wait for it.
+if [ "${HIL_BOOTSTRAP_LOCKED:-}" != 1 ] && command -v flock >/dev/null 2>&1; then
+  HIL_BOOTSTRAP_LOCKED=1
+  export HIL_BOOTSTRAP_LOCKED
+  exec flock "$root/.hil/bootstrap.lock" sh "$0" "$root"
+fi
+wanted="$root/hil $root/pyproject.toml $root/docker/packages.txt $root/scripts/bootstrap.sh"
+# shellcheck disable=SC2086
+if cat $wanted | cmp -s - "$venv/.hil-stamp" 2>/dev/null; then exit 0; fi
+
+# --- system packages ---------------------------------------------------------------------
+packages=$(sed '/^#/d;/^$/d' "$root/docker/packages.txt")
+if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
+  missing=
+  for package in $packages; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' ||
+      missing="$missing $package"
+  done
+  if [ -n "$missing" ] && [ "${HIL_NO_SYSTEM_PACKAGES:-}" = 1 ]; then
+    say "these system packages are missing and HIL_NO_SYSTEM_PACKAGES=1:$missing"
+  elif [ -n "$missing" ]; then
+    as_root=
+    if [ "$(id -u)" -ne 0 ]; then
+      command -v sudo >/dev/null 2>&1 ||
+        die "system packages are missing and there is no sudo; as root run:" \
+          "apt-get install --no-install-recommends$missing"
+      as_root=sudo
+    fi
+    say "system packages to install:$missing"
+    step "apt-get update" $as_root apt-get update
+    # shellcheck disable=SC2086
+    step "apt-get install" $as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends $missing
+  fi
+else
+  say "no apt here: install the equivalents of these Debian packages by hand:"
+  for package in $packages; do printf '       %s\n' "$package"; done
+fi
+
+# --- Python ------------------------------------------------------------------------------
+usable() {
+  "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' \
+    >/dev/null 2>&1
+}
+python=
+for candidate in ${HIL_PYTHON:-} python3 python3.11 python3.12 python3.13 python3.10 /usr/bin/python3; do
+  if usable "$candidate"; then
+    python=$candidate
+    break
+  fi
+done
+[ -n "$python" ] || die "no Python 3.10 to 3.14 with venv and ensurepip was found" \
+  "install python3 and python3-venv, or name one with HIL_PYTHON=/path/to/python3"
+if [ ! -x "$venv/bin/python" ] || ! usable "$venv/bin/python"; then
+  rm -rf "$venv"
+  step "making .venv with $("$python" --version)" "$python" -m venv "$venv"
+fi
+pip="$venv/bin/python -m pip --disable-pip-version-check"
+
+# --- torch, CPU only ---------------------------------------------------------------------
+has_torch() {
+  "$venv/bin/python" -c "
+import importlib.metadata as m, sys
+sys.exit(m.version('torch').split('+')[0] != '$torch_version')" >/dev/null 2>&1
+}
+# True when pip would fetch CUDA packages with the torch it found.
+wants_cuda() {
+  "$venv/bin/python" - "$1" <<'PY'
+import json, sys
+names = [i["metadata"]["name"].lower() for i in json.load(open(sys.argv[1]))["install"]]
+sys.exit(not any(n.startswith(("nvidia-", "cuda-")) or n == "triton" for n in names))
+PY
+}
+if ! has_torch; then
+  cpu_index=https://download.pytorch.org/whl/cpu
+  if [ -n "${HIL_TORCH:-}" ]; then
+    # shellcheck disable=SC2086
+    step "installing torch from HIL_TORCH" $pip install "$HIL_TORCH"
+  elif "$venv/bin/python" -c "
+import urllib.request as u
+u.urlopen('$cpu_index/torch/', timeout=5).read(1)" >/dev/null 2>&1; then
+    # shellcheck disable=SC2086
+    step "installing torch $torch_version (CPU build)" $pip install --index-url "$cpu_index" \
+      --extra-index-url https://pypi.org/simple "torch==$torch_version+cpu"
+  else
+    report=$root/.hil/torch-plan.json
+    # shellcheck disable=SC2086
+    step "asking pip what torch $torch_version would bring" $pip install --dry-run \
+      --report "$report" "torch==$torch_version"
+    if wants_cuda "$report"; then
+      die "pip would install torch $torch_version with several gigabytes of CUDA packages" \
+        "PyTorch's CPU index ($cpu_index) cannot be reached from here." \
+        "Fetch a CPU wheel of torch $torch_version where it can be, and run" \
+        "HIL_TORCH=/path/to/torch-$torch_version+cpu-....whl ./hil doctor"
+    fi
+    # shellcheck disable=SC2086
+    step "installing torch $torch_version (CPU build)" $pip install "torch==$torch_version"
+  fi
+  has_torch || die "after the installation torch is not $torch_version" "see $log"
+fi
+
+# --- the project and ExecuTorch ----------------------------------------------------------
+# shellcheck disable=SC2086
+step "installing ExecuTorch and the project" $pip install -e "$root[export,dev]"
+# shellcheck disable=SC2086
+cat $wanted >"$venv/.hil-stamp"
+say "ready"

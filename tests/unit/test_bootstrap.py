@@ -1,0 +1,150 @@
+"""Protects ./hil's first use: what it installs, and what it refuses, said in words.
+
+The script runs for real in a copy of the few files it reads; only ``pip`` is a stand-in that
+writes down what it was asked, because these tests must not install anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PIP = """#!/bin/sh
+if [ "$1 $2" = "-m pip" ]; then
+  echo "$@" >> "{log}"
+  case "$*" in
+    *--dry-run*) cp "{plan}" "$(echo "$*" | sed 's/.*--report \\([^ ]*\\).*/\\1/')" ;;
+    *"install torch=="*|*"{wheel}"*) touch "{log}.torch" ;;
+    *"-e "*) exit {project_status} ;;
+  esac
+  exit 0
+fi
+case "$*" in
+  *"m.version('torch')"*) test -e "{log}.torch"; exit ;;
+  *urlopen*) exit 1 ;;
+esac
+exec "{python}" "$@"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what ./hil reads, with a .venv whose pip only pretends."""
+    root = tmp_path / "checkout"
+    for name in ("hil", "scripts/bootstrap.sh", "docker/packages.txt", "pyproject.toml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    return root
+
+
+def bootstrap(
+    root: Path, *, plan: list[str], project_status: int = 0, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    (root / "plan.json").write_text(
+        json.dumps({"install": [{"metadata": {"name": name}} for name in plan]})
+    )
+    python = root / ".venv/bin/python"
+    python.parent.mkdir(parents=True, exist_ok=True)
+    python.write_text(
+        PIP.format(log=root / "pip.log", plan=root / "plan.json", python=sys.executable,
+                   wheel="torch-cpu.whl", project_status=project_status)
+    )  # fmt: skip
+    python.chmod(0o755)
+    hil = root / ".venv/bin/hil"
+    hil.write_text('#!/bin/sh\necho "hil got: $*"\n')
+    hil.chmod(0o755)
+    return subprocess.run(
+        [str(root / "hil"), "doctor", "--json"], capture_output=True, text=True, check=False,
+        env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", **environment},
+    )  # fmt: skip
+
+
+def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> None:
+    done = bootstrap(checkout, plan=["torch", "numpy"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "hil got: doctor --json\n"
+    asked = (checkout / "pip.log").read_text().splitlines()
+    installs = [line for line in asked if "--dry-run" not in line]
+    assert installs[0].endswith("install torch==2.13.0")
+    assert installs[1].endswith(f"install -e {checkout}[export,dev]")
+
+
+def test_second_use_does_nothing_but_run(checkout: Path) -> None:
+    bootstrap(checkout, plan=["torch"])
+    (checkout / "pip.log").unlink()
+    done = bootstrap(checkout, plan=["torch"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hil got: doctor --json\n", "")
+    assert not (checkout / "pip.log").exists()
+
+
+@pytest.mark.parametrize("package", ["nvidia-cublas", "cuda-toolkit", "triton"])
+def test_cuda_is_refused_with_the_way_out(checkout: Path, package: str) -> None:
+    done = bootstrap(checkout, plan=["torch", package])
+    assert done.returncode == 3
+    assert "gigabytes of CUDA packages" in done.stderr
+    assert "HIL_TORCH=" in done.stderr
+    assert not any(
+        line.endswith("install torch==2.13.0")
+        for line in (checkout / "pip.log").read_text().splitlines()
+    )
+
+
+def test_a_named_wheel_is_taken(checkout: Path) -> None:
+    done = bootstrap(checkout, plan=["torch", "nvidia-cublas"], HIL_TORCH="/tmp/torch-cpu.whl")
+    assert done.returncode == 0, done.stderr
+    assert "install /tmp/torch-cpu.whl" in (checkout / "pip.log").read_text()
+
+
+def test_a_failing_install_is_not_taken_for_done(checkout: Path) -> None:
+    done = bootstrap(checkout, plan=["torch"], project_status=1)
+    assert done.returncode == 3
+    assert "installing ExecuTorch and the project failed" in done.stderr
+    assert "bootstrap.log" in done.stderr
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0  # the next use tries again
+
+
+def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "tail", "touch", "cp", "rm", "test",
+                 "env", "flock"):  # fmt: skip
+        found = shutil.which(tool)
+        assert found is not None
+        (tools / tool).symlink_to(found)
+    (tools / "python3").symlink_to(sys.executable)
+    done = bootstrap(checkout, plan=["torch"], PATH=str(tools))
+    assert "no apt here" in done.stderr
+    assert "qemu-system-arm" in done.stderr
+    assert "gcc-arm-none-eabi" in done.stderr
+
+
+def test_no_python_is_said(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "rm"):
+        found = shutil.which(tool)
+        assert found is not None
+        (tools / tool).symlink_to(found)
+    script = (checkout / "scripts/bootstrap.sh").read_text().replace("/usr/bin/python3", "")
+    (checkout / "scripts/bootstrap.sh").write_text(script)
+    done = bootstrap(checkout, plan=["torch"], PATH=str(tools))
+    assert done.returncode == 3
+    assert "no Python 3.10 to 3.14" in done.stderr
+    assert "HIL_PYTHON" in done.stderr
+
+
+def test_missing_system_packages_are_named(checkout: Path) -> None:
+    packages = checkout / "docker/packages.txt"
+    packages.write_text("# none has this\nno-such-package-anywhere\n")
+    done = bootstrap(checkout, plan=["torch"])
+    if shutil.which("dpkg-query"):
+        assert "missing and HIL_NO_SYSTEM_PACKAGES=1: no-such-package-anywhere" in done.stderr
+    else:
+        assert "no-such-package-anywhere" in done.stderr
