@@ -1,0 +1,252 @@
+"""From what was observed to a verdict. Pure: the same facts give the same verdict offline.
+
+The verdict starts at NO_VERDICT, and PASS is the last thing considered: it needs a clean
+exit, the end marker, the firmware that was asked for, outputs written by this run that match
+on every input set, budgets that hold, and no failure on any line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.compare import TensorDiff
+from harness.observe import Event, Kind, Observation
+from harness.reference import Reference
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a verdict is not PASS. ``line`` counts transcript lines from 1."""
+
+    kind: str
+    text: str
+    line: int | None = None
+    facts: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    name: str
+    cause: Cause | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.name == "PASS"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the simulator's process ended.
+
+    ``stop`` is "exited" when it ended by itself, else the limit that ended it: "deadline",
+    "stall", "output_limit". ``exit_status`` is None when a signal ended it.
+    """
+
+    stop: str
+    exit_status: int | None
+    signal: int | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the run wrote, against what was expected.
+
+    ``missing`` names files that do not exist, ``misshapen`` files of the wrong size. ``sha256``
+    of every output by input set; ``diffs`` for those that could be compared.
+    """
+
+    diffs: tuple[TensorDiff, ...]
+    missing: tuple[str, ...] = ()
+    misshapen: tuple[str, ...] = ()
+    sha256: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the run had to be: which firmware, which program, how close, how large."""
+
+    build_id: str | None
+    pte_unchanged: bool
+    pte_sha256: str
+    toolchain: str
+    tolerance_lsb: float
+    reference: Reference | None
+
+
+def judge(
+    observation: Observation,
+    ending: Ending,
+    outputs: Outputs,
+    metrics: Mapping[str, int],
+    expectation: Expectation,
+) -> Verdict:
+    """The verdict and its first cause; ``metrics`` are the figures budgets are held against."""
+    notes = _notes(expectation)
+    cause = (
+        execution_cause(observation, ending, expectation.build_id)
+        or _incomplete(outputs)
+        or _mismatch(outputs, expectation)
+        or _program_changed(expectation)
+        or _over_budget(metrics, expectation)
+    )
+    if cause is None:
+        return Verdict("PASS", None, notes)
+    return Verdict(cause[0], cause[1], notes)
+
+
+_Finding = tuple[str, Cause] | None
+
+
+def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> _Finding:
+    """Why the execution itself is not proven good: (verdict, cause), or None when it is.
+
+    ``build_id`` is of the firmware that was asked for; None asks for none.
+    """
+    return (
+        _failed(observation)
+        or _ended_badly(observation, ending)
+        or _wrong_firmware(observation, build_id)
+        or _never_completed(observation)
+    )
+
+
+def _failed(observation: Observation) -> _Finding:
+    """The first failure line; what follows it is usually only its consequence."""
+    if not observation.failures:
+        return None
+    first: Event = observation.failures[0]
+    verdict = "INFRA" if first.kind is Kind.SIMULATOR_ERROR else "FAULT"
+    facts: dict[str, Any] = dict(first.facts)
+    operators = [
+        f.facts["operator"] for f in observation.failures if f.kind is Kind.OPERATOR_MISSING
+    ]
+    if first.kind is Kind.OPERATOR_MISSING:
+        facts["operators"] = list(dict.fromkeys(operators))
+    return verdict, Cause(first.kind.value, first.text, first.line, facts)
+
+
+_STOPS = {
+    "deadline": "still running",
+    "stall": "no output and no CPU time",
+    "output_limit": "more output than any run should have",
+}
+
+
+def _ended_badly(observation: Observation, ending: Ending) -> _Finding:
+    last = observation.lines or None
+    after = f"; the last line was: {observation.last_line}" if observation.last_line else ""
+    if ending.stop != "exited":
+        what = _STOPS.get(ending.stop, ending.stop)
+        return "HANG", Cause(
+            ending.stop, f"{what} after {ending.seconds:.1f} s{after}", last, {"stop": ending.stop}
+        )
+    if ending.signal is not None:
+        return "NO_VERDICT", Cause(
+            "simulator_killed", f"the simulator was ended by signal {ending.signal}{after}", last
+        )
+    if ending.exit_status != 0:
+        return "FAULT", Cause(
+            "exit_status", f"ended with exit status {ending.exit_status}{after}", last
+        )
+    return None
+
+
+def _wrong_firmware(observation: Observation, build_id: str | None) -> _Finding:
+    if build_id is None or observation.build_id == build_id:
+        return None
+    said = observation.build_id or "nothing"
+    return "NO_VERDICT", Cause(
+        "wrong_firmware", f"asked for build {build_id}, the target said {said}"
+    )
+
+
+def _never_completed(observation: Observation) -> _Finding:
+    if observation.complete_line is not None:
+        return None
+    return "NO_VERDICT", Cause(
+        "no_end_marker",
+        f"the runner never said it completed; the last line was: {observation.last_line}",
+        observation.lines or None,
+    )
+
+
+def _incomplete(outputs: Outputs) -> _Finding:
+    if outputs.missing:
+        return "NO_VERDICT", Cause("output_missing", f"not written: {', '.join(outputs.missing)}")
+    if outputs.misshapen:
+        return "MISMATCH", Cause("output_size", "; ".join(outputs.misshapen))
+    if not outputs.diffs:
+        return "NO_VERDICT", Cause("nothing_compared", "no output was compared with anything")
+    return None
+
+
+def _mismatch(outputs: Outputs, expectation: Expectation) -> _Finding:
+    bad = [d for d in outputs.diffs if not d.within(expectation.tolerance_lsb)]
+    if bad:
+        worst = max(bad, key=lambda d: d.worst_abs)
+        return "MISMATCH", Cause("outputs_differ", worst.describe(), None, _facts(worst))
+    reference = expectation.reference
+    same_program = reference is not None and reference.pte_sha256 == expectation.pte_sha256
+    if reference is not None and same_program and reference.outputs != outputs.sha256:
+        return "MISMATCH", Cause(
+            "reference_outputs", "the outputs are not those of the accepted reference run"
+        )
+    return None
+
+
+def _facts(worst: TensorDiff) -> dict[str, Any]:
+    return {
+        "output": worst.output,
+        "input_set": worst.input_set,
+        "index": list(worst.worst_index or ()),
+        "lsb": worst.worst_lsb,
+        "got": worst.got,
+        "expected": worst.expected,
+    }
+
+
+def _program_changed(expectation: Expectation) -> _Finding:
+    if expectation.pte_unchanged:
+        return None
+    return "NO_VERDICT", Cause(
+        "program_changed",
+        "the outputs match, but the .pte is not the one the expected outputs were computed for",
+    )
+
+
+def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> _Finding:
+    if expectation.reference is None:
+        return None
+    missing = expectation.reference.unmeasured(metrics, expectation.toolchain)
+    if missing:
+        return "NO_VERDICT", Cause("not_measured", f"no figure for {', '.join(missing)}")
+    grown = expectation.reference.growth(metrics, expectation.toolchain)
+    if grown:
+        text = "; ".join(g.describe() for g in grown)
+        return "OVER_BUDGET", Cause("grown", text, None, {"metrics": [g.metric for g in grown]})
+    return None
+
+
+def _notes(expectation: Expectation) -> tuple[str, ...]:
+    notes = []
+    reference = expectation.reference
+    if reference is None:
+        notes.append("no reference run accepted yet")
+    else:
+        if expectation.toolchain not in reference.firmware:
+            notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")
+        if reference.pte_sha256 != expectation.pte_sha256:
+            notes.append("the .pte differs from the accepted one")
+    if not expectation.pte_unchanged:
+        notes.append("the .pte differs from the exported one (its sha256 changed)")
+    return tuple(notes)
+
+
+def worst(diffs: Sequence[TensorDiff]) -> float | None:
+    """The largest difference in LSB over all outputs; None when one has no scale."""
+    values = [d.worst_lsb for d in diffs]
+    return None if any(v is None for v in values) else max((v or 0.0 for v in values), default=0.0)
