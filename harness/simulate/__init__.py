@@ -1,0 +1,232 @@
+"""Firmware and a program with inputs -> Transcript, on the simulator that was chosen.
+
+Layout of a run's directory::
+
+    console.log    every byte that the simulator and the target wrote
+    work/          the guest's current directory, the only place it can write to:
+                   program.pte, inputs s<set>i<n>.bin, outputs s<set>-<n>.bin
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Protocol
+
+from harness import toolchain
+from harness.disk import disk_errors
+from harness.errors import InfraError, UsageError
+from harness.simulate import fvp, host, qemu
+from harness.simulate.confine import confinement
+from harness.simulate.launch import Launch
+from harness.simulate.process import Bounds, Ended, run
+from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
+from harness.target import Limits, Target
+
+__all__ = [
+    "LeftFile",
+    "Transcript",
+    "available_simulators",
+    "choose",
+    "runner_arguments",
+    "simulate",
+]
+
+AUTO = "auto"
+
+
+class _Firmware(Protocol):
+    """What is needed of a Firmware."""
+
+    @property
+    def elf(self) -> Path: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def variant(self) -> str: ...
+
+
+def simulate(
+    target: Target,
+    firmware: _Firmware,
+    program: Path,
+    sets: Sequence[Sequence[Path]],
+    *,
+    run_dir: Path,
+    simulator: str = AUTO,
+    profile: bool = False,
+    limit_factor: float = 1.0,
+    on_output: Callable[[bytes], None] | None = None,
+) -> Transcript:
+    """Run ``program`` once on each set of input files, all sets in one process.
+
+    ``run_dir/work`` must not exist yet, so whatever is found in it was made by this run. A run
+    that ends badly is a Transcript; InfraError is for a run that could not be made.
+    """
+    name = choose(target, simulator)
+    limits = target.limits.scaled(limit_factor)
+    arguments = runner_arguments(program, [len(files) for files in sets], profile)
+    work = run_dir.absolute() / WORK
+    launch = _launch(target, name, firmware, limits, arguments, work)
+    with disk_errors("preparing the run directory"):
+        placed = _place(work, program, sets, launch.files)
+    walls = confinement(work, [path.absolute() for path in launch.readable])
+    environment = {**_environment(), **launch.environment}
+    started = datetime.now(timezone.utc)
+    with disk_errors(f"running {launch.tool.name}"):
+        ended = run(
+            [*walls.prefix, *launch.argv],
+            cwd=work,
+            environment=environment,
+            console=run_dir / CONSOLE,
+            bounds=Bounds(limits.host, limits.stall),
+            on_output=on_output,
+        )
+    _check_walls(walls.confined, ended.status, run_dir / CONSOLE)
+    exit_status, signal = _status(walls.confined, ended)
+    return Transcript(
+        run_dir=run_dir,
+        target=target.name,
+        variant=firmware.variant,
+        build_key=firmware.key,
+        simulator=name,
+        version=launch.tool.version,
+        arguments=arguments,
+        argv=launch.argv,
+        prefix=walls.prefix,
+        environment=environment,
+        confined=walls.confined,
+        unconfined_reason=walls.reason,
+        stop=ended.stop,
+        exit_status=exit_status,
+        signal=signal,
+        seconds=ended.wall_seconds,
+        started=started.isoformat(timespec="milliseconds"),
+        ended=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        console_bytes=ended.output_bytes,
+        console_times=ended.times,
+        console_complete=ended.complete,
+        outputs=tuple(f"s{index}" for index in range(len(sets))),
+        files=_left(work, placed),
+    )
+
+
+def choose(target: Target, simulator: str = AUTO) -> str:
+    """The simulator's name. One that was asked for by name is never replaced by another."""
+    known = target.simulators
+    if simulator == AUTO:
+        order = target.settings.auto
+        usable = available_simulators(target)
+        return next((name for name in order if name in usable), order[-1])
+    if simulator not in known:
+        close = difflib.get_close_matches(simulator, known, n=1)
+        raise UsageError(
+            f"target {target.name} has no simulator {simulator!r}",
+            hint=f"did you mean {close[0]}?" if close else "it has: " + ", ".join(known),
+            simulator=simulator,
+            known=list(known),
+        )
+    return simulator
+
+
+def available_simulators(target: Target) -> tuple[str, ...]:
+    """Those of the target's simulators that are installed."""
+    return tuple(name for name in target.simulators if _installed(target, name))
+
+
+def runner_arguments(
+    program: Path, counts: Sequence[int], profile: bool = False
+) -> tuple[str, ...]:
+    """The runner's command line; each ``-o`` starts the next input set."""
+    words = ["executor_runner", "-m", _program_name(program)]
+    if profile:
+        words.append("-p")
+    for number, count in enumerate(counts):
+        words += ["-o", f"s{number}"]
+        for index in range(count):
+            words += ["-i", f"s{number}i{index}.bin"]
+    return tuple(words)
+
+
+def _program_name(program: Path) -> str:
+    return "program.bpte" if program.suffix == ".bpte" else "program.pte"
+
+
+def _installed(target: Target, name: str) -> bool:
+    settings = target.settings
+    if name == "fvp" and settings.fvp is not None:
+        return toolchain.find_fvp(settings.fvp.executable) is not None
+    if name == "qemu" and settings.qemu is not None:
+        return toolchain.find(settings.qemu.executable) is not None
+    return True
+
+
+def _launch(
+    target: Target,
+    name: str,
+    firmware: _Firmware,
+    limits: Limits,
+    arguments: Sequence[str],
+    work: Path,
+) -> Launch:
+    """ToolMissing when the simulator is not installed."""
+    settings = target.settings
+    elf = firmware.elf.absolute()
+    if name == "qemu" and settings.qemu is not None:
+        return qemu.launch(settings.qemu, elf, arguments)
+    if name == "fvp" and settings.fvp is not None:
+        return fvp.launch(settings.fvp, limits, elf, arguments, work)
+    return host.launch(elf, arguments, target.variant(firmware.variant).environment)
+
+
+def _place(
+    work: Path, program: Path, sets: Sequence[Sequence[Path]], files: Mapping[str, bytes]
+) -> frozenset[str]:
+    """Fill the guest's directory with copies: the guest may write to what it finds there."""
+    work.mkdir(parents=True)
+    copies = {_program_name(program): program}
+    for number, paths in enumerate(sets):
+        copies.update({f"s{number}i{index}.bin": path for index, path in enumerate(paths)})
+    for name, source in copies.items():
+        shutil.copyfile(source, work / name)
+    for name, content in files.items():
+        (work / name).write_bytes(content)
+    return frozenset({*copies, *files})
+
+
+def _environment() -> dict[str, str]:
+    """The child's whole environment, but for what its simulator adds."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
+
+
+def _status(confined: bool, ended: Ended) -> tuple[int | None, int | None]:
+    """Exit status and signal. Bubblewrap turns a signal n of what it runs into status 128+n."""
+    if confined and ended.status is not None and 128 < ended.status <= 128 + 64:
+        return None, ended.status - 128
+    return ended.status, ended.signal
+
+
+def _check_walls(confined: bool, status: int | None, console: Path) -> None:
+    """Bubblewrap says why it did not start the program; that is no run at all."""
+    if not confined or status != 1:
+        return
+    with console.open("rb") as file:
+        said = file.read(500)
+    if said.startswith(b"bwrap: "):
+        message = said.decode("utf-8", "replace").splitlines()[0]
+        raise InfraError(f"the simulator could not be confined: {message}", console=str(console))
+
+
+def _left(work: Path, placed: frozenset[str]) -> tuple[LeftFile, ...]:
+    found = []
+    for folder, _, names in os.walk(work):
+        for name in names:
+            path = Path(folder) / name
+            relative = str(path.relative_to(work))
+            if relative not in placed and path.is_file() and not path.is_symlink():
+                found.append(LeftFile(relative, path.stat().st_size))
+    return tuple(sorted(found, key=lambda file: file.name))

@@ -1,0 +1,91 @@
+"""Arm's FVPs. Parameter names are data of the target; nothing here was run on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import toolchain
+from harness.errors import UsageError
+from harness.simulate.launch import Launch
+from harness.target import Fvp, Limits
+
+# The models do not provide this pseudo-file of the semihosting specification. A real file of
+# this name in the guest's directory makes SYS_EXIT_EXTENDED, and so an exit status, usable.
+FEATURES_FILE = ":semihosting-features"
+FEATURES = b"SHFB\x01"
+
+
+def launch(
+    settings: Fvp, limits: Limits, elf: Path, arguments: Sequence[str], work: Path
+) -> Launch:
+    tool = toolchain.require_fvp(settings.executable, settings.package)
+    executable = tool.path.resolve()
+    return Launch(
+        "fvp",
+        tool,
+        argv(str(executable), settings, limits, elf, arguments, work),
+        environment=python_library(executable),
+        files={FEATURES_FILE: FEATURES},
+        readable=(elf, _root(executable)),
+    )
+
+
+def argv(
+    executable: str,
+    settings: Fvp,
+    limits: Limits,
+    elf: Path,
+    arguments: Sequence[str],
+    work: Path,
+) -> tuple[str, ...]:
+    names = settings.semihosting
+    parameters = {
+        **settings.parameters,
+        names.enable: 1,
+        names.cwd: str(work),
+        names.command_line: command_line(arguments, names.command_line_limit),
+    }
+    return (
+        executable,
+        *(word for name, value in parameters.items() for word in ("-C", f"{name}={_text(value)}")),
+        *(("--timelimit", _seconds(limits.model)) if limits.model else ()),
+        *(("--simlimit", _seconds(limits.simulated)) if limits.simulated else ()),
+        *("-a", str(elf)),
+    )
+
+
+def command_line(arguments: Sequence[str], limit: int) -> str:
+    """The guest's words in one string. The FVP cuts a longer one off without a word."""
+    spaced = [word for word in arguments if not word or set(word) & set(" \t\"'")]
+    if spaced:
+        raise UsageError(f"the FVP's semihosting command line cannot carry {spaced[0]!r}")
+    line = " ".join(arguments)
+    if len(line) > limit:
+        raise UsageError(
+            f"the runner's command line has {len(line)} characters and the FVP takes {limit}",
+            hint="run fewer input sets at a time",
+            length=len(line),
+            limit=limit,
+        )
+    return line
+
+
+def python_library(executable: Path) -> dict[str, str]:
+    """11.27 models want the libpython that comes with them (<root>/python/lib)."""
+    library = _root(executable) / "python" / "lib"
+    return {"LD_LIBRARY_PATH": str(library)} if library.is_dir() else {}
+
+
+def _root(executable: Path) -> Path:
+    """<root>/models/<platform>/FVP_...: the installation; else the executable's directory."""
+    models = executable.parent.parent
+    return models.parent if models.name == "models" else executable.parent
+
+
+def _text(value: bool | int | str) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g}"

@@ -1,0 +1,81 @@
+"""Transcript: all that is known about one run, enough to judge it again without a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from harness.simulate.process import Stop
+
+CONSOLE = "console.log"
+WORK = "work"
+
+
+@dataclass(frozen=True)
+class LeftFile:
+    """A regular file in the guest's directory after the run that we had not put there."""
+
+    name: str  # relative to ``work``
+    size: int
+
+
+@dataclass(frozen=True)
+class Transcript:
+    run_dir: Path
+    target: str
+    variant: str
+    build_key: str
+    simulator: str  # which one gave the result: "fvp", "qemu", "host"
+    version: str  # the simulator's
+    arguments: tuple[str, ...]  # the runner's own command line
+    argv: tuple[str, ...]  # the simulator's
+    prefix: tuple[str, ...]  # what was put in front of it to confine it
+    environment: dict[str, str]  # all of the child's environment
+    confined: bool
+    unconfined_reason: str | None
+    stop: Stop
+    exit_status: int | None  # None: a signal or one of our limits ended it
+    signal: int | None
+    seconds: float
+    started: str  # UTC, ISO 8601
+    ended: str
+    console_bytes: int
+    console_times: tuple[tuple[int, float], ...]  # (bytes so far, seconds since the start)
+    console_complete: bool  # False: somebody kept the console open after the end
+    outputs: tuple[str, ...]  # the base of the output files of each input set: "s0"
+    files: tuple[LeftFile, ...]
+
+    @property
+    def console_path(self) -> Path:
+        """Every byte of the target's stdout and stderr, and the simulator's, in order."""
+        return self.run_dir / CONSOLE
+
+    @property
+    def work(self) -> Path:
+        """The guest's current directory."""
+        return self.run_dir / WORK
+
+    def console(self) -> bytes:
+        return self.console_path.read_bytes()
+
+    def output(self, input_set: int, index: int) -> Path | None:
+        """The file of one output if this run made it as a regular file."""
+        name = f"{self.outputs[input_set]}-{index}.bin"
+        return self.work / name if any(f.name == name for f in self.files) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``record.json``; the run directory is where the record is."""
+        data = asdict(self)
+        del data["run_dir"]
+        return data
+
+    @classmethod
+    def from_dict(cls, run_dir: Path, data: Mapping[str, Any]) -> Transcript:
+        values = {name: data[name] for name in (f.name for f in fields(cls)) if name in data}
+        for name in ("arguments", "argv", "prefix", "outputs"):
+            values[name] = tuple(values[name])
+        values["console_times"] = tuple((int(n), float(t)) for n, t in values["console_times"])
+        values["files"] = tuple(LeftFile(**item) for item in values["files"])
+        return cls(run_dir=run_dir, **values)

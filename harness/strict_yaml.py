@@ -1,0 +1,166 @@
+"""YAML as plain data that remembers the file and line of every key.
+
+Stricter than YAML: keys are strings and occur once, there are no anchors and no tags, and the
+top level is a mapping. Sequences become tuples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from harness.errors import TargetError
+
+Location = tuple[str | int, ...]  # keys and indexes from the top level
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value is written, and how (``text``: a scalar as it stands in the file)."""
+
+    file: Path
+    line: int
+    text: str | None = None
+
+    def error(self, message: str, *, hint: str | None = None, **facts: Any) -> TargetError:
+        return TargetError(
+            f"{self.file}:{self.line}: {message}",
+            hint=hint,
+            file=str(self.file),
+            line=self.line,
+            **facts,
+        )
+
+
+@dataclass(frozen=True)
+class Document:
+    data: dict[str, Any]
+    places: dict[Location, Place]
+
+    def place(self, location: Location) -> Place:
+        """The place of the value, or of the nearest enclosing one that is in the file."""
+        while location not in self.places:
+            location = location[:-1]
+        return self.places[location]
+
+
+def read(path: Path) -> Document:
+    """Raises TargetError when the file cannot be read, decoded or parsed."""
+    node = _compose(path, _text(path))
+    if not isinstance(node, MappingNode):
+        line = node.start_mark.line + 1 if node is not None else 1
+        raise Place(path, line).error("the file must be a mapping of keys to values")
+    places: dict[Location, Place] = {(): Place(path, node.start_mark.line + 1)}
+    return Document(_mapping(node, path, (), places), places)
+
+
+def merge(base: Document, child: Document) -> Document:
+    """The child laid over the base: mappings merge key by key, everything else is replaced."""
+    places = dict(base.places)
+
+    def lay(under: dict[str, Any], over: dict[str, Any], at: Location) -> dict[str, Any]:
+        merged = dict(under)
+        for key, value in over.items():
+            here = (*at, key)
+            if isinstance(value, dict) and isinstance(under.get(key), dict):
+                merged[key] = lay(under[key], value, here)
+            else:
+                for stale in [p for p in places if p[: len(here)] == here]:
+                    del places[stale]
+                merged[key] = value
+        return merged
+
+    data = lay(base.data, child.data, ())
+    return Document(data, {**places, **child.places})
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise Place(path, line).error(f"byte 0x{raw[error.start]:02x} is not UTF-8") from error
+
+
+def _compose(path: Path, text: str) -> Node | None:
+    try:
+        return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise Place(path, line).error(f"not valid YAML: {error.problem}") from error
+    except YAMLError as error:  # a character that YAML does not allow
+        line = text[: getattr(error, "position", 0)].count("\n") + 1
+        reason = getattr(error, "reason", "unreadable")
+        raise Place(path, line).error(f"not valid YAML: {reason}") from error
+
+
+def _mapping(
+    node: MappingNode, path: Path, at: Location, places: dict[Location, Place]
+) -> dict[str, Any]:
+    _refuse_anchor(node, path)
+    data: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, ScalarNode) or not str(key_node.tag).endswith(":str"):
+            name = getattr(key_node, "value", "?")
+            raise Place(path, line).error(f"the key {name!s} is not a string; write it in quotes")
+        key = str(key_node.value)
+        if key in data:
+            first = places[(*at, key)].line
+            raise Place(path, line).error(
+                f"duplicate key {key!r}, first used in line {first}", key=key, first_line=first
+            )
+        text = str(value_node.value) if isinstance(value_node, ScalarNode) else None
+        places[(*at, key)] = Place(path, line, text)
+        data[key] = _value(value_node, path, (*at, key), places)
+    return data
+
+
+def _value(node: Node, path: Path, at: Location, places: dict[Location, Place]) -> Any:
+    if isinstance(node, MappingNode):
+        return _mapping(node, path, at, places)
+    _refuse_anchor(node, path)
+    if isinstance(node, SequenceNode):
+        items = []
+        for index, item in enumerate(node.value):
+            text = str(item.value) if isinstance(item, ScalarNode) else None
+            places[(*at, index)] = Place(path, item.start_mark.line + 1, text)
+            items.append(_value(item, path, (*at, index), places))
+        return tuple(items)
+    return _scalar(node, Place(path, node.start_mark.line + 1))
+
+
+def _scalar(node: Node, place: Place) -> str | int | float | bool | None:
+    text = str(node.value)
+    kind = str(node.tag).rpartition(":")[2]
+    try:
+        if kind == "str":
+            return text
+        if kind == "int":
+            return int(text.replace("_", ""), 0 if text.lstrip("+-")[:2] in ("0x", "0o") else 10)
+        if kind == "float":
+            return float(text.replace("_", ""))
+    except ValueError as error:
+        raise place.error(f"{text!r} is not a number") from error
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "null":
+        return None
+    raise place.error(f"{text!r} is a YAML {kind}, which is not used here; write it in quotes")
+
+
+def _refuse_anchor(node: Node, path: Path) -> None:
+    if node.anchor is not None:
+        raise Place(path, node.start_mark.line + 1).error(
+            f"anchors and aliases (&{node.anchor}) are not used here; use `extends`"
+        )

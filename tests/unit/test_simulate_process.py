@@ -1,0 +1,205 @@
+"""A bounded child: how it ends, what it wrote, and that nothing of it survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.simulate.cputime import tree_cpu_seconds
+from harness.simulate.process import Bounds, Ended, run
+
+
+def child(
+    tmp_path: Path, *argv: str, host: float = 30, stall: float = 30, output: int = 64 << 20
+) -> tuple[Ended, bytes]:
+    """Run ``argv`` unconfined; what came of it and every byte of its console."""
+    console = tmp_path / "console.log"
+    ended = run(
+        ["setsid", *argv],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=console,
+        bounds=Bounds(host, stall, output),
+    )
+    return ended, console.read_bytes()
+
+
+def shell(tmp_path: Path, script: str, **bounds: float) -> tuple[Ended, bytes]:
+    return child(tmp_path, "sh", "-c", script, **bounds)  # type: ignore[arg-type]
+
+
+def alive(pid_file: Path) -> bool:
+    try:
+        os.kill(int(pid_file.read_text()), 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{int(pid_file.read_text())}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_exit_status_and_order(tmp_path: Path) -> None:
+    """stdout and stderr arrive in the order they were written, and the status is the child's."""
+    ended, said = shell(tmp_path, "echo a; echo b >&2; echo c; exit 7")
+    assert (ended.stop, ended.status, ended.signal) == ("exited", 7, None)
+    assert said == b"a\nb\nc\n"
+    assert ended.output_bytes == 6
+    assert ended.complete
+
+
+def test_signal(tmp_path: Path) -> None:
+    ended, _ = shell(tmp_path, "kill -SEGV $$")
+    assert (ended.stop, ended.status, ended.signal) == ("exited", None, signal.SIGSEGV)
+
+
+def test_stdin_is_at_its_end(tmp_path: Path) -> None:
+    """A child that reads its input gets none, and does not wait for one."""
+    ended, said = shell(tmp_path, "cat; echo done")
+    assert (ended.stop, said) == ("exited", b"done\n")
+
+
+def test_deadline(tmp_path: Path) -> None:
+    """A busy child is stopped, what it wrote before is kept, and it has no exit status."""
+    ended, said = shell(tmp_path, "echo started; while :; do :; done", host=0.6)
+    assert (ended.stop, ended.status, ended.signal) == ("deadline", None, None)
+    assert said == b"started\n"
+
+
+def test_stall(tmp_path: Path) -> None:
+    """Neither output nor CPU time: stopped long before the deadline."""
+    ended, said = shell(tmp_path, "echo started; sleep 100", stall=0.8)
+    assert (ended.stop, said) == ("stall", b"started\n")
+
+
+def test_silent_but_busy_is_no_stall(tmp_path: Path) -> None:
+    """A long inference prints nothing; its CPU time, in a grandchild too, keeps it alive."""
+    busy = "sh -c 'while :; do :; done' & wait"
+    ended, _ = shell(tmp_path, busy, host=2.0, stall=0.8)
+    assert ended.stop == "deadline"
+
+
+def test_idle_but_talking_is_no_stall(tmp_path: Path) -> None:
+    ended, _ = shell(tmp_path, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done", stall=1.0)
+    assert ended.stop == "exited"
+
+
+def test_sigterm_is_not_asked(tmp_path: Path) -> None:
+    """A child that ignores every signal it can is stopped all the same."""
+    ended, _ = shell(tmp_path, "trap '' TERM INT HUP QUIT; while :; do :; done", host=0.4)
+    assert ended.stop == "deadline"
+
+
+def test_grandchild_that_keeps_the_console_open(tmp_path: Path) -> None:
+    """The child ends, its background process holds the pipe: it is killed, nothing waits."""
+    ended, said = shell(tmp_path, "sleep 100 & echo $! > pid; echo hi; exit 3")
+    assert (ended.stop, ended.status, said) == ("exited", 3, b"hi\n")
+    assert ended.complete
+    assert not alive(tmp_path / "pid")
+
+
+def test_escaped_grandchild_is_noticed(tmp_path: Path) -> None:
+    """One that left the session cannot be killed here (confinement does that); the run ends
+    and says that its console may not be complete."""
+    script = "setsid sh -c 'echo $$ > pid; exec sleep 100' & while ! [ -s pid ]; do :; done; exit 0"
+    ended, _ = shell(tmp_path, script)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert ended.stop == "exited"
+    assert not ended.complete
+
+
+def test_deadline_kills_the_whole_group(tmp_path: Path) -> None:
+    ended, _ = shell(tmp_path, "sleep 100 & echo $! > pid; wait", host=0.5)
+    assert ended.stop == "deadline"
+    assert not alive(tmp_path / "pid")
+
+
+def test_flood(tmp_path: Path) -> None:
+    """20 MB arrive whole, and the times say how far the console was when."""
+    line = b"0123456789abcde\n"
+    count = 20_000_000 // len(line)
+    code = f"import sys; sys.stdout.buffer.write({line!r} * {count})"
+    ended, said = child(tmp_path, sys.executable, "-c", code)
+    assert ended.stop == "exited"
+    assert said == line * count
+    assert ended.times[-1][0] == len(said)
+
+
+def test_endless_flood_is_bounded(tmp_path: Path) -> None:
+    ended, said = child(tmp_path, "yes", output=1 << 20)
+    assert ended.stop == "output_limit"
+    assert len(said) > 1 << 20
+
+
+def test_binary_garbage(tmp_path: Path) -> None:
+    """All byte values pass unchanged: no decoding, no line ends rewritten."""
+    code = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 3 + b'\\r\\n\\xff\\xfe\\x00')"
+    _, said = child(tmp_path, sys.executable, "-c", code)
+    assert said == bytes(range(256)) * 3 + b"\r\n\xff\xfe\x00"
+
+
+def test_output_is_passed_on(tmp_path: Path) -> None:
+    """``on_output`` sees the same bytes as the log."""
+    seen: list[bytes] = []
+    run(
+        ["setsid", "sh", "-c", "echo one; sleep 0.1; echo two"],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=tmp_path / "log",
+        bounds=Bounds(10, 10),
+        on_output=seen.append,
+    )
+    assert b"".join(seen) == b"one\ntwo\n" == (tmp_path / "log").read_bytes()
+
+
+def test_failure_in_the_watcher_kills_the_child(tmp_path: Path) -> None:
+    """Whatever goes wrong on our side, here an interrupt, the child does not survive it."""
+
+    def interrupt(_data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            ["setsid", "sh", "-c", "echo $$ > pid; echo hi; sleep 100"],
+            cwd=tmp_path,
+            environment={"PATH": os.environ["PATH"]},
+            console=tmp_path / "log",
+            bounds=Bounds(10, 10),
+            on_output=interrupt,
+        )
+    assert not alive(tmp_path / "pid")
+
+
+def test_missing_program_is_an_oserror(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        run(
+            ["/nonexistent/program"],
+            cwd=tmp_path,
+            environment={},
+            console=tmp_path / "log",
+            bounds=Bounds(10, 10),
+        )
+
+
+def test_cpu_time_counts_the_tree(tmp_path: Path) -> None:
+    """From files laid out as proc(5) says: a name with spaces and parentheses, a vanished
+    process, and a stranger that must not be counted."""
+    ticks = os.sysconf("SC_CLK_TCK")
+
+    def stat(pid: int, parent: int, used: int, name: str = "x") -> None:
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        zeros = "0 " * 9
+        (folder / "stat").write_text(f"{pid} ({name}) S {parent} {zeros}{used} {used} 0 {used} 0\n")
+
+    stat(10, 1, ticks)
+    stat(11, 10, ticks, "a) R 99 (b")
+    stat(12, 11, ticks)
+    stat(20, 1, 1000 * ticks)
+    (tmp_path / "13").mkdir()
+    (tmp_path / "self").mkdir()
+    assert tree_cpu_seconds(10, tmp_path) == 9
+    assert tree_cpu_seconds(11, tmp_path) == 6
+    assert tree_cpu_seconds(99, tmp_path) == 0
