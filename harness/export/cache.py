@@ -1,0 +1,114 @@
+"""Programs on disk by content key: complete or absent, whoever writes and whatever dies.
+
+A new entry is written into a temporary directory beside its place and renamed when
+``program.json`` is in it. The exporter of a key holds a lock of that key meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import filelock
+
+from harness.errors import InfraError
+from harness.paths import cache_dir
+from harness.program import Program, load_program
+
+
+def entry_dir(key: str) -> Path:
+    return cache_dir("programs") / key
+
+
+def load(key: str) -> Program | None:
+    """The cached Program; None when it is absent, incomplete or badly described.
+
+    Whether the ``.pte`` still is the exported one is judged when it runs: a changed file must
+    show in the verdict, not disappear behind a silent new export.
+    """
+    try:
+        program = load_program(entry_dir(key))
+    except (ValueError, TypeError, KeyError):  # a damaged description: export again
+        return None
+    if program is None:
+        return None
+    names = [program.pte, *(n for s in program.sets for n in (*s.inputs, *s.expected))]
+    return program if all((program.directory / n).is_file() for n in names) else None
+
+
+@contextmanager
+def locked(key: str, *, wait: bool) -> Iterator[bool]:
+    """Hold the right to write a key; yields False when ``wait`` is off and another has it."""
+    place = entry_dir(key)
+    lock = filelock.FileLock(place.parent / f".{key}.lock")
+    with _explained(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(filelock.Timeout):
+            lock.acquire(timeout=-1 if wait else 0)
+    try:
+        yield lock.is_locked
+    finally:
+        lock.release()
+
+
+def store(key: str, write: Callable[[Path], Program]) -> Program:
+    """Put one entry; ``write`` fills the directory it is given and describes it.
+
+    Call with the key's lock held. Raises InfraError, leaving nothing, when the disk is full.
+    """
+    place = entry_dir(key)
+    with _explained(place):
+        for stale in place.parent.glob(f".{key}.tmp-*"):
+            shutil.rmtree(stale)
+        temporary = place.parent / f".{key}.tmp-{os.getpid()}"
+        temporary.mkdir()
+        try:
+            program = write(temporary)
+            program.save()
+            if place.exists():
+                shutil.rmtree(place)
+            temporary.rename(place)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+    return replace(program, directory=place)
+
+
+def add(path: Path, content: bytes) -> None:
+    """Put a derived file into a complete entry; call with the key's lock held."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with _explained(path):
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _explained(place: Path) -> Iterator[None]:
+    """Turn an OSError of the cache into an InfraError that says where and how much is free."""
+    try:
+        yield
+    except OSError as error:
+        free = _free_bytes(place)
+        raise InfraError(
+            f"cannot write the program cache at {place}: {error.strerror or error}"
+            + (f" ({free} bytes free)" if free is not None else ""),
+            hint="free some space, or point HIL_HOME at a directory that can be written",
+            path=str(place),
+            free_bytes=free,
+            errno=error.errno,
+        ) from error
+
+
+def _free_bytes(place: Path) -> int | None:
+    for parent in place.parents:
+        if parent.is_dir():
+            return shutil.disk_usage(parent).free
+    return None

@@ -1,0 +1,104 @@
+"""Seeded random inputs: for calibration, for batch-norm statistics and for the input sets.
+
+numpy draws them, because its generators give the same numbers on every CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from harness.errors import ExportError
+from harness.program import DTYPES
+
+
+@dataclass(frozen=True)
+class InputRange:
+    """One input and the interval that its values are drawn from, both ends included."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    low: float
+    high: float
+
+
+def shipped_ranges(examples: Sequence[torch.Tensor]) -> tuple[InputRange, ...]:
+    """-1 to 1, the interval of the MLPerf Tiny examples; the toy models work in it too."""
+    return tuple(InputRange(tuple(e.shape), e.dtype, -1.0, 1.0) for e in examples)
+
+
+def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRange, ...]:
+    """For each input the interval that the user's own samples span.
+
+    A constant input is widened around zero: a single value would make every set the same.
+    """
+    ranges = []
+    for same_input in zip(*samples, strict=True):
+        values = torch.cat([tensor.reshape(-1).to(torch.float64) for tensor in same_input])
+        low = float(values.min()) if values.numel() else 0.0
+        high = float(values.max()) if values.numel() else 0.0
+        if low == high and same_input[0].is_floating_point():
+            high = max(abs(low), 1.0)
+            low = -high
+        ranges.append(InputRange(tuple(same_input[0].shape), same_input[0].dtype, low, high))
+    return tuple(ranges)
+
+
+def draw(
+    ranges: Sequence[InputRange], generator: np.random.Generator, *, full: bool = False
+) -> tuple[torch.Tensor, ...]:
+    """One sample: noise with a brightness and contrast of its own, or the ``full`` interval.
+
+    Plain noise of one distribution would look alike to a network that averages its features.
+    """
+    return tuple(_draw_one(item, generator, full) for item in ranges)
+
+
+def _draw_one(item: InputRange, generator: np.random.Generator, full: bool) -> torch.Tensor:
+    if item.dtype is torch.bool:
+        return torch.from_numpy(np.asarray(generator.random(item.shape) < 0.5))
+    if not item.dtype.is_floating_point:
+        whole = generator.integers(int(item.low), int(item.high), item.shape, endpoint=True)
+        return torch.from_numpy(np.asarray(whole)).to(item.dtype)
+    contrast = 1.0 if full else generator.uniform(0.2, 1.0)
+    brightness = generator.uniform(0.0, 1.0 - contrast) if not full else 0.0
+    unit = brightness + contrast * generator.random(item.shape)
+    return torch.from_numpy(np.asarray(item.low + (item.high - item.low) * unit)).to(item.dtype)
+
+
+def channels_last(sample: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """4-D tensors in NHWC memory order.
+
+    Always converted: with one channel a tensor counts as channels-last already but keeps its
+    NCHW strides (as ExecuTorch's aot_arm_compiler.py remarks).
+    """
+    return tuple(t.to(memory_format=torch.channels_last) if t.dim() == 4 else t for t in sample)
+
+
+def check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
+    """Raise ExportError unless ``value`` is a tuple of tensors the runner can be given."""
+    if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
+        kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
+        raise ExportError(
+            f"{what} must be a tuple of tensors, got {type(value).__name__}"
+            + (f" of {', '.join(kinds)}" if kinds else ""),
+            what=what,
+        )
+    for index, tensor in enumerate(value):
+        if str(tensor.dtype).removeprefix("torch.") not in DTYPES:
+            raise ExportError(
+                f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take",
+                what=what,
+                index=index,
+            )
+    if like is not None and [(t.shape, t.dtype) for t in value] != [
+        (t.shape, t.dtype) for t in like
+    ]:
+        raise ExportError(
+            f"{what} does not have the shapes and dtypes of ModelInputs: "
+            f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}",
+            what=what,
+        )

@@ -1,0 +1,96 @@
+"""From a ModelSource to a torch module with example and calibration inputs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from harness.errors import UsageError
+from harness.export.samples import check_sample
+from harness.models import ModelSource
+
+Sample = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """``calibration`` is empty unless the user's file has ``CalibrationInputs``."""
+
+    module: torch.nn.Module
+    examples: Sample
+    calibration: tuple[Sample, ...] = ()
+
+
+def load_model(source: ModelSource) -> LoadedModel:
+    """The caller has seeded the random generators: definitions may draw their weights."""
+    if source.file is not None:
+        return _load_user_file(source.file)
+    shipped = getattr(importlib.import_module(source.module), source.attribute)()
+    if hasattr(shipped, "get_eager_model"):  # executorch.examples.models
+        module, examples = shipped.get_eager_model(), shipped.get_example_inputs()
+    else:  # MODELS of aot_arm_compiler
+        module, examples = shipped, shipped.example_input
+    check_sample(examples, f"example inputs of {source.name}")
+    return LoadedModel(module.eval().requires_grad_(False), examples)
+
+
+def _load_user_file(file: Path) -> LoadedModel:
+    """The convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
+    with _executed(file) as user:
+        missing = [n for n in ("ModelUnderTest", "ModelInputs") if not hasattr(user, n)]
+        if missing:
+            raise UsageError(
+                f"{file.name} does not define {' and '.join(missing)}",
+                hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
+                file=str(file),
+                missing=missing,
+            )
+        module = user.ModelUnderTest
+        if not isinstance(module, torch.nn.Module):
+            kind = f"the class {module.__name__}" if isinstance(module, type) else type(module)
+            raise UsageError(
+                f"ModelUnderTest of {file.name} must be a torch.nn.Module instance, got {kind}",
+                file=str(file),
+            )
+        examples = _as_tuple(user.ModelInputs)
+        check_sample(examples, f"ModelInputs of {file.name}")
+        calibration = tuple(_as_tuple(s) for s in getattr(user, "CalibrationInputs", ()))
+        for index, sample in enumerate(calibration):
+            check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
+        return LoadedModel(module.eval().requires_grad_(False), examples, calibration)
+
+
+def _as_tuple(value: object) -> Sample:
+    if isinstance(value, torch.Tensor):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+@contextmanager
+def _executed(file: Path) -> Iterator[ModuleType]:
+    """Run a file as a module that may import its neighbours; forget all of them afterwards."""
+    spec = importlib.util.spec_from_file_location("hil_user_model", file)
+    assert spec is not None
+    assert spec.loader is not None
+    user = importlib.util.module_from_spec(spec)
+    before = set(sys.modules)
+    sys.modules[spec.name] = user
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(user)
+        yield user
+    finally:
+        sys.path.remove(str(file.parent))
+        for name in set(sys.modules) - before:
+            origin = getattr(sys.modules[name], "__file__", None)
+            if origin and Path(origin).is_relative_to(file.parent):
+                del sys.modules[name]
+        sys.modules.pop(spec.name, None)

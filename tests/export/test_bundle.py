@@ -1,0 +1,34 @@
+"""The .bpte carries the same bytes that the Program's files have, in method layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from executorch.devtools.bundled_program.serialize import (
+    deserialize_from_flatbuffer_to_bundled_program,
+)
+
+from harness.export import bundle
+from harness.models import ModelSource
+from harness.program import Program
+
+
+def test_a_bundle_holds_program_inputs_and_expected_outputs(
+    exported: Callable[[str | ModelSource], Program],
+) -> None:
+    program = exported("resnet8")
+    path = bundle(program)
+    assert path.suffix == ".bpte"
+    assert bundle(program) == path
+    content = path.read_bytes()
+    assert content[4:8] == b"BP08"
+    tables = deserialize_from_flatbuffer_to_bundled_program(content)
+    assert bytes(tables.program) == program.pte_path.read_bytes()
+    (suite,) = tables.method_test_suites
+    assert suite.method_name == "forward"
+    assert len(suite.test_cases) == len(program.sets)
+    for case, files in zip(suite.test_cases, program.sets, strict=True):
+        image, output = case.inputs[0].val, case.expected_outputs[0].val
+        assert tuple(image.dim_order) == (0, 2, 3, 1)
+        assert bytes(image.data) == (program.directory / files.inputs[0]).read_bytes()
+        assert bytes(output.data) == (program.directory / files.expected[0]).read_bytes()

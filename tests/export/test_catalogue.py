@@ -1,0 +1,83 @@
+"""Every catalogue model really exports, to the operators that the runner has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from harness.models import ModelSource, catalogue, unavailable
+from harness.program import Program
+
+Get = Callable[[str | ModelSource], Program]
+
+MLPERF = ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
+FLOAT_MODELS = {
+    "add_mul": ("executorch.examples.models.toy_model", "AddMulModule"),
+    "conv1d": ("executorch.examples.models.toy_model", "Conv1dModule"),
+    "qops": ("executorch.backends.arm.scripts.aot_arm_compiler", "QuantOpTest"),
+}
+
+
+@pytest.mark.parametrize("name", list(catalogue()))
+def test_it_exports_without_float_operators(exported: Get, name: str) -> None:
+    program = exported(name)
+    assert program.operators
+    assert {operator.split("::")[0] for operator in program.operators} == {"cortex_m"}
+    assert len(program.sets) >= 2
+    assert program.planned_buffers[0] > 0
+    assert program.oracle.startswith("cortex_m Python definitions (executorch ")
+    for spec in (*program.inputs, *program.outputs):
+        assert spec.scale is not None
+        assert spec.zero_point is not None
+        assert spec.scale > 0
+
+
+@pytest.mark.parametrize("name", FLOAT_MODELS)
+def test_the_reason_names_the_float_operators_that_stay(exported: Get, name: str) -> None:
+    program = exported(ModelSource(name, "", *FLOAT_MODELS[name]))
+    stay = [op for op in program.operators if not op.startswith("cortex_m::")]
+    assert stay
+    assert all(operator in unavailable()[name].reason for operator in stay)
+
+
+@pytest.mark.parametrize("name", MLPERF)
+def test_the_real_networks_are_well_alive(exported: Get, name: str) -> None:
+    """Elements differ within an output and between sets, and few sit at an end of int8."""
+    program = exported(name)
+    (output,) = program.outputs
+    assert output.scale is not None
+    assert output.zero_point is not None
+    levels = [
+        np.rint(
+            output.decode((program.directory / s.expected[0]).read_bytes()) / output.scale
+        ).astype(int)
+        + output.zero_point
+        for s in program.sets
+    ]
+    for one in levels:
+        assert len(np.unique(one)) > 1
+        assert np.mean((one == -128) | (one == 127)) <= 0.25
+    for index, one in enumerate(levels):
+        assert all(np.abs(one - other).max() > 8 for other in levels[:index])
+
+
+def test_the_wheel_has_no_name_that_the_catalogue_forgot() -> None:
+    """A new ExecuTorch with a new model must be noticed here."""
+    from executorch.backends.arm.scripts.aot_arm_compiler import MODELS
+    from executorch.examples.models import MODEL_NAME_TO_MODEL
+
+    assert {*MODEL_NAME_TO_MODEL, *MODELS} == {*catalogue(), *unavailable()}
+
+
+def test_ds_cnn_has_no_clone(exported: Get) -> None:
+    """ExecuTorch's test_ds_cnn.py demands it; the model's two dropouts would leave two."""
+    assert not [op for op in exported("ds_cnn").operators if "clone" in op]
+
+
+def test_images_are_stored_as_the_method_takes_them(exported: Get) -> None:
+    """NHWC for the channels-last networks; one channel makes (0, 2, 1, 3) the same bytes."""
+    assert exported("resnet8").inputs[0].dim_order == (0, 2, 3, 1)
+    assert exported("ds_cnn").inputs[0].dim_order in ((0, 2, 3, 1), (0, 2, 1, 3))
+    assert exported("deep_autoencoder").inputs[0].dim_order == (0, 1)

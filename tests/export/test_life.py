@@ -1,0 +1,28 @@
+"""A model whose outputs ignore its inputs is refused: a PASS of it would prove nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import DeadModelError
+from harness.export.life import RawSet, require_life
+
+
+def raw(i: bytes, *o: bytes) -> RawSet:
+    return RawSet((i,), o)
+
+
+def test_one_differing_output_is_life() -> None:
+    require_life("m", [raw(b"a", b"1", b"7"), raw(b"b", b"1", b"8")])
+
+
+def test_equal_outputs_are_death_with_facts() -> None:
+    with pytest.raises(DeadModelError, match="2 different inputs give the same") as caught:
+        require_life("m", [raw(b"a", b"17"), raw(b"b", b"17")])
+    assert caught.value.facts["first_output_bytes"] == "3137"
+    assert caught.value.verdict == "EXPORT_ERROR"
+
+
+def test_equal_inputs_prove_nothing() -> None:
+    with pytest.raises(DeadModelError, match="cannot be given two different inputs"):
+        require_life("m", [raw(b"a", b"1"), raw(b"a", b"1")])

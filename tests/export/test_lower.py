@@ -1,0 +1,59 @@
+"""Our shorter route to the program gives the bytes of ExecuTorch's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
+from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
+from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
+from executorch.exir import (
+    ExecutorchBackendConfig,
+    ExecutorchProgramManager,
+    to_edge_transform_and_lower,
+)
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from harness.export import lower
+from harness.export.samples import channels_last, draw, shipped_ranges
+from harness.export.source import load_model
+from harness.models import find_model
+
+CONFIG = lower.target_config("cortex-m55")
+
+
+def as_upstream_does(
+    module: torch.nn.Module, samples: list[tuple[torch.Tensor, ...]], strict: bool
+) -> ExecutorchProgramManager:
+    """_to_edge_cortex_m of aot_arm_compiler.py, step by step, with all its captures."""
+    model = torch.export.export(module, samples[0], strict=strict).module(check_guards=False)
+    model = model.to(memory_format=torch.channels_last)
+    example = channels_last(samples[0])
+    model = torch.export.export(model, example, strict=strict).module(check_guards=False)
+    prepared = prepare_pt2e(model, CortexMQuantizer())
+    for sample in samples:
+        prepared(*channels_last(sample))
+    exported = torch.export.export(convert_pt2e(prepared), example, strict=strict)
+    edge = to_edge_transform_and_lower(exported, compile_config=cortex_m_edge_compile_config())
+    passes = CortexMPassManager(edge.exported_program(), target_config=CONFIG)
+    edge._edge_programs["forward"] = passes.transform()
+    return edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
+
+
+@pytest.mark.parametrize("name", ["resnet8", "qadd2"])
+def test_same_bytes_as_upstream(name: str) -> None:
+    torch.manual_seed(0)
+    model = load_model(find_model(name))
+    generator = np.random.default_rng(0)
+    ranges = shipped_ranges(model.examples)
+    samples = [draw(ranges, generator) for _ in range(3)]
+    quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)
+    ours = lower.to_program(lower.to_cortex_m(quantised, samples[0], CONFIG))
+    assert bytes(ours.buffer) == bytes(as_upstream_does(model.module, samples, False).buffer)
+    strict = as_upstream_does(model.module, samples, True)
+    assert constants(ours) == constants(strict), "strict capture only orders them differently"
+
+
+def constants(program: ExecutorchProgramManager) -> list[bytes]:
+    return sorted(bytes(b.storage) for b in program.executorch_program.constant_buffer)

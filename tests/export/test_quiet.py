@@ -1,0 +1,49 @@
+"""Nothing that libraries print while captured reaches the user, and nothing breaks after."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+
+import pytest
+
+from harness.export.quiet import captured
+
+
+def test_streams_descriptors_loggers_and_warnings_are_captured(
+    capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    with captured() as log:
+        print("from python")
+        os.write(2, b"from C++\n")
+        warnings.warn("from a warning", stacklevel=1)
+        handler = logging.StreamHandler()
+        handler.emit(logging.makeLogRecord({"msg": "from a logger"}))
+        text = log.text()
+    for source in ("python", "C++", "a warning", "a logger"):
+        assert f"from {source}" in text
+    assert capfd.readouterr() == ("", "")
+    assert not recwarn.list
+
+
+def test_a_handler_made_inside_still_works_outside(capfd: pytest.CaptureFixture[str]) -> None:
+    """torch installs its log handlers on import; they must not hold a closed stream."""
+    with captured():
+        handler = logging.StreamHandler()
+    handler.emit(logging.makeLogRecord({"msg": "later"}))
+    assert capfd.readouterr().err == "later\n"
+
+
+def test_the_streams_come_back_after_an_error() -> None:
+    before = sys.stdout, sys.stderr
+    with pytest.raises(KeyError), captured():
+        raise KeyError
+    assert (sys.stdout, sys.stderr) == before
+
+
+def test_the_tail_is_the_last_lines() -> None:
+    with captured() as log:
+        print("1\n2\n3")
+        assert log.tail(2) == "2\n3"

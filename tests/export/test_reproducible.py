@@ -1,0 +1,80 @@
+"""Same request, same bytes, in any process, in any order; and one export per key."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.models import ModelSource
+from harness.program import Program
+
+Get = Callable[[str | ModelSource], Program]
+
+CHILD = """
+import json, sys
+from harness.export import ExportRequest, export
+from harness.models import find_model
+results = export([ExportRequest(find_model(name)) for name in sys.argv[1:]])
+json.dump([[str(r.unwrap().directory), r.cached, 'torch' in sys.modules] for r in results],
+          sys.stdout)
+"""
+
+
+def start(home: Path, *names: str, **env: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, *names],
+        env={**os.environ, "HIL_HOME": str(home), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(child: subprocess.Popen[bytes]) -> list[tuple[Path, bool, bool]]:
+    out, err = child.communicate()
+    assert err == b"", "torch and ExecuTorch must not write to the user's terminal"
+    return [(Path(d), cached, torch) for d, cached, torch in json.loads(out)]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(directory).as_posix(): p.read_bytes()
+        for p in sorted(directory.rglob("*"))
+        if p.is_file() and p.suffix not in (".log", ".bpte")
+    }
+
+
+def test_two_processes_write_the_same_bytes(exported: Get, tmp_path: Path) -> None:
+    """The other process has another order of models, another directory and another CPU.
+
+    ATEN_CPU_CAPABILITY=default is torch without vector units.
+    """
+    names = ("linear", "qadd2", "ds_cnn")
+    child = start(tmp_path, *names, ATEN_CPU_CAPABILITY="default")
+    for name, (there, cached, _) in zip(names, finish(child), strict=True):
+        assert not cached
+        here = exported(name).directory
+        assert here.name == there.name, "equal requests must have equal keys"
+        assert contents(here) == contents(there)
+        assert not [n for n, c in contents(here).items() if str(tmp_path).encode() in c]
+
+
+def test_two_processes_wanting_one_key_export_once(tmp_path: Path) -> None:
+    """Whoever waits reuses, and imports no torch for it."""
+    children = [start(tmp_path, "add") for _ in range(2)]
+    results = [finish(child)[0] for child in children]
+    assert sorted(cached for _, cached, _ in results) == [False, True]
+    assert all(torch != cached for _, cached, torch in results)
+
+
+def test_a_cached_program_needs_no_torch(exported: Get, shared_home: Path) -> None:
+    expected = exported("softmax").directory
+    ((directory, cached, torch),) = finish(start(shared_home, "softmax"))
+    assert (directory, cached, torch) == (expected, True, False)
+
+
+def test_what_the_libraries_print_is_kept(exported: Get) -> None:
+    assert (exported("softmax").directory / "export.log").is_file()

@@ -1,0 +1,215 @@
+"""A user's file: the convention of aot_arm_compiler, and what is said when it is broken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from harness.errors import DeadModelError, ExportError, HarnessError, UsageError
+from harness.export import ExportRequest, export
+from harness.models import ModelSource
+from harness.program import Program
+
+Write = Callable[..., ModelSource]
+Get = Callable[[str | ModelSource], Program]
+
+LINEAR = """
+import torch
+ModelUnderTest = torch.nn.Linear(4, 3)
+ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
+"""
+
+
+def failure(source: ModelSource) -> HarnessError:
+    error = export([ExportRequest(source)])[0].error
+    assert error is not None
+    return error
+
+
+def test_its_own_inputs_are_the_first_set(user_model: Write, exported: Get) -> None:
+    program = exported(user_model(LINEAR))
+    assert program.model == "mine"
+    first = (program.directory / program.sets[0].inputs[0]).read_bytes()
+    assert program.inputs[0].decode(first).tolist() == [[-1.0, 0.5, 2.0, -2.0]]
+    for input_set in program.sets[1:]:
+        drawn = program.inputs[0].decode((program.directory / input_set.inputs[0]).read_bytes())
+        assert drawn.min() >= -2
+        assert drawn.max() <= 2
+
+
+def test_calibration_inputs_decide_the_scale(user_model: Write, exported: Get) -> None:
+    wide = LINEAR + "CalibrationInputs = [(torch.tensor([[-80.0, 80.0, 0.0, 1.0]]),)] * 4\n"
+    narrow, broad = exported(user_model(LINEAR)), exported(user_model(wide, "wide.py"))
+    assert narrow.inputs[0].scale is not None
+    assert broad.inputs[0].scale is not None
+    assert broad.inputs[0].scale > 10 * narrow.inputs[0].scale
+
+
+def test_several_and_repeated_outputs(user_model: Write, exported: Get) -> None:
+    """Both outputs are the same value: each has its own file and its own description."""
+    program = exported(
+        user_model("""
+import torch
+class Twice(torch.nn.Module):
+    def forward(self, x, y):
+        z = x + y
+        return z, z
+ModelUnderTest = Twice()
+ModelInputs = [torch.rand(2, 3), torch.rand(2, 3)]
+""")
+    )
+    assert [spec.name for spec in program.outputs] == ["output0", "output1"]
+    for input_set in program.sets:
+        first, second = ((program.directory / n).read_bytes() for n in input_set.expected)
+        assert first == second
+
+
+def test_a_neighbour_can_be_imported_and_is_forgotten(user_model: Write, exported: Get) -> None:
+    """Two users' files may each have a ``layers.py`` of their own."""
+    user_model("import torch\nwidth = 4\n", "layers_beside.py")
+    program = exported(
+        user_model(
+            "from layers_beside import torch, width\n"
+            "ModelUnderTest = torch.nn.Linear(width, 2)\nModelInputs = (torch.ones(1, width),)\n"
+        )
+    )
+    assert program.inputs[0].shape == (1, 4)
+    import sys
+
+    assert "layers_beside" not in sys.modules
+
+
+def test_an_image_reaches_the_method_in_nhwc(user_model: Write, exported: Get) -> None:
+    program = exported(
+        user_model("""
+import torch
+ModelUnderTest = torch.nn.Conv2d(3, 4, 3)
+ModelInputs = (torch.arange(75.0).reshape(1, 3, 5, 5),)
+""")
+    )
+    raw = (program.directory / program.sets[0].inputs[0]).read_bytes()
+    assert np.frombuffer(raw, np.float32)[:4].tolist() == [0.0, 25.0, 50.0, 1.0]
+    assert program.outputs[0].dim_order == (0, 2, 3, 1)
+
+
+def test_missing_names(user_model: Write) -> None:
+    error = failure(user_model("ModelUnderTest = 1\n"))
+    assert isinstance(error, UsageError)
+    assert error.message == "mine.py does not define ModelInputs"
+    assert error.facts["missing"] == ["ModelInputs"]
+
+
+def test_a_class_instead_of_an_instance(user_model: Write) -> None:
+    error = failure(
+        user_model("import torch\nModelUnderTest = torch.nn.Identity\nModelInputs = ()\n")
+    )
+    assert isinstance(error, UsageError)
+    assert "must be a torch.nn.Module instance, got the class Identity" in error.message
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("3", "ModelInputs of mine.py must be a tuple of tensors, got int"),
+        ("(1, 2)", "must be a tuple of tensors, got tuple of int, int"),
+        ("torch.ones(4).half()", "has dtype torch.float16, which the runner cannot take"),
+    ],
+)
+def test_unusable_inputs(user_model: Write, inputs: str, message: str) -> None:
+    error = failure(
+        user_model(f"import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = {inputs}\n")
+    )
+    assert isinstance(error, ExportError)
+    assert message in error.message
+
+
+def test_calibration_inputs_of_another_shape(user_model: Write) -> None:
+    error = failure(user_model(LINEAR + "CalibrationInputs = [(torch.ones(9),)]\n"))
+    assert "CalibrationInputs[0] of mine.py does not have the shapes" in error.message
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"), [("1 / 0", "ZeroDivisionError"), ("raise SystemExit(4)", "SystemExit")]
+)
+def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cause: str) -> None:
+    error = failure(user_model(f"import torch\n\n{line}\n"))
+    assert isinstance(error, ExportError)
+    assert f"failed to load at mine.py:3: {cause}" in error.message
+    assert (error.facts["line"], error.facts["stage"]) == (3, "load")
+
+
+def test_an_exception_in_forward_has_its_line(user_model: Write) -> None:
+    error = failure(
+        user_model("""import torch
+class Broken(torch.nn.Module):
+    def forward(self, x):
+        return x.no_such_method()
+ModelUnderTest = Broken()
+ModelInputs = (torch.ones(2),)
+""")
+    )
+    assert isinstance(error, ExportError)
+    assert "failed to capture at mine.py:4" in error.message
+
+
+def test_a_dead_model_is_refused(user_model: Write) -> None:
+    """Planted: weights of zero, so the output is the bias whatever the input."""
+    error = failure(
+        user_model(LINEAR + "torch.nn.init.zeros_(ModelUnderTest.weight)\n", "planted.py")
+    )
+    assert isinstance(error, DeadModelError)
+    assert error.facts["different_inputs"] == 3
+    assert error.facts["different_outputs"] == 1
+
+
+def test_an_unknown_core_is_named() -> None:
+    source = ModelSource("add", "", "executorch.examples.models.toy_model", "AddModule")
+    for target in ("cortex-m99", "ethos-u55-128"):
+        error = export([ExportRequest(source, compile_target=target)])[0].error
+        assert isinstance(error, UsageError)
+        assert f"cannot compile for '{target}'" in error.message
+
+
+def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
+    bad, good = user_model("1 / 0\n", "bad.py"), user_model(LINEAR, "good.py")
+    broken = user_model("def (:\n", "broken.py")
+    events: list[tuple[str, str]] = []
+    results = export(
+        [ExportRequest(m) for m in (broken, bad, good, good)],
+        lambda event: events.append((event.kind, event.request.model.name)),
+    )
+    assert [bool(r.program) for r in results] == [False, False, True, True]
+    assert [r.cached for r in results] == [False, False, False, True]
+    assert events[0] == ("failed", "broken")
+    assert ("started", "bad") in events
+    assert ("done", "good") in events
+    with pytest.raises(ExportError):
+        results[0].unwrap()
+
+
+def test_the_callers_random_state_is_untouched(user_model: Write) -> None:
+    import torch
+
+    random.seed(5)
+    torch.manual_seed(5)
+    before = random.getstate(), torch.get_rng_state(), torch.get_num_threads()
+    export([ExportRequest(user_model(LINEAR + "# another key\n"))])[0].unwrap()
+    assert random.getstate() == before[0]
+    assert torch.equal(torch.get_rng_state(), before[1])
+    assert torch.get_num_threads() == before[2]
+
+
+def test_the_untrained_network_that_the_wheel_ships_is_refused(user_model: Write) -> None:
+    """The reason for live weights: as shipped, ds_cnn gives one output for every input."""
+    error = failure(
+        user_model("""
+import torch
+from executorch.examples.models.mlperf_tiny.ds_cnn import DSCNNKWS
+ModelUnderTest = DSCNNKWS()
+ModelInputs = (torch.rand(1, 1, 49, 10) * 2 - 1,)
+""")
+    )
+    assert isinstance(error, DeadModelError)
