@@ -242,7 +242,7 @@ def _notes(expectation: Expectation) -> tuple[str, ...]:
         if reference.pte_sha256 != expectation.pte_sha256:
             notes.append("the .pte differs from the accepted one")
     if not expectation.pte_unchanged:
-        notes.append("the .pte differs from the exported one (its sha256 changed)")
+        notes.append("the .pte is not the one that was exported: its sha256 differs")
     return tuple(notes)
 
 

@@ -1,0 +1,3 @@
+"""What pytest needs at the root."""
+
+pytest_plugins = ["pytester"]

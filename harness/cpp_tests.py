@@ -1,0 +1,82 @@
+"""The runner's own tests on this machine: doctest under sanitizers, and libFuzzer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness import toolchain
+from harness.build import executorch_package
+from harness.export import ExportRequest, bundle, export
+from harness.models import find_model
+from harness.paths import cache_dir, project_root
+
+FUZZ_SEED = 20260101
+SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
+
+
+def unit_tests() -> bool:
+    """Build and run the runner's unit tests with ASan and UBSan."""
+    tree = cache_dir("cpp") / "sanitized"
+    return _configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree) and _run(
+        [str(toolchain.require("ctest").path), "--test-dir", str(tree), "--output-on-failure"]
+    )  # fmt: skip
+
+
+def fuzz(seconds: int) -> bool:
+    """Fuzz the program loader for ``seconds`` from real programs; a finding is kept and named."""
+    tree = cache_dir("cpp") / "fuzz"
+    options = {
+        "HIL_SANITIZE": "ON",
+        "HIL_FUZZ": "ON",
+        "BUILD_TESTING": "OFF",
+        "CMAKE_CXX_COMPILER": str(toolchain.require("clang++").path),
+    }
+    if not (_configure(tree, options) and _ninja(tree, "fuzz_program")):
+        return False
+    corpus, seeds = tree / "corpus", tree / "seeds"
+    shutil.rmtree(corpus, ignore_errors=True)
+    corpus.mkdir()
+    _collect_seeds(seeds)
+    print(f"libFuzzer: seed {FUZZ_SEED}, {seconds} s", file=sys.stderr)
+    return _run(
+        [str(tree / "fuzz" / "fuzz_program"), f"-max_total_time={seconds}", f"-seed={FUZZ_SEED}",
+         "-timeout=10", "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={tree}/finding-",
+         str(corpus), str(seeds)]
+    )  # fmt: skip
+
+
+def _collect_seeds(directory: Path) -> None:
+    """Real programs, plain and bundled, small ones first in the fuzzer's eyes."""
+    directory.mkdir(exist_ok=True)
+    for result in export([ExportRequest(find_model(name)) for name in SEED_MODELS]):
+        program = result.unwrap()
+        shutil.copyfile(program.pte_path, directory / f"{program.model}.pte")
+        shutil.copyfile(bundle(program), directory / f"{program.model}.bpte")
+
+
+def _configure(tree: Path, options: Mapping[str, str]) -> bool:
+    tree.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "HIL_PORT": "host",
+        "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
+        **options,
+    }
+    return _run(
+        [str(toolchain.require("cmake").path), "-S", str(project_root() / "targets" / "runner"),
+         "-B", str(tree), "-G", "Ninja", "-Wno-dev", "--log-level=WARNING",
+         *(f"-D{name}={value}" for name, value in settings.items())]
+    )  # fmt: skip
+
+
+def _ninja(tree: Path, *goals: str) -> bool:
+    jobs = str(os.cpu_count() or 1)
+    return _run([str(toolchain.require("ninja").path), "-C", str(tree), "-j", jobs, *goals])
+
+
+def _run(argv: Sequence[str]) -> bool:
+    return subprocess.run(argv, stdout=sys.stderr).returncode == 0

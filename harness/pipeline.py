@@ -1,0 +1,293 @@
+"""Run cases: the one place where the stages meet.
+
+``run_cases`` exports what is not cached (all of it in one process), builds the firmware each
+target needs meanwhile, then simulates and judges the cases in parallel. A case that fails
+early still gets a record, and never stops the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from harness.build import Firmware, build
+from harness.case import Case
+from harness.compare import TensorDiff, compare
+from harness.errors import HarnessError, InfraError, UsageError
+from harness.export import ExportEvent, ExportRequest, export
+from harness.footprint.elf import Region, measure
+from harness.judge import Ending, Expectation, Outputs, judge, worst
+from harness.models import find_model
+from harness.observe import Observation, observe
+from harness.paths import references_dir, runs_dir
+from harness.program import InputSet, Program, load_program
+from harness.record import RunRecord, SimulatorFacts, failed_record, load_record
+from harness.reference import load_reference
+from harness.report.progress import Progress, silent
+from harness.simulate import Transcript, simulate
+from harness.simulate.transcript import CONSOLE, WORK
+from harness.target import Target, load_target
+
+_EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run, beyond which case.
+
+    ``pte`` replaces the exported program by a file of the user's, judged against the export's
+    inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
+    of the output's scale. ``profile`` asks the runner for ticks per operator.
+    """
+
+    simulator: str = "auto"
+    tolerance_lsb: float = 0.0
+    pte: Path | None = None
+    profile: bool = False
+
+
+def run_cases(
+    cases: Sequence[Case], options: RunOptions, progress: Progress = silent
+) -> list[RunRecord]:
+    """One record per case, in order. Raises UsageError before any work for a wrong name."""
+    targets = {name: load_target(name) for name in {c.target for c in cases}}
+    requests = _requests(cases, targets)
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        firmware = {
+            name: pool.submit(build, t, on_progress=progress) for name, t in targets.items()
+        }
+        programs = _exported(requests, progress)
+        pending = [
+            pool.submit(_run_one, case, targets[case.target], program, firmware[case.target],
+                        options, progress)
+            for case, program in zip(cases, programs, strict=True)
+        ]  # fmt: skip
+        return [future.result() for future in pending]
+
+
+def export_cases(
+    cases: Sequence[Case], targets: Mapping[str, Target], progress: Progress = silent
+) -> list[Program | HarnessError]:
+    """The Program of each case, or the error that prevented it, in order."""
+    return _exported(_requests(cases, targets), progress)
+
+
+def _requests(cases: Sequence[Case], targets: Mapping[str, Target]) -> list[ExportRequest]:
+    return [ExportRequest(find_model(c.model), targets[c.target].compile_target) for c in cases]
+
+
+def _exported(
+    requests: Sequence[ExportRequest], progress: Progress
+) -> list[Program | HarnessError]:
+    def report(event: ExportEvent) -> None:
+        if event.kind in ("started", "waiting"):
+            progress(f"{event.request.model.name}: {_EXPORT_WORDS[event.kind]}")
+
+    results = export(requests, on_progress=report)
+    return [result.error or result.unwrap() for result in results]
+
+
+def _run_one(
+    case: Case,
+    target: Target,
+    program: Program | HarnessError,
+    firmware: Future[Firmware],
+    options: RunOptions,
+    progress: Progress,
+) -> RunRecord:
+    try:
+        if isinstance(program, HarnessError):
+            raise program
+        return run_case(case, target, program, firmware.result(), options, progress)
+    except HarnessError as error:
+        return failed_record(case, _now(), error)
+
+
+def run_case(
+    case: Case,
+    target: Target,
+    program: Program,
+    firmware: Firmware,
+    options: RunOptions,
+    progress: Progress = silent,
+) -> RunRecord:
+    """Simulate and judge one exported case; the record is saved in its run directory."""
+    progress(f"{case.id}: simulating")
+    run_dir = new_run_dir(case.label)
+    pte = options.pte or program.pte_path
+    pte_sha256 = _sha256(pte)
+    started = time.monotonic()
+    transcript = simulate(
+        target,
+        firmware,
+        program=pte,
+        sets=[[program.directory / name for name in s.inputs] for s in program.sets],
+        run_dir=run_dir,
+        simulator=options.simulator,
+        profile=options.profile,
+    )
+    simulated = time.monotonic()
+    _keep_expectations(program, run_dir)
+    static = {"pte_bytes": pte.stat().st_size, **elf_metrics(target, firmware.elf)}
+    expectation = Expectation(
+        build_id=firmware.build_id,
+        pte_unchanged=pte_sha256 == program.pte_sha256,
+        pte_sha256=pte_sha256,
+        toolchain=firmware.toolchain_id,
+        tolerance_lsb=options.tolerance_lsb,
+        reference=load_reference(references_dir(), case),
+    )
+    record = RunRecord(
+        case=case,
+        time=_now(),
+        verdict=judge(observe(b""), ending(transcript), Outputs(()), {}, expectation),
+        static_metrics=static,
+        run_dir=str(run_dir),
+        simulator=_simulator_facts(transcript),
+        ending=ending(transcript),
+        expectation=expectation,
+        program={"pte": str(pte), "sha256": pte_sha256, "oracle": program.oracle,
+                 "operators": list(program.operators), "versions": program.versions},
+        firmware={"elf": str(firmware.elf), "key": firmware.key, "build_id": firmware.build_id,
+                  "toolchain": firmware.toolchain_id},
+        seconds={"simulate": round(simulated - started, 4)},
+    )  # fmt: skip
+    judged = _judged(record, program)
+    judged.save()
+    return judged
+
+
+def judge_again(run_dir: Path) -> RunRecord:
+    """The verdict of a finished run, from its directory alone; nothing is executed or written.
+
+    Raises UsageError when the directory does not hold a run.
+    """
+    record = load_record(run_dir)
+    program = load_program(run_dir / "expected")
+    if program is None or record.ending is None or record.expectation is None:
+        raise UsageError(f"{run_dir} does not hold a whole run", run_dir=str(run_dir))
+    return _judged(replace(record, run_dir=str(run_dir)), program)
+
+
+def _judged(record: RunRecord, program: Program) -> RunRecord:
+    """The record with everything that follows from its run directory filled in."""
+    assert record.run_dir is not None
+    assert record.ending is not None
+    assert record.expectation is not None
+    run_dir = Path(record.run_dir)
+    observation = observe((run_dir / CONSOLE).read_bytes())
+    outputs = read_outputs(program, run_dir / WORK)
+    metrics = {**record.static_metrics, **{k: m.value for k, m in observation.metrics.items()}}
+    budgeted = {k: v for k, v in metrics.items() if not k.endswith("_total")}
+    verdict = judge(observation, record.ending, outputs, budgeted, record.expectation)
+    return replace(
+        record,
+        verdict=verdict,
+        metrics=metrics,
+        worst_lsb=worst(outputs.diffs) if outputs.diffs else None,
+        sets=len(program.sets),
+        output_sha256=outputs.sha256,
+        op_ticks=_ticks_by_operator(observation),
+    )
+
+
+def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
+    """Operator to (calls, ticks) in the first input set."""
+    sums: dict[str, tuple[int, int]] = {}
+    for entry in observation.op_ticks:
+        if entry.input_set == 0:
+            calls, ticks = sums.get(entry.operator, (0, 0))
+            sums[entry.operator] = (calls + 1, ticks + entry.ticks)
+    return sums
+
+
+def read_outputs(program: Program, work: Path) -> Outputs:
+    """Compare every output file of a run with what the Program expects."""
+    diffs: list[TensorDiff] = []
+    missing: list[str] = []
+    misshapen: list[str] = []
+    digests: list[tuple[str, ...]] = []
+    for k, input_set in enumerate(program.sets):
+        raws: list[bytes] = []
+        for n, (spec, name) in enumerate(zip(program.outputs, input_set.expected, strict=True)):
+            file = work / f"s{k}-{n}.bin"
+            if file.is_symlink() or not file.is_file():  # a guest may leave anything
+                missing.append(file.name)
+                continue
+            raw = file.read_bytes()
+            raws.append(raw)
+            if len(raw) == spec.nbytes:
+                diffs.append(compare(spec, k, raw, (program.directory / name).read_bytes()))
+            else:
+                misshapen.append(f"{file.name} has {len(raw)} bytes, expected {spec.nbytes}")
+        digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
+    return Outputs(tuple(diffs), tuple(missing), tuple(misshapen), tuple(digests))
+
+
+def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
+    """The ELF's bytes by region of the target; nothing for a target without a memory map."""
+    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
+    return measure(elf, regions).metrics() if regions else {}
+
+
+def new_run_dir(label: str) -> Path:
+    """A fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise InfraError(
+            f"cannot make the run directory {path}: {error}", path=str(path)
+        ) from error
+    return path
+
+
+def _keep_expectations(program: Program, run_dir: Path) -> None:
+    """Copy what judging needs (not the program) into the run directory."""
+    kept = replace(program, directory=run_dir / "expected", sets=tuple(
+        InputSet(s.inputs, tuple(f"set{k}-{n}.bin" for n in range(len(s.expected))))
+        for k, s in enumerate(program.sets)
+    ))  # fmt: skip
+    try:
+        kept.directory.mkdir()
+        for old, new in zip(program.sets, kept.sets, strict=True):
+            for source, name in zip(old.expected, new.expected, strict=True):
+                shutil.copyfile(program.directory / source, kept.directory / name)
+        kept.save()
+    except OSError as error:
+        raise InfraError(f"cannot write into {run_dir}: {error}", path=str(run_dir)) from error
+
+
+def ending(transcript: Transcript) -> Ending:
+    return Ending(transcript.stop, transcript.exit_status, transcript.signal, transcript.seconds)
+
+
+def _simulator_facts(transcript: Transcript) -> SimulatorFacts:
+    return SimulatorFacts(
+        name=transcript.simulator,
+        version=transcript.version,
+        confined=transcript.confined,
+        unconfined_reason=transcript.unconfined_reason,
+        argv=transcript.argv,
+        environment=transcript.environment,
+    )
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", path=str(path)) from error
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,214 @@
+"""The pytest surface: options, markers, fixtures, summary. The work is done elsewhere.
+
+A test that asks for ``case``, ``target``, ``program``, ``firmware``, ``run`` or ``reference`` is
+run once per case it is marked for::
+
+    @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["ds_cnn", "my_model.py"])
+    def test_my_model(run):
+        require_pass(run)
+
+Without the marker: every catalogue model on every target. Each case carries its target's
+marker, so ``pytest -m cortex_m55`` selects by target.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.case import Case
+from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    from harness.build import Firmware
+    from harness.program import Program
+    from harness.record import RunRecord
+    from harness.reference import Reference
+    from harness.target import Target
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("hil", "ExecuTorch on Arm")
+    group.addoption(
+        "--simulator",
+        default="auto",
+        help="simulator to run on, one of the target's; auto takes an installed FVP first",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from harness.target import load_targets
+
+    try:
+        targets = load_targets()
+    except HarnessError as error:
+        raise pytest.UsageError(error.message) from error
+    config.addinivalue_line(
+        "markers", "hil_cases(targets=None, models=None): the cases a test runs for"
+    )
+    for marker in sorted({t.marker for t in targets}):
+        names = ", ".join(t.name for t in targets if t.marker == marker)
+        config.addinivalue_line("markers", f"{marker}: cases on {names}")
+    _refuse_unknown_markers(config)
+
+
+def _refuse_unknown_markers(config: pytest.Config) -> None:
+    """A typo in ``-m`` selects nothing, and a run of nothing looks green in many a script."""
+    expression = re.sub(r"\([^()]*=[^()]*\)", "", config.option.markexpr or "")
+    used = set(re.findall(r"[A-Za-z_]\w*", expression)) - {"and", "or", "not", "True", "False"}
+    known = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
+    for name in sorted(used - known):
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise pytest.UsageError(f"-m: no marker is named {name!r}{meant} (pytest --markers)")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("hil_cases")
+    chosen = dict(marker.kwargs) if marker else {}
+    metafunc.parametrize("case", list(_cases(**chosen)), indirect=True)
+
+
+def _cases(
+    targets: Iterable[str] | None = None, models: Iterable[str] | None = None
+) -> Iterator[Any]:
+    from harness.models import catalogue
+    from harness.target import load_target, load_targets
+
+    chosen = load_targets() if targets is None else [load_target(name) for name in targets]
+    for target in chosen:
+        for model in catalogue() if models is None else models:
+            case = Case(target.name, model)
+            yield pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
+
+
+@pytest.fixture(scope="session")
+def case(request: pytest.FixtureRequest) -> Case:
+    """The model and target this test runs for."""
+    chosen: Case = request.param
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def target(case: Case) -> Target:
+    """The target's description."""
+    from harness.target import load_target
+
+    return load_target(case.target)
+
+
+@pytest.fixture(scope="session")
+def program(case: Case, request: pytest.FixtureRequest) -> Program:
+    """The exported program with inputs and expected outputs.
+
+    The first test that needs one exports those of all collected cases, so that torch is
+    imported once, whatever the number of workers.
+    """
+    from filelock import FileLock
+
+    from harness.paths import cache_dir
+    from harness.pipeline import export_cases
+    from harness.target import load_target
+
+    wanted = [case, *(c for c in _collected(request.session) if c != case)]
+    targets = {name: load_target(name) for name in {c.target for c in wanted}}
+    cache_dir("programs").mkdir(parents=True, exist_ok=True)
+    with FileLock(cache_dir("programs") / "batch.lock"):
+        exported = export_cases(wanted, targets)[0]
+    if isinstance(exported, HarnessError):
+        pytest.fail(_explain(exported), pytrace=False)
+    return exported
+
+
+def _collected(session: pytest.Session) -> list[Case]:
+    """The cases of all selected tests, without repetition."""
+    cases = [
+        item.callspec.params["case"]
+        for item in session.items
+        if hasattr(item, "callspec") and "case" in item.callspec.params
+    ]
+    return list(dict.fromkeys(c for c in cases if isinstance(c, Case)))
+
+
+@pytest.fixture(scope="session")
+def firmware(target: Target) -> Firmware:
+    """The runner built for the target; one build per key, whoever comes first."""
+    from harness.build import build
+
+    try:
+        return build(target)
+    except HarnessError as error:
+        pytest.fail(_explain(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def reference(case: Case) -> Reference | None:
+    """The accepted reference run of the case; None when none was accepted."""
+    from harness.paths import references_dir
+    from harness.reference import load_reference
+
+    return load_reference(references_dir(), case)
+
+
+@pytest.fixture
+def run(
+    case: Case,
+    target: Target,
+    program: Program,
+    firmware: Firmware,
+    request: pytest.FixtureRequest,
+    record_property: Any,
+) -> RunRecord:
+    """A finished run of the case, with its verdict; JUnit gets it as properties."""
+    from harness.pipeline import RunOptions, run_case
+
+    options = RunOptions(simulator=request.config.getoption("--simulator"))
+    try:
+        record = run_case(case, target, program, firmware, options)
+    except HarnessError as error:
+        pytest.fail(_explain(error), pytrace=False)
+    record_property("verdict", record.verdict.name)
+    record_property("run_dir", record.run_dir)
+    if record.simulator is not None:
+        record_property("simulator", record.simulator.name)
+    for name, value in sorted(record.metrics.items()):
+        record_property(name, value)
+    return record
+
+
+def require_pass(record: RunRecord) -> None:
+    """Fail the test, with the cause as its whole message, unless the verdict is PASS."""
+    if record.verdict.passed:
+        return
+    cause = record.verdict.cause
+    what = "" if cause is None else f" {cause.kind}: {cause.text}"
+    line = f" (console line {cause.line})" if cause is not None and cause.line else ""
+    pytest.fail(
+        f"{record.case.id}: {record.verdict.name}{what}{line}\nevidence: {record.run_dir}",
+        pytrace=False,
+    )
+
+
+def _explain(error: HarnessError) -> str:
+    hint = f"\n{error.hint}" if error.hint else ""
+    return f"{error.verdict} {error.kind}: {error.message}{hint}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run in which nothing ran is not a success."""
+    config = session.config
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    outcomes = ("passed", "failed", "error", "xfailed", "xpassed")
+    ran = sum(len(reporter.stats.get(outcome, ())) for outcome in outcomes)
+    if not ran and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+        reporter.write_line("hil: nothing ran, so nothing was proven", red=True)

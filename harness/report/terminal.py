@@ -1,0 +1,115 @@
+"""Run records as a table for a person at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.record import RunRecord
+
+_STYLES = {"PASS": "green", "SKIPPED": "yellow", "INFRA": "magenta", "NO_VERDICT": "yellow"}
+
+
+def verdict_text(name: str) -> Text:
+    """The verdict as shown: a product failure also says FAIL."""
+    shown = name if name in _STYLES else f"FAIL {name}"
+    return Text(shown, style=_STYLES.get(name, "bold red"))
+
+
+def print_records(console: Console, records: Sequence[RunRecord]) -> None:
+    """A table per target, then the cause of everything that is not PASS, and where to look."""
+    for target in dict.fromkeys(r.case.target for r in records):
+        _print_target(console, target, [r for r in records if r.case.target == target])
+    for record in records:
+        _print_cause(console, record)
+    _print_notes(console, records)
+    passed = sum(r.verdict.passed for r in records)
+    style = "green" if passed == len(records) else "red"
+    console.print(f"{passed} of {len(records)} passed", style=style)
+
+
+def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -> None:
+    simulators = {_simulator(r) for r in records if r.simulator is not None}
+    sets = max(r.sets for r in records)
+    console.print(
+        Text.assemble(
+            (target, "bold"),
+            f" on {', '.join(sorted(simulators)) or 'no simulator'}, {sets} input sets each; ",
+            ("sizes in bytes, instr per inference", "dim"),
+        )
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("model", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for header in ("LSB", ".pte", "text", "planned", "stack", "instr"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for record in records:
+        name = verdict_text(record.verdict.name)
+        table.add_row(record.case.label, name, *_figures(record))
+    console.print(table)
+
+
+def _simulator(record: RunRecord) -> str:
+    assert record.simulator is not None
+    confined = "" if record.simulator.confined else ", not confined"
+    return f"{record.simulator.name} {record.simulator.version}{confined}"
+
+
+def _figures(record: RunRecord) -> list[str]:
+    def figure(name: str) -> str:
+        value = record.metrics.get(name)
+        return "-" if value is None else str(value)
+
+    return [
+        "-" if record.worst_lsb is None else f"{record.worst_lsb:.3g}",
+        figure("pte_bytes"),
+        figure("elf_text"),
+        figure("method_allocator_planned"),
+        figure("stack_high_water"),
+        figure("ticks_set0"),
+    ]
+
+
+def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
+    """Each note once, with the models it holds for."""
+    notes: dict[str, list[str]] = {}
+    for record in records:
+        for note in record.verdict.notes:
+            notes.setdefault(note, []).append(record.case.label)
+    for note, labels in notes.items():
+        console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
+
+
+def _print_cause(console: Console, record: RunRecord) -> None:
+    cause = record.verdict.cause
+    if cause is not None:
+        where = f" (console line {cause.line})" if cause.line else ""
+        console.print()
+        console.print(
+            Text.assemble(
+                (record.case.id, "bold"), ": ", verdict_text(record.verdict.name),
+                f" {cause.kind}{where}",
+            ),
+            soft_wrap=True,
+        )  # fmt: skip
+        console.print(Text("  " + cause.text), soft_wrap=True)
+        if record.run_dir:
+            console.print(Text(f"  evidence: {record.run_dir}"), soft_wrap=True)
+
+
+def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
+    """Ticks per operator of the first input set, largest first (instructions on QEMU)."""
+    for record in records:
+        if not record.op_ticks:
+            continue
+        table = Table(title=record.case.id, box=None, title_justify="left", header_style="bold")
+        for header in ("operator", "calls", "ticks", "share"):
+            table.add_column(header, justify="left" if header == "operator" else "right")
+        total = sum(ticks for _, ticks in record.op_ticks.values())
+        ordered = sorted(record.op_ticks.items(), key=lambda item: -item[1][1])
+        for operator, (calls, ticks) in ordered:
+            table.add_row(operator, str(calls), f"{ticks:,}", f"{ticks / max(total, 1):.1%}")
+        console.print(table)

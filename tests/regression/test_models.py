@@ -1,0 +1,10 @@
+"""What users run: every catalogue model on every target, judged against its reference."""
+
+from __future__ import annotations
+
+from harness.plugin import require_pass
+from harness.record import RunRecord
+
+
+def test_model(run: RunRecord) -> None:
+    require_pass(run)
