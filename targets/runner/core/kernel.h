@@ -52,7 +52,7 @@ struct KernelEntry {
 /// All kernels of this build (kernels/registry.cpp).
 Span<const KernelEntry> kernel_table();
 
-/// Null when the operator is not in this build.
-const KernelEntry* find_kernel(const char* name);
+/// Null when the operator is not among `kernels`.
+const KernelEntry* find_kernel(Span<const KernelEntry> kernels, const char* name);
 
 }  // namespace hil

@@ -1,0 +1,40 @@
+# Compiler options every piece of the runner is built with: target hil_options.
+option(HIL_RUNTIME_CHECKS "Kernels check what the exporter planned for them" ON)
+option(HIL_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer (host)" OFF)
+option(HIL_FUZZ "Build the libFuzzer targets (host, clang)" OFF)
+
+set(HIL_METHOD_POOL_BYTES 1572864 CACHE STRING "Values, instructions and planned buffers")
+set(HIL_TEMP_POOL_BYTES 262144 CACHE STRING "Scratch of backends during one instruction")
+set(HIL_FILE_POOL_BYTES 33554432 CACHE STRING "The program and its input files")
+set(HIL_POOL_DEFINITIONS
+  HIL_METHOD_POOL_BYTES=${HIL_METHOD_POOL_BYTES}
+  HIL_TEMP_POOL_BYTES=${HIL_TEMP_POOL_BYTES}
+  HIL_FILE_POOL_BYTES=${HIL_FILE_POOL_BYTES})
+
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+
+add_library(hil_options INTERFACE)
+target_include_directories(hil_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_definitions(hil_options INTERFACE
+  HIL_RUNTIME_CHECKS=$<BOOL:${HIL_RUNTIME_CHECKS}>)
+target_compile_options(hil_options INTERFACE
+  -fno-exceptions -fno-rtti -Wall -Wextra -Werror -ffunction-sections -fdata-sections -g
+  "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=.")
+if(HIL_SANITIZE)
+  target_compile_options(hil_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -UNDEBUG -O1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With UBSan's null checks inlined, GCC 12 takes FlatBuffers' strings for empty arrays.
+    target_compile_options(hil_options INTERFACE -Wno-stringop-overread)
+  endif()
+  target_link_options(hil_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(HIL_FUZZ)
+  target_compile_options(hil_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,96 @@
+#include "core/kernel.h"
+
+#include <cstdarg>
+#include <cstring>
+
+#include "core/format.h"
+#include "core/log.h"
+
+namespace hil {
+
+Error KernelContext::fail(Error error, const char* text, ...) {
+  char message[kMaxLogLine];
+  va_list arguments;
+  va_start(arguments, text);
+  format(message, sizeof(message), text, arguments);
+  va_end(arguments);
+  HIL_LOG(Error, "%s: %s", op_name_, message);
+  return error;
+}
+
+void KernelContext::reject(size_t index) {
+  if (bad_argument_ < 0) bad_argument_ = static_cast<int>(index);
+}
+
+Tensor& KernelContext::tensor(Args args, size_t index) {
+  Tensor* found = optional_tensor(args, index);
+  if (found != nullptr) return *found;
+  reject(index);
+  static Tensor empty;
+  empty = Tensor();
+  return empty;
+}
+
+Tensor* KernelContext::optional_tensor(Args args, size_t index) {
+  if (index < args.size()) {
+    if (args[index]->tag == Tag::Tensor) return &args[index]->tensor;
+    if (args[index]->tag == Tag::None) return nullptr;
+  }
+  reject(index);
+  return nullptr;
+}
+
+int64_t KernelContext::integer(Args args, size_t index) {
+  if (index < args.size() && args[index]->tag == Tag::Int) return args[index]->as_int;
+  reject(index);
+  return 0;
+}
+
+double KernelContext::number(Args args, size_t index) {
+  if (index < args.size() && args[index]->tag == Tag::Double) return args[index]->as_double;
+  return static_cast<double>(integer(args, index));
+}
+
+bool KernelContext::boolean(Args args, size_t index) {
+  if (index < args.size() && args[index]->tag == Tag::Bool) return args[index]->as_bool;
+  reject(index);
+  return false;
+}
+
+void KernelContext::int_list(Args args, size_t index, int32_t* out, size_t count) {
+  for (size_t i = 0; i < count; ++i) out[i] = 0;
+  if (int_list_upto(args, index, out, count) != count) reject(index);
+}
+
+size_t KernelContext::int_list_upto(Args args, size_t index, int32_t* out, size_t capacity) {
+  if (index >= args.size() || args[index]->tag != Tag::IntList ||
+      args[index]->list.size() > capacity) {
+    reject(index);
+    return 0;
+  }
+  const Span<Value* const> items = args[index]->list;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const bool fits = items[i]->tag == Tag::Int && items[i]->as_int >= INT32_MIN &&
+                      items[i]->as_int <= INT32_MAX;
+    if (!fits) {
+      reject(index);
+      return 0;
+    }
+    out[i] = static_cast<int32_t>(items[i]->as_int);
+  }
+  return items.size();
+}
+
+Error KernelContext::argument_error() {
+  return fail(Error::InvalidArgument, "argument %d is missing or has the wrong type",
+              bad_argument_);
+}
+
+const KernelEntry* find_kernel(Span<const KernelEntry> kernels, const char* name) {
+  for (const KernelEntry& entry : kernels) {
+    if (std::strcmp(entry.name, name) == 0) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace hil

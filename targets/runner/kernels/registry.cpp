@@ -1,0 +1,45 @@
+// Which operators this build has, under the names programs use.
+#include <cstring>
+
+#include "kernels/operators.h"
+
+namespace hil {
+
+namespace {
+
+constexpr KernelEntry kKernels[] = {
+    {"cortex_m::quantize_per_tensor.out", op_quantize_per_tensor},
+    {"cortex_m::dequantize_per_tensor.out", op_dequantize_per_tensor},
+    {"cortex_m::quantized_add.out", op_quantized_add},
+    {"cortex_m::quantized_mul.out", op_quantized_mul},
+    {"cortex_m::quantized_conv2d.out", op_quantized_conv2d},
+    {"cortex_m::quantized_depthwise_conv2d.out", op_quantized_depthwise_conv2d},
+    {"cortex_m::quantized_linear.out", op_quantized_linear},
+    {"cortex_m::quantized_avg_pool2d.out", op_quantized_avg_pool2d},
+    {"cortex_m::quantized_max_pool2d.out", op_quantized_max_pool2d},
+    {"cortex_m::softmax.out", op_softmax},
+    {"cortex_m::pad.out", op_pad},
+    {"cortex_m::transpose.out", op_transpose},
+    {"cortex_m::minimum.out", op_minimum},
+    {"cortex_m::maximum.out", op_maximum},
+    {"executorch_prim::et_view.default", op_et_view},
+    {"aten::view_copy.out", op_view_copy},
+    {"aten::clone.out", op_clone},
+    {"dim_order_ops::_clone_dim_order.out", op_clone_dim_order},
+    {"aten::permute_copy.out", op_permute_copy},
+};
+
+}  // namespace
+
+Span<const KernelEntry> kernel_table() {
+  return {kKernels, sizeof(kKernels) / sizeof(kKernels[0])};
+}
+
+const KernelEntry* find_kernel(const char* name) {
+  for (const KernelEntry& entry : kKernels) {
+    if (std::strcmp(entry.name, name) == 0) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace hil

@@ -1,0 +1,130 @@
+// Fixed-point rescaling, as requantize_cmsis in
+// executorch/backends/cortex_m/passes/passes_utils.py defines it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#endif
+
+namespace hil {
+
+/// Shifts outside this range have no meaning in the definition's 64-bit arithmetic.
+constexpr int32_t kMinShift = -62;
+constexpr int32_t kMaxShift = 31;
+
+constexpr bool valid_shift(int64_t shift) { return shift >= kMinShift && shift <= kMaxShift; }
+constexpr bool valid_multiplier(int64_t m) { return m >= INT32_MIN && m <= INT32_MAX; }
+
+/// The definition itself: 64-bit with wrap-around, round half up after the
+/// multiplication and half away from zero after the right shift.
+inline int32_t requantize(int32_t value, int32_t multiplier, int32_t shift) {
+  const uint32_t left = shift > 0 ? static_cast<uint32_t>(shift) : 0;
+  const uint32_t right = shift < 0 ? static_cast<uint32_t>(-shift) : 0;
+  const uint64_t shifted = static_cast<uint64_t>(static_cast<int64_t>(value)) << left;
+  const uint64_t product = shifted * static_cast<uint64_t>(static_cast<int64_t>(multiplier));
+  int64_t result = static_cast<int64_t>(product + (uint64_t{1} << 30)) >> 31;
+  if (right != 0) {
+    const int64_t mask = (int64_t{1} << right) - 1;
+    const int64_t remainder = result & mask;
+    result >>= right;
+    const int64_t threshold = (mask >> 1) + (result < 0 ? 1 : 0);
+    result += remainder > threshold ? 1 : 0;
+  }
+  return static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(result)));
+}
+
+/// 32-bit addition as the definition's int32 tensors do it: modulo 2^32.
+inline int32_t wrapping_add(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+}
+
+inline int32_t wrapping_multiply(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+}
+
+inline int32_t clamp(int32_t value, int32_t low, int32_t high) {
+  // In torch.clamp the upper bound wins when the bounds cross.
+  const int32_t raised = value < low ? low : value;
+  return raised > high ? high : raised;
+}
+
+/// How accumulators become int8. `step` is 1 for per-channel scales and 0 when
+/// one scale serves all (then the arrays hold it four times, for vector loads).
+struct OutputStage {
+  const int32_t* multipliers;
+  const int32_t* shifts;
+  size_t step;
+  int32_t offset;
+  int32_t min;
+  int32_t max;
+};
+
+inline int8_t to_output(int32_t accumulator, const OutputStage& stage, size_t channel) {
+  const size_t i = channel * stage.step;
+  const int32_t scaled = requantize(accumulator, stage.multipliers[i], stage.shifts[i]);
+  return static_cast<int8_t>(clamp(wrapping_add(scaled, stage.offset), stage.min, stage.max));
+}
+
+/// Which vector sequence gives the definition's bytes.
+enum class Rounding {
+  Exact,     // none: one lane at a time (left shifts may overflow 32 bits)
+  Away,      // right shifts only
+  Rectified, // right shifts only, and negative results are clamped to the offset,
+             // so how they are rounded cannot be seen
+};
+
+/// Right shifts by 33 and more give 0 on both sides; 32 does not for INT32_MIN.
+constexpr bool vector_scale(int32_t multiplier, int32_t shift) {
+  return multiplier >= 0 && shift <= 0 && shift != -32;
+}
+
+inline Rounding rounding_for(const OutputStage& stage, size_t channels) {
+  for (size_t i = 0; i < (stage.step == 0 ? 1 : channels); ++i) {
+    if (!vector_scale(stage.multipliers[i], stage.shifts[i])) return Rounding::Exact;
+  }
+  return stage.min >= stage.offset ? Rounding::Rectified : Rounding::Away;
+}
+
+#if defined(__ARM_FEATURE_MVE)
+
+template <Rounding R>
+inline int32x4_t requantize(int32x4_t value, int32x4_t multiplier, int32x4_t shift) {
+  if constexpr (R == Rounding::Exact) {
+    int32_t v[4], m[4], s[4];
+    vst1q_s32(v, value);
+    vst1q_s32(m, multiplier);
+    vst1q_s32(s, shift);
+    for (int i = 0; i < 4; ++i) v[i] = requantize(v[i], m[i], s[i]);
+    return vld1q_s32(v);
+  }
+  int32x4_t high = vqrdmulhq_s32(value, multiplier);
+  if constexpr (R == Rounding::Away) {
+    // vrshl rounds half up: take 1 from negative values that will be shifted.
+    high = vqaddq_s32(high, vshrq_n_s32(vandq_s32(high, shift), 31));
+  }
+  return vrshlq_s32(high, shift);
+}
+
+/// The output stage of four accumulators. The constants come one by one: kept in
+/// a struct, gcc 12 reloads them from the stack after every asm statement.
+template <Rounding R>
+inline int32x4_t to_output(int32x4_t accumulators, int32x4_t multiplier, int32x4_t shift,
+                           int32_t offset, int32x4_t min, int32x4_t max) {
+  const int32x4_t scaled = requantize<R>(accumulators, multiplier, shift);
+  return vminq_s32(vmaxq_s32(vaddq_n_s32(scaled, offset), min), max);
+}
+
+/// Scales of four channels; `lanes` selects those that exist.
+inline int32x4_t load_multipliers(const OutputStage& stage, size_t channel, mve_pred16_t lanes) {
+  return vldrwq_z_s32(stage.multipliers + channel * stage.step, lanes);
+}
+inline int32x4_t load_shifts(const OutputStage& stage, size_t channel, mve_pred16_t lanes) {
+  return vldrwq_z_s32(stage.shifts + channel * stage.step, lanes);
+}
+
+#endif
+
+}  // namespace hil

@@ -1,0 +1,202 @@
+"""Kernels refuse arguments that do not fit, and say which and why.
+
+Protects the checks in front of the arithmetic: each row damages one argument of a good program
+and names the message that must follow. Without the check the kernel would read or write outside
+a tensor, or answer something the definition does not.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from executorch.backends.cortex_m.library import cmsis_nn
+from executorch.exir._serialize._program import (
+    deserialize_pte_binary,
+    serialize_pte_binary,
+)
+from executorch.exir.schema import Bool, Double, EValue, Int, IntList, KernelCall, Null, Tensor
+from kernel_cases import Draw
+from kernel_program import Activation, Case, Constant, Scratch, build
+
+SEED = 20260822
+
+
+def scales(channels: int) -> tuple[Constant, Constant]:
+    multipliers = torch.full((channels,), 1 << 30, dtype=torch.int32)
+    return Constant(multipliers), Constant(torch.full((channels,), -7, dtype=torch.int32))
+
+
+def good_cases() -> list[Case]:
+    """One valid call of every operator, channels-last where that matters."""
+    draw = Draw(SEED)
+    image, vector = Activation(draw.image(1, 6, 5, 4)), Activation(draw.int8(2, 6))
+    plain = Activation(draw.int8(1, 6, 5, 4))
+    bias = Constant(torch.zeros(6, dtype=torch.int32))
+    window = ([1, 1], [1, 1], [1, 1])
+    conv = Constant(draw.int8(6, 3, 3, 3))
+    calls: dict[str, tuple[Any, ...]] = {
+        "quantized_conv2d": (
+            image, conv, bias, *window, 0, 0, *scales(6), -128, 127, Scratch()),
+        "quantized_depthwise_conv2d": (
+            image, Constant(draw.int8(1, 3, 3, 6)), bias, *window, 1, 0, 0, *scales(6), -128, 127,
+            Scratch()),
+        "quantized_linear": (
+            vector, Constant(draw.int8(6, 6)), bias, None, 0, 0, 0, [1 << 30], [-7], 127, -128),
+        "quantized_add": (
+            image, 0, 1 << 30, 0, image, 0, 1 << 30, 0, 0, 1 << 30, -19, -128, 127),
+        "quantized_mul": (image, 0, image, 0, 0, 1 << 30, -7),
+        "minimum": (plain, plain),
+        "quantized_avg_pool2d": (
+            image, [2, 2], [1, 1], [0, 0], False, 0, 1 << 30, -5, Scratch()),
+        "quantized_max_pool2d": (
+            image, [2, 2], [1, 1], [0, 0], [1, 1], False, 0, 0, -128, 127),
+        "softmax": (vector, -1, 0, -128, 1 << 30, 22, -100),
+        "pad": (vector, [0, 0, 1, 1], [0, 0, 0, 0], 0),
+        "transpose": (vector, [1, 0]),
+        "quantize_per_tensor": (
+            Activation(torch.zeros(1, 6)), 0.5, 0, -128, 127, torch.int8),
+        "dequantize_per_tensor": (vector, 0.5, 0, -128, 127, torch.int8),
+    }  # fmt: skip
+    return [Case(name, f"cortex_m.{name}", args) for name, args in calls.items()]
+
+
+@functools.cache
+def good_program(backend: str = "MVE") -> Any:
+    return build(good_cases(), getattr(cmsis_nn.Backend, backend))
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another argument of the same call, in place of the right one."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Reshaped:
+    """The same tensor under another shape of as many elements."""
+
+    sizes: tuple[int, ...]
+
+
+def replacement(plan: Any, call: KernelCall, index: int, wanted: Any) -> EValue:
+    if isinstance(wanted, Other):
+        return copy.deepcopy(plan.values[call.args[wanted.index]])
+    if isinstance(wanted, Reshaped):
+        value = copy.deepcopy(plan.values[call.args[index]])
+        assert isinstance(value.val, Tensor)
+        value.val.sizes = list(wanted.sizes)
+        return value
+    if wanted is None:
+        return EValue(Null())
+    if isinstance(wanted, list):
+        first = len(plan.values)
+        plan.values.extend(EValue(Int(v)) for v in wanted)
+        return EValue(IntList(list(range(first, first + len(wanted)))))
+    kind = {bool: Bool, int: Int, float: Double}[type(wanted)]
+    return EValue(kind(wanted))
+
+
+def damage(pte: bytes, operator: str, index: int, wanted: Any) -> bytes:
+    """The program with one argument of the operator's call replaced."""
+    file = deserialize_pte_binary(pte)
+    plan = file.program.execution_plan[0]
+    names = [o.name for o in plan.operators]
+    for instruction in plan.chains[0].instructions:
+        call = instruction.instr_args
+        if isinstance(call, KernelCall) and names[call.op_index] == f"cortex_m::{operator}":
+            value = replacement(plan, call, index, wanted)
+            call.args[index] = len(plan.values)
+            plan.values.append(value)
+            return bytes(serialize_pte_binary(file))
+    raise AssertionError(f"no call of {operator}")
+
+
+ROWS: list[tuple[str, int, Any, str]] = [
+    ("quantized_conv2d", 3, [0, 1], "height: kernel 3, stride 0, padding 1 or dilation 1"),
+    ("quantized_conv2d", 4, [1, -1], "width: kernel 3, stride 1, padding -1 or dilation 1"),
+    ("quantized_conv2d", 5, [1, 0], "width: kernel 3, stride 1, padding 1 or dilation 0"),
+    ("quantized_conv2d", 4, [0, 0], "out is [1, 6, 5, 4], expected [1, 6, 3, 2]"),
+    ("quantized_conv2d", 6, 40000, "input offset is 40000, expected -32768..32767"),
+    ("quantized_conv2d", 7, 40000, "output offset is 40000, expected -32768..32767"),
+    ("quantized_conv2d", 10, -129, "activation min is -129, expected -128..127"),
+    ("quantized_conv2d", 11, 128, "activation max is 128, expected -128..127"),
+    ("quantized_conv2d", 1, Other(0), "weight is not a contiguous rank-4 tensor"),
+    ("quantized_conv2d", 1, Reshaped((1, 3, 3, 18)), "6 input channels do not divide into groups"),
+    ("quantized_conv2d", 1, Other(2), "weight has element type 3, expected 1"),
+    ("quantized_conv2d", 2, Other(0), "bias has element type 1, expected 3"),
+    ("quantized_conv2d", 0, Other(1), "input is not a rank-4 channels-last tensor"),
+    ("quantized_conv2d", 8, Other(0), "requantize multipliers has element type 1, expected 3"),
+    ("quantized_conv2d", 9, Other(8), "requantize shift is 1073741824, expected -62..31"),
+    ("quantized_depthwise_conv2d", 6, 2, "6 input channels times 2 are not 6 output channels"),
+    ("quantized_depthwise_conv2d", 6, 0, "depth multiplier is 0, expected 1..32767"),
+    ("quantized_depthwise_conv2d", 1, Other(2), "weight has element type 3, expected 1"),
+    ("quantized_linear", 7, [1, 2], "argument"),
+    ("quantized_linear", 8, [-63], "requantize scale is out of range (shift -63)"),
+    ("quantized_linear", 5, 40000, "filter offset is 40000"),
+    ("quantized_linear", 0, Other(2), "input has element type 3, expected 1"),
+    ("quantized_linear", 2, Other(0), "bias has element type 1, expected 3"),
+    ("quantized_add", 3, 32, "self zero point scale is out of range (shift 32)"),
+    ("quantized_add", 5, 40000, "other zero point is 40000"),
+    ("quantized_add", 0, None, "argument"),
+    ("quantized_mul", 6, -63, "output scale is out of range (shift -63)"),
+    ("quantized_avg_pool2d", 3, [2, 2], "out is [1, 6, 4, 3], expected"),
+    ("quantized_avg_pool2d", 6, 0, "multiplier is 0, expected 1..2147483647"),
+    ("quantized_avg_pool2d", 5, 200, "zero point is 200, expected -128..127"),
+    ("quantized_max_pool2d", 4, [2, 1], "dilation and ceil_mode are not defined"),
+    ("quantized_max_pool2d", 5, True, "dilation and ceil_mode are not defined"),
+    ("quantized_max_pool2d", 7, 1, "input and output zero points differ"),
+    ("softmax", 1, 2, "dim is 2, expected -2..1"),
+    ("softmax", 3, 0, "output zero point is 0, expected -128..-128"),
+    ("softmax", 4, 0, "multiplier is 0, expected 1..2147483647"),
+    ("pad", 1, [0, 0, 2, 1], "out has 3 in dimension 0, expected 4"),
+    ("pad", 2, [0, 0, -1, 0], "post_pad is -1"),
+    ("pad", 3, 300, "pad_value is 300, expected -128..127"),
+    ("transpose", 1, [0, 1], "out is not the permuted shape of the input"),
+    ("transpose", 1, [0], "permutation of 1 for ranks 2 and 2"),
+    ("quantize_per_tensor", 1, 0.0, "scale is not positive"),
+    ("quantize_per_tensor", 5, 3, "dtype 3 is neither int8 nor int16"),
+    ("quantize_per_tensor", 2, 200, "zero point is 200, expected -128..127"),
+    ("quantize_per_tensor", 4, 128, "quant_max is 128, expected -128..127"),
+    ("dequantize_per_tensor", 5, 3, "dtype 3 is neither int8 nor int16"),
+]
+
+
+def test_the_undamaged_program_runs(run_on_host: Callable[..., Any], tmp_path: Path) -> None:
+    wanted = good_program()
+    result = run_on_host(wanted.pte, wanted.inputs, len(wanted.expected), tmp_path)
+    assert result.status == 0, result.log
+    assert result.outputs == wanted.expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "index", "wanted", "message"), ROWS, ids=[f"{r[0]}-{r[1]}-{r[2]}" for r in ROWS]
+)
+def test_a_bad_argument_is_refused(
+    operator: str, index: int, wanted: Any, message: str,
+    run_on_host: Callable[..., Any], tmp_path: Path,
+) -> None:  # fmt: skip
+    good = good_program()
+    bad = damage(good.pte, operator, index, wanted)
+    result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)
+    assert result.status != 0
+    assert message in result.log
+    assert f"cortex_m::{operator}" in result.log
+
+
+@pytest.mark.parametrize("backend", ["DSP", "SCALAR"])
+def test_scratch_planned_for_another_core_is_refused(
+    backend: str, run_on_qemu: Callable[..., Any], tmp_path: Path
+) -> None:
+    wanted = good_program(backend)
+    result = run_on_qemu(wanted.pte, wanted.inputs, len(wanted.expected), tmp_path)
+    assert result.status != 0
+    assert "planned scratch" in result.log
+    assert "bytes, kernel needs" in result.log
