@@ -34,12 +34,9 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
 def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -> None:
     simulators = {_simulator(r) for r in records if r.simulator is not None}
     sets = max(r.sets for r in records)
+    where = ", ".join(sorted(simulators)) or "no simulator"
     console.print(
-        Text.assemble(
-            (target, "bold"),
-            f" on {', '.join(sorted(simulators)) or 'no simulator'}, {sets} input sets each; ",
-            ("sizes in bytes, instr per inference", "dim"),
-        )
+        Text.assemble((target, "bold"), f" on {where}; {sets} input sets, sizes in bytes")
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)

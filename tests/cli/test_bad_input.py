@@ -1,0 +1,203 @@
+"""Protects the user who gets something wrong: a clear error, a non-zero exit, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.program import Program
+
+from .conftest import Hil
+
+TARGETS = ("host", "corstone-300-m55")
+
+
+def truncated(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def other_version(content: bytes) -> bytes:
+    return content[:4] + b"ET99" + content[8:]
+
+
+def root_flipped(content: bytes) -> bytes:
+    return struct.pack("<I", struct.unpack_from("<I", content)[0] ^ (1 << 30)) + content[4:]
+
+
+PROGRAMS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "truncated": (truncated, "invalid program"),
+    "of another version": (other_version, "ET99"),
+    "bit-flipped": (root_flipped, "invalid program"),
+    "empty": (lambda _: b"", "program"),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_damaged_program(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path, target: str, name: str
+) -> None:
+    damage, said = PROGRAMS[name]
+    (tmp_path / "bad.pte").write_bytes(damage(add.pte_path.read_bytes()))
+    result = hil("exec", target, tmp_path / "bad.pte", *inputs, "-o", tmp_path / "o", "--json")
+    assert result.code == 1
+    assert result.json["verdict"] == "FAULT"
+    assert result.json["cause"]["kind"] == "bad_program"
+    assert said in result.json["cause"]["text"]
+    assert not list(tmp_path.glob("o-*"))
+
+
+def test_random_damage_never_crashes_the_runner(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
+) -> None:
+    """Whatever the bytes: an error in words, or outputs; a fault or a hang is a defect."""
+    seed = 20260102
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(8):
+        content = bytearray(add.pte_path.read_bytes())
+        for _ in range(3):
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        (tmp_path / "bad.pte").write_bytes(content)
+        result = hil("exec", "corstone-300-m55", tmp_path / "bad.pte", *inputs,
+                     "-o", tmp_path / "o", "--json")  # fmt: skip
+        cause = result.json["cause"]
+        assert result.code == 0 or cause["kind"] not in ("hard_fault", "deadline", "stall"), cause
+
+
+def test_an_operator_that_is_not_in_the_build_is_named(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
+) -> None:
+    content = add.pte_path.read_bytes()
+    assert content.count(b"cortex_m::quantized_add\0") == 1
+    (tmp_path / "bad.pte").write_bytes(
+        content.replace(b"cortex_m::quantized_add\0", b"cortex_m::quantized_axe\0")
+    )
+    result = hil("exec", "corstone-300-m55", tmp_path / "bad.pte", *inputs, "--json")
+    assert result.code == 1
+    assert result.json["cause"]["kind"] == "operator_missing"
+    assert result.json["cause"]["facts"]["operators"] == ["cortex_m::quantized_axe.out"]
+
+
+def test_wrong_number_of_inputs(hil: Hil, add: Program, inputs: list[str]) -> None:
+    result = hil("exec", "host", add.pte_path, *inputs[:2], "--json")
+    assert result.code == 1
+    assert result.json["cause"]["kind"] == "input_rejected"
+    assert "expected 2, got 1" in result.json["cause"]["text"]
+
+
+def test_wrong_size_of_an_input(hil: Hil, add: Program, inputs: list[str], tmp_path: Path) -> None:
+    (tmp_path / "long.bin").write_bytes(bytes(5))
+    result = hil("exec", "host", add.pte_path, *inputs[:2], "-i", tmp_path / "long.bin", "--json")
+    assert result.code == 1
+    assert result.json["cause"]["kind"] == "input_rejected"
+    assert "expected 4 bytes, got 5" in result.json["cause"]["text"]
+
+
+def test_too_small_a_method_pool_says_how_much_it_takes(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "tiny.yaml").write_text("extends: corstone-300-m55\npools: {method: 1024}\n")
+    result = hil("exec", "tiny", add.pte_path, *inputs, "--json", HIL_TARGETS=str(tmp_path))
+    assert result.code == 1
+    cause = result.json["cause"]
+    assert cause["kind"] == "allocation_failed"
+    assert int(cause["facts"]["needed"]) > int(cause["facts"]["had"])
+    assert "HIL_METHOD_POOL_BYTES" in cause["text"]
+
+
+USAGE = {
+    "unknown target": (("run", "corstone-300-m5", "add"), "did you mean corstone-300-m55?"),
+    "unknown model": (("run", "host", "ds_cn"), "did you mean ds_cnn?"),
+    "a model that does not export": (("run", "host", "mv2"), "torchvision"),
+    "no model": (("run", "host"), "no model was named"),
+    "two models and --pte": (
+        ("run", "host", "add", "mul", "--pte", __file__),
+        "--pte replaces one",
+    ),
+    "unknown simulator": (("run", "host", "add", "--simulator", "qemu"), "no simulator 'qemu'"),
+    "no such program": (("exec", "host", "none.pte"), "there is no file none.pte"),
+    "no such model file": (("run", "host", "--model", "none.py"), "no such model file"),
+    "not a run directory": (("judge", "."), "is not a run directory"),
+    "not a case": (("accept", "ds_cnn", "--reason", "x"), "is not a case"),
+    "unknown verb": (("rum",), "No such command 'rum'"),
+    "unknown step": (("test", "--only", "nothing"), "there is no step 'nothing'"),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_wrong_usage_is_exit_2_and_says_what_to_do(hil: Hil, name: str) -> None:
+    arguments, said = USAGE[name]
+    result = hil(*arguments)
+    assert result.code == 2
+    assert said in result.err
+
+
+def test_a_malformed_target_names_file_and_line(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("extends: host\ndescription: mine\nlimits:\n  hots: 3\n")
+    result = hil("run", "mine", "add", "--json", HIL_TARGETS=str(tmp_path))
+    assert result.code == 2
+    assert result.json["cause"]["kind"] == "bad_target"
+    assert "mine.yaml:4" in result.json["cause"]["text"]
+
+
+def test_outputs_with_nowhere_to_go(hil: Hil, add: Program, inputs: list[str]) -> None:
+    result = hil("exec", "host", add.pte_path, *inputs, "-o", "/nonexistent/out")
+    assert result.code == 2
+    assert "no directory /nonexistent" in result.err
+
+
+def test_an_output_that_cannot_be_written(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "o-0.bin").mkdir()
+    result = hil("exec", "host", add.pte_path, *inputs, "-o", tmp_path / "o")
+    assert result.code == 3
+    assert "cannot write the output" in result.err
+
+
+@pytest.mark.parametrize(
+    ("tool", "package"),
+    [("qemu-system-arm", "qemu-system-arm"), ("arm-none-eabi-gcc", "gcc-arm-none-eabi")],
+)
+def test_a_missing_tool_is_named_with_its_package(
+    hil: Hil, tmp_path: Path, tool: str, package: str
+) -> None:
+    """A PATH that has everything but one tool, and a cache without firmware."""
+    bin_dir = tmp_path / "bin"
+    bin_dir.mkdir()
+    for directory in ("/usr/bin", "/bin"):
+        for path in Path(directory).iterdir():
+            if path.name != tool and not (bin_dir / path.name).exists():
+                (bin_dir / path.name).symlink_to(path)
+    result = hil("run", "corstone-300-m55", "add", "--json", PATH=str(bin_dir))
+    assert result.code == 3
+    assert result.json["verdict"] == "INFRA"
+    assert tool in result.json["cause"]["text"]
+    assert package in result.json["cause"]["text"]
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bwrap to make a small disk")
+def test_a_full_disk_is_an_infrastructure_error(hil: Hil, tmp_path: Path) -> None:
+    """A real file system of 256 KiB as the state directory: the build cannot fit."""
+    small = tmp_path / "small"
+    small.mkdir()
+    prefix = ("bwrap", "--dev-bind", "/", "/", "--size", str(256 << 10), "--tmpfs", str(small))
+    result = hil("run", "host", "add", "--json", prefix=prefix, HIL_HOME=str(small))
+    assert result.code == 3
+    assert result.json["verdict"] == "INFRA"
+    assert "No space left" in result.json["cause"]["text"]
+
+
+def test_an_unwritable_state_directory(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = hil("run", "host", "add", "--json", HIL_HOME=str(tmp_path / "file"))
+    assert result.code == 3
+    assert str(tmp_path / "file") in result.json["cause"]["text"]
+    assert os.path.isfile(tmp_path / "file")

@@ -1,0 +1,200 @@
+"""Protects the main job: what PASS needs, and that a wrong program can never get it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.program import Program
+
+from .conftest import Hil
+
+TARGET = "corstone-300-m55"
+
+
+def flip_weight(program: Program, destination: Path) -> None:
+    """Change one byte in the constant segment, past the FlatBuffer's own tables."""
+    content = bytearray(program.pte_path.read_bytes())
+    segments = int.from_bytes(content[24:32], "little")  # extended header: segment base offset
+    assert content[8:12] == b"eh00"
+    content[segments + (len(content) - segments) // 3] ^= 0x55
+    destination.write_bytes(content)
+
+
+def test_json_of_one_case(hil: Hil) -> None:
+    result = hil("run", TARGET, "add", "--json")
+    assert result.code == 0, result.out
+    report = result.json
+    assert report["verdict"] == "PASS"
+    assert report["cause"] is None
+    assert report["simulator"] == "qemu"
+    assert report["input_sets"] >= 2
+    assert report["worst_lsb"] == 0
+    assert report["metrics"]["ticks_set0"] > 0
+    assert Path(report["run_dir"], "console.log").is_file()
+    assert [c["case"] for c in report["cases"]] == [f"{TARGET}/add"]
+
+
+def test_a_flipped_weight_is_a_mismatch_with_tensor_index_and_size(
+    hil: Hil, exported: Callable[[str], Program], tmp_path: Path
+) -> None:
+    flip_weight(exported("ds_cnn"), tmp_path / "flipped.pte")
+    result = hil("run", TARGET, "ds_cnn", "--pte", tmp_path / "flipped.pte", "--json")
+    assert result.code == 1
+    assert result.json["verdict"] == "MISMATCH"
+    facts = result.json["cause"]["facts"]
+    assert facts["lsb"] >= 1
+    assert len(facts["index"]) == 2
+    assert facts["output"] in result.json["cause"]["text"]
+    shown = hil("run", TARGET, "ds_cnn", "--pte", tmp_path / "flipped.pte")
+    assert re.search(r"FAIL MISMATCH outputs_differ\n.*\[\d+, \d+\] of input set \d is off by",
+                     shown.out)  # fmt: skip
+
+
+def test_a_program_changed_in_the_cache_is_not_passed_off_as_exported(
+    hil: Hil, exported: Callable[[str], Program], tmp_path: Path, shared_hil_home: str
+) -> None:
+    """Same outputs, other file: nothing proves that this is the program that was asked for."""
+    home = tmp_path / "home"
+    shutil.copytree(
+        Path(shared_hil_home) / "cache",
+        home / "cache",
+        ignore=shutil.ignore_patterns("cpp", "*.lock"),
+    )
+    program = home / "cache/programs" / exported("add").directory.name / "program.pte"
+    program.write_bytes(program.read_bytes() + b"\0")
+    result = hil("run", TARGET, "add", "--json", HIL_HOME=str(home))
+    assert result.code == 1
+    assert result.json["verdict"] == "NO_VERDICT"
+    assert result.json["cause"]["kind"] == "program_changed"
+
+
+def test_judging_again_offline_gives_the_same(hil: Hil, tmp_path: Path) -> None:
+    first = hil("run", TARGET, "softmax", "--json").json
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(first["run_dir"], moved)
+    again = hil("judge", moved, "--json", PATH="/nonexistent")
+    assert again.code == 0
+    assert again.json["verdict"] == "PASS"
+    assert again.json["metrics"] == first["metrics"]
+
+
+def test_a_tampered_output_is_seen_when_judged_again(hil: Hil, tmp_path: Path) -> None:
+    first = hil("run", TARGET, "softmax", "--json").json
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(first["run_dir"], moved)
+    output = moved / "work" / "s1-0.bin"
+    content = bytearray(output.read_bytes())
+    content[0] ^= 0x80
+    output.write_bytes(content)
+    assert hil("judge", moved, "--json").json["verdict"] == "MISMATCH"
+    output.unlink()
+    assert hil("judge", moved, "--json").json["cause"]["kind"] == "output_missing"
+
+
+def test_a_dead_model_is_refused(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "dead.py").write_text(
+        "import torch\n"
+        "class Dead(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(4, 4)\n"
+        "        torch.nn.init.zeros_(self.linear.weight)\n"
+        "    def forward(self, x):\n"
+        "        return self.linear(x)\n"
+        "ModelUnderTest = Dead().eval()\n"
+        "ModelInputs = (torch.ones(1, 4),)\n"
+    )
+    result = hil("run", TARGET, "--model", tmp_path / "dead.py", "--json")
+    assert result.code == 1
+    assert (result.json["verdict"], result.json["cause"]["kind"]) == ("EXPORT_ERROR", "dead_model")
+
+
+def test_one_bad_model_does_not_lose_the_others(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import torch\nModelUnderTest = 1 / 0\n")
+    result = hil("run", TARGET, "add", "--model", tmp_path / "broken.py", "--json")
+    assert result.code == 1
+    verdicts = {c["case"]: c["verdict"] for c in result.json["cases"]}
+    assert verdicts == {f"{TARGET}/add": "PASS", f"{TARGET}/broken": "EXPORT_ERROR"}
+    assert "broken.py:2" in json.dumps(result.json["cases"][1]["cause"])
+
+
+@pytest.mark.parametrize("target", ["host", TARGET])
+def test_exec_writes_what_the_oracle_expects(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path, target: str
+) -> None:
+    result = hil("exec", target, add.pte_path, *inputs, "-o", tmp_path / "o", "--json")
+    assert result.code == 0
+    expected = (add.directory / add.sets[0].expected[0]).read_bytes()
+    assert (tmp_path / "o-0.bin").read_bytes() == expected
+    assert result.json["outputs"] == [str(tmp_path / "o-0.bin")]
+
+
+def test_exec_runs_a_bundled_program(hil: Hil, add: Program) -> None:
+    from harness.export import bundle
+
+    result = hil("exec", TARGET, bundle(add), "--json")
+    assert result.code == 0, result.out
+    console = Path(result.json["run_dir"], "console.log").read_text()
+    assert console.count("Test_result: PASS") == len(add.sets)
+
+
+def test_accept_shows_a_diff_and_writes_only_the_reference(hil: Hil, tmp_path: Path) -> None:
+    references = tmp_path / "references"
+    case = f"{TARGET}/add"
+    dry = hil("accept", case, "--reason", "first", "--dry-run", HIL_REFERENCES=str(references))
+    assert dry.code == 0
+    assert "+++" in dry.out
+    assert not references.exists()
+    written = hil("accept", case, "--reason", "first", HIL_REFERENCES=str(references))
+    assert written.code == 0
+    stored = json.loads((references / TARGET / "add.json").read_text())
+    assert stored["history"][0]["why"] == "first"
+    again = hil("accept", case, "--reason", "second", HIL_REFERENCES=str(references))
+    assert "nothing changes" in again.out
+
+
+def test_growth_over_the_reference_is_over_budget(hil: Hil, tmp_path: Path) -> None:
+    references = tmp_path / "references"
+    hil("accept", f"{TARGET}/add", "--reason", "first", HIL_REFERENCES=str(references))
+    path = references / TARGET / "add.json"
+    stored = json.loads(path.read_text())
+    (toolchain,) = stored["firmware"]
+    stored["firmware"][toolchain]["elf_text"] -= 2000
+    path.write_text(json.dumps(stored))
+    result = hil("run", TARGET, "add", "--json", HIL_REFERENCES=str(references))
+    assert result.code == 1
+    assert result.json["verdict"] == "OVER_BUDGET"
+    assert "elf_text grew from" in result.json["cause"]["text"]
+
+
+def test_a_wrong_run_cannot_become_a_reference(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "dead.py").write_text("import torch\nModelUnderTest = 1 / 0\n")
+    result = hil("accept", f"{TARGET}/{tmp_path}/dead.py", "--reason", "x",
+                 HIL_REFERENCES=str(tmp_path / "references"))  # fmt: skip
+    assert result.code == 1
+    assert "only its size is a matter of acceptance" in result.err
+    assert not (tmp_path / "references").exists()
+
+
+def test_help_teaches(hil: Hil) -> None:
+    for verb in ("run", "exec", "judge", "accept", "test"):
+        assert "Example" in hil(verb, "--help").out
+    assert "Exit codes: 0 all passed" in " ".join(hil("--help").out.split())
+
+
+def test_listings(hil: Hil) -> None:
+    targets = {t["name"]: t for t in hil("targets", "--json").json["targets"]}
+    assert targets[TARGET]["simulators"]["qemu"] is True
+    models = hil("models", "--json").json
+    assert {"ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder"} <= {
+        m["name"] for m in models["models"]
+    }
+    tools = {t["name"]: t for t in hil("doctor", "--json").json["tools"]}
+    assert tools["qemu-system-arm"]["version"]
+    assert "developer.arm.com" in tools["FVP_Corstone_SSE-300_Ethos-U55"]["how_to_get"]
