@@ -32,7 +32,7 @@ from harness.program import InputSet, Program, load_program
 from harness.record import RunRecord, SimulatorFacts, failed_record, load_record
 from harness.reference import load_reference
 from harness.report.progress import Progress, silent
-from harness.simulate import Transcript, simulate
+from harness.simulate import Transcript, choose, simulate
 from harness.simulate.transcript import CONSOLE, WORK
 from harness.target import Target, load_target
 
@@ -59,6 +59,8 @@ def run_cases(
 ) -> list[RunRecord]:
     """One record per case, in order. Raises UsageError before any work for a wrong name."""
     targets = {name: load_target(name) for name in {c.target for c in cases}}
+    for target in targets.values():
+        choose(target, options.simulator)
     requests = _requests(cases, targets)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {

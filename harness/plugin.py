@@ -78,12 +78,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _cases(
     targets: Iterable[str] | None = None, models: Iterable[str] | None = None
 ) -> Iterator[Any]:
-    from harness.models import catalogue
+    from harness.models import catalogue, find_model
     from harness.target import load_target, load_targets
 
-    chosen = load_targets() if targets is None else [load_target(name) for name in targets]
+    try:
+        chosen = load_targets() if targets is None else [load_target(name) for name in targets]
+        names = list(catalogue()) if models is None else list(models)
+        for name in names:
+            find_model(name)
+    except HarnessError as error:
+        raise pytest.UsageError(f"{error.message}; {error.hint}") from error
     for target in chosen:
-        for model in catalogue() if models is None else models:
+        for model in names:
             case = Case(target.name, model)
             yield pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
 

@@ -108,7 +108,7 @@ def load_program(directory: Path) -> Program | None:
     """The Program in a directory; None when there is no complete one."""
     try:
         fields = json.loads((directory / "program.json").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
     def spec(item: dict[str, Any]) -> TensorSpec:
