@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from harness.program import TensorSpec
+
+if TYPE_CHECKING:  # imported where needed: equal bytes need no numpy
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,13 @@ def compare(spec: TensorSpec, input_set: int, got: bytes, expected: bytes) -> Te
     a NaN on one side only is an infinite difference. Raises ValueError when either has the
     wrong number of bytes.
     """
-    a, b = spec.decode(got), spec.decode(expected)
+    spec.check_size(got)
+    spec.check_size(expected)
     if got == expected:
-        return TensorDiff(spec.name, input_set, True, 0, int(a.size), worst_lsb=0.0)
+        return TensorDiff(spec.name, input_set, True, 0, spec.numel, worst_lsb=0.0)
+    import numpy as np
+
+    a, b = spec.decode(got), spec.decode(expected)
     distance = _distance(a, b)
     differing = int(np.count_nonzero(distance))
     if differing == 0:
@@ -90,6 +95,8 @@ def compare(spec: TensorSpec, input_set: int, got: bytes, expected: bytes) -> Te
 
 def _distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Element-wise |a - b| as float64; 0 where both are NaN, infinity where one is."""
+    import numpy as np
+
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(invalid="ignore"):
         distance: npt.NDArray[np.float64] = np.abs(wide_a - wide_b)

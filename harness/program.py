@@ -12,23 +12,24 @@ directory (``.hil/cache/programs/<key>``)::
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
+    import numpy.typing as npt
 
-DTYPES = {
-    "uint8": np.uint8,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "float32": np.float32,
-    "float64": np.float64,
-    "bool": np.bool_,
+DTYPE_BYTES = {
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float32": 4,
+    "float64": 8,
+    "bool": 1,
 }
 
 
@@ -51,16 +52,26 @@ class TensorSpec:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(DTYPES[self.dtype]).itemsize)
+        return self.numel * DTYPE_BYTES[self.dtype]
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def check_size(self, raw: bytes) -> None:
+        """Raises ValueError when ``raw`` is not exactly one such tensor."""
+        if len(raw) != self.nbytes:
+            raise ValueError(f"{self.name}: expected {self.nbytes} bytes, got {len(raw)}")
 
     def decode(self, raw: bytes) -> npt.NDArray[Any]:
         """Raw bytes in memory order to an array in logical order.
 
         Raises ValueError when the number of bytes is wrong.
         """
-        if len(raw) != self.nbytes:
-            raise ValueError(f"{self.name}: expected {self.nbytes} bytes, got {len(raw)}")
-        physical = np.frombuffer(raw, DTYPES[self.dtype]).reshape(
+        import numpy as np
+
+        self.check_size(raw)
+        physical = np.frombuffer(raw, np.dtype(self.dtype)).reshape(
             [self.shape[d] for d in self.dim_order]
         )
         return physical.transpose(np.argsort(self.dim_order)) if self.shape else physical
