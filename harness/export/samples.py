@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from harness.errors import ExportError
-from harness.program import DTYPES
+from harness.program import DTYPE_BYTES
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None =
             what=what,
         )
     for index, tensor in enumerate(value):
-        if str(tensor.dtype).removeprefix("torch.") not in DTYPES:
+        if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
             raise ExportError(
                 f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take",
                 what=what,
