@@ -1,0 +1,76 @@
+"""Protects what the runner promises about memory: sizes, no heap, figures that agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from harness.build import Firmware, build
+from harness.footprint.elf import Region, measure
+from harness.program import Program
+from harness.target import Target, load_target
+
+from .conftest import Hil
+
+TARGET = "corstone-300-m55"
+TEXT_LIMIT = 96 << 10
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return load_target(TARGET)
+
+
+@pytest.fixture(scope="module")
+def firmware(target: Target) -> Firmware:
+    return build(target)
+
+
+def test_no_allocator_is_linked(firmware: Firmware) -> None:
+    """What is not in the ELF cannot be called after load, or ever."""
+    symbols = subprocess.run(
+        ["arm-none-eabi-nm", str(firmware.elf)], capture_output=True, text=True, check=True
+    ).stdout
+    assert " T " in symbols
+    heap = r" [TtWw] (_?malloc(_r)?|_?free(_r)?|_?calloc(_r)?|_sbrk(_r)?|_Zn[wa]\w+)$"
+    assert re.findall(heap, symbols, re.MULTILINE) == []
+
+
+def test_regions_agree_with_the_linker_map(target: Target, firmware: Firmware) -> None:
+    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
+    output_section = re.compile(
+        r"^\.[\w.-]+\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?: load address 0x[0-9a-f]+)?$", re.MULTILINE
+    )
+    sections = [
+        (int(a, 16), int(n, 16)) for a, n in output_section.findall(firmware.map.read_text())
+    ]
+    for use, region in zip(measure(firmware.elf, regions).regions, regions, strict=True):
+        mapped = sum(n for a, n in sections if region.origin <= a < region.origin + region.size)
+        assert use.used == mapped, region.name
+
+
+def test_everything_lies_in_a_region_of_the_board(target: Target, firmware: Firmware) -> None:
+    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
+    assert measure(firmware.elf, regions).outside == 0
+
+
+def test_figures_of_a_run_agree_with_planner_and_program(
+    hil: Hil, exported: Callable[[str], Program]
+) -> None:
+    program = exported("ds_cnn")
+    metrics = hil("run", TARGET, "ds_cnn", "--json").json["metrics"]
+    assert metrics["method_allocator_planned"] == sum(program.planned_buffers)
+    assert metrics["model_pte_program_size"] == program.pte_path.stat().st_size
+    assert metrics["elf_text"] <= TEXT_LIMIT
+    assert 0 < metrics["stack_high_water"] < metrics["stack_high_water_total"]
+    used = metrics["method_allocator_planned"] + metrics["method_allocator_loaded"]
+    assert used == metrics["method_allocator_used"]
+
+
+def test_counts_repeat_exactly(hil: Hil) -> None:
+    """Instructions are counted, not timed: two runs of the same thing agree."""
+    first, second = (hil("run", TARGET, "softmax", "--json").json["metrics"] for _ in range(2))
+    assert first["ticks_set0"] == second["ticks_set0"] > 0
