@@ -1,0 +1,172 @@
+"""``hil link check --overridable``: a weak default can be replaced, in every program of a build."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InfraError, UsageError
+from harness.link.capture import link_commands, run_linker
+from harness.link.command import LinkCommand, LinkerCall, linker_call, understand, with_output
+from harness.link.elfobj import STB_GLOBAL, STB_WEAK, ElfObject
+from harness.link.linkindex import Definition, LinkIndex, load
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    program: str
+    symbol: str
+    check: str  # default_is_weak, default_is_alone, called_across_files, not_inlined, strong_wins
+    ok: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.findings) and all(finding.ok for finding in self.findings)
+
+    def summary(self) -> dict[str, Any]:
+        return {"overridable": self.holds, "findings": [asdict(f) for f in self.findings]}
+
+    def text(self) -> str:
+        lines = [
+            f"{'ok  ' if f.ok else 'FAIL'}  {f.program}  {f.symbol}  {f.check}: {f.text}"
+            for f in self.findings
+        ]
+        return "\n".join([*lines, "overridable" if self.holds else "not proven overridable"])
+
+
+def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
+    """Every program of a build directory, or the one program ``path``."""
+    if not path.exists():
+        raise UsageError(f"there is no file or directory {path}", path=str(path))
+    findings: list[Finding] = []
+    for command in _programs(path.resolve()):
+        progress(f"checking {command.output}")
+        call = linker_call(command)
+        index = load(understand(call))
+        for symbol in symbols:
+            findings += _Hook(command, call, index, symbol).findings()
+    return Checked(tuple(findings))
+
+
+def _programs(path: Path) -> tuple[LinkCommand, ...]:
+    if path.is_dir():
+        return link_commands(path)
+    for build in path.parents:
+        if (build / "build.ninja").is_file() or (build / "CMakeCache.txt").is_file():
+            found = [c for c in link_commands(build) if (c.directory / c.output).resolve() == path]
+            if found:
+                return tuple(found)
+    raise UsageError(
+        f"no build directory above {path} says how it was linked",
+        hint="give the build directory; an ELF alone cannot prove that an override would win",
+        path=str(path),
+    )
+
+
+@dataclass(frozen=True)
+class _Hook:
+    command: LinkCommand
+    call: LinkerCall
+    index: LinkIndex
+    symbol: str
+
+    def findings(self) -> Iterator[Finding]:
+        definitions = self.index.definitions.get(self.symbol, [])
+        weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
+        if not weak:
+            others = ", ".join(d.unit.name for d in definitions) or "nothing"
+            yield self._say("default_is_weak", False, f"no weak definition; defined by {others}")
+            return
+        yield self._say("default_is_weak", True, f"weak in {weak[0].unit.name}")
+        yield self._alone(weak[0])
+        yield self._called()
+        yield self._not_inlined()
+        yield self._strong_wins(weak[0], [d for d in definitions if d not in weak])
+
+    def _say(self, name: str, ok: bool, text: str) -> Finding:
+        return Finding(self.command.output, self.symbol, name, ok, text)
+
+    def _alone(self, default: Definition) -> Finding:
+        others = [
+            s.name for s in default.unit.object.globals if s.defined and s.name != self.symbol
+        ]
+        text = f"with {', '.join(others[:4])} in one file" if others else "alone in its file"
+        return self._say("default_is_alone", not others, text)
+
+    def _called(self) -> Finding:
+        users = self.index.uses(self.symbol)
+        text = f"called from {users[0]}" if users else "no file but its own refers to it"
+        return self._say("called_across_files", bool(users), text)
+
+    def _not_inlined(self) -> Finding:
+        """A copy that a compiler made for local calls, or code that it has yet to generate."""
+        clones = re.compile(
+            rf"^{re.escape(self.symbol)}(?:\.(?:constprop|isra|part|localalias).*)?$"
+        )
+        for unit in self.index.units:
+            if any(s.name.startswith(".gnu.lto_") for s in unit.object.sections):
+                return self._say("not_inlined", False, f"{unit.name} is LTO code: calls may be "
+                                 "inlined at the link")  # fmt: skip
+            if self.symbol.encode() in unit.object.data:
+                for symbol in unit.object.symbols:
+                    if symbol.bind == 0 and symbol.defined and clones.match(symbol.name):
+                        return self._say(
+                            "not_inlined",
+                            False,
+                            f"{unit.name} has a copy of its own ({symbol.name})",
+                        )
+        return self._say("not_inlined", True, "no file has a copy of its own")
+
+    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> Finding:
+        """Link again with a strong definition; where one is there already, look at the result."""
+        with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
+            product = Path(scratch) / "override.elf"
+            call = with_output(self.call, product)
+            if not strong:
+                override = self._override(Path(scratch))
+                place = next(i.index for i in understand(call).inputs)
+                argv = (*call.argv[:place], str(override), *call.argv[place:])
+                call = replace(call, argv=argv)
+            text, status = run_linker(call)
+            if status != 0:
+                last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
+                return self._say("strong_wins", False, f"the link with an override fails: {last}")
+            bound = _binding(product, self.symbol)
+        if bound != STB_GLOBAL:
+            what = "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
+            return self._say("strong_wins", False, what)
+        by = strong[0].unit.name if strong else "an override"
+        return self._say("strong_wins", True, f"{by} replaced {default.unit.name}")
+
+    def _override(self, scratch: Path) -> Path:
+        """An object with a strong definition, from the compiler and for the machine of the link."""
+        if self.call.driver is None:
+            raise InfraError("the link does not go through a compiler that could make an override")
+        source, made = scratch / "override.c", scratch / "override.o"
+        source.write_text(f"void {self.symbol}(void);\nvoid {self.symbol}(void) {{}}\n")
+        machine = [w for w in self.command.argv[1:] if re.match(r"-m[a-z]", w)]
+        done = subprocess.run(
+            [self.call.driver, *machine, "-fno-builtin", "-xc", "-c", str(source), "-o", str(made)],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise InfraError(f"no override could be compiled: {done.stderr.strip()[-300:]}")
+        return made
+
+
+def _binding(elf: Path, name: str) -> int | None:
+    symbols = ElfObject(str(elf), elf.read_bytes()).symbols
+    return next((s.bind for s in symbols if s.name == name and s.defined), None)

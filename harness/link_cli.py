@@ -1,0 +1,86 @@
+"""``hil link``: options, help and exit codes; the work is done in harness/link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli import verb
+from harness.report.progress import terminal_progress
+
+
+@click.group()
+def link() -> None:
+    """Why a link failed, the smallest thing that still fails, and whether a hook is one."""
+
+
+@link.command("explain")
+@click.argument("log_or_build", type=click.Path(path_type=Path), metavar="LOG|BUILD_DIR")
+@verb
+def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, int]:
+    """Say why a link failed and what to do, from a log or a build directory.
+
+    Reads GNU ld, gold, lld and armlink. Where the objects are there, they are read too. Exits
+    with 1 when a link failed and with 0 when none did.
+
+    \b
+    Examples:
+      hil link explain build.log
+      hil link explain build --json
+    """
+    from harness.link.explain import explain
+    from harness.link.show import print_explanation
+
+    with terminal_progress(quiet=as_json) as progress:
+        explanation = explain(log_or_build, progress)
+    if not as_json:
+        print_explanation(explanation)
+    return explanation.summary(), 1 if explanation.failures else 0
+
+
+@link.command("reduce")
+@click.argument("build", type=click.Path(path_type=Path), metavar="BUILD_DIR")
+@click.option("-o", "out", type=click.Path(path_type=Path), metavar="DIR",
+              help="Where the folder goes (default: BUILD_DIR-reduced).")  # fmt: skip
+@click.option("--pytest", "with_test", is_flag=True, help="Also write a regression test.")
+@verb
+def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tuple[Any, int]:
+    """Shrink a failing link to a folder that fails in the same way and needs only the toolchain.
+
+    \b
+    Examples:
+      hil link reduce build
+      hil link reduce build -o /tmp/report --pytest
+    """
+    from harness.link.reduce import reduce_build
+
+    target = out or build.parent / f"{build.name}-reduced"
+    with terminal_progress(quiet=as_json) as progress:
+        reduced = reduce_build(build, target, with_test=with_test, progress=progress)
+    if not as_json:
+        click.echo(reduced.text())
+    return reduced.summary(), 0
+
+
+@link.command("check")
+@click.argument("elf_or_build", type=click.Path(path_type=Path), metavar="ELF|BUILD_DIR")
+@click.option("--overridable", "symbols", multiple=True, required=True, metavar="SYMBOL",
+              help="A function with a weak default; may be repeated.")  # fmt: skip
+@verb
+def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
+    """Prove that a weak hook can be overridden, in every program of a build directory.
+
+    \b
+    Examples:
+      hil link check build --overridable arm_ethos_io_memcpy
+      hil link check build/runner.elf --overridable arm_ethos_io_memcpy --json
+    """
+    from harness.link.check import check
+
+    with terminal_progress(quiet=as_json) as progress:
+        result = check(elf_or_build, symbols, progress)
+    if not as_json:
+        click.echo(result.text())
+    return result.summary(), 0 if result.holds else 1

@@ -1,0 +1,90 @@
+"""Protects the promise of `hil link`: for every planted failure, explain names cause and fix,
+reduce hands over at most three objects that fail with the same message, and the fix, done as it
+says, makes the link succeed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from plants import PLANTS, Plant, Project
+
+from harness.errors import UsageError
+from harness.link.explain import explain
+from harness.link.failure import Failure
+from harness.link.reduce import reduce_build
+
+
+def _quiet(_message: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module", params=PLANTS, ids=lambda plant: plant.name)
+def broken(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Project, str]:
+    """A project with its failure planted, and the log of the build that failed."""
+    root = tmp_path_factory.mktemp(request.param.name)
+    project = Project(request.param, root / "source", root / "build")
+    done = project.configure_and_build(fixed=False)
+    assert done.returncode != 0
+    return project, done.stdout + done.stderr
+
+
+def _assert_explained(failure: Failure, plant: Plant) -> None:
+    assert (failure.kind, failure.cause_kind) == (plant.kind, plant.cause_kind)
+    about = failure.symbol or failure.region or " ".join(failure.files)
+    assert plant.subject in about
+    for words in plant.in_cause:
+        assert words in failure.cause
+    for words in plant.in_fix:
+        assert words in failure.fix
+
+
+def test_the_build_directory_is_explained(broken: tuple[Project, str]) -> None:
+    project, _ = broken
+    _assert_explained(explain(project.build, _quiet).failures[0], project.plant)
+
+
+def test_the_log_is_explained_in_the_same_way(broken: tuple[Project, str], tmp_path: Path) -> None:
+    project, text = broken
+    log = project.build.parent / "build.log"
+    log.write_text(text)
+    _assert_explained(explain(log, _quiet).failures[0], project.plant)
+
+
+def test_a_log_without_its_objects_has_the_same_kind(
+    broken: tuple[Project, str], tmp_path: Path
+) -> None:
+    project, text = broken
+    log = tmp_path / "build.log"
+    log.write_text(text.replace(str(project.build.parent), "/elsewhere"))
+    explanation = explain(log, _quiet)
+    assert explanation.command is None
+    assert explanation.failures[0].kind == project.plant.kind
+    assert explanation.failures[0].fix
+
+
+def test_it_is_reduced_to_three_objects(broken: tuple[Project, str], tmp_path: Path) -> None:
+    project, text = broken
+    assert project.plant.message in text
+    out = tmp_path / "reduced"
+    reduced = reduce_build(project.build, out, with_test=True, progress=_quiet)
+    assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
+    moved = out.rename(tmp_path / "moved")  # self-contained
+    done = subprocess.run(["sh", str(moved / "repro.sh")], capture_output=True, text=True,
+                          cwd="/", check=False)  # fmt: skip
+    assert done.returncode != 0
+    assert project.plant.message in done.stdout + done.stderr
+    assert {"README.md", "failure.json", "test_link.py"} <= {p.name for p in moved.iterdir()}
+
+
+def test_the_fix_makes_it_link(broken: tuple[Project, str], tmp_path: Path) -> None:
+    plant = broken[0].plant
+    project = Project(plant, tmp_path / "source", tmp_path / "build")
+    done = project.configure_and_build(fixed=True)
+    assert done.returncode == 0, done.stdout
+    assert explain(project.build, _quiet).failures == ()
+    with pytest.raises(UsageError, match="nothing to reduce"):
+        reduce_build(project.build, tmp_path / "reduced", with_test=False, progress=_quiet)
