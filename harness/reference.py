@@ -16,9 +16,7 @@ from typing import Any
 
 from harness.case import Case
 from harness.errors import UsageError
-
-SLACK_BYTES = 256
-SLACK_SHARE = 0.005
+from harness.footprint.budget import Slack
 
 PROGRAM_METRICS = ("pte_bytes", "method_allocator_planned")
 
@@ -75,7 +73,7 @@ class Reference:
 
 def limit(accepted: int) -> int:
     """The largest value still accepted: slack is the larger of 256 bytes and 0.5 %."""
-    return accepted + max(SLACK_BYTES, int(accepted * SLACK_SHARE))
+    return Slack().limit(accepted)
 
 
 def reference_path(root: Path, case: Case) -> Path:

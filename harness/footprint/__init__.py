@@ -1,1 +1,1 @@
-"""How much memory things take: by region for an ELF; more to come."""
+"""What programs and firmware are made of: anatomies, differences, budgets, pictures."""

@@ -1,0 +1,135 @@
+"""An Anatomy: every byte of a file under a path, and the memory that the file asks for.
+
+Paths go from the general to the particular, ``("constants", "int8[64,1,5,5]")``. The parts sum
+to ``total``, always; a group of ``memory`` sums to the size of that memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Path = tuple[str, ...]
+UNKNOWN = "unknown"
+NO_SYMBOL = "no symbol"  # bytes of an ELF between its functions and objects
+
+
+@dataclass(frozen=True)
+class Part:
+    """``bytes`` under a path, made of ``count`` things."""
+
+    path: Path
+    bytes: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """``memory`` is what the file needs beside itself (planned buffers, NPU scratch), by path.
+    ``dropped`` is what the linker left out. ``notes`` say what could not be found out."""
+
+    kind: str  # "pte", "bpte", "ptd", "elf"
+    total: int
+    parts: tuple[Part, ...]
+    memory: tuple[Part, ...] = ()
+    dropped: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> int:
+        """Bytes that nothing gives a meaning to."""
+        return sum(p.bytes for p in self.parts if p.path[-1] == NO_SYMBOL or UNKNOWN in p.path)
+
+    def under(self, *prefix: str) -> int:
+        """Bytes of the parts whose path starts so."""
+        return sum(p.bytes for p in self.parts if p.path[: len(prefix)] == prefix)
+
+    def to_fields(self) -> dict[str, Any]:
+        def items(parts: Iterable[Part]) -> list[dict[str, Any]]:
+            return [
+                {"path": join(p.path), "bytes": p.bytes, "count": p.count}
+                for p in sorted(parts, key=lambda p: (-p.bytes, p.path))
+            ]
+
+        return {
+            "kind": self.kind,
+            "total": self.total,
+            "unknown": self.unknown,
+            "parts": items(self.parts),
+            "memory": items(self.memory),
+            "dropped": items(self.dropped),
+            "notes": list(self.notes),
+        }
+
+
+def from_fields(fields: Mapping[str, Any]) -> Anatomy:
+    def items(name: str) -> tuple[Part, ...]:
+        return tuple(
+            Part(split(str(i["path"])), int(i["bytes"]), int(i.get("count", 1)))
+            for i in fields.get(name, ())
+        )
+
+    return Anatomy(
+        str(fields["kind"]), int(fields["total"]), items("parts"), items("memory"),
+        items("dropped"), tuple(map(str, fields.get("notes", ()))),
+    )  # fmt: skip
+
+
+def join(path: Path) -> str:
+    """A path as one string; a slash inside a name becomes ``%2F``."""
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in path)
+
+
+def split(text: str) -> Path:
+    return tuple(name.replace("%2F", "/").replace("%25", "%") for name in text.split("/"))
+
+
+def shown(path: Path) -> str:
+    """A path for people."""
+    return " > ".join(path)
+
+
+@dataclass
+class Tally:
+    """Adds up bytes and things by path while a file is read."""
+
+    bytes: dict[Path, int] = field(default_factory=lambda: defaultdict(int))
+    count: dict[Path, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, path: Path, size: int, count: int = 1) -> None:
+        if size:
+            self.bytes[path] += size
+            self.count[path] += count
+
+    def extend(self, parts: Iterable[Part], prefix: Path = ()) -> None:
+        for part in parts:
+            self.add((*prefix, *part.path), part.bytes, part.count)
+
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(Part(p, n, max(1, self.count[p])) for p, n in self.bytes.items())
+
+
+class Numbering:
+    """Tells apart things of one name: "x", "x #2", "x #3", in order of appearance.
+
+    A thing that is inserted takes the next number of its own name only, so that a difference
+    does not spread over everything behind it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def name(self, base: str) -> str:
+        self._seen[base] += 1
+        times = self._seen[base]
+        return base if times == 1 else f"{base} #{times}"
+
+
+def group(parts: Iterable[Part], key: Callable[[Path], Path]) -> tuple[Part, ...]:
+    """The parts summed by a shorter path."""
+    tally = Tally()
+    for part in parts:
+        tally.add(key(part.path), part.bytes, part.count)
+    return tally.parts()

@@ -1,0 +1,113 @@
+"""Anatomies and differences as tables: for a terminal and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from harness.footprint.anatomy import Anatomy, Part, group, shown
+from harness.footprint.difference import Change, Difference
+
+_STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
+
+
+def print_anatomy(console: Console, title: str, anatomy: Anatomy, depth: int, top: int) -> None:
+    """Parts down to ``depth`` names, the ``top`` largest."""
+    reserved = sum(p.bytes for p in anatomy.parts if p.path[1:2] == ("reserved",))
+    split = f" ({anatomy.total - reserved:,} loaded, {reserved:,} reserved)" if reserved else ""
+    console.print(
+        f"{title}: {anatomy.total:,} bytes{split}, {anatomy.unknown:,} unknown",
+        style="bold",
+        highlight=False,
+        markup=False,
+    )
+    _print_parts(console, anatomy.parts, anatomy.total, depth, top)
+    for heading, parts in (("memory it asks for", anatomy.memory), ("dropped", anatomy.dropped)):
+        if parts:
+            total = sum(p.bytes for p in parts)
+            console.print(f"[bold]{heading}[/]: {total:,} bytes")
+            _print_parts(console, parts, total, depth, top if heading != "dropped" else 5)
+    for note in anatomy.notes:
+        console.print(f"note: {note}", style="yellow", highlight=False)
+
+
+def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int, top: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("bytes", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("what", overflow="fold")
+    shortened = sorted(group(parts, lambda path: path[:depth]), key=lambda p: (-p.bytes, p.path))
+    for part in shortened[:top]:
+        times = f"  x{part.count}" if part.count > 1 else ""
+        table.add_row(
+            f"{part.bytes:,}", f"{part.bytes / max(1, total):.1%}", shown(part.path) + times
+        )
+    rest = shortened[top:]
+    if rest:
+        size = sum(p.bytes for p in rest)
+        table.add_row(f"{size:,}", f"{size / max(1, total):.1%}", f"{len(rest)} more (--top)")
+    console.print(table, highlight=False, markup=False)
+
+
+def print_difference(console: Console, found: Difference, top: int) -> None:
+    console.print(
+        f"[bold]{found.old_total:,} -> {found.new_total:,} bytes ({found.delta:+,})[/]",
+        highlight=False,
+    )
+    _print_changes(console, found.parts, top)
+    if found.memory:
+        console.print("[bold]memory it asks for[/]")
+        _print_changes(console, found.memory, top)
+
+
+def _print_changes(console: Console, found: Sequence[Change], top: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("change", "old", "new"):
+        table.add_column(name, justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for change in found[:top]:
+        table.add_row(
+            f"{change.delta:+,}", f"{change.old:,}", f"{change.new:,}", change.kind,
+            _described(change), style=_STYLES.get(change.kind),
+        )  # fmt: skip
+    if len(found) > top:
+        delta = sum(c.delta for c in found[top:])
+        table.add_row(f"{delta:+,}", "", "", "", f"{len(found) - top} more (--top)")
+    if found:
+        console.print(table, markup=False)
+
+
+def _described(change: Change) -> str:
+    if change.old_path is None:
+        return shown(change.path)
+    same_name = change.old_path[-1] == change.path[-1]
+    origin = shown(change.old_path) if same_name else change.old_path[-1]
+    return f"{shown(change.path)} (was {origin})"
+
+
+def markdown(title: str, found: Difference, top: int, reasons: Sequence[str] = ()) -> str:
+    """For a pull request's comment or a step summary."""
+    lines = [f"### {_plain(title)}", ""]
+    lines += [f"{found.old_total:,} → {found.new_total:,} bytes (**{found.delta:+,}**)", ""]
+    lines += [*(f"- {_plain(reason)}" for reason in reasons), *([""] if reasons else [])]
+    for heading, part in (("what", found.parts), ("memory", found.memory)):
+        if part:
+            lines += [f"| change | old | new | | {heading} |", "|--:|--:|--:|---|---|"]
+            lines += [
+                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | {_plain(_described(c))} |"
+                for c in part[:top]
+            ]
+            if len(part) > top:
+                delta = sum(c.delta for c in part[top:])
+                lines.append(f"| {delta:+,} | | | | {len(part) - top} more |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Nothing in a name may start Markdown, HTML or a table's next cell."""
+    escaped = {"<": "&lt;", ">": "&gt;", **{letter: f"\\{letter}" for letter in "\\`*_[]|#"}}
+    return " ".join("".join(escaped.get(letter, letter) for letter in text).split())

@@ -1,0 +1,86 @@
+"""Who owns what in the data segments behind the FlatBuffer of a ``.pte`` or ``.ptd``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from harness.footprint import gaps
+from harness.footprint.anatomy import Path, Tally
+from harness.footprint.damage import WrongOffset
+from harness.footprint.flatbuffer import Table
+from harness.footprint.program_tables import Constant
+
+
+@dataclass(frozen=True)
+class Segment:
+    """``[start, end)`` in the file."""
+
+    start: int
+    end: int
+
+
+Owner = Callable[[Segment], None]
+
+
+def segments_of(root: Table, base: int, file_size: int) -> list[Segment]:
+    """The segments that a root table lists. Raises WrongOffset for one outside the file."""
+    found: list[Segment] = []
+    for table in root.items("segments"):
+        start, size = base + table.get("offset"), table.get("size")
+        if start + size > file_size:
+            raise WrongOffset(
+                f"segment {len(found)} ends {start + size - file_size} bytes behind the end "
+                "of the file: it is truncated",
+                table.pos,
+            )
+        found.append(Segment(start, start + size))
+    return found
+
+
+def account(
+    view: memoryview, found: list[Segment], owner_of: Mapping[int, Owner], start: int, tally: Tally
+) -> None:
+    """Account for everything from ``start`` to the end of ``view``."""
+    at = start
+    for index, segment in sorted(enumerate(found), key=lambda s: (s[1].start, s[1].end)):
+        if segment.end == segment.start:
+            continue
+        if segment.start < at:
+            raise WrongOffset(f"segment {index} overlaps what is before it", segment.start)
+        gaps.classify(view, at, segment.start, ("between segments",), tally)
+        owner = owner_of.get(index)
+        if owner is None:
+            tally.add(("unreferenced", f"segment {index}"), segment.end - segment.start)
+        else:
+            owner(segment)
+        at = segment.end
+    gaps.classify(view, at, len(view), ("end of file",), tally)
+
+
+def tensors(
+    view: memoryview, segment: Segment, offsets: Mapping[int, int],
+    known: Mapping[int, Constant], path: Path, tally: Tally,
+) -> None:  # fmt: skip
+    """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
+    length = segment.end - segment.start
+    places: dict[int, list[int]] = {}
+    for index, offset in offsets.items():
+        if offset > length:
+            raise WrongOffset(f"constant {index} starts behind its segment", segment.start)
+        places.setdefault(offset, []).append(index)
+    edges = [*sorted(places), length]
+    gaps.classify(view, segment.start, segment.start + edges[0], ("before constants",), tally)
+    for start, end in pairwise(edges):
+        named = [known[index] for index in places[start] if index in known]
+        if named:
+            largest = max(named, key=lambda n: n.size)
+            used = any(n.used for n in named)
+            size = min(largest.size, end - start)
+            tally.add((*path, replace(largest, used=used).label), size)
+            low = segment.start + start + size
+            gaps.classify(view, low, segment.start + end, ("between constants",), tally)
+        else:
+            which = ", ".join(map(str, places[start]))
+            tally.add(("unreferenced", f"constant {which}"), end - start)

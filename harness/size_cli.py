@@ -1,0 +1,215 @@
+"""``hil size`` and ``hil gate``: options, help and exit codes; the work is done elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli import verb
+from harness.errors import InfraError, UsageError
+
+
+class _SizeGroup(click.Group):
+    """``hil size FILE`` is short for ``hil size show FILE``."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        helps = {"-h", "--help"}
+        if args and args[0].startswith("-") and args[0] not in helps:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_SizeGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def size() -> None:
+    """What a program or a firmware is made of, and what changed.
+
+    \b
+    Examples:
+      hil size model.pte
+      hil size executor_runner --target corstone-300-m55 --depth 4
+      hil size diff old.pte new.pte --why 1000
+      hil size model.pte --html model.html
+    """
+
+
+_FILE = click.Path(exists=True, path_type=Path)
+_target_option = click.option("--target", help="Whose memory regions an ELF is counted by.")
+_top_option = click.option("--top", default=30, show_default=True, type=click.IntRange(min=1))
+_html_option = click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
+    help="Write one self-contained page with a treemap and a table.",
+)  # fmt: skip
+
+
+@size.command("show")
+@click.argument("file", type=_FILE)
+@_target_option
+@click.option("--map", "linker_map", type=_FILE, help="The linker map (default: FILE.map).")
+@click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 20))
+@_top_option
+@_html_option
+@verb
+def show(
+    file: Path, target: str | None, linker_map: Path | None, depth: int, top: int,
+    html: Path | None, as_json: bool,
+) -> tuple[Any, int]:  # fmt: skip
+    """Account for every byte of a .pte, .bpte, .ptd or ELF; or show what a run used.
+
+    \b
+    Examples:
+      hil size show model.pte
+      hil size show .hil/runs/20260101-120000-ds_cnn-1a2b3c
+    """
+    if file.is_dir():
+        from harness.footprint.run_use import print_use, run_use
+
+        used = run_use(file)
+        if not as_json:
+            print_use(used)
+        return used, 0
+    from rich.console import Console
+
+    from harness.footprint.render import print_anatomy
+    from harness.size_files import measure
+
+    anatomy = measure(file, target, linker_map)
+    if html is not None:
+        from harness.footprint.page import write_page
+
+        write_page(html, file.name, anatomy)
+    if not as_json:
+        print_anatomy(Console(), file.name, anatomy, depth, top)
+    return {"file": str(file), **anatomy.to_fields()}, 0
+
+
+@size.command("diff")
+@click.argument("old", type=_FILE)
+@click.argument("new", type=_FILE)
+@_target_option
+@click.option("--markdown", "as_markdown", is_flag=True, help="A table for a pull request.")
+@click.option(
+    "--why", type=click.IntRange(min=1), metavar="N",
+    help="Say in one sentence each what makes up N bytes of the change.",
+)  # fmt: skip
+@_top_option
+@_html_option
+@verb
+def diff(
+    old: Path, new: Path, target: str | None, as_markdown: bool, why: int | None, top: int,
+    html: Path | None, as_json: bool,
+) -> tuple[Any, int]:  # fmt: skip
+    """What was added, removed, grew or got another name between two files; most first.
+
+    \b
+    Examples:
+      hil size diff old.pte new.pte
+      hil size diff old.elf new.elf --target corstone-300-m55 --why 500
+    """
+    from rich.console import Console
+
+    from harness.footprint import explain, render
+    from harness.footprint.difference import difference
+    from harness.size_files import measure
+
+    before, after = measure(old, target), measure(new, target)
+    if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
+        raise UsageError(f"{old.name} is {before.kind}, {new.name} is {after.kind}")
+    found = difference(before, after)
+    reasons = [] if why is None else explain.why(found, why)
+    if html is not None:
+        from harness.footprint.page import write_page
+
+        write_page(html, f"{old.name} to {new.name}", after, before)
+    if as_markdown and not as_json:
+        click.echo(render.markdown(f"{old.name} → {new.name}", found, top, reasons))
+    elif not as_json:
+        console = Console()
+        if why is None:
+            render.print_difference(console, found, top)
+        for reason in reasons:
+            click.echo(reason)
+    return {"old": str(old), "new": str(new), **found.to_fields(), "why": reasons}, 0
+
+
+@size.command("accept")
+@click.argument("subject", metavar="TARGET/MODEL|TARGET/runner")
+@click.option("--reason", required=True, help="Why this size is right; kept in its history.")
+@click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
+@verb
+def accept(subject: str, reason: str, dry_run: bool, as_json: bool) -> tuple[Any, int]:
+    """Make the present size of a program or a runner the accepted one, shown as a diff.
+
+    \b
+    Examples:
+      hil size accept corstone-300-m55/ds_cnn --reason "two more operators, see #12"
+      hil size accept corstone-300-m55/runner --reason "first footprint of gcc 14"
+    """
+    from harness.case import parse_case
+    from harness.cli import _progress
+    from harness.errors import HarnessError
+    from harness.size_gate import accept_sizes, measure_cases
+
+    if not reason.strip():
+        raise UsageError("the reason is empty", hint="say why this size is right")
+    with _progress(as_json) as progress:
+        (measured,) = measure_cases([parse_case(subject)], progress)
+    if isinstance(measured, HarnessError):
+        raise measured
+    proposal = accept_sizes(measured, reason, dry_run=dry_run)
+    if not as_json:
+        click.echo(proposal.text())
+    return proposal.summary(), 0
+
+
+@click.command("gate")
+@click.argument("subjects", nargs=-1, metavar="[TARGET/MODEL|TARGET/runner]...")
+@verb
+def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
+    """Hold sizes against budgets and accepted references; without names, all of them.
+
+    \b
+    Examples:
+      hil gate
+      hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
+    """
+    from harness.case import parse_case
+    from harness.cli import _progress
+    from harness.footprint.annotate import workflow_commands, write_summary
+    from harness.size_gate import every_subject, gate_cases
+
+    cases = [parse_case(s) for s in subjects] or every_subject()
+    with _progress(as_json) as progress:
+        gates = gate_cases(cases, progress)
+    for line in workflow_commands(gates, os.environ):
+        click.echo(line, err=as_json)
+    try:
+        write_summary(gates, os.environ)
+    except OSError as error:
+        raise InfraError(f"cannot write the step summary: {error}") from error
+    if not as_json:
+        _say_gates(gates)
+    failed = any(g.failed for g in gates)
+    return {"failed": failed, "gates": [g.summary() for g in gates]}, int(failed)
+
+
+def _say_gates(gates: Sequence[Any]) -> None:
+    for each in gates:
+        if each.failed:
+            click.secho(each.message(), fg="red")
+        else:
+            state = "new, nothing accepted yet" if each.is_new else "ok"
+            shrunk = [f.figure for f in each.findings if f.state == "shrank"]
+            gain = f" (smaller: {', '.join(shrunk)}; accept it to keep it so)" if shrunk else ""
+            figures = "  ".join(f"{f.figure} {f.measured:,}" for f in each.findings if f.measured)
+            click.echo(f"{each.subject}: {state}{gain}  {figures}")

@@ -1,0 +1,168 @@
+"""Cases to gates: export, build, measure, and hold against what was accepted. Runs nothing.
+
+A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from harness.build import Firmware, build
+from harness.case import Case
+from harness.errors import HarnessError, InfraError
+from harness.footprint.accepted import (
+    ANY_TOOLCHAIN,
+    RUNNER,
+    AcceptedSizes,
+    change,
+    load_sizes,
+    propose,
+    size_path,
+)
+from harness.footprint.anatomy import Anatomy
+from harness.footprint.budget import Budgets, read_model_budgets
+from harness.footprint.elf import Region
+from harness.footprint.figures import firmware_figures, program_figures
+from harness.footprint.gate import Gate, hold, unmeasured
+from harness.footprint.measure import measure_file
+from harness.models import catalogue, find_model
+from harness.paths import project_root, references_dir
+from harness.pipeline import export_cases
+from harness.program import Program
+from harness.report.progress import Progress, silent
+from harness.target import Target, load_target, load_targets
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A subject with its anatomy, ready to be held against budgets or to be accepted."""
+
+    case: Case
+    toolchain: str
+    anatomy: Anatomy
+    figures: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SizeProposal:
+    case: Case
+    path: Path
+    change: str
+    written: bool
+
+    def text(self) -> str:
+        if not self.change:
+            return f"{self.case.id}: nothing changes, {self.path} already says this"
+        done = "written: review and commit it" if self.written else "not written (--dry-run)"
+        return f"{self.change}\n{self.path} {done}"
+
+    def summary(self) -> dict[str, Any]:
+        return {"case": self.case.id, "reference": str(self.path), "diff": self.change,
+                "written": self.written}  # fmt: skip
+
+
+def every_subject() -> list[Case]:
+    """Each target's runner, and each catalogue model on each target."""
+    return [
+        Case(target.name, name)
+        for target in load_targets()
+        for name in ([RUNNER] if target.memory else []) + list(catalogue())
+    ]
+
+
+def gate_cases(subjects: Sequence[Case], progress: Progress = silent) -> list[Gate]:
+    """One gate per subject, in order. What cannot be measured is a failed gate."""
+    return [
+        unmeasured(case.id, "elf_loaded" if case.model == RUNNER else "pte_bytes", found)
+        if isinstance(found, HarnessError)
+        else hold_measured(found)
+        for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
+    ]
+
+
+def measure_cases(
+    subjects: Sequence[Case], progress: Progress = silent
+) -> list[Measured | HarnessError]:
+    """Export and build what is not cached, then measure it."""
+    targets = {name: load_target(name) for name in {c.target for c in subjects}}
+    programs = [c for c in subjects if c.model != RUNNER]
+    exported = dict(zip(programs, export_cases(programs, targets, progress), strict=True))
+
+    def one(case: Case) -> Measured | HarnessError:
+        try:
+            if case.model == RUNNER:
+                target = targets[case.target]
+                return measure_firmware(case, target, build(target, on_progress=progress))
+            found = exported[case]
+            return found if isinstance(found, HarnessError) else measure_program(case, found)
+        except HarnessError as error:
+            return error
+
+    return [one(case) for case in subjects]
+
+
+def measure_program(case: Case, program: Program) -> Measured:
+    anatomy = measure_file(program.pte_path)
+    return Measured(case, ANY_TOOLCHAIN, anatomy, program_figures(anatomy))
+
+
+def measure_firmware(case: Case, target: Target, firmware: Firmware) -> Measured:
+    regions = regions_of(target)
+    anatomy = measure_file(firmware.elf, regions, firmware.map)
+    return Measured(
+        case, firmware.toolchain_id, anatomy, firmware_figures(anatomy, [r.name for r in regions])
+    )
+
+
+def regions_of(target: Target) -> list[Region]:
+    return [Region(r.name, r.origin, r.size) for r in target.memory]
+
+
+def hold_measured(measured: Measured) -> Gate:
+    case = measured.case
+    accepted = load_sizes(size_path(references_dir(), case.target, case.label))
+    return hold(
+        case.id, measured.anatomy, measured.figures, measured.toolchain, accepted, budgets_of(case)
+    )
+
+
+def budgets_of(case: Case) -> Budgets:
+    """The target's budgets, and the model's: ``models/<name>.yaml``, or beside a user's file."""
+    own: Mapping[str, Any] | Budgets = getattr(load_target(case.target), "budgets", Budgets())
+    target = Budgets.model_validate(own)
+    if case.model == RUNNER:
+        return target
+    source = find_model(case.model)
+    beside = source.file.with_suffix(".yaml") if source.file else None
+    return target.merged(
+        read_model_budgets(beside or project_root() / "models" / f"{source.name}.yaml")
+    )
+
+
+def accept_sizes(measured: Measured, reason: str, *, dry_run: bool = False) -> SizeProposal:
+    """Write the measured size as the accepted one, with its reason, as a reviewable diff."""
+    case = measured.case
+    path = size_path(references_dir(), case.target, case.label)
+    old = load_sizes(path)
+    new = propose(
+        old, measured.anatomy, measured.figures, measured.toolchain,
+        reason=reason, when=datetime.now(timezone.utc).date().isoformat(),
+    )  # fmt: skip
+    same = old is not None and replace(old, history=new.history).render() == new.render()
+    if not same and not dry_run:
+        _write(path, new)
+    return SizeProposal(case, path, "" if same else change(path, old, new), not (same or dry_run))
+
+
+def _write(path: Path, sizes: AcceptedSizes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".json.new")
+        temporary.write_text(sizes.render())
+        temporary.replace(path)
+    except OSError as error:
+        raise InfraError(f"cannot write {path}: {error.strerror}", path=str(path)) from error

@@ -1,0 +1,53 @@
+"""What users run as ``pytest -m size``: every program and every runner against its budgets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.build import Firmware
+from harness.case import Case
+from harness.footprint.accepted import RUNNER
+from harness.footprint.annotate import workflow_commands, write_summary
+from harness.footprint.gate import Gate
+from harness.program import Program
+from harness.size_gate import hold_measured, measure_firmware, measure_program
+from harness.target import Target
+
+pytestmark = pytest.mark.size
+
+
+@pytest.fixture
+def require_gate(
+    record_property: Callable[[str, Any], None], capsys: pytest.CaptureFixture[str]
+) -> Callable[[Gate], None]:
+    """Report a gate everywhere it may be read, then fail the test if it failed."""
+
+    def require(gate: Gate) -> None:
+        for finding in gate.findings:
+            record_property(finding.figure, finding.measured)
+            record_property(f"{finding.figure}_accepted", finding.accepted)
+        record_property("size_state", gate.summary()["state"])
+        with capsys.disabled():
+            for line in workflow_commands([gate], os.environ):
+                print(f"\n{line}")
+        if gate.failed:
+            write_summary([gate], os.environ)
+            pytest.fail(gate.message(), pytrace=False)
+
+    return require
+
+
+def test_program(case: Case, program: Program, require_gate: Callable[[Gate], None]) -> None:
+    require_gate(hold_measured(measure_program(case, program)))
+
+
+@pytest.mark.hil_cases(models=["add"])  # one per target; the model does not matter
+def test_runner(target: Target, firmware: Firmware, require_gate: Callable[[Gate], None]) -> None:
+    if not target.memory:
+        pytest.skip(f"{target.name} has no memory map: its runner's size is of no interest")
+    subject = Case(target.name, RUNNER)
+    require_gate(hold_measured(measure_firmware(subject, target, firmware)))

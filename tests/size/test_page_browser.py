@@ -1,0 +1,120 @@
+"""The page in a real browser (headless Chromium): it renders, a click zooms, the search filters."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from footprint_samples import sample_pte, tensor
+
+from harness.footprint.measure import measure_file
+from harness.footprint.page import render_page
+
+webdriver = pytest.importorskip("selenium.webdriver")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not installed (docker/packages.txt has them)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(executable_path=driver)
+    session = webdriver.Chrome(options=options, service=service)
+    yield session
+    session.quit()
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> tuple[Path, Path]:
+    """A page of one file and a page of the difference of two."""
+    old, new = tmp_path / "old.pte", tmp_path / "new.pte"
+    old.write_bytes(sample_pte())
+    values = [tensor([4, 8], planned=0), tensor([8, 8], data=1, fqn="fc.weight")]
+    longer = [{"name": "my::a_much_longer_</script>_name", "overload": "out"}]
+    new.write_bytes(sample_pte(operators=longer, values=values, chains=[], outputs=[]))
+    one, both = tmp_path / "one.html", tmp_path / "both.html"
+    one.write_text(render_page("one", measure_file(old)))
+    both.write_text(render_page("both", measure_file(new), measure_file(old)))
+    return one, both
+
+
+def by(browser: Any, css: str) -> list[Any]:
+    found: list[Any] = browser.find_elements("css selector", css)
+    return found
+
+
+def complaints(browser: Any) -> list[str]:
+    return [e["message"] for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+
+
+def test_it_renders(browser: Any, pages: tuple[Path, Path]) -> None:
+    """Boxes of visible size that cover the map, a full table, no error, nothing fetched."""
+    browser.get(pages[0].as_uri())
+    assert complaints(browser) == []
+    boxes = by(browser, "#map > .box:not(.inner)")
+    assert len(boxes) > 3
+    area = sum(b.size["width"] * b.size["height"] for b in boxes)
+    whole = by(browser, "#map")[0].size
+    assert 0.9 < area / (whole["width"] * whole["height"]) < 1.05
+    rows = by(browser, "#rows tr")
+    assert f"{len(rows)} parts" in by(browser, "#count")[0].text
+    urls = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+    )
+    assert urls == []
+
+
+def test_a_click_zooms_and_the_trail_leads_back(browser: Any, pages: tuple[Path, Path]) -> None:
+    browser.get(pages[0].as_uri())
+    before = len(by(browser, "#rows tr"))
+    box = next(
+        b for b in by(browser, "#map > .box:not(.inner)")
+        if b.get_attribute("data-path") == "program"
+    )  # fmt: skip
+    browser.execute_script("arguments[0].click()", box)
+    paths = [b.get_attribute("data-path") for b in by(browser, "#map > .box:not(.inner)")]
+    assert paths
+    assert all(path.startswith("program/") for path in paths)
+    assert 0 < len(by(browser, "#rows tr")) < before
+    trail = by(browser, "#crumbs button")
+    assert [b.text.split("  ")[0].split(" ")[0] for b in trail] == ["all", "program"]
+    trail[0].click()
+    assert len(by(browser, "#rows tr")) == before
+
+
+def test_a_real_click_in_the_middle_zooms(browser: Any, pages: tuple[Path, Path]) -> None:
+    """The mouse itself, not a script: nothing lies over the boxes."""
+    browser.get(pages[0].as_uri())
+    box = max(by(browser, "#map > .box"), key=lambda b: b.size["width"] * b.size["height"])
+    webdriver.ActionChains(browser).move_to_element(box).click().perform()
+    assert len(by(browser, "#crumbs button")) > 1
+
+
+def test_the_search_filters(browser: Any, pages: tuple[Path, Path]) -> None:
+    browser.get(pages[0].as_uri())
+    by(browser, "#search")[0].send_keys("linear operators")
+    texts = [row.text for row in by(browser, "#rows tr")]
+    assert len(texts) == 1
+    assert "my::linear.out" in texts[0]
+    assert by(browser, "#count")[0].text.startswith("1 parts")
+
+
+def test_differences_are_coloured(browser: Any, pages: tuple[Path, Path]) -> None:
+    """What grew is red, what went is green, in the map and in the table."""
+    browser.get(pages[1].as_uri())
+    assert complaints(browser) == []
+    assert by(browser, "#rows tr.up")
+    assert by(browser, "#rows tr.down")
+    assert "</script>" in by(browser, "#rows")[0].text
+    colours = {b.value_of_css_property("background-color") for b in by(browser, "#map .box")}
+    assert len(colours) >= 2
+    heads = [h.text for h in by(browser, "#head th")]
+    assert heads == ["change", "old", "bytes", "what"]

@@ -1,0 +1,126 @@
+"""The runner's own ELF: its totals are those of the toolchain, and growth in it has a name."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness import paths
+from harness.build import build
+from harness.footprint.accepted import propose
+from harness.footprint.anatomy import Anatomy
+from harness.footprint.budget import Budgets
+from harness.footprint.difference import causes, difference
+from harness.footprint.elf import Region, measure
+from harness.footprint.explain import sentences
+from harness.footprint.figures import firmware_figures
+from harness.footprint.gate import Gate, hold
+from harness.footprint.linkmap import read_map
+from harness.footprint.measure import measure_file
+from harness.paths import project_root
+from harness.target import load_target
+
+TARGET = "corstone-300-m55"
+
+
+@dataclass(frozen=True)
+class Runner:
+    elf: Path
+    map: Path
+
+
+@pytest.fixture(scope="module")
+def runner() -> Runner:
+    firmware = build(load_target(TARGET))
+    return Runner(firmware.elf, firmware.map)
+
+
+def regions() -> list[Region]:
+    return [Region(r.name, r.origin, r.size) for r in load_target(TARGET).memory]
+
+
+@pytest.fixture(scope="module")
+def anatomy(runner: Runner) -> Anatomy:
+    return measure_file(runner.elf, regions(), runner.map)
+
+
+def test_nearly_everything_is_attributed(anatomy: Anatomy) -> None:
+    loaded = sum(p.bytes for p in anatomy.parts if p.path[1] != "reserved")
+    missing = anatomy.unknown
+    print(f"{loaded} loaded bytes, {missing} of them without a name")
+    assert missing <= 0.005 * loaded
+
+
+def test_totals_agree_with_size_and_map(runner: Runner, anatomy: Anatomy) -> None:
+    """Section by section with `arm-none-eabi-size -A` and the map; by region with `measure`."""
+    run = ["arm-none-eabi-size", "-A", runner.elf]
+    listing = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^(\.\S+)\s+(\d+)\s+(\d+)$", listing, re.M)
+    sizes = {name: int(size) for name, size, address in rows if address != "0"}
+    ours: dict[str, int] = {}
+    by_region: dict[str, int] = {}
+    for part in anatomy.parts:
+        if part.path[1] != "load image":
+            ours[part.path[2]] = ours.get(part.path[2], 0) + part.bytes
+            by_region[part.path[0]] = by_region.get(part.path[0], 0) + part.bytes
+    assert ours == {name: size for name, size in sizes.items() if size}
+    outputs = read_map(runner.map).outputs
+    assert ours == {name: outputs[name][1] for name in ours}
+    used = measure(runner.elf, regions()).regions
+    assert by_region == {u.region: u.used for u in used if u.used}
+
+
+# What newlib wants from an operating system as soon as somebody includes <iostream>.
+STUBS = """extern "C" { void *__dso_handle = nullptr;
+int _close(int) { return -1; } int _fstat(int, void *) { return -1; }
+int _isatty(int) { return 0; } int _lseek(int, int, int) { return -1; }
+int _read(int, void *, int) { return 0; } int _write(int, const void *, int n) { return n; }
+void *_sbrk(int) { return nullptr; } }"""
+ENTRY = "int run(int argc, const char* const* argv) {"
+
+
+@pytest.mark.parametrize(
+    ("before", "within", "says"),
+    [
+        ("static volatile char forgotten[300];", "forgotten[argc] = 1;", "300 B: added forgotten"),
+        ("}\n#include <iostream>\n" + STUBS + "\nnamespace hil {", "std::cout << argc;",
+         r"\d\d\d\d\d B: .*libstdc\+\+"),
+    ],
+    ids=["buffer", "iostream"],
+)  # fmt: skip
+def test_planted_growth(
+    anatomy: Anatomy, before: str, within: str, says: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The same build with a line more in one function."""
+    sources = tmp_path / "sources"
+    for folder in ("targets", "cmake"):
+        shutil.copytree(project_root() / folder, sources / folder)
+    changed = sources / "targets/runner/runner.cpp"
+    text = changed.read_text()
+    assert text.count(ENTRY) == 1
+    changed.write_text(text.replace(ENTRY, f"{before}\n{ENTRY}\n  {within}"))
+    monkeypatch.setattr(paths, "project_root", lambda: sources)
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    firmware = build(load_target(TARGET))
+    found = difference(anatomy, measure_file(firmware.elf, regions(), firmware.map))
+    said = sentences(causes([c for c in found.parts if c.delta > 0]), 1 << 62)
+    print("\n".join(said[:8]))
+    assert re.search(says, "\n".join(said[:3]))
+    gate = gated(anatomy, measure_file(firmware.elf, regions(), firmware.map))
+    assert gate.failed
+    assert re.search(says, gate.message())
+
+
+def gated(accepted: Anatomy, now: Anatomy) -> Gate:
+    before = propose(None, accepted, firmware_figures(accepted), "gcc", reason="-", when="-")
+    return hold(f"{TARGET}/runner", now, firmware_figures(now), "gcc", before, Budgets())
+
+
+def test_the_accepted_runner_passes(anatomy: Anatomy) -> None:
+    assert not gated(anatomy, anatomy).failed
