@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -21,11 +22,28 @@ EPILOG = (
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
+# Verbs that live in modules of their own, imported only when they are asked for.
+_ELSEWHERE = {
+    "size": "harness.size_cli",
+    "gate": "harness.size_cli",
+    "link": "harness.link_cli",
+    "standin": "harness.standin_cli",
+    "conformance": "harness.standin_cli",
+}
+
+
 class _Verbs(click.Group):
     """A group that lists its verbs in the order of the work, not of the alphabet."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [*self.commands, *_ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group(cls=_Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,10 +136,21 @@ def _progress(as_json: bool) -> AbstractContextManager[Callable[[str], None]]:
     help="Accept output differences up to this many steps.",
 )
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
+@click.option(
+    "--limit-factor",
+    type=click.FloatRange(min=0, min_open=True, max=1000),
+    help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
+)
+@click.option(
+    "--fvp-missing",
+    type=click.Choice(["fail", "skip"]),
+    help="What a case is whose FVP is not installed; fail when $CI is set, else skip.",
+)
 @verb
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
-    pte: Path | None, tolerance: float, profile: bool, as_json: bool,
+    pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
+    fvp_missing: str | None, as_json: bool,
 ) -> tuple[Any, int]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
@@ -137,13 +166,15 @@ def run(
     from harness.errors import UsageError
     from harness.pipeline import RunOptions, run_cases
     from harness.report import exit_code, overall
+    from harness.simulate.fvp import missing_policy
 
     wanted = [*models, *map(str, files)]
     if not wanted:
         raise UsageError("no model was named", hint="`hil models` lists them; or --model FILE.py")
     if pte is not None and len(wanted) != 1:
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
-    options = RunOptions(simulator, tolerance, pte, profile)
+    missing = fvp_missing or missing_policy()
+    options = RunOptions(simulator, tolerance, pte, profile, limit_factor, missing)
     with _progress(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
     if not as_json:
@@ -201,17 +232,34 @@ def exec_(
 
 
 @main.command("judge")
-@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.argument("run_dir", metavar="RUN_DIR|LOG", type=click.Path(path_type=Path))
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The firmware of a LOG, to name the functions its faults were in.",
+)
 @verb
-def judge_(run_dir: Path, as_json: bool) -> tuple[Any, int]:
-    """Judge a finished run again, offline, from its directory.
+def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
+    """Judge a finished run again, offline, from its directory; or a lone console log.
+
+    A LOG is from anybody's CI. It passes only when a runner in it completed and compared its
+    own outputs (Test_result: PASS); what a log cannot tell is listed.
 
     \b
-    Example:
+    Examples:
       hil judge .hil/runs/20260101-120000-ds_cnn-1a2b3c
+      hil judge fvp.log --elf arm_executor_runner
     """
+    from harness.report import exit_code, log_exit_code
+
+    if run_dir.is_file():
+        from harness.report.log import judge_file, log_text
+
+        log = judge_file(run_dir, elf)
+        if not as_json:
+            click.echo(log_text(log))
+        return log.summary(), log_exit_code(log.verdict)
     from harness.pipeline import judge_again
-    from harness.report import exit_code
 
     record = judge_again(run_dir)
     if not as_json:
@@ -275,11 +323,27 @@ def doctor(as_json: bool) -> tuple[Any, int]:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["all", "instructions", "warm", "export"]), default="all")
+@click.argument(
+    "what",
+    type=click.Choice(["all", "instructions", "warm", "export", "verdict"]),
+    default="all",
+)
 @verb
 def bench(what: str, as_json: bool) -> tuple[Any, int]:
-    """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios."""
+    """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
+
+    `verdict` measures the time from each way to end to its verdict.
+    """
     from harness.bench import measure_all
+
+    if what == "verdict":
+        from harness.bench_verdict import measure_verdicts
+
+        with _progress(as_json) as progress:
+            endings = measure_verdicts(progress)
+        if not as_json:
+            click.echo(endings.text())
+        return endings.summary(), endings.exit_code
 
     with _progress(as_json) as progress:
         results = measure_all(what, progress)

@@ -51,6 +51,14 @@ class ToolMissing(InfraError):
     kind = "tool_missing"
 
 
+class FvpMissing(ToolMissing):
+    """The FVP that a case needs is not installed, and the user said to skip such cases."""
+
+    kind = "fvp_missing"
+    verdict = "SKIPPED"
+    exit_code = 1
+
+
 class ExportError(HarnessError):
     kind = "export"
     verdict = "EXPORT_ERROR"

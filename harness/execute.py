@@ -81,7 +81,7 @@ def execute(
         target, firmware, program=program, sets=[list(inputs)], run_dir=run_dir, simulator=simulator
     )
     observation = observe((run_dir / CONSOLE).read_bytes())
-    finding = execution_cause(observation, ending(transcript), firmware.build_id)
+    finding = execution_cause(observation, ending(transcript, firmware.elf), firmware.build_id)
     metrics = {name: metric.value for name, metric in observation.metrics.items()}
     if finding is not None:
         return Execution(run_dir, (), metrics, *finding)

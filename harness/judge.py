@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.compare import TensorDiff
 from harness.observe import Event, Kind, Observation
+from harness.observe.events import LAUNCH
 from harness.reference import Reference
 
 
@@ -41,14 +42,18 @@ class Verdict:
 class Ending:
     """How the simulator's process ended.
 
-    ``stop`` is "exited" when it ended by itself, else the limit that ended it: "deadline",
-    "stall", "output_limit". ``exit_status`` is None when a signal ended it.
+    ``stop`` is "exited" when it ended by itself, else what made us end it: "deadline", "stall",
+    "output_limit", "fault" (a line after which nothing is worth waiting for). ``exit_status`` is
+    None when a signal ended it. ``native``: the process was the runner itself, no simulator.
+    ``where``: what the CPU was doing when a limit ended the run.
     """
 
     stop: str
     exit_status: int | None
     signal: int | None
     seconds: float
+    native: bool = False
+    where: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def judge(
     expectation: Expectation,
 ) -> Verdict:
     """The verdict and its first cause; ``metrics`` are the figures budgets are held against."""
-    notes = _notes(expectation)
+    notes = _notes(expectation) + limit_notes(observation)
     cause = (
         execution_cause(observation, ending, expectation.build_id)
         or _incomplete(outputs)
@@ -107,52 +112,105 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
     ``build_id`` is of the firmware that was asked for; None asks for none.
     """
     return (
-        _failed(observation)
+        failed(observation)
         or _ended_badly(observation, ending)
         or _wrong_firmware(observation, build_id)
         or _never_completed(observation)
     )
 
 
-def _failed(observation: Observation) -> _Finding:
+def failed(observation: Observation) -> _Finding:
     """The first failure line; what follows it is usually only its consequence."""
     if not observation.failures:
         return None
     first: Event = observation.failures[0]
-    verdict = "INFRA" if first.kind is Kind.SIMULATOR_ERROR else "FAULT"
+    verdict = "INFRA" if first.kind in LAUNCH else _VERDICTS.get(first.kind, "FAULT")
     facts: dict[str, Any] = dict(first.facts)
     operators = [
-        f.facts["operator"] for f in observation.failures if f.kind is Kind.OPERATOR_MISSING
+        f.facts["operator"]
+        for f in observation.failures
+        if f.kind is Kind.OPERATOR_MISSING and "operator" in f.facts
     ]
-    if first.kind is Kind.OPERATOR_MISSING:
+    if first.kind is Kind.OPERATOR_MISSING and operators:
         facts["operators"] = list(dict.fromkeys(operators))
     return verdict, Cause(first.kind.value, first.text, first.line, facts)
 
 
+_VERDICTS = {Kind.BUNDLE_FAILED: "MISMATCH"}
 _STOPS = {
     "deadline": "still running",
     "stall": "no output and no CPU time",
     "output_limit": "more output than any run should have",
 }
+_MODEL_LIMITS = ("wall_limit", "simulated_limit", "cycle_limit")
+_NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
 
 
 def _ended_badly(observation: Observation, ending: Ending) -> _Finding:
     last = observation.lines or None
     after = f"; the last line was: {observation.last_line}" if observation.last_line else ""
     if ending.stop != "exited":
-        what = _STOPS.get(ending.stop, ending.stop)
         return "HANG", Cause(
-            ending.stop, f"{what} after {ending.seconds:.1f} s{after}", last, {"stop": ending.stop}
+            ending.stop, _hang_text(observation, ending) + after, last, _hang_facts(ending)
+        )
+    if ending.signal is not None and ending.native:
+        return "FAULT", Cause(
+            "process_crash", f"the runner was ended by signal {ending.signal}{after}", last
         )
     if ending.signal is not None:
         return "NO_VERDICT", Cause(
             "simulator_killed", f"the simulator was ended by signal {ending.signal}{after}", last
         )
+    limit = model_limit(observation)
+    if limit is not None:
+        return limit
     if ending.exit_status != 0:
+        if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
+            return "INFRA", Cause(
+                "not_started",
+                f"the simulator was not started: exit status {ending.exit_status}{after}",
+                last,
+            )
         return "FAULT", Cause(
-            "exit_status", f"ended with exit status {ending.exit_status}{after}", last
+            "exit_status",
+            f"ended with exit status {ending.exit_status}{after}",
+            last,
+            _suspicion(observation),
         )
     return None
+
+
+def model_limit(observation: Observation) -> _Finding:
+    """A limit of the model's own that came before the runner's end."""
+    stop = observation.stop
+    if stop is None or stop.reason not in _MODEL_LIMITS or observation.complete_line is not None:
+        return None
+    reached = observation.progress[-1] if observation.progress else None
+    how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
+    return "HANG", Cause(stop.reason, stop.text + how_far, stop.line, _suspicion(observation))
+
+
+def _hang_text(observation: Observation, ending: Ending) -> str:
+    what = f"{_STOPS.get(ending.stop, ending.stop)} after {ending.seconds:.1f} s"
+    if ending.where is not None:
+        where = ending.where.get("pc_symbol") or ending.where.get("pc", "?")
+        source = ending.where.get("pc_source")
+        what += f", in {where}" + (f" ({source})" if source else "")
+    if observation.complete_line is not None:
+        what += "; the runner had completed but never ended"
+    return what
+
+
+def _hang_facts(ending: Ending) -> dict[str, Any]:
+    return {"stop": ending.stop, **(ending.where or {})}
+
+
+def _suspicion(observation: Observation) -> dict[str, Any] | None:
+    """Words that prove nothing but may explain a bad end."""
+    if not observation.suspects:
+        return None
+    first = observation.suspects[0]
+    return {"suspect": first.text, "suspect_line": first.line}
 
 
 def _wrong_firmware(observation: Observation, build_id: str | None) -> _Finding:
@@ -167,10 +225,14 @@ def _wrong_firmware(observation: Observation, build_id: str | None) -> _Finding:
 def _never_completed(observation: Observation) -> _Finding:
     if observation.complete_line is not None:
         return None
+    said = (
+        f"the last line was: {observation.last_line}" if observation.lines else "nothing was said"
+    )
     return "NO_VERDICT", Cause(
         "no_end_marker",
-        f"the runner never said it completed; the last line was: {observation.last_line}",
+        f"the runner never said it completed; {said}",
         observation.lines or None,
+        _suspicion(observation),
     )
 
 
@@ -244,6 +306,14 @@ def _notes(expectation: Expectation) -> tuple[str, ...]:
     if not expectation.pte_unchanged:
         notes.append("the .pte is not the one that was exported: its sha256 differs")
     return tuple(notes)
+
+
+def limit_notes(observation: Observation) -> tuple[str, ...]:
+    """A passing run may end by a limit of the model, where nothing tells the model to stop."""
+    stop = observation.stop
+    if stop is None or stop.reason not in _MODEL_LIMITS or observation.complete_line is None:
+        return ()
+    return (f"ended by the model's own limit after the runner had completed (line {stop.line})",)
 
 
 def worst(diffs: Sequence[TensorDiff]) -> float | None:

@@ -25,14 +25,17 @@ from harness.errors import HarnessError, InfraError, UsageError
 from harness.export import ExportEvent, ExportRequest, export
 from harness.footprint.elf import Region, measure
 from harness.judge import Ending, Expectation, Outputs, judge, worst
+from harness.link.operators import operators_of, require_operators
 from harness.models import find_model
 from harness.observe import Observation, observe
+from harness.observe.symbols import where_spinning, with_symbols
 from harness.paths import references_dir, runs_dir
 from harness.program import InputSet, Program, load_program
 from harness.record import RunRecord, SimulatorFacts, failed_record, load_record
 from harness.reference import load_reference
 from harness.report.progress import Progress, silent
-from harness.simulate import Transcript, choose, simulate
+from harness.simulate import Transcript, choose, simulate, skip_without_fvp
+from harness.simulate.fvp import eula_accepted
 from harness.simulate.transcript import CONSOLE, WORK
 from harness.target import Target, load_target
 
@@ -45,13 +48,17 @@ class RunOptions:
 
     ``pte`` replaces the exported program by a file of the user's, judged against the export's
     inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
-    of the output's scale. ``profile`` asks the runner for ticks per operator.
+    of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
+    multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
+    whose FVP is not installed.
     """
 
     simulator: str = "auto"
     tolerance_lsb: float = 0.0
     pte: Path | None = None
     profile: bool = False
+    limit_factor: float | None = None
+    fvp_missing: str = "fail"
 
 
 def run_cases(
@@ -123,9 +130,12 @@ def run_case(
 ) -> RunRecord:
     """Simulate and judge one exported case; the record is saved in its run directory."""
     progress(f"{case.id}: simulating")
-    run_dir = new_run_dir(case.label)
+    if options.fvp_missing == "skip":
+        skip_without_fvp(target, options.simulator)
     pte = options.pte or program.pte_path
     pte_sha256 = _sha256(pte)
+    require_operators(firmware.elf, program.operators if options.pte is None else operators_of(pte))
+    run_dir = new_run_dir(case.label)
     started = time.monotonic()
     transcript = simulate(
         target,
@@ -135,6 +145,7 @@ def run_case(
         run_dir=run_dir,
         simulator=options.simulator,
         profile=options.profile,
+        limit_factor=options.limit_factor,
     )
     simulated = time.monotonic()
     _keep_expectations(program, run_dir)
@@ -154,7 +165,7 @@ def run_case(
         static_metrics=static,
         run_dir=str(run_dir),
         simulator=_simulator_facts(transcript),
-        ending=ending(transcript),
+        ending=ending(transcript, firmware.elf),
         expectation=expectation,
         program={"pte": str(pte), "sha256": pte_sha256, "oracle": program.oracle,
                  "operators": list(program.operators), "versions": program.versions},
@@ -162,7 +173,7 @@ def run_case(
                   "toolchain": firmware.toolchain_id},
         seconds={"simulate": round(simulated - started, 4)},
     )  # fmt: skip
-    judged = _judged(record, program)
+    judged = _judged(record, program, transcript.observation)
     judged.save()
     return judged
 
@@ -179,13 +190,21 @@ def judge_again(run_dir: Path) -> RunRecord:
     return _judged(replace(record, run_dir=str(run_dir)), program)
 
 
-def _judged(record: RunRecord, program: Program) -> RunRecord:
-    """The record with everything that follows from its run directory filled in."""
+def _judged(
+    record: RunRecord, program: Program, observation: Observation | None = None
+) -> RunRecord:
+    """The record with everything that follows from its run directory filled in.
+
+    ``observation`` is what was read while the run went on, if it was.
+    """
     assert record.run_dir is not None
     assert record.ending is not None
     assert record.expectation is not None
     run_dir = Path(record.run_dir)
-    observation = observe((run_dir / CONSOLE).read_bytes())
+    if observation is None:
+        observation = observe((run_dir / CONSOLE).read_bytes())
+    if "elf" in record.firmware:
+        observation = with_symbols(observation, Path(record.firmware["elf"]))
     outputs = read_outputs(program, run_dir / WORK)
     metrics = {**record.static_metrics, **{k: m.value for k, m in observation.metrics.items()}}
     budgeted = {k: v for k, v in metrics.items() if not k.endswith("_total")}
@@ -269,8 +288,16 @@ def _keep_expectations(program: Program, run_dir: Path) -> None:
         raise InfraError(f"cannot write into {run_dir}: {error}", path=str(run_dir)) from error
 
 
-def ending(transcript: Transcript) -> Ending:
-    return Ending(transcript.stop, transcript.exit_status, transcript.signal, transcript.seconds)
+def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
+    cpu = transcript.cpu
+    return Ending(
+        transcript.stop,
+        transcript.exit_status,
+        transcript.signal,
+        transcript.seconds,
+        native=transcript.simulator == "host",
+        where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
+    )
 
 
 def _simulator_facts(transcript: Transcript) -> SimulatorFacts:
@@ -281,6 +308,7 @@ def _simulator_facts(transcript: Transcript) -> SimulatorFacts:
         unconfined_reason=transcript.unconfined_reason,
         argv=transcript.argv,
         environment=transcript.environment,
+        eula=eula_accepted() if transcript.simulator == "fvp" else None,
     )
 
 

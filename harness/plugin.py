@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.case import Case
-from harness.errors import HarnessError
+from harness.errors import FvpMissing, HarnessError
 
 if TYPE_CHECKING:
     from harness.build import Firmware
@@ -38,6 +38,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="simulator to run on, one of the target's; auto takes an installed FVP first",
     )
+    group.addoption(
+        "--fvp-missing",
+        choices=("fail", "skip"),
+        help="what a case is whose FVP is not installed; fail when $CI is set, else skip",
+    )
+    group.addoption(
+        "--limit-factor",
+        type=float,
+        help="multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "hil_cases(targets=None, models=None): the cases a test runs for"
     )
+    config.addinivalue_line("markers", "size: sizes held against budgets and accepted references")
     for marker in sorted({t.marker for t in targets}):
         names = ", ".join(t.name for t in targets if t.marker == marker)
         config.addinivalue_line("markers", f"{marker}: cases on {names}")
@@ -173,10 +184,19 @@ def run(
 ) -> RunRecord:
     """A finished run of the case, with its verdict; JUnit gets it as properties."""
     from harness.pipeline import RunOptions, run_case
+    from harness.simulate.fvp import missing_policy
 
-    options = RunOptions(simulator=request.config.getoption("--simulator"))
+    option = request.config.getoption
+    options = RunOptions(
+        simulator=option("--simulator"),
+        limit_factor=option("--limit-factor"),
+        fvp_missing=option("--fvp-missing") or missing_policy(),
+    )
     try:
         record = run_case(case, target, program, firmware, options)
+    except FvpMissing as error:
+        record_property("verdict", error.verdict)
+        pytest.skip(_explain(error))
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
     record_property("verdict", record.verdict.name)

@@ -28,6 +28,7 @@ class SimulatorFacts:
     unconfined_reason: str | None
     argv: tuple[str, ...]
     environment: dict[str, str]
+    eula: str | None = None  # how the user said that an FVP's licence is accepted
 
 
 @dataclass(frozen=True)

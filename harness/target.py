@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from harness import paths, strict_yaml
 from harness.errors import TargetError, UsageError
+from harness.footprint.budget import Budgets
+from harness.fvp_model import Fvp, Text, load_model
 
-Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-Version = Annotated[str, Field(pattern=r"^[0-9]+([._][0-9]+)*$")]
 CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 CMakeValue = Annotated[str, Field(pattern=r"^[^\x00-\x1f;]*$")]
 RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
@@ -52,16 +52,22 @@ class Limits(_Data):
     stall: Seconds  # no console byte and no CPU time used
     model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
     simulated: Seconds | None = None  # time inside the model (--simlimit)
+    cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
+    factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def scaled(self, factor: float) -> Limits:
+        """All limits times ``factor`` and the target's own factor, which is then used up."""
+        by = factor * self.factor
+
         def times(value: float | None) -> float | None:
-            return None if value is None else value * factor
+            return None if value is None else value * by
 
         return Limits(
-            host=self.host * factor,
-            stall=self.stall * factor,
+            host=self.host * by,
+            stall=self.stall * by,
             model=times(self.model),
             simulated=times(self.simulated),
+            cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
         )
 
 
@@ -81,25 +87,12 @@ class Qemu(_Data):
     memory: Text | None = None
 
 
-class Semihosting(_Data):
-    """The names this model gives to its semihosting parameters."""
-
-    enable: Text
-    cwd: Text
-    command_line: Text
-    command_line_limit: Annotated[int, Field(gt=0)]
-
-
-class Fvp(_Data):
-    executable: Text
-    package: Text  # the archive it comes in
-    tested: tuple[Version, ...]  # versions known to take these parameters
-    semihosting: Semihosting
-    parameters: dict[Text, bool | int | str]
-
-
 class Host(_Data):
     """The machine we are on. It has no settings."""
+
+
+class Zephyr(_Data):
+    board: Text  # as `west build -b` takes it
 
 
 class Simulators(_Data):
@@ -127,15 +120,23 @@ class Target(_Data):
     description: Text
     marker: Identifier
     compile_target: Text  # the exporter's name
-    port: Literal["cortex_m", "host"]
+    port: Literal["cortex_m", "host", "zephyr"]
+    zephyr: Zephyr | None = None  # for the port of that name
     cpu: Text
     toolchain: Literal["arm-none-eabi-gcc", "gcc"]
     cmake: dict[CMakeName, CMakeValue] = {}
     variants: dict[Identifier, Variant] = Field(min_length=1)  # the first is the default
     memory: tuple[Region, ...] = ()
     pools: dict[Identifier, Bytes] = {}  # bytes the runner reserves, by pool
+    budgets: Budgets = Budgets()
     limits: Limits
     settings: Simulators = Field(alias="simulators")
+
+    @model_validator(mode="after")
+    def _zephyr_has_a_board(self) -> Target:
+        if (self.port == "zephyr") != (self.zephyr is not None):
+            raise ValueError("`port: zephyr` and the section `zephyr` go together")
+        return self
 
     @field_validator("memory")
     @classmethod
@@ -172,6 +173,18 @@ class Target(_Data):
                 known=list(self.variants),
             )
         return self.variants[name]
+
+
+def global_factor(environ: Mapping[str, str] = os.environ) -> float:
+    """``$HIL_LIMIT_FACTOR``, by which all limits of all targets are multiplied; 1 without."""
+    said = environ.get("HIL_LIMIT_FACTOR", "1")
+    try:
+        factor = float(said)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor <= 1000:
+        raise UsageError(f"HIL_LIMIT_FACTOR is {said!r}, not a number above 0 and up to 1000")
+    return factor
 
 
 def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
@@ -227,6 +240,7 @@ def _load(path: Path, files: Mapping[str, Path]) -> Target:
     document = strict_yaml.read(path)
     if "extends" in document.data:
         document = _extended(document, files)
+    document = _with_model(document)
     for reserved in ("name", "file"):
         if reserved in document.data:
             raise document.place((reserved,)).error(
@@ -253,6 +267,22 @@ def _extended(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_
     return strict_yaml.Document(
         {key: value for key, value in merged.data.items() if key != "extends"}, merged.places
     )
+
+
+def _with_model(document: strict_yaml.Document) -> strict_yaml.Document:
+    """``simulators.fvp.model`` takes over what targets/fvp says of that model."""
+    where = ("simulators", "fvp", "model")
+    if where not in document.places:
+        return document
+    settings = document.data["simulators"]["fvp"]
+    model = load_model(settings["model"], document.place(where))
+    filled = {
+        **model,
+        **settings,
+        "parameters": {**model.get("parameters", {}), **settings.get("parameters", {})},
+    }
+    simulators = {**document.data["simulators"], "fvp": filled}
+    return strict_yaml.Document({**document.data, "simulators": simulators}, document.places)
 
 
 def _explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:

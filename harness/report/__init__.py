@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.judge import Verdict
 from harness.record import RunRecord
 
 
@@ -16,6 +17,11 @@ def exit_code(records: Sequence[RunRecord]) -> int:
     if names and names <= {"PASS", "SKIPPED"} and "PASS" in names:
         return 0
     return 3 if names and names <= {"PASS", "SKIPPED", "INFRA"} and "INFRA" in names else 1
+
+
+def log_exit_code(verdict: Verdict) -> int:
+    """The exit code for one judged console log."""
+    return {"PASS": 0, "INFRA": 3}.get(verdict.name, 1)
 
 
 def overall(records: Sequence[RunRecord]) -> RunRecord | None:

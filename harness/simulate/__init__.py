@@ -19,13 +19,15 @@ from typing import Protocol
 
 from harness import toolchain
 from harness.disk import disk_errors
-from harness.errors import InfraError, UsageError
+from harness.errors import FvpMissing, InfraError, ToolMissing, UsageError
+from harness.observe import Observation, Reader
 from harness.simulate import fvp, host, qemu
 from harness.simulate.confine import confinement
 from harness.simulate.launch import Launch
-from harness.simulate.process import Bounds, Ended, run
+from harness.simulate.monitor import CpuState, cpu_state
+from harness.simulate.process import Bounds, Ended, Stop, Watch, run
 from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
-from harness.target import Limits, Target
+from harness.target import Limits, Target, global_factor
 
 __all__ = [
     "LeftFile",
@@ -34,6 +36,7 @@ __all__ = [
     "choose",
     "runner_arguments",
     "simulate",
+    "skip_without_fvp",
 ]
 
 AUTO = "auto"
@@ -59,23 +62,25 @@ def simulate(
     run_dir: Path,
     simulator: str = AUTO,
     profile: bool = False,
-    limit_factor: float = 1.0,
+    limit_factor: float | None = None,
     on_output: Callable[[bytes], None] | None = None,
 ) -> Transcript:
     """Run ``program`` once on each set of input files, all sets in one process.
 
     ``run_dir/work`` must not exist yet, so whatever is found in it was made by this run. A run
-    that ends badly is a Transcript; InfraError is for a run that could not be made.
+    that ends badly is a Transcript; InfraError is for a run that could not be made. The limits
+    are multiplied by ``limit_factor``; None takes ``$HIL_LIMIT_FACTOR``.
     """
     name = choose(target, simulator)
-    limits = target.limits.scaled(limit_factor)
+    limits = target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
     arguments = runner_arguments(program, [len(files) for files in sets], profile)
     work = run_dir.absolute() / WORK
     launch = _launch(target, name, firmware, limits, arguments, work)
     with disk_errors("preparing the run directory"):
         placed = _place(work, program, sets, launch.files)
-    walls = confinement(work, [path.absolute() for path in launch.readable])
+    walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
     environment = {**_environment(), **launch.environment}
+    watcher = _Watcher(work, launch.monitor, on_output)
     started = datetime.now(timezone.utc)
     with disk_errors(f"running {launch.tool.name}"):
         ended = run(
@@ -84,8 +89,10 @@ def simulate(
             environment=environment,
             console=run_dir / CONSOLE,
             bounds=Bounds(limits.host, limits.stall),
-            on_output=on_output,
+            watch=watcher.watch(),
         )
+    if launch.monitor is not None:
+        (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
     _check_walls(walls.confined, ended.status, run_dir / CONSOLE)
     exit_status, signal = _status(walls.confined, ended)
     return Transcript(
@@ -112,7 +119,37 @@ def simulate(
         console_complete=ended.complete,
         outputs=tuple(f"s{index}" for index in range(len(sets))),
         files=_left(work, placed),
+        cpu=watcher.cpu,
+        observation=watcher.observation(),
     )
+
+
+class _Watcher:
+    """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
+
+    def __init__(
+        self, work: Path, monitor: str | None, on_output: Callable[[bytes], None] | None
+    ) -> None:
+        self.cpu: CpuState | None = None
+        self._work = work
+        self._monitor = monitor
+        self._on_output = on_output
+        self._reader = Reader()
+
+    def watch(self) -> Watch:
+        return Watch(self._output, lambda: self._reader.final_failure, self._before_kill)
+
+    def observation(self) -> Observation:
+        return self._reader.finish()
+
+    def _output(self, data: bytes) -> None:
+        self._reader.feed(data)
+        if self._on_output is not None:
+            self._on_output(data)
+
+    def _before_kill(self, stop: Stop) -> None:
+        if self._monitor is not None and stop != "fault":
+            self.cpu = cpu_state(self._work, self._monitor)
 
 
 def choose(target: Target, simulator: str = AUTO) -> str:
@@ -131,6 +168,17 @@ def choose(target: Target, simulator: str = AUTO) -> str:
             known=list(known),
         )
     return simulator
+
+
+def skip_without_fvp(target: Target, simulator: str = AUTO) -> None:
+    """FvpMissing when the run would need an FVP that is not installed."""
+    if choose(target, simulator) != "fvp" or _installed(target, "fvp"):
+        return
+    assert target.settings.fvp is not None
+    try:
+        toolchain.require_fvp(target.settings.fvp.executable, target.settings.fvp.package)
+    except ToolMissing as error:
+        raise FvpMissing(error.message, hint=error.hint, **error.facts) from error
 
 
 def available_simulators(target: Target) -> tuple[str, ...]:

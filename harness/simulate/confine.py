@@ -1,11 +1,14 @@
 """A program that can write to one directory only, with no network and no other process in sight.
 
-Done with bubblewrap: the whole file system read-only, its own network, process and IPC
-namespaces, an empty /tmp and /run (so that no socket of the host can be reached either).
+Done with bubblewrap: a file system that holds the system's libraries, the simulator and the run's
+directory, and nothing else (no /etc, no home, no shell unless the simulator is a script), its own
+network, process and IPC namespaces. What a guest opens through semihosting outside of its
+directory does not exist, and SYS_SYSTEM finds no shell.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +18,11 @@ from pathlib import Path
 from harness import toolchain
 
 _PROBE_SECONDS = 20
-_HIDDEN = ("/tmp", "/run", "/var/tmp")
+# Libraries, and the data that simulators look for beside them.
+_LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64",
+              "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/share")  # fmt: skip
+_LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
+_PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
 
 
 @dataclass(frozen=True)
@@ -30,12 +37,11 @@ class Confinement:
         return self.reason is None
 
 
-def confinement(writable: Path, readable: Sequence[Path]) -> Confinement:
-    """The prefix for a program whose current directory is ``writable``.
+def confinement(writable: Path, executable: Path, readable: Sequence[Path]) -> Confinement:
+    """The prefix for ``executable``, whose current directory is ``writable``.
 
-    ``readable`` are files and directories the program needs; they stay visible even where the
-    directory around them is hidden. Without a working bubblewrap the program is only tied to
-    our life (it dies when we die).
+    ``readable`` are the other files and directories it needs. Without a working bubblewrap the
+    program is only tied to our life (it dies when we die).
     """
     reason = why_not()
     setsid = str(toolchain.require("setsid").path)
@@ -43,35 +49,55 @@ def confinement(writable: Path, readable: Sequence[Path]) -> Confinement:
         setpriv = str(toolchain.require("setpriv").path)
         return Confinement((setsid, setpriv, "--pdeathsig", "KILL", "--"), reason)
     bwrap = str(toolchain.require("bwrap").path)
-    return Confinement((setsid, bwrap, *arguments(writable, readable), "--"))
+    words = arguments(writable, [executable, *readable], programs=_is_script(executable))
+    return Confinement((setsid, bwrap, *words, "--"))
 
 
-def arguments(writable: Path, readable: Sequence[Path]) -> tuple[str, ...]:
-    """bubblewrap's own arguments. Later mounts lie over earlier ones."""
-    hidden = tuple(f"{place}/" for place in _hidden())
-    shown = [str(path) for path in readable if str(path).startswith(hidden)]
+def arguments(
+    writable: Path, readable: Sequence[Path], *, programs: bool = False
+) -> tuple[str, ...]:
+    """bubblewrap's own arguments; ``programs``: the system's programs are visible too."""
     return (
-        *_walls(),
-        *(word for path in shown for word in ("--ro-bind", path, path)),
+        *_walls(programs),
+        *(word for path in _shown(readable) for word in ("--ro-bind", path, path)),
         *("--bind", str(writable), str(writable)),
         *("--chdir", str(writable)),
     )
 
 
-def _hidden() -> tuple[str, ...]:
-    return tuple(p for p in _HIDDEN if Path(p).is_dir() and not Path(p).is_symlink())
+def _shown(readable: Sequence[Path]) -> tuple[str, ...]:
+    """Each existing path and what it is a link to, an outer directory before an inner one."""
+    paths = {str(p) for path in readable for p in (path, path.resolve()) if p.exists()}
+    return tuple(sorted(paths))
 
 
-def _walls() -> tuple[str, ...]:
+def _walls(programs: bool) -> tuple[str, ...]:
+    places = (*_LIBRARIES, *_LOADER, *(_PROGRAMS if programs else ()))
     return (
         "--unshare-all",  # user, IPC, PID, network, UTS and cgroup namespaces
         "--die-with-parent",
         *("--cap-drop", "ALL"),
-        *("--ro-bind", "/", "/"),
+        *(word for place in places for word in _as_it_is(place)),
         *("--dev", "/dev"),
         *("--proc", "/proc"),
-        *(word for place in _hidden() for word in ("--tmpfs", place)),
+        *("--tmpfs", "/tmp"),
     )
+
+
+def _as_it_is(place: str) -> tuple[str, ...]:
+    """A directory read-only, a link (/lib on a merged system) as the same link."""
+    path = Path(place)
+    if path.is_symlink():
+        return ("--symlink", os.readlink(path), place)
+    return ("--ro-bind", place, place) if path.exists() else ()
+
+
+def _is_script(executable: Path) -> bool:
+    try:
+        with executable.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 @cache
@@ -80,7 +106,7 @@ def why_not() -> str | None:
     bwrap = toolchain.find("bwrap")
     if bwrap is None:
         return "bubblewrap (bwrap) is not installed"
-    argv = [str(bwrap.path), *_walls(), "--", "true"]
+    argv = [str(bwrap.path), *_walls(programs=True), "--", "true"]
     try:
         done = subprocess.run(
             argv,

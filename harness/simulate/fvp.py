@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness import toolchain
 from harness.errors import UsageError
+from harness.fvp_model import Fvp
 from harness.simulate.launch import Launch
-from harness.target import Fvp, Limits
+from harness.target import Limits
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
 # this name in the guest's directory makes SYS_EXIT_EXTENDED, and so an exit status, usable.
 FEATURES_FILE = ":semihosting-features"
 FEATURES = b"SHFB\x01"
+
+
+# (variable, values that mean yes): ExecuTorch's fvp_utils.sh, its Direct Drive script, meta-arm.
+_EULA = (
+    ("ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA", ("True",)),
+    ("ARM_FVP_EULA_ACCEPT", ("1", "True", "true", "yes", "y", "t")),
+)
+
+
+def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The user's own statement that the licence is accepted; we record it and never make it."""
+    for name, accepted in _EULA:
+        if environ.get(name) in accepted:
+            return f"{name}={environ[name]}"
+    return None
+
+
+def missing_policy(environ: Mapping[str, str] = os.environ) -> str:
+    """What a missing FVP means when nobody says it: "fail" in CI, "skip" at a desk."""
+    return "fail" if environ.get("CI", "").lower() not in ("", "0", "false", "no") else "skip"
 
 
 def launch(
@@ -40,6 +62,10 @@ def argv(
     work: Path,
 ) -> tuple[str, ...]:
     names = settings.semihosting
+    if names is None:
+        raise UsageError(
+            f"{settings.executable} boots an operating system; it takes no runner by semihosting"
+        )
     parameters = {
         **settings.parameters,
         names.enable: 1,
@@ -51,6 +77,7 @@ def argv(
         *(word for name, value in parameters.items() for word in ("-C", f"{name}={_text(value)}")),
         *(("--timelimit", _seconds(limits.model)) if limits.model else ()),
         *(("--simlimit", _seconds(limits.simulated)) if limits.simulated else ()),
+        *(("--cyclelimit", str(limits.cycles)) if limits.cycles else ()),
         *("-a", str(elf)),
     )
 
@@ -72,9 +99,17 @@ def command_line(arguments: Sequence[str], limit: int) -> str:
 
 
 def python_library(executable: Path) -> dict[str, str]:
-    """11.27 models want the libpython that comes with them (<root>/python/lib)."""
-    library = _root(executable) / "python" / "lib"
-    return {"LD_LIBRARY_PATH": str(library)} if library.is_dir() else {}
+    """11.27 models want the libpython that comes with them, and some its libfmt.
+
+    <root>/python/lib on the library path, PYTHONHOME=<root>/python, <root>/fmtplib; set for the
+    model's process only.
+    """
+    root = _root(executable)
+    libraries = [str(p) for p in (root / "python" / "lib", root / "fmtplib") if p.is_dir()]
+    found = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
+    if (root / "python" / "lib").is_dir():
+        found["PYTHONHOME"] = str(root / "python")
+    return found
 
 
 def _root(executable: Path) -> Path:

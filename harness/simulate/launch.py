@@ -17,3 +17,4 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)  # to put into the guest's directory
     readable: tuple[Path, ...] = ()  # what it must be able to read, besides the system
+    monitor: str | None = None  # a socket in the guest's directory that answers QEMU's monitor

@@ -17,13 +17,15 @@ from pexpect.popen_spawn import PopenSpawn
 
 from harness.simulate.cputime import tree_cpu_seconds
 
-Stop = Literal["exited", "deadline", "stall", "output_limit"]
+Stop = Literal["exited", "deadline", "stall", "output_limit", "fault"]
 
 _TICK = 0.02  # seconds between looks at the console while the child lives
 _MARK = 0.1  # seconds between two entries of ``times``
 _READ = 65536
-_READS_PER_TICK = 256
+_READS_PER_TICK = 64
 _DRAIN_SECONDS = 2.0  # for a pipe that a process outside our reach keeps open
+_QUEUED = 4096
+_FIRST_LOOK = 0.25  # seconds after the last sign of life
 _IDLE_SHARE = 0.01  # of one CPU; an idle emulator still wakes up now and then
 
 
@@ -32,6 +34,21 @@ class Bounds:
     host_seconds: float
     stall_seconds: float
     output_bytes: int = 256 << 20
+    grace_seconds: float = 0.5  # from a fatal line until the child is stopped
+    quiet_seconds: float = 0.2  # earlier, when the child says nothing for so long
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a caller wants to do while the child runs.
+
+    ``output`` gets every byte. ``fatal`` answers whether a line was among them after which the
+    run need not go on. ``before_kill`` is called with the reason while the child still lives.
+    """
+
+    output: Callable[[bytes], None] | None = None
+    fatal: Callable[[], bool] | None = None
+    before_kill: Callable[[Stop], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,19 +77,26 @@ def run(
     console: Path,
     bounds: Bounds,
     on_output: Callable[[bytes], None] | None = None,
+    watch: Watch | None = None,
 ) -> Ended:
     """Run ``argv``, which must lead a session of its own (``setsid`` in front), to its end.
 
     OSError: the program cannot be started, or the console cannot be written.
     """
+    watch = watch or Watch(on_output)
     with console.open("wb") as log:
         started = time.monotonic()
         # ``env`` of the child exactly; stdin is closed at once.
         child = PopenSpawn(list(argv), cwd=str(cwd), env=dict(environment), maxread=_READ)
+        # Its thread reads pieces of 1 KiB into a queue without bound. With one, a child that
+        # floods us waits on its pipe, and our memory stays flat.
+        child._read_queue.maxsize = _QUEUED
         try:
             child.sendeof()
-            recorder = _Recorder(child, log, started, on_output)
-            stop = _watch(child, recorder, started, bounds)
+            recorder = _Recorder(child, log, started, watch.output)
+            stop = _watch(child, recorder, started, bounds, watch)
+            if stop != "exited" and watch.before_kill is not None:
+                watch.before_kill(stop)
         finally:
             _kill(child)
         recorder.finish()
@@ -88,17 +112,23 @@ def run(
     )
 
 
-def _watch(child: PopenSpawn, recorder: _Recorder, started: float, bounds: Bounds) -> Stop:
+def _watch(
+    child: PopenSpawn, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
+) -> Stop:
     stall = _StallWatch(child.pid, bounds.stall_seconds)
+    grace = _Grace(bounds, watch)
     pidfd = os.pidfd_open(child.pid)
     try:
         while True:
             ended = bool(select.select([pidfd], [], [], _TICK)[0])
             now = time.monotonic()
-            if recorder.drain():
+            spoke = recorder.drain()
+            if spoke:
                 stall.sign_of_life(now)
             if ended:
                 return "exited"
+            if grace.over(now, spoke):
+                return "fault"
             if recorder.size > bounds.output_bytes:
                 return "output_limit"
             if now - started > bounds.host_seconds:
@@ -169,6 +199,30 @@ class _Recorder:
             self._on_output(data)
 
 
+class _Grace:
+    """The time from a fatal line to the end: for the rest of the output, and no longer."""
+
+    def __init__(self, bounds: Bounds, watch: Watch) -> None:
+        self._bounds = bounds
+        self._fatal = watch.fatal
+        self._since: float | None = None
+        self._quiet_since = 0.0
+
+    def over(self, now: float, spoke: bool) -> bool:
+        if self._fatal is None:
+            return False
+        if spoke:
+            self._quiet_since = now
+            if self._since is None and self._fatal():
+                self._since = now
+        if self._since is None:
+            return False
+        return (
+            now - self._since > self._bounds.grace_seconds
+            or now - self._quiet_since > self._bounds.quiet_seconds
+        )
+
+
 class _StallWatch:
     """Notices a child that neither writes nor computes."""
 
@@ -179,13 +233,14 @@ class _StallWatch:
 
     def sign_of_life(self, now: float) -> None:
         self._since = now
-        self._next_look = now + self._limit / 8
+        self._next_look = now + min(self._limit / 8, _FIRST_LOOK)
         self._cpu: float | None = None
 
     def expired(self, now: float) -> bool:
         if now < self._next_look:
             return False
-        self._next_look = now + self._limit / 8
+        left = self._limit - (now - self._since)
+        self._next_look = now + min(self._limit / 8, max(left, _TICK))
         cpu = tree_cpu_seconds(self._pid)
         if self._cpu is None or abs(cpu - self._cpu) > _IDLE_SHARE * self._limit:
             self._since = now

@@ -9,10 +9,17 @@ from harness import toolchain
 from harness.simulate.launch import Launch
 from harness.target import Qemu
 
+# In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
+# socket has 107 characters at most.
+MONITOR = "qemu-monitor"
+
 
 def launch(settings: Qemu, elf: Path, arguments: Sequence[str]) -> Launch:
     tool = toolchain.require(settings.executable)
-    return Launch("qemu", tool, argv(str(tool.path), settings, elf, arguments), readable=(elf,))
+    words = argv(str(tool.path), settings, elf, arguments)
+    prefix = tool.path.resolve().parent.parent
+    own = tuple(prefix / name for name in ("lib", "libexec", "share"))
+    return Launch("qemu", tool, words, readable=(elf, *own), monitor=MONITOR)
 
 
 def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:
@@ -22,7 +29,7 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
         *("-M", settings.machine),
         *memory,
         "-nographic",
-        *("-monitor", "none"),
+        *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
         *("-serial", "none"),
         *settings.arguments,
         *("-semihosting-config", semihosting(arguments)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from harness.observe import Observation
+from harness.simulate.monitor import CpuState
 from harness.simulate.process import Stop
 
 CONSOLE = "console.log"
@@ -46,6 +48,9 @@ class Transcript:
     console_complete: bool  # False: somebody kept the console open after the end
     outputs: tuple[str, ...]  # the base of the output files of each input set: "s0"
     files: tuple[LeftFile, ...]
+    cpu: CpuState | None = None  # at the moment one of our limits ended the run
+    # What was read along; the same that reading the console again gives, and so not stored.
+    observation: Observation | None = field(default=None, compare=False, repr=False)
 
     @property
     def console_path(self) -> Path:
@@ -67,8 +72,8 @@ class Transcript:
 
     def to_dict(self) -> dict[str, Any]:
         """For ``record.json``; the run directory is where the record is."""
-        data = asdict(self)
-        del data["run_dir"]
+        data = asdict(replace(self, observation=None))
+        del data["run_dir"], data["observation"]
         return data
 
     @classmethod
@@ -77,5 +82,8 @@ class Transcript:
         for name in ("arguments", "argv", "prefix", "outputs"):
             values[name] = tuple(values[name])
         values["console_times"] = tuple((int(n), float(t)) for n, t in values["console_times"])
+        if values.get("cpu") is not None:
+            state = values["cpu"]
+            values["cpu"] = CpuState(dict(state["registers"]), tuple(state["stack"]))
         values["files"] = tuple(LeftFile(**item) for item in values["files"])
         return cls(run_dir=run_dir, **values)

@@ -59,17 +59,17 @@ CAUSES = {
         {"log": b"E [executorch:m.cpp:1 f()] kernel 'aten::exp.out' not found.\n" + GOOD_LOG},
         "FAULT", "operator_missing", 1),
     "non-zero exit without a word": (
-        {"ending": Ending("exited", 3, None, 0.1)}, "FAULT", "exit_status", 4),
+        {"ending": Ending("exited", 3, None, 0.1)}, "FAULT", "exit_status", 3),
     "the simulator died of a signal": (
-        {"ending": Ending("exited", None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 4),
-    "the deadline": ({"ending": Ending("deadline", None, 9, 60.0)}, "HANG", "deadline", 4),
-    "a stall": ({"ending": Ending("stall", None, 9, 9.0)}, "HANG", "stall", 4),
+        {"ending": Ending("exited", None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
+    "the deadline": ({"ending": Ending("deadline", None, 9, 60.0)}, "HANG", "deadline", 3),
+    "a stall": ({"ending": Ending("stall", None, 9, 9.0)}, "HANG", "stall", 3),
     "other firmware": (
         {"log": GOOD_LOG.replace(b"0011", b"ffff")}, "NO_VERDICT", "wrong_firmware", None),
     "firmware that does not say what it is": (
         {"log": GOOD_LOG.split(b"\n", 1)[1]}, "NO_VERDICT", "wrong_firmware", None),
     "no end marker": (
-        {"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 3),
+        {"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 2),
     "empty log": ({"log": b""}, "NO_VERDICT", "wrong_firmware", None),
     "an output that was not written": (
         {"outputs": Outputs((EXACT,), missing=("s1-0.bin",))},

@@ -126,7 +126,7 @@ def test_environment_is_our_own(
 
 @needs_bwrap
 def test_record_says_confined(script: Callable[..., Transcript]) -> None:
-    transcript = script(f"echo x > {Path.home()}/hil-test; exit 0")
+    transcript = script(f"echo x > {Path.home()}/hil-test; echo x > /usr/lib/hil; exit 0")
     assert transcript.confined
     assert transcript.unconfined_reason is None
     assert any(word.endswith("bwrap") for word in transcript.prefix)

@@ -35,7 +35,7 @@ def test_qemu(board: Target) -> None:
         "/usr/bin/qemu-system-arm",
         *("-M", "mps3-an547"),
         "-nographic",
-        *("-monitor", "none"),
+        *("-monitor", "unix:qemu-monitor,server=on,wait=off"),
         *("-serial", "none"),
         *("-icount", "shift=5"),
         "-semihosting-config",
@@ -104,13 +104,17 @@ def test_fvp_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     model.write_text("#!/bin/sh\necho 'Fast Models [11.27.42 (Dec  9 2024)]'\n")
     model.chmod(0o755)
     (tmp_path / "python" / "lib").mkdir(parents=True)
+    (tmp_path / "fmtplib").mkdir()
     monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     assert board.settings.fvp is not None
     launch = fvp.launch(board.settings.fvp, board.limits, Path("/f/elf"), RUNNER, tmp_path)
     assert (launch.simulator, launch.tool.version) == ("fvp", "11.27.42")
     assert launch.argv[0] == str(model)
-    assert launch.environment == {"LD_LIBRARY_PATH": str(tmp_path / "python" / "lib")}
+    assert launch.environment == {
+        "LD_LIBRARY_PATH": f"{tmp_path / 'python' / 'lib'}:{tmp_path / 'fmtplib'}",
+        "PYTHONHOME": str(tmp_path / "python"),
+    }
     assert launch.files == {":semihosting-features": b"SHFB\x01"}
     assert tmp_path in launch.readable
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.simulate.cputime import tree_cpu_seconds
-from harness.simulate.process import Bounds, Ended, run
+from harness.simulate.process import Bounds, Ended, Watch, run
 
 
 def child(
@@ -203,3 +203,49 @@ def test_cpu_time_counts_the_tree(tmp_path: Path) -> None:
     assert tree_cpu_seconds(10, tmp_path) == 9
     assert tree_cpu_seconds(11, tmp_path) == 6
     assert tree_cpu_seconds(99, tmp_path) == 0
+
+
+def watched(tmp_path: Path, script: str, **bounds: float) -> tuple[Ended, list[str]]:
+    """Run a script that is over as soon as it says "fault"."""
+    said: list[bytes] = []
+    stops: list[str] = []
+    ended = run(
+        ["setsid", "sh", "-c", script],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=tmp_path / "console.log",
+        bounds=Bounds(30, 30, **bounds),  # type: ignore[arg-type]
+        watch=Watch(said.append, lambda: b"fault" in b"".join(said), stops.append),
+    )
+    return ended, stops
+
+
+def test_a_fatal_line_ends_the_run(tmp_path: Path) -> None:
+    """What follows at once is kept; the child is not waited for."""
+    ended, stops = watched(tmp_path, "echo fault; sleep 0.05; echo registers; exec sleep 100")
+    assert (ended.stop, stops) == ("fault", ["fault"])
+    assert (tmp_path / "console.log").read_bytes() == b"fault\nregisters\n"
+
+
+def test_a_child_that_ends_within_the_grace_ends_by_itself(tmp_path: Path) -> None:
+    ended, stops = watched(tmp_path, "echo fault; exit 3")
+    assert (ended.stop, ended.status, stops) == ("exited", 3, [])
+
+
+def test_a_child_that_goes_on_talking_after_its_fault(tmp_path: Path) -> None:
+    ended, _ = watched(tmp_path, "echo fault; while :; do echo more; sleep 0.05; done")
+    assert ended.stop == "fault"
+
+
+def test_the_caller_sees_the_child_alive_before_it_is_killed(tmp_path: Path) -> None:
+    seen: list[bool] = []
+    run(
+        ["setsid", "sh", "-c", "echo $$ > pid; exec sleep 100"],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=tmp_path / "log",
+        bounds=Bounds(0.4, 30),
+        watch=Watch(before_kill=lambda _stop: seen.append(alive(tmp_path / "pid"))),
+    )
+    assert seen == [True]
+    assert not alive(tmp_path / "pid")

@@ -1,0 +1,157 @@
+"""What a transcript can say, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Kind(str, Enum):
+    """What went wrong. The value is the ``cause.kind`` that a verdict shows."""
+
+    FAULT = "hard_fault"
+    CPU_LOCKUP = "cpu_lockup"
+    ZEPHYR_FATAL = "zephyr_fatal"
+    LINUX_OOPS = "linux_oops"
+    PROCESS_CRASH = "process_crash"
+    OPERATOR_MISSING = "operator_missing"
+    ALLOCATION_FAILED = "allocation_failed"
+    BACKEND_MISSING = "backend_missing"
+    NPU_ERROR = "npu_driver_error"
+    BAD_PROGRAM = "bad_program"
+    INPUT_REJECTED = "input_rejected"
+    SEMIHOSTING_OFF = "semihosting_off"
+    FILE_NOT_OPENED = "file_not_opened"
+    OUTPUT_NOT_WRITTEN = "output_not_written"
+    BUNDLE_FAILED = "bundled_test_failed"
+    RUNNER_ERROR = "runner_error"
+    LIBRARY_MISSING = "library_missing"
+    EXECSTACK = "executable_stack"
+    HOST_LIMITS = "host_limits"
+    LICENCE = "licence"
+    EULA = "eula"
+    SIMULATOR_ERROR = "simulator_error"
+
+
+# The simulator itself did not work; says nothing about what was to be tested.
+LAUNCH = frozenset(
+    {Kind.LIBRARY_MISSING, Kind.EXECSTACK, Kind.HOST_LIMITS, Kind.LICENCE, Kind.EULA,
+     Kind.SIMULATOR_ERROR}
+)  # fmt: skip
+# Nothing worth waiting for follows one of these.
+FINAL = LAUNCH | {
+    Kind.FAULT, Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.PROCESS_CRASH,
+    Kind.OPERATOR_MISSING, Kind.ALLOCATION_FAILED, Kind.BACKEND_MISSING, Kind.SEMIHOSTING_OFF,
+}  # fmt: skip
+
+
+class Stage(str, Enum):
+    """How far a run got, in the order things happen."""
+
+    BOOTED = "booted"
+    LOGIN = "login"
+    SHELL = "shell"
+    RUNNER = "runner_started"
+    PROGRAM = "program_loaded"
+    METHOD = "method_loaded"
+    INPUTS = "inputs_prepared"
+    EXECUTING = "executing"
+    EXECUTED = "executed"
+    OUTPUT = "output_written"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that went wrong, on line ``line`` (from 1) of the transcript."""
+
+    kind: Kind
+    line: int
+    text: str
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    stage: Stage
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure the runner printed; ``value`` is in bytes, ticks or cycles, as its name says."""
+
+    value: int
+    line: int
+
+
+@dataclass(frozen=True)
+class OpTicks:
+    """Ticks that one instruction of the program took in one input set."""
+
+    input_set: int
+    instruction: int
+    operator: str
+    ticks: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An output printed as text, element by element.
+
+    ``dtype`` is "float", "int", "char", "bool" or "" when the runner does not say it.
+    ``whole`` is False when an element is missing or cannot be read.
+    """
+
+    index: int
+    dtype: str
+    values: tuple[float, ...]
+    line: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Block:
+    """A file that the runner printed in base64 (ETDump). It is decoded, never executed."""
+
+    name: str
+    data: bytes
+    line: int
+
+
+@dataclass(frozen=True)
+class ModelStop:
+    """Why a model says it stopped: "wall_limit", "simulated_limit", "cycle_limit" or "stopped"."""
+
+    reason: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """``suspects`` are words that are a cause only if nothing better explains a bad end."""
+
+    lines: int
+    failures: tuple[Event, ...]
+    metrics: dict[str, Metric]
+    op_ticks: tuple[OpTicks, ...] = ()
+    build_id: str | None = None
+    bundle_passes: int = 0
+    complete_line: int | None = None  # of the end marker
+    last_line: str = ""
+    suspects: tuple[Event, ...] = ()
+    failures_dropped: int = 0  # beyond the number that is kept
+    progress: tuple[Progress, ...] = ()
+    pmu: dict[str, Metric] = field(default_factory=dict)
+    tensors: tuple[Tensor, ...] = ()
+    output_files: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    stop: ModelStop | None = None
+    eot_line: int | None = None
+    bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
+    runner_line: int | None = None  # the first line of a runner
+    ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port
+    versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
+    cut: bool = False  # the last line has no end

@@ -1,0 +1,14 @@
+"""``python harness/standin/__main__.py MODEL [MODEL'S OWN ARGUMENTS]``."""
+
+from __future__ import annotations
+
+import sys
+from os.path import abspath, dirname
+
+if not __package__:  # started as a file, isolated: the project is not on the path
+    sys.path.insert(0, dirname(dirname(dirname(abspath(__file__)))))
+
+from harness.standin.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

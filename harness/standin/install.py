@@ -1,0 +1,49 @@
+"""Put the stand-ins into a directory, to go in front of PATH."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from harness import paths
+from harness.disk import disk_errors
+from harness.errors import UsageError
+from harness.standin.parameters import model_names
+
+_MARK = "stand-in of executorch-hil"
+_SCRIPT = """\
+#!/bin/sh
+# {name}: {mark}, on top of QEMU. This is not an Arm model.
+: "${{HIL_HOME:={home}}}"
+export HIL_HOME
+exec {python} -I -S {program} {name} "$@"
+"""
+
+
+def install(directory: Path) -> tuple[Path, ...]:
+    """The commands that were written. A file there that is not one of ours is not replaced."""
+    program = Path(__file__).with_name("__main__.py")
+    written = []
+    with disk_errors("installing the stand-ins"):
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in model_names():
+            path = directory / name
+            if path.exists() and _MARK not in path.read_text("utf-8", "replace")[:400]:
+                raise UsageError(
+                    f"{path} exists and is not a stand-in",
+                    hint="it may be a real FVP; choose another directory",
+                    path=str(path),
+                )
+            path.write_text(
+                _SCRIPT.format(
+                    name=name,
+                    mark=_MARK,
+                    home=shlex.quote(str(paths.state_dir())),
+                    python=shlex.quote(sys.executable),
+                    program=shlex.quote(str(program)),
+                )
+            )
+            path.chmod(0o755)
+            written.append(path)
+    return tuple(written)

@@ -1,0 +1,218 @@
+"""One simulation as a model's command line asks for it.
+
+The exit status follows the models, which end with 0 whatever the program thought of its own
+tests. The program's status is passed on only when its directory has the file
+``:semihosting-features`` with SH_EXT_EXIT_EXTENDED in it (Arm semihosting specification; the
+models lack that pseudo-file, newlib looks for it). QEMU's own failure, and a lock-up of the core,
+are errors.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.standin import machine
+from harness.standin.clock import Clock
+from harness.standin.elf import Elf, read_elf
+from harness.standin.failure import StandinError
+from harness.standin.grammar import Request
+from harness.standin.parameters import Model, Settings
+from harness.standin.session import Outcome, Streams, run
+from harness.standin.uart import UARTS, Uart, uart_settings, write_all
+
+RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console
+COMMAND_LINE_LIMIT = 256
+FEATURES_FILE = ":semihosting-features"
+_STOPPED = "\nInfo: /OSCI/SystemC: Simulation stopped by user."
+_STOPPING = "\nInfo: Simulation is stopping. Reason: {} has been exceeded."
+_WHAT = {
+    "--timelimit": "CPU time",  # the models' word for both
+    "--cpulimit": "CPU time",
+    "--simlimit": "Simulated time",
+    "--cyclelimit": "Cycle limit",
+}
+_QEMU_SAID = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", re.M)
+
+
+def qemu_executable() -> str:
+    path = shutil.which(machine.QEMU)
+    if path is None:
+        raise StandinError(
+            f"{machine.QEMU} is not installed (Debian and Ubuntu: apt-get install qemu-system-arm)"
+        )
+    return path
+
+
+def simulate(model: Model, request: Request, settings: Settings) -> int:
+    """Run it to its end, everything it writes passed on; the exit status."""
+    elf = _application(model, request, settings)
+    for data in request.data:
+        machine.check_data(data)
+    cwd = _directory(model, settings)
+    _notes(model, request, settings)
+    console = _Console()
+    given = list(uart_settings(model, settings))
+    uarts = {one.number: Uart(one, console.take) for one in given}
+    streams = Streams(os.pipe(), {number: os.pipe() for number in uarts})
+    simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
+    clock = Clock() if simulated or "--stat" in request.flags else None
+    argv = _argv(model, request, settings, elf, cwd, streams, clock)
+    outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock)
+    for uart in uarts.values():
+        uart.close()
+    code = _verdict(model, outcome, console, cwd)
+    if "--quiet" not in request.flags:
+        console.take(f"{_stop_line(outcome)}\n".encode())
+    if "--stat" in request.flags:
+        console.take(_statistics(model, outcome).encode())
+    return code
+
+
+def _argv(
+    model: Model,
+    request: Request,
+    settings: Settings,
+    elf: Elf,
+    cwd: Path,
+    streams: Streams,
+    clock: Clock | None,
+) -> list[str]:
+    """QEMU, behind its walls."""
+    qemu = qemu_executable()
+    line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
+    words = machine.argv(
+        qemu,
+        elf.path,
+        request.data,
+        line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
+        [streams.uarts[n][1] if n in streams.uarts else None for n in range(UARTS)],
+        clock.far_end.fileno() if clock else None,
+    )
+    readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
+    walls = _confinement(cwd, Path(qemu), readable)
+    if walls.reason is not None:
+        _note(f"the guest is not confined: {walls.reason}")
+    return [*walls.prefix, *words]
+
+
+def _application(model: Model, request: Request, settings: Settings) -> Elf:
+    if len(request.applications) != 1:
+        raise StandinError(
+            f"one application is needed (-a ELF), {len(request.applications)} were given"
+        )
+    elf = read_elf(request.applications[0])
+    vectors = settings.number(model.vector_parameter)
+    if found := list(machine.objections(elf, vectors)):
+        raise StandinError(
+            f"{elf.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
+            + "; ".join(dict.fromkeys(found))
+        )
+    return elf
+
+
+def _directory(model: Model, settings: Settings) -> Path:
+    cwd = Path(settings.text(f"{model.cpu}.semihosting-cwd") or ".").absolute()
+    if not cwd.is_dir():
+        raise StandinError(f"{model.cpu}.semihosting-cwd={cwd} is not a directory")
+    return cwd
+
+
+def _notes(model: Model, request: Request, settings: Settings) -> None:
+    """What a user of the real model would be surprised by, on standard error."""
+    if "--quiet" in request.flags:
+        return
+    _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, no NPU")
+    if model.core != "Cortex-M55":
+        _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
+    for parameter in settings.ineffective():
+        _note(f"{parameter.name} is {parameter.effect}")
+
+
+def _note(text: str) -> None:
+    print(f"stand-in: {text}", file=sys.stderr, flush=True)
+
+
+def _confinement(cwd: Path, executable: Path, readable: Sequence[Path]) -> Any:
+    """harness.simulate.confine, loaded by itself: the package around it is slow to import."""
+    source = Path(__file__).resolve().parent.parent / "simulate" / "confine.py"
+    spec = importlib.util.spec_from_file_location("harness_standin_confine", source)
+    if spec is None or spec.loader is None:
+        raise StandinError(f"{source} is missing")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.confinement(cwd, executable, readable)
+
+
+class _Console:
+    """Standard output, and a copy of it for whoever asked."""
+
+    def __init__(self) -> None:
+        self.tail = b""
+        self._sinks: list[Callable[[bytes], None]] = [lambda data: write_all(1, data)]
+        if directory := os.environ.get(RECORD):
+            name = f"{time.time_ns()}-{os.getpid()}.log"
+            copy = os.open(Path(directory) / name, os.O_WRONLY | os.O_CREAT, 0o644)
+            self._sinks.append(lambda data: write_all(copy, data))
+
+    def take(self, data: bytes) -> bool:
+        """Nothing on the console ends the simulation."""
+        self.tail = (self.tail + data)[-8192:]
+        for sink in self._sinks:
+            sink(data)
+        return False
+
+
+def _verdict(model: Model, outcome: Outcome, console: _Console, cwd: Path) -> int:
+    if outcome.reason != "exited" or outcome.status == 0:
+        return 0
+    if b"qemu: fatal: Lockup" in console.tail:
+        raise StandinError(
+            f"{model.cpu}: the core locked up (a fault while handling a fault); a real model "
+            "would stand still until its limit"
+        )
+    if said := _QEMU_SAID.findall(console.tail):
+        raise StandinError(f"QEMU failed: {said[-1].decode('utf-8', 'replace')}")
+    if outcome.status < 0 or outcome.status > 128:
+        raise StandinError(f"QEMU died (status {outcome.status})")
+    if not _passes_status_on(cwd):
+        _note(
+            f"the program ended with status {outcome.status}; as with the model it is not passed "
+            f"on, for there is no {FEATURES_FILE} in {cwd}"
+        )
+        return 0
+    return outcome.status
+
+
+def _passes_status_on(cwd: Path) -> bool:
+    """Magic "SHFB", then a byte whose bit 0 says that SYS_EXIT_EXTENDED is there."""
+    try:
+        content = (cwd / FEATURES_FILE).read_bytes()
+    except OSError:
+        return False
+    return content[:4] == b"SHFB" and len(content) > 4 and bool(content[4] & 1)
+
+
+def _stop_line(outcome: Outcome) -> str:
+    if outcome.reason in _WHAT:
+        return _STOPPING.format(_WHAT[outcome.reason])
+    return _STOPPED
+
+
+def _statistics(model: Model, outcome: Outcome) -> str:
+    simulated = outcome.simulated_seconds
+    rows = (
+        ("Simulated time", "unknown" if simulated is None else f"at least {simulated:.2f}s"),
+        ("Wall time", f"{outcome.wall_seconds:.6f}s"),
+    )
+    lines = "".join(f"{name:<40}: {value}\n" for name, value in rows)
+    title = f"--- {model.name} (stand-in) statistics: "
+    return f"\n{title:-<79}\n{lines}{'-' * 79}\n"

@@ -1,0 +1,142 @@
+"""One run of QEMU: its bytes passed on while it lives, and the reason it ended."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.standin.clock import Clock
+from harness.standin.machine import NANOSECONDS_PER_INSTRUCTION
+from harness.standin.uart import Uart
+
+Reason = Literal["exited", "stopped", "--timelimit", "--cpulimit", "--simlimit", "--cyclelimit"]
+
+_READ = 65536
+_LOOK = 0.02  # seconds between two looks at the simulated time
+
+
+@dataclass(frozen=True)
+class Outcome:
+    reason: Reason
+    status: int  # of QEMU; only means something after "exited"
+    wall_seconds: float
+    simulated_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Pairs of pipe ends: ours to read, QEMU's to write."""
+
+    console: tuple[int, int]
+    uarts: Mapping[int, tuple[int, int]]  # by number of the UART
+
+
+def run(
+    argv: Sequence[str],
+    cwd: Path,
+    streams: Streams,
+    console: Callable[[bytes], bool],
+    uarts: Mapping[int, Uart],
+    limits: Mapping[str, float],
+    clock: Clock | None,
+) -> Outcome:
+    """``argv`` leads a session of its own. The limits are the model's, by option."""
+    inherited = [write for _, write in streams.uarts.values()]
+    if clock is not None:
+        inherited.append(clock.far_end.fileno())
+    cpu = limits.get("--cpulimit")
+    started = time.monotonic()
+    child = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=streams.console[1],
+        stderr=subprocess.STDOUT,
+        pass_fds=inherited,
+        env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+        preexec_fn=None if cpu is None else lambda: _limit_cpu(cpu),
+    )
+    for write in (streams.console[1], *(write for _, write in streams.uarts.values())):
+        os.close(write)
+    if clock is not None:
+        clock.far_end.close()
+    takers: dict[int, Callable[[bytes], bool]] = {
+        streams.console[0]: console,
+        **{read: uarts[number].take for number, (read, _) in streams.uarts.items()},
+    }
+    reason: Reason = "stopped"
+    try:
+        reason = _pump(takers, started, limits, clock)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if reason != "exited":
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+        status = child.wait()
+    if reason == "exited" and cpu is not None and _ended_by(status, signal.SIGXCPU):
+        reason = "--cpulimit"
+    return Outcome(
+        reason=reason,
+        status=status,
+        wall_seconds=time.monotonic() - started,
+        simulated_seconds=None if clock is None else clock.seconds,
+    )
+
+
+def _pump(
+    takers: dict[int, Callable[[bytes], bool]],
+    started: float,
+    limits: Mapping[str, float],
+    clock: Clock | None,
+) -> Reason:
+    """Until every pipe is at its end, a UART says stop, or a limit is over."""
+    wall = limits.get("--timelimit", math.inf)
+    while takers:
+        left = started + wall - time.monotonic()
+        if left <= 0:
+            return "--timelimit"
+        if clock is not None and (over := _simulated_limit(clock, limits)) is not None:
+            return over
+        wait = min(left, math.inf if clock is None else _LOOK)
+        listened = [*takers, *([clock.fileno()] if clock is not None and clock.open else [])]
+        ready = select.select(listened, [], [], None if wait == math.inf else wait)[0]
+        for descriptor in ready:
+            if descriptor not in takers:
+                continue
+            data = os.read(descriptor, _READ)
+            if not data:
+                os.close(descriptor)
+                del takers[descriptor]
+            elif takers[descriptor](data):
+                return "stopped"
+    return "exited"
+
+
+def _simulated_limit(clock: Clock, limits: Mapping[str, float]) -> Reason | None:
+    clock.take()
+    clock.ask()
+    if clock.seconds >= limits.get("--simlimit", math.inf):
+        return "--simlimit"
+    cycles = clock.seconds * 1e9 / NANOSECONDS_PER_INSTRUCTION
+    return "--cyclelimit" if cycles >= limits.get("--cyclelimit", math.inf) else None
+
+
+def _limit_cpu(seconds: float) -> None:
+    whole = max(1, math.ceil(seconds))
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
+
+
+def _ended_by(status: int, number: signal.Signals) -> bool:
+    """Directly, or through bubblewrap, which turns a signal n into status 128+n."""
+    return status in (-number, 128 + number)

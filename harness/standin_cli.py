@@ -1,0 +1,102 @@
+"""``hil standin`` and ``hil conformance``: options and help; the work is done elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli import verb
+
+
+@click.group()
+def standin() -> None:
+    """The FVP's command line on top of QEMU, where there is no FVP."""
+
+
+@standin.command("install")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@verb
+def install_(directory: Path, as_json: bool) -> tuple[Any, int]:
+    """Put commands with the names of Arm's models into DIR.
+
+    They take the models' options, run the program on QEMU's mps3-an547 (Corstone-300 with a
+    Cortex-M55, no NPU), and say so.
+
+    \b
+    Example:
+      hil standin install /tmp/fvp && PATH=/tmp/fvp:$PATH run_fvp.sh --elf=...
+    """
+    from harness.standin.install import install
+
+    written = install(directory)
+    if not as_json:
+        for path in written:
+            click.echo(path)
+    return {"commands": [str(path) for path in written]}, 0
+
+
+@click.command()
+@click.argument("suite", type=click.Choice(["cortex-m"]))
+@click.option("-k", "keyword", metavar="EXPR", help="Only tests that match, as in pytest.")
+@click.option("--shard", metavar="I/N", help="Only the I-th of N parts of the suite.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N tests, by chance.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For --sample.")
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Your own semihosting runner; the bundled one otherwise.",
+)
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE.json")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE.xml")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Processes that run tests; each needs about 1.5 GB.",
+)
+@verb
+def conformance(
+    suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
+    elf: Path | None, report: Path | None, junit: Path | None, workers: int, as_json: bool,
+) -> tuple[Any, int]:  # fmt: skip
+    """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
+
+    \b
+    Examples:
+      hil conformance cortex-m
+      hil conformance cortex-m -k "add or sub" --elf build/arm_executor_runner
+      hil conformance cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
+    """
+    from harness.conformance.model import Selection
+    from harness.conformance.report import print_report, write_json, write_junit
+    from harness.conformance.run import conform_cortex_m
+    from harness.report.progress import terminal_progress
+
+    selection = Selection(keyword, _shard(shard), sample, seed)
+    with terminal_progress(quiet=as_json) as progress:
+        result = conform_cortex_m(elf, selection, progress, workers=workers)
+    if report is not None:
+        write_json(result, report)
+    if junit is not None:
+        write_junit(result, junit)
+    if not as_json:
+        from rich.console import Console
+
+        if sample is not None:
+            click.echo(f"a sample of {sample} tests, seed {seed}")
+        print_report(Console(), result)
+    return result.as_json(), result.exit_code
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    from harness.errors import UsageError
+
+    if text is None:
+        return None
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        raise UsageError(f"--shard takes I/N with 1 <= I <= N, not '{text}'")
+    return int(index), int(count)

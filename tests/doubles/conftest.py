@@ -1,0 +1,39 @@
+"""Running a case of the Corstone-300 target on a double."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.case import Case
+from harness.doubles import double_firmware, double_program, install_double
+from harness.pipeline import RunOptions, run_case
+from harness.record import RunRecord
+from harness.standin.parameters import load_model
+from harness.target import load_target, target_directories
+
+FVP = "FVP_Corstone_SSE-300_Ethos-U55"
+# host 300 s, stall 20 s: with this factor 4.5 s and 0.3 s
+FACTOR = 0.015
+
+
+@pytest.fixture
+def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunRecord]:
+    """Run a double that ends in a given way, through the whole pipeline."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    program = double_program(tmp_path / "program")
+    firmware = double_firmware(tmp_path)
+    target = load_target("corstone-300-m55", target_directories({}))
+
+    def run(ending: str, factor: float = FACTOR) -> RunRecord:
+        installed = tmp_path / f"fvp-{ending}"
+        if not installed.exists():
+            install_double(installed, FVP, ending, load_model(FVP).parameters)
+        monkeypatch.setenv("HIL_FVP_DIR", str(installed))
+        options = RunOptions(simulator="fvp", limit_factor=factor)
+        return run_case(Case(target.name, "add"), target, program, firmware, options)  # type: ignore[arg-type]
+
+    return run

@@ -1,0 +1,124 @@
+#!/bin/sh
+# Stands for an Arm FVP under its name: takes an FVP's arguments, refuses what it does not know,
+# and ends in the way that the file "ending" beside it says. No simulation takes place.
+here=${0%/*}
+ending=$(cat "$here/ending")
+if [ "$1" = --version ]; then
+  echo "Fast Models [11.27.42 (Dec  9 2024)]"
+  exit 0
+fi
+
+elf= cwd=. line=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -C)
+      name=${2%%=*}
+      if ! grep -qxF "$name" "$here/parameters"; then
+        echo "Error: ${0##*/}: unknown parameter '$name'" >&2
+        exit 1
+      fi
+      case $name in
+        *.semihosting-cwd) cwd=${2#*=} ;;
+        *.semihosting-cmd_line) line=${2#*=} ;;
+      esac
+      shift 2 ;;
+    -a) elf=$2; shift 2 ;;
+    --timelimit | --simlimit | --cyclelimit | --cpulimit) shift 2 ;;
+    *) echo "Error: ${0##*/}: unknown option '$1'" >&2; exit 1 ;;
+  esac
+done
+[ -f "$elf" ] && [ ${#line} -le 256 ] && cd "$cwd" || exit 1
+
+say() { printf 'I [executorch:arm_executor_runner.cpp:%s main()] %s\n' "$1" "$2"; }
+bad() { printf '%s [executorch:%s] %s\n' "$1" "$2" "$3"; }
+banner() {
+  printf 'telnetterminal0: Listening for serial connection on port 5000\n\n'
+  printf '    Ethos-U rev 136b7d75 --- Apr 12 2023 13:44:01\n    ALL RIGHTS RESERVED\n\n'
+}
+stopped() { printf '\nInfo: /OSCI/SystemC: Simulation stopped by user.\n'; }
+start() {
+  banner
+  say 100 "build id $(cat "$here/build_id")"
+  say 120 'Model buffer loaded, has 1 methods'
+}
+loaded() { start; say 467 'Method loaded.'; say 480 'Starting the model execution...'; }
+outputs() { cp "$here"/answers/*.bin .; }
+complete() { say 900 'Program complete, exiting.'; printf '\004'; stopped; }
+pass() { loaded; outputs; say 600 'TEST: BundleIO index[0] Test_result: PASS'; complete; }
+fault() {
+  printf 'Hard fault. irq=-13, pc=0x00000000, lr=0x10000101, xpsr=0x61000003, sp=0x30007f00\n'
+  printf '            cfsr=0x00020000 bfar=0x00000000 mmfar=0x00000000\n'
+}
+E549='Error: (E549) uncaught exception:'
+
+case $ending in
+  passes) pass ;;
+  passes_slowly) loaded; sleep 0.3; outputs; complete ;;
+  passes_then_limit)
+    loaded; outputs; say 900 'Program complete, exiting.'
+    printf '\nInfo: Simulation is stopping. Reason: CPU time has been exceeded.\n' ;;
+  limit_before_end)
+    loaded; outputs; printf '\nInfo: Simulation is stopping. Reason: Simulated time has been exceeded.\n' ;;
+  cycle_limit)
+    loaded; printf '\nInfo: Simulation is stopping. Reason: Cycle limit has been exceeded.\n' ;;
+  fails_exit_0) loaded; outputs; bad E m.cpp:1 'TEST: BundleIO index[0] Test_result: FAIL'; complete ;;
+  abort_after_pass)
+    loaded; outputs; say 600 'TEST: BundleIO index[0] Test_result: PASS'
+    bad F arm_executor_runner.cpp:700 'Problem running model'; stopped; exit 1 ;;
+  wrong_by_one) loaded; cp "$here"/wrong/*.bin .; complete ;;
+  no_output) loaded; complete ;;
+  short_output) loaded; outputs; printf x >s0-0.bin; complete ;;
+  output_not_written)
+    loaded; bad E 'runner.cpp:1 main()' 'Could not open output file s0-0.bin (errno: 13)'; complete ;;
+  wrong_firmware) banner; say 100 'build id ffffffffffffffff'; outputs; complete ;;
+  exits_1) loaded; exit 1 ;;
+  exits_127) exit 127 ;;
+  sigkill) loaded; kill -KILL $$ ;;
+  sigsegv) loaded; kill -SEGV $$ ;;
+  no_licence) echo "Error: failed to check out a license for feature 'FM_Simulator'."; exit 1 ;;
+  missing_library)
+    echo "$0: error while loading shared libraries: libpython3.9.so.1.0: cannot open shared object file: No such file or directory" >&2
+    exit 127 ;;
+  execstack)
+    echo "$E549 /fvp/libarmctmodel.so: cannot enable executable stack as shared object requires: Invalid argument"
+    exit 1 ;;
+  host_limits) echo "$E549 Resource temporarily unavailable"; exit 1 ;;
+  eula) echo 'You must accept the End User License Agreement (EULA) first.'; exit 1 ;;
+  model_error)
+    printf 'Error: FVP_MPS3: mps3_board.uart0: cannot open out_file\nIn process: main @ 0 ns\n'; exit 1 ;;
+  hard_fault) loaded; fault; exit 1 ;;
+  hard_fault_then_runs_on) loaded; fault; sleep 600 ;;
+  operator_missing)
+    start
+    bad E 'operator_registry.cpp:1 get_op()' "kernel 'aten::exp.out' not found."
+    bad I method.cpp 'dtype: 6 | dim order: [0, 1]'
+    bad E 'method.cpp:2 resolve()' 'Missing operator: [0] aten::exp.out'
+    bad I arm_executor_runner.cpp:400 'Loading of method forward failed with status 0x14'
+    say 467 'Method loaded.'
+    bad F arm_executor_runner.cpp:500 'In function main(), assert failed (method.ok())'
+    sleep 600 ;;
+  allocator_too_small)
+    start
+    bad E 'memory_allocator.h:105 allocate()' 'Memory allocation failed: 6144000B requested (adjusted for alignment), 2000B available'
+    bad F 'arm_executor_runner.cpp:287 main()' 'assert failed (buffer != nullptr): Could not allocate memory for memory planned buffer size 6144000'
+    exit 1 ;;
+  backend_missing)
+    start; bad E 'method.cpp:1 Init()' 'Backend EthosUBackend is not registered.'
+    bad I arm_executor_runner.cpp:400 'Loading of method forward failed with status 0x20'; sleep 600 ;;
+  npu_error)
+    loaded; echo 'E: NPU config mismatch. npu.product=1, npu.macs_per_cc=8, optimizer.macs_per_cc=6 (ethosu_driver.c:411)'
+    bad E 'EthosUBackend.cpp:297 execute()' 'Ethos-U invocation failed error (-1)'; exit 1 ;;
+  floods) loaded; yes 'I [executorch:x.cpp:1 f()] and again and again and again and again' | head -c 3000000; outputs; complete ;;
+  floods_for_ever) loaded; exec yes 'and again and again and again and again and again and again' ;;
+  trickles) loaded; for _ in 1 2 3 4 5; do printf '.'; sleep 0.1; done; echo; outputs; complete ;;
+  stops_mid_line) loaded; printf 'I [executorch:arm_exec' ;;
+  garbage) loaded; printf '\000\000\377\376 caf\303\n\200\201\n'; outputs; complete ;;
+  ignores_sigterm) trap '' TERM INT HUP; loaded; while :; do sleep 600; done ;;
+  keeps_pipe_open) (setsid sleep 600 &) ; pass ;;
+  stalls) loaded; exec sleep 600 ;;
+  never_prints) exec sleep 600 ;;
+  spins) loaded; while :; do :; done ;;
+  looks_outside)
+    cat /etc/passwd ../../secret "$here/../../secret"; loaded; outputs; complete ;;
+  *) echo "no such ending: $ending" >&2; exit 99 ;;
+esac

@@ -1,0 +1,87 @@
+"""Every way in which a simulator can end has a name: the table, provoked row by row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.doubles import endings
+from harness.pipeline import judge_again
+from harness.record import RunRecord
+
+TABLE = endings()
+Double = Callable[..., RunRecord]
+
+
+@pytest.mark.parametrize("ending", TABLE)
+def test_ending_has_its_verdict(double: Double, ending: str) -> None:
+    """Verdict and cause, and the same again offline from the run directory."""
+    record = double(ending)
+    cause = record.verdict.cause
+    assert (record.verdict.name, cause and cause.kind) == TABLE[ending], cause
+    assert record.run_dir is not None
+    assert judge_again(Path(record.run_dir)).verdict == record.verdict
+
+
+def test_the_line_that_proves_it(double: Double) -> None:
+    """The first cause is named with its line, not the assertion that followed from it."""
+    record = double("allocator_too_small")
+    cause = record.verdict.cause
+    assert cause is not None
+    assert cause.line is not None
+    line = (Path(str(record.run_dir)) / "console.log").read_text().splitlines()[cause.line - 1]
+    assert "6144000B requested" in line
+    assert cause.facts is not None
+    assert (cause.facts["needed"], cause.facts["had"]) == ("6144000", "2000")
+
+
+def test_a_limit_after_completion_is_a_note(double: Double) -> None:
+    (note,) = (n for n in double("passes_then_limit").verdict.notes if "limit" in n)
+    assert note.startswith("ended by the model's own limit after the runner had completed")
+
+
+def test_nothing_of_a_run_is_left_behind(double: Double) -> None:
+    """Processes that left the session or ignore SIGTERM are gone when the verdict is there."""
+    for ending in ("keeps_pipe_open", "ignores_sigterm", "spins"):
+        double(ending)
+    ours = [p for p in Path("/proc").iterdir() if p.name.isdigit() and _parent(p) == os.getpid()]
+    assert [p.name for p in ours if b"FVP_" in _command(p)] == []
+
+
+def test_files_outside_the_run_are_not_there(double: Double, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2")
+    record = double("looks_outside")
+    said = (Path(str(record.run_dir)) / "console.log").read_text()
+    if record.simulator is not None and record.simulator.confined:
+        assert "hunter2" not in said
+        assert "root:" not in said
+        assert said.count("No such file") == 3
+
+
+def test_an_unknown_parameter_is_refused(double: Double, tmp_path: Path) -> None:
+    """As a model would: the double proves that we only pass parameters that exist."""
+    double("passes")
+    known = tmp_path / "fvp-passes" / "parameters"
+    known.write_text(known.read_text().replace("mps3_board.uart0.out_file\n", ""))
+    record = double("passes")
+    cause = record.verdict.cause
+    assert cause is not None
+    assert (record.verdict.name, cause.kind) == ("INFRA", "simulator_error")
+    assert "unknown parameter 'mps3_board.uart0.out_file'" in cause.text
+
+
+def _parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _command(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""

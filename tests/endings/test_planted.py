@@ -1,0 +1,102 @@
+"""Planted firmware on the real QEMU: every ending of a guest gets its name and its place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.case import Case
+from harness.doubles import (
+    double_program,
+    planted_endings,
+    planted_firmware,
+)
+from harness.judge import Cause
+from harness.pipeline import RunOptions, run_case
+from harness.record import RunRecord
+from harness.target import load_target, target_directories
+
+TABLE = planted_endings()
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    return tmp_path
+
+
+def planted(folder: Path, ending: str, factor: float = 0.01) -> RunRecord:
+    """Build, run and judge; the limits are 3 s for the host and 0.2 s for a stall."""
+    target = load_target("corstone-300-m55", target_directories({}))
+    program = double_program(folder / "program")
+    firmware = planted_firmware(folder, ending)
+    options = RunOptions(simulator="qemu", limit_factor=factor)
+    return run_case(Case(target.name, "add"), target, program, firmware, options)  # type: ignore[arg-type]
+
+
+def cause_of(record: RunRecord) -> Cause:
+    assert record.verdict.cause is not None
+    return record.verdict.cause
+
+
+@pytest.mark.parametrize("ending", TABLE)
+def test_ending_has_its_verdict(home: Path, ending: str) -> None:
+    record = planted(home, ending)
+    cause = record.verdict.cause
+    assert (record.verdict.name, cause and cause.kind) == TABLE[ending], cause
+
+
+def test_a_fault_names_the_function_that_called(home: Path) -> None:
+    """The pc of a null call is 0; its caller is in lr, with symbol and source line."""
+    facts = cause_of(planted(home, "NULL_CALL")).facts
+    assert facts is not None
+    assert facts["pc"] == "0x00000000"
+    assert facts["lr_symbol"].startswith("work+")
+    assert facts["lr_source"].startswith("planted.c:")
+
+
+def test_a_stack_overflow_shows_in_cfsr(home: Path) -> None:
+    facts = cause_of(planted(home, "STACK_OVERFLOW")).facts
+    assert facts is not None
+    assert int(facts["cfsr"], 16) & (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("ending", "function"), [("ENDLESS_LOOP", "spin"), ("WFI_FOR_EVER", "wait")]
+)
+def test_a_hang_names_where_it_hangs(home: Path, ending: str, function: str) -> None:
+    """pc, symbol and source of the CPU at the moment the limit came, and the calls above it."""
+    cause = cause_of(planted(home, ending))
+    assert cause.facts is not None
+    assert cause.facts["pc_symbol"].split("+")[0] == function
+    assert cause.facts["pc_source"].startswith("planted.c:")
+    assert function in cause.text
+    frames = [frame.split("+")[0] for frame in cause.facts["backtrace"]]
+    assert frames[:2] == ["work", "run"] or frames[:1] == ["run"], frames
+
+
+def test_reaching_for_a_file_of_the_host_is_reported(home: Path) -> None:
+    (home / "secret").write_text("hunter2")
+    record = planted(home, "LOOKS_OUTSIDE")
+    assert record.simulator is not None
+    if record.simulator.confined:
+        facts = cause_of(record).facts
+        assert facts is not None
+        assert (facts["path"], "outside" in facts) == ("/etc/passwd", True)
+        said = (Path(str(record.run_dir)) / "console.log").read_text()
+        assert said.count("Could not open file") == 2
+
+
+def test_a_host_command_is_not_run(home: Path) -> None:
+    record = planted(home, "RUNS_COMMAND")
+    assert record.simulator is not None
+    if record.simulator.confined:
+        assert not (Path(str(record.run_dir)) / "work" / "pwned").exists()
+        assert "refused to run a command" in cause_of(record).text
