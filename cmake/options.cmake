@@ -3,6 +3,13 @@ option(HIL_RUNTIME_CHECKS "Kernels check what the exporter planned for them" ON)
 option(HIL_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer (host)" OFF)
 option(HIL_FUZZ "Build the libFuzzer targets (host, clang)" OFF)
 
+option(HIL_ETHOSU "The Ethos-U backend" OFF)
+set(HIL_ETHOSU_DRIVER "doorbell" CACHE STRING
+  "How the NPU is reached: doorbell (the stand-in on QEMU) or registers (an FVP or a board)")
+set(HIL_ETHOSU_BASE 0x58102000 CACHE STRING "Register block of the NPU (Corstone-300, Secure)")
+set(HIL_ETHOSU_FAST_SCRATCH_BYTES 0 CACHE STRING "Fast scratch, base pointer 2; 0 for none")
+option(HIL_ETHOSU_COUNT_IO "Override the copies of the Ethos-U backend by ones that count" OFF)
+
 set(HIL_METHOD_POOL_BYTES 1572864 CACHE STRING "Values, instructions and planned buffers")
 set(HIL_TEMP_POOL_BYTES 262144 CACHE STRING "Scratch of backends during one instruction")
 set(HIL_FILE_POOL_BYTES 33554432 CACHE STRING "The program and its input files")

@@ -12,6 +12,7 @@ import pytest
 from filelock import FileLock
 
 from harness.paths import state_dir
+from harness.target import load_target
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = ROOT / "targets" / "runner"
@@ -85,23 +86,53 @@ def run_on_host() -> Run:
     return run
 
 
-@pytest.fixture(scope="session")
-def run_on_qemu() -> Run:
-    """Runs a program on the Cortex-M55 runner (Helium kernels) on QEMU."""
+def run_on_board(target: str, *options: str) -> Run:
+    """Builds the runner for a target's core and board and runs programs there on QEMU."""
+    board = load_target(target)
+    qemu = board.settings.qemu
+    assert qemu is not None, f"{target} does not run on QEMU"
     toolchain = ROOT / "cmake" / "toolchains" / "cortex-m.cmake"
+    regions = [f"-DHIL_REGION_{r.name}=0x{r.origin:x}:0x{r.size:x}" for r in board.memory]
+    pools = [f"-DHIL_{name.upper()}_POOL_BYTES={size}" for name, size in board.pools.items()]
+    settings = [f"-D{name}={value}" for name, value in board.cmake.items()]
     folder = build_runner(
-        "cortex-m55", "-DHIL_PORT=cortex_m", "-DHIL_CPU=cortex-m55",
-        f"-DCMAKE_TOOLCHAIN_FILE={toolchain}",
+        "-".join([target, *(o.strip("-D").lower().replace("=", "-") for o in options)]),
+        "-DHIL_PORT=cortex_m", f"-DHIL_CPU={board.cpu}", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}",
+        *regions, *pools, *settings, *options,
     )  # fmt: skip
     runner = str(folder / "ports" / "cortex_m" / "executor_runner")
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         words = ",".join(f"arg={a}" for a in ["runner", *lay_out(pte, inputs, work)])
         command = [
-            "qemu-system-arm", "-M", "mps3-an547", "-nographic", "-monitor", "none",
+            qemu.executable, "-M", qemu.machine, "-nographic", "-monitor", "none",
             "-serial", "none", "-semihosting-config", f"enable=on,target=native,{words}",
             "-kernel", runner,
         ]  # fmt: skip
         return run_in(work, command, outputs)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def run_on_qemu() -> Run:
+    """Runs a program on the Cortex-M55 runner (Helium kernels)."""
+    return run_on_board("corstone-300-m55")
+
+
+@pytest.fixture(scope="session")
+def run_on_m33() -> Run:
+    """Runs a program on the Cortex-M33 runner (kernels with DSP instructions)."""
+    return run_on_board("mps2-m33")
+
+
+@pytest.fixture(scope="session")
+def run_on_m0plus() -> Run:
+    """Runs a program on the runner for Cortex-M0+ (scalar kernels, Armv6-M)."""
+    return run_on_board("mps2-m0plus")
+
+
+@pytest.fixture(scope="session")
+def run_unchecked() -> Run:
+    """The Cortex-M55 runner that does not compare scratch sizes with the exporter's."""
+    return run_on_board("corstone-300-m55", "-DHIL_RUNTIME_CHECKS=OFF")

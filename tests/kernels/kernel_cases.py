@@ -286,6 +286,230 @@ def dequantize(draw: Draw) -> Case:
     return Case(f"dequantize {x.numel()}", "cortex_m.dequantize_per_tensor", arguments)
 
 
+def activation(draw: Draw) -> Case:
+    r = draw.random
+    x = draw.int8(*r.choice([(0,), (1,), (3, 5), (2, 16), (7, 37)]))
+    if r.random() < 0.3:
+        x = draw.image(1, r.randint(1, 20), 3, 4)
+    arguments = (Activation(x), Constant(draw.int8(256)))
+    return Case(f"activation {list(x.shape)}", "cortex_m.quantized_activation", arguments)
+
+
+def div(draw: Draw) -> Case:
+    r = draw.random
+    shape = r.choice([(0,), (1,), (3, 17), (2, 3, 4)])
+    wide = r.random() < 0.3
+    kind, bound = (torch.int16, 1 << 15) if wide else (torch.int8, 1 << 7)
+    both = [
+        torch.randint(-bound, bound, shape, generator=draw.torch).to(kind) for _ in range(2)
+    ]
+    zero = draw.zero_point()
+    if both[1].numel() > 2:
+        both[1].view(-1)[:2] = zero  # the divisor becomes 0
+    scale = r.choice([1.0, 0.5, 12.0, r.uniform(1e-3, 300.0)])
+    arguments = (
+        Activation(both[0]), draw.zero_point(), Activation(both[1]), zero, draw.zero_point(), scale,
+    )  # fmt: skip
+    return Case(f"div {kind} {shape} scale {scale}", "cortex_m.quantized_div", arguments)
+
+
+def batch_matmul(draw: Draw) -> Case:
+    r = draw.random
+    batch, rows, inner, columns = (r.randint(1, 4), r.randint(1, 9), r.randint(1, 80),
+                                   r.randint(1, 70))  # fmt: skip
+    arguments = (
+        Activation(draw.int8(batch, rows, inner)), r.choice([0, -draw.zero_point()]),
+        Activation(draw.int8(batch, columns, inner)), r.choice([0, -draw.zero_point()]),
+        draw.zero_point(), draw.multiplier(), r.choice([-9, -10, -11, -12, -30, 0, 1]), Scratch(),
+    )  # fmt: skip
+    name = f"bmm {batch}x{rows}x{inner}x{columns}"
+    return Case(name, "cortex_m.quantized_batch_matmul", arguments)
+
+
+def transpose_conv(draw: Draw) -> Case:
+    r = draw.random
+    axes = []
+    for _ in range(2):
+        axis = window(draw, [1, 2, 3, 4])
+        axis["size"] = r.randint(1, 6)
+        axis["extra"] = r.randint(0, max(axis["stride"], axis["dilation"]) - 1)
+        span = axis["dilation"] * (axis["kernel"] - 1)
+        if (axis["size"] - 1) * axis["stride"] - 2 * axis["pad"] + span + axis["extra"] + 1 < 1:
+            axis["pad"] = 0
+        axes.append(axis)
+    h, w = axes
+    depth, outs = r.randint(1, 33), r.randint(1, 20)
+    x = draw.image(r.choice([1, 1, 2]), depth, h["size"], w["size"])
+    weight = Constant(draw.weights(outs, h["kernel"], w["kernel"], depth))
+    column = h["kernel"] * w["kernel"] * depth
+    arguments = (
+        Activation(x), weight, draw.bias(outs), pair(h, w, "stride"), pair(h, w, "pad"),
+        pair(h, w, "extra"), pair(h, w, "dilation"), -draw.zero_point(), draw.zero_point(),
+        *draw.scales(outs, 75.0 * 150 * column**0.5), *draw.bounds(), Scratch(), Scratch(),
+    )  # fmt: skip
+    name = f"transpose_conv x{list(x.shape)} w{list(weight.tensor.shape)} {h} {w}"
+    return Case(name, "cortex_m.quantized_transpose_conv2d", arguments)
+
+
+def nhwc(make: Callable[[Draw], Case]) -> Callable[[Draw], Case]:
+    """The same call with the image's sizes in memory order."""
+
+    def made(draw: Draw) -> Case:
+        case = make(draw)
+        image = case.arguments[0].tensor.permute(0, 2, 3, 1).contiguous()
+        arguments = (Activation(image), *case.arguments[1:])
+        return Case(f"{case.name} nhwc", f"{case.operator}_nhwc", arguments)
+
+    return made
+
+
+def quantize16(draw: Draw) -> Case:
+    r = draw.random
+    scale = r.uniform(1e-4, 2.0)
+    steps = torch.randint(-70000, 70000, (2, r.choice([0, 5, 32])), generator=draw.torch)
+    arguments = (
+        Activation(steps.to(torch.float32) * (scale / 2)), scale, r.randint(-200, 200),
+        -(1 << 15), (1 << 15) - 1, torch.int16,
+    )  # fmt: skip
+    return Case(f"quantize16 {list(steps.shape)}", "cortex_m.quantize_per_tensor", arguments)
+
+
+def dequantize16(draw: Draw) -> Case:
+    r = draw.random
+    shape = (2, r.choice([0, 5, 32]))
+    x = torch.randint(-(1 << 15), 1 << 15, shape, generator=draw.torch).to(torch.int16)
+    arguments = (
+        Activation(x), r.uniform(1e-5, 3.0), r.randint(-200, 200), -(1 << 15), (1 << 15) - 1,
+        torch.int16,
+    )  # fmt: skip
+    return Case(f"dequantize16 {list(shape)}", "cortex_m.dequantize_per_tensor", arguments)
+
+
+def any_tensor(draw: Draw, *shape: int) -> torch.Tensor:
+    """Small whole numbers, so that floats are exact in any order of summation."""
+    kind = draw.random.choice([torch.float32, torch.float32, torch.int8, torch.int32])
+    return torch.randint(-9, 10, shape, generator=draw.torch).to(kind)
+
+
+def arithmetic(draw: Draw) -> Case:
+    r = draw.random
+    whole = (r.randint(1, 3), r.randint(1, 5), r.randint(1, 4), r.choice([0, 1, 5]))
+    x = any_tensor(draw, *whole)
+    other = r.choice([whole, (1,), (whole[1], 1, 1), whole[3:]])
+    y = torch.randint(1, 9, other, generator=draw.torch).to(x.dtype)
+    if r.random() < 0.3 and x.numel() > 0:
+        x = x.to(memory_format=torch.channels_last)
+    which = r.choice(["add", "sub", "mul", "div" if x.dtype == torch.float32 else "mul"])
+    options = {"alpha": r.choice([1, 2, -3])} if which in ("add", "sub") else {}
+    both = (Activation(x), Activation(y))
+    return Case(f"{which} {x.dtype} {whole} {other}", f"aten.{which}", both, options)
+
+
+def clamp(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, *r.choice([(0,), (1,), (3, 5), (2, 3, 4, 5)]))
+    low, high = r.choice([(None, 3), (-2, None), (-4, 5), (5, -4)])
+    return Case(f"clamp {x.dtype} {low} {high}", "aten.clamp", (Activation(x), low, high))
+
+
+def move(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.choice([1, 6]), 3, 4)
+    if r.random() < 0.5:
+        x = x.to(memory_format=torch.channels_last)
+    perm = list(range(4))
+    r.shuffle(perm)
+    which = r.choice(["clone", "permute", "order"])
+    if which == "permute":
+        return Case(f"permute {perm}", "aten.permute_copy", (Activation(x), perm))
+    order = r.choice([torch.contiguous_format, torch.channels_last])
+    options = {"memory_format": order} if which == "order" else {}
+    return Case(f"clone {x.dtype} {options}", "aten.clone", (Activation(x),), options)
+
+
+def view(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.choice([0, 1, 6]), 3, 4)
+    shape = r.choice([[2, x.shape[1] * 12], [x.numel()], [4, 3, x.shape[1], 2]])
+    return Case(f"view {x.dtype} {shape}", "aten.view_copy", (Activation(x), shape))
+
+
+def cat(draw: Draw) -> Case:
+    r = draw.random
+    shape = [2, r.randint(1, 4), 3, 4]
+    dim = r.randint(-4, 3)
+    first = any_tensor(draw, *shape)
+    shape[dim] = r.randint(1, 5)
+    second = torch.randint(-9, 10, shape, generator=draw.torch).to(first.dtype)
+    if r.random() < 0.4:
+        first, second = (t.to(memory_format=torch.channels_last) for t in (first, second))
+    pieces = (Activation(first), Activation(second))
+    return Case(f"cat {first.dtype} {dim}", "aten.cat", (pieces, dim))
+
+
+def slices(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.randint(1, 6), 3, 4)
+    if r.random() < 0.5:
+        return Case(f"unsqueeze {x.dtype}", "aten.unsqueeze_copy", (Activation(x), r.randint(-5, 4)))
+    dim = r.randint(-4, 3)
+    index = r.randint(-x.shape[dim], x.shape[dim] - 1)
+    return Case(f"select {dim} {index}", "aten.select_copy", (Activation(x), dim, index))
+
+
+def reductions(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.randint(1, 6), 3, 4)
+    if r.random() < 0.4:
+        y = torch.randint(-9, 10, r.choice([(4,), tuple(x.shape), (3, 1)]), generator=draw.torch)
+        return Case("ge", "aten.ge", (Activation(x), Activation(y.to(x.dtype))))
+    dims = r.sample(range(-4, 0), r.randint(0, 4))
+    return Case(f"amax {dims}", "aten.amax", (Activation(x), dims, r.random() < 0.5))
+
+
+def max_pool_indices(draw: Draw) -> Case:
+    r = draw.random
+    h, w = pool_axes(draw)
+    for axis in (h, w):
+        axis["dilation"] = r.choice([1, 1, 2])
+        axis["size"] = max(axis["size"], axis["dilation"] * (axis["kernel"] - 1) + 1)
+    x = torch.randint(-50, 50, (r.randint(1, 2), 3, h["size"], w["size"]), generator=draw.torch)
+    x = x.to(torch.float32)
+    if r.random() < 0.4:
+        x = x.to(memory_format=torch.channels_last)
+    arguments = (
+        Activation(x), pair(h, w, "kernel"), pair(h, w, "stride"), pair(h, w, "pad"),
+        pair(h, w, "dilation"), r.random() < 0.4,
+    )  # fmt: skip
+    return Case(f"max_pool {list(x.shape)} {h} {w}", "aten.max_pool2d_with_indices", arguments)
+
+
+def convolution(draw: Draw) -> Case:
+    r = draw.random
+    spatial = r.randint(1, 3)
+    axes = [window(draw, [1, 2, 3]) for _ in range(spatial)]
+    transposed = r.random() < 0.4
+    for axis in axes:
+        axis["size"] = min(axis["size"], 6)
+        need = axis["dilation"] * (axis["kernel"] - 1) + 1
+        axis["size"] = max(axis["size"], need)
+        axis["pad"] = min(axis["pad"], axis["size"] // 2) if not transposed else 0
+        axis["extra"] = r.randint(0, axis["stride"] - 1) if transposed else 0
+    groups = r.choice([1, 1, 2])
+    ins, outs = groups * r.randint(1, 4), groups * r.randint(1, 4)
+    small = lambda *s: torch.randint(-4, 5, s, generator=draw.torch).to(torch.float32)  # noqa: E731
+    x = small(r.randint(1, 2), ins, *(a["size"] for a in axes))
+    shape = (ins, outs // groups) if transposed else (outs, ins // groups)
+    weight = small(*shape, *(a["kernel"] for a in axes))
+    column = lambda key: [a[key] for a in axes]  # noqa: E731
+    arguments = (
+        Activation(x), Constant(weight), Constant(small(outs)) if r.random() < 0.6 else None,
+        column("stride"), column("pad"), column("dilation"), transposed, column("extra"), groups,
+    )  # fmt: skip
+    name = f"convolution x{list(x.shape)} w{list(weight.shape)} {axes} transposed {transposed}"
+    return Case(name, "aten.convolution", arguments)
+
+
 MAKERS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "conv2d": (conv2d, 60),
     "depthwise": (depthwise, 60),
@@ -300,6 +524,27 @@ MAKERS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "transpose": (transpose, 15),
     "quantize": (quantize, 20),
     "dequantize": (dequantize, 10),
+    "quantize16": (quantize16, 6),
+    "dequantize16": (dequantize16, 6),
+    "activation": (activation, 12),
+    "div": (div, 20),
+    "batch_matmul": (batch_matmul, 25),
+    "transpose_conv": (transpose_conv, 40),
+    "conv2d_nhwc": (nhwc(conv2d), 15),
+    "depthwise_nhwc": (nhwc(depthwise), 15),
+    "transpose_conv_nhwc": (nhwc(transpose_conv), 10),
+    "avg_pool_nhwc": (nhwc(avg_pool), 10),
+    "max_pool_nhwc": (nhwc(max_pool), 10),
+    "arithmetic": (arithmetic, 30),
+    "clamp": (clamp, 15),
+    "move": (move, 25),
+    "view": (view, 10),
+    "view_copy": (view, 10),  # not bound to the input's memory
+    "cat": (cat, 15),
+    "slices": (slices, 20),
+    "reductions": (reductions, 20),
+    "max_pool_indices": (max_pool_indices, 20),
+    "convolution": (convolution, 30),
 }
 
 

@@ -8,8 +8,8 @@ else is constant, as in a lowered model. Scratch tensors are planned as the expo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import executorch.backends.cortex_m.passes  # noqa: F401  registers torch.ops.cortex_m
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from executorch.backends.cortex_m.library import cmsis_nn
 from executorch.backends.cortex_m.passes.scratch_buffer_sizes import required_cmsis_nn_buffer_sizes
-from executorch.exir import EdgeCompileConfig, memory, to_edge
+from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, memory, to_edge
 from executorch.exir._serialize._program import deserialize_pte_binary
 
 
@@ -46,6 +46,7 @@ class Case:
     name: str
     operator: str
     arguments: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,32 +82,41 @@ class Calls(torch.nn.Module):
         return tuple(self._call(i, case, feed) for i, case in enumerate(self.cases))
 
     def _call(self, i: int, case: Case, feed: Any) -> torch.Tensor:
-        values = []
+        values: list[Any] = []
         for j, argument in enumerate(case.arguments):
             if isinstance(argument, Activation):
                 values.append(next(feed))
+            elif isinstance(argument, tuple):
+                values.append([next(feed) for _ in argument])
             elif isinstance(argument, Constant):
                 values.append(getattr(self, f"c{i}_{j}"))
             elif isinstance(argument, Scratch):
                 values.append(self.no_scratch)
             else:
                 values.append(argument)
-        result: torch.Tensor = resolve(case.operator)(*values)
-        return result
+        return first(resolve(case.operator)(*values, **case.options))
+
+
+def first(result: Any) -> torch.Tensor:
+    """The result, or the first of several."""
+    picked: torch.Tensor = result[0] if isinstance(result, tuple) else result
+    return picked
 
 
 def plan_scratch(graph: torch.fx.Graph, backend: Any) -> None:
-    """Replaces each scratch argument by an allocation of the size the backend asks for."""
+    """Replaces the last arguments by allocations of the sizes the backend asks for."""
     for node in list(graph.nodes):
         is_call = node.op == "call_function"
         sizes = required_cmsis_nn_buffer_sizes(node, backend) if is_call else None
         if sizes is None:
             continue
-        (size,) = sizes
-        with graph.inserting_before(node):
-            alloc = graph.call_function(memory.alloc, (((size,), torch.uint8),))
-        alloc.meta["val"] = torch.empty((size,), dtype=torch.uint8, device="meta")
-        node.args = (*node.args[:-1], alloc)
+        scratch = []
+        for size in sizes:
+            with graph.inserting_before(node):
+                alloc = graph.call_function(memory.alloc, (((size,), torch.uint8),))
+            alloc.meta["val"] = torch.empty((size,), dtype=torch.uint8, device="meta")
+            scratch.append(alloc)
+        node.args = (*node.args[: -len(scratch)], *scratch)
 
 
 def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
@@ -123,13 +133,27 @@ def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
 def define(case: Case) -> torch.Tensor:
     """The definition's result. Torch has no dilated integer convolution on the CPU, so there
     the taps are spread instead."""
-    values = [a.tensor if isinstance(a, Activation | Constant) else a for a in case.arguments]
-    if isinstance(values[-1], Scratch):
-        values[-1] = torch.zeros(0, dtype=torch.uint8)
-    if "conv2d" in case.operator:
+    values = [plain(argument) for argument in case.arguments]
+    if "quantized_conv2d" in case.operator or "depthwise" in case.operator:
         values[1], values[5] = spread_taps(values[1], values[5]), [1, 1]
-    result: torch.Tensor = resolve(case.operator)(*values)
-    return result
+    return first(resolve(case.operator)(*values, **case.options))
+
+
+def plain(argument: Any) -> Any:
+    """What the definition is called with."""
+    if isinstance(argument, Scratch):
+        return torch.zeros(0, dtype=torch.uint8)
+    if isinstance(argument, tuple):
+        return [piece.tensor for piece in argument]
+    return argument.tensor if isinstance(argument, Activation | Constant) else argument
+
+
+def activations_of(case: Case) -> Iterator[torch.Tensor]:
+    """The tensors a call receives as inputs, those of lists included."""
+    for argument in case.arguments:
+        for piece in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(piece, Activation):
+                yield piece.tensor
 
 
 def memory_bytes(tensor: torch.Tensor, dim_order: Sequence[int]) -> bytes:
@@ -145,9 +169,10 @@ def output_orders(pte: bytes) -> list[list[int]]:
     return [list(plan.values[i].val.dim_order) for i in plan.outputs]
 
 
-def build(cases: Sequence[Case], backend: Any = None) -> KernelProgram:
-    """Exports all cases as one program, planned for `backend` (default: MVE)."""
-    activations = [a.tensor for c in cases for a in c.arguments if isinstance(a, Activation)]
+def build(cases: Sequence[Case], backend: Any = None, *, keep_views: bool = False) -> KernelProgram:
+    """Exports all cases as one program, planned for `backend` (default: MVE). Views are bound to
+    their input's memory unless they are to be kept as copies."""
+    activations = [tensor for case in cases for tensor in activations_of(case)]
     module = Calls(cases).eval()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -156,7 +181,8 @@ def build(cases: Sequence[Case], backend: Any = None) -> KernelProgram:
         graph = edge.exported_program().graph
         plan_scratch(graph, backend or cmsis_nn.Backend.MVE)
         graph.lint()
-        pte = bytes(edge.to_executorch().buffer)
+        config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
+        pte = bytes(edge.to_executorch(config).buffer)
     results = [define(case) for case in cases]
     orders = output_orders(pte)
     return KernelProgram(

@@ -1,7 +1,8 @@
-"""Every operator gives the bytes of its Python definition, on the host and on Helium.
+"""Every operator gives the bytes of its Python definition, on the host and with
+Helium, DSP and scalar instructions.
 
 Protects the kernels' arithmetic: rounding ties, clamps, padding, ragged sizes, dim orders,
-and that the scalar and the vector paths agree.
+and that all builds agree.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from executorch.backends.cortex_m.library import cmsis_nn
 from kernel_cases import MAKERS, cases
 from kernel_program import KernelProgram, build
 
@@ -19,15 +21,15 @@ SEED = 20260822
 
 
 @functools.cache
-def program(group: str) -> KernelProgram:
-    """The group's calls as one program; exported once for both runners."""
-    return build(list(cases(group, SEED)))
+def program(group: str, backend: str = "MVE") -> KernelProgram:
+    """The group's calls as one program, with scratch as CMSIS-NN's `backend` wants it."""
+    calls = list(cases(group, SEED))
+    return build(calls, getattr(cmsis_nn.Backend, backend), keep_views=group == "view_copy")
 
 
-def check(run: Callable[..., Any], group: str, work: Path) -> None:
-    """Runs the group's program and compares every output byte."""
+def check(run: Callable[..., Any], wanted: KernelProgram, work: Path) -> None:
+    """Runs a program and compares every output byte."""
     print(f"seed {SEED}")
-    wanted = program(group)
     result = run(wanted.pte, wanted.inputs, len(wanted.expected), work)
     assert result.status == 0, result.log
     assert len(result.outputs) == len(wanted.expected), result.log
@@ -43,14 +45,37 @@ def check(run: Callable[..., Any], group: str, work: Path) -> None:
 def test_host_gives_the_bytes_of_the_definition(
     group: str, run_on_host: Callable[..., Any], tmp_path: Path
 ) -> None:
-    check(run_on_host, group, tmp_path)
+    check(run_on_host, program(group), tmp_path)
 
 
 @pytest.mark.parametrize("group", MAKERS)
 def test_helium_gives_the_bytes_of_the_definition(
     group: str, run_on_qemu: Callable[..., Any], tmp_path: Path
 ) -> None:
-    check(run_on_qemu, group, tmp_path)
+    check(run_on_qemu, program(group), tmp_path)
+
+
+@pytest.mark.parametrize("group", MAKERS)
+def test_dsp_gives_the_bytes_of_the_definition(
+    group: str, run_on_m33: Callable[..., Any], tmp_path: Path
+) -> None:
+    check(run_on_m33, program(group, "DSP"), tmp_path)
+
+
+@pytest.mark.parametrize("group", MAKERS)
+def test_scalar_gives_the_bytes_of_the_definition(
+    group: str, run_on_m0plus: Callable[..., Any], tmp_path: Path
+) -> None:
+    check(run_on_m0plus, program(group, "SCALAR"), tmp_path)
+
+
+@pytest.mark.parametrize("group", ["conv2d", "depthwise", "transpose_conv", "batch_matmul"])
+def test_scratch_too_small_for_the_fast_path_changes_no_byte(
+    group: str, run_unchecked: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A program planned for a scalar core has less scratch; the Helium kernels must not use what
+    is not there when nothing compares the sizes."""
+    check(run_unchecked, program(group, "SCALAR"), tmp_path)
 
 
 def test_a_wrong_byte_is_noticed(run_on_host: Callable[..., Any], tmp_path: Path) -> None:

@@ -22,9 +22,7 @@ void KernelContext::reject(size_t index) {
   if (bad_argument_ < 0) bad_argument_ = static_cast<int>(index);
 }
 
-Tensor& KernelContext::tensor(Args args, size_t index) {
-  Tensor* found = optional_tensor(args, index);
-  if (found != nullptr) return *found;
+Tensor& KernelContext::no_tensor(size_t index) {
   reject(index);
   static Tensor empty;
   empty = Tensor();
@@ -44,6 +42,14 @@ int64_t KernelContext::integer(Args args, size_t index) {
   if (index < args.size() && args[index]->tag == Tag::Int) return args[index]->as_int;
   reject(index);
   return 0;
+}
+
+void KernelContext::reject_integers(Args args, size_t first, int32_t* out, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const Value* value = first + i < args.size() ? args[first + i] : nullptr;
+    if (value == nullptr || !is_int32(*value)) reject(first + i);
+    out[i] = 0;
+  }
 }
 
 double KernelContext::number(Args args, size_t index) {
@@ -70,9 +76,7 @@ size_t KernelContext::int_list_upto(Args args, size_t index, int32_t* out, size_
   }
   const Span<Value* const> items = args[index]->list;
   for (size_t i = 0; i < items.size(); ++i) {
-    const bool fits = items[i]->tag == Tag::Int && items[i]->as_int >= INT32_MIN &&
-                      items[i]->as_int <= INT32_MAX;
-    if (!fits) {
+    if (!is_int32(*items[i])) {
       reject(index);
       return 0;
     }
@@ -81,8 +85,14 @@ size_t KernelContext::int_list_upto(Args args, size_t index, int32_t* out, size_
   return items.size();
 }
 
+Span<Value* const> KernelContext::tensor_list(Args args, size_t index) {
+  if (index < args.size() && args[index]->tag == Tag::TensorList) return args[index]->list;
+  reject(index);
+  return {};
+}
+
 Error KernelContext::argument_error() {
-  return fail(Error::InvalidArgument, "argument %d is missing or has the wrong type",
+  return fail(Error::InvalidArgument, "argument %d is missing, has the wrong type or is too large",
               bad_argument_);
 }
 

@@ -19,16 +19,37 @@ class KernelContext {
 
   /// Typed access; a wrong index or tag is recorded and a harmless value is
   /// returned, so a kernel reads all its arguments and then checks ok() once.
-  Tensor& tensor(Args args, size_t index);
+  Tensor& tensor(Args args, size_t index) {
+    if (index < args.size() && args[index]->tag == Tag::Tensor) return args[index]->tensor;
+    return no_tensor(index);
+  }
   /// Null for a None argument.
   Tensor* optional_tensor(Args args, size_t index);
   int64_t integer(Args args, size_t index);
+  /// `count` consecutive integers of 32 bits.
+  void integers(Args args, size_t first, int32_t* out, size_t count) {
+    bool good = first + count <= args.size();
+    for (size_t i = 0; good && i < count; ++i) {
+      const Value& value = *args[first + i];
+      out[i] = static_cast<int32_t>(value.as_int);
+      good = is_int32(value);
+    }
+    if (!good) reject_integers(args, first, out, count);
+  }
+  int32_t int32(Args args, size_t index) {
+    int32_t value;
+    integers(args, index, &value, 1);
+    return value;
+  }
   double number(Args args, size_t index);  // Double or Int
   bool boolean(Args args, size_t index);
   /// An int list read into `out`; its length must be exactly `count`.
   void int_list(Args args, size_t index, int32_t* out, size_t count);
   /// An int list of any length up to `capacity`; returns the length.
   size_t int_list_upto(Args args, size_t index, int32_t* out, size_t capacity);
+
+  /// Tensors of a list, all present.
+  Span<Value* const> tensor_list(Args args, size_t index);
 
   bool ok() const { return bad_argument_ < 0; }
   /// InvalidArgument, logged with the index of the first bad argument.
@@ -37,7 +58,12 @@ class KernelContext {
   const char* op_name() const { return op_name_; }
 
  private:
+  static bool is_int32(const Value& value) {
+    return value.tag == Tag::Int && static_cast<int32_t>(value.as_int) == value.as_int;
+  }
   void reject(size_t index);
+  void reject_integers(Args args, size_t first, int32_t* out, size_t count);
+  Tensor& no_tensor(size_t index);
   const char* op_name_;
   int bad_argument_ = -1;
 };

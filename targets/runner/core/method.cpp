@@ -10,9 +10,7 @@ namespace {
 
 bool all_bound(Span<Value* const> args) {
   for (const Value* value : args) {
-    if (value->tag == Tag::Tensor && value->tensor.data == nullptr && value->tensor.nbytes > 0) {
-      return false;
-    }
+    if (lacks_data(*value)) return false;
   }
   return true;
 }
@@ -91,18 +89,16 @@ Error Method::output_bytes(size_t index, Span<const uint8_t>* out) const {
 Error Method::execute() {
   if (!ready_) return Error::InvalidState;
   for (uint64_t& ticks : ticks_) ticks = 0;
-  uint64_t executed = 0;
+  uint64_t budget = options_.max_instructions != 0 ? options_.max_instructions : UINT64_MAX;
   for (size_t next = 0; next < instructions_.size();) {
-    if (options_.max_instructions != 0 && executed++ == options_.max_instructions) {
+    if (budget-- == 0) {
       HIL_LOG(Error, "no end after %llu instructions",
               static_cast<unsigned long long>(options_.max_instructions));
       return Error::OutOfResources;
     }
     const size_t current = next++;
-    const uint64_t start = options_.clock != nullptr ? options_.clock() : 0;
-    const Error error = run(instructions_[current], &next);
-    if (options_.clock != nullptr) ticks_[current] += options_.clock() - start;
-    temp_->rewind(0);
+    const Error error = options_.clock == nullptr ? run(instructions_[current], &next)
+                                                  : run_timed(current, &next);
     if (error != Error::Ok) {
       HIL_LOG(Error, "instruction %zu (%s) failed: %s (0x%x)", current,
               instruction_name(instructions_[current]), error_name(error),
@@ -113,17 +109,19 @@ Error Method::execute() {
   return Error::Ok;
 }
 
+Error Method::run_timed(size_t current, size_t* next) {
+  const uint64_t start = options_.clock();
+  const Error error = run(instructions_[current], next);
+  ticks_[current] += options_.clock() - start;
+  return error;
+}
+
 Error Method::run(const Instruction& instruction, size_t* next) {
   switch (instruction.kind) {
     case Instruction::Kind::Kernel:
       return run_kernel(instruction);
     case Instruction::Kind::Delegate:
-      if (!all_bound(Span<Value* const>(instruction.args.data(), instruction.args.size()))) {
-        return Error::InvalidState;
-      }
-      return instruction.delegate->backend->execute(
-          instruction.delegate->handle,
-          Span<Value* const>(instruction.args.data(), instruction.args.size()), *temp_);
+      return run_delegate(instruction);
     case Instruction::Kind::Move:
       return run_move(instruction);
     case Instruction::Kind::JumpFalse:
@@ -138,13 +136,17 @@ Error Method::run(const Instruction& instruction, size_t* next) {
 Error Method::run_kernel(const Instruction& instruction) {
   Args args(instruction.args.data(), instruction.args.size());
   KernelContext context(instruction.kernel->name);
-  const Args checked = instruction.binds_output && !args.empty() ? args.sub(0, 1) : args;
-  if (!all_bound(checked)) {
-    return context.fail(Error::InvalidState, "an argument has no data yet");
+  if (!all_bound_) {
+    const Args checked = instruction.binds_output && !args.empty() ? args.sub(0, 1) : args;
+    if (!all_bound(checked)) {
+      return context.fail(Error::InvalidState, "an argument has no data yet");
+    }
   }
   const bool constant_output = !args.empty() && args[args.size() - 1]->tag == Tag::Tensor &&
                                args[args.size() - 1]->tensor.constant;
-  if (constant_output && !instruction.binds_output) return context.fail(Error::InvalidProgram, "its output is a constant");
+  if (constant_output && !instruction.binds_output) {
+    return context.fail(Error::InvalidProgram, "its output is a constant");
+  }
   const Error error = instruction.kernel->function(context, args);
   if (instruction.binds_output && error == Error::Ok) {
     // A view of a constant must stay as unwritable as the constant.
@@ -154,6 +156,15 @@ Error Method::run_kernel(const Instruction& instruction) {
       view.tensor.constant = source.tensor.constant;
     }
   }
+  return error;
+}
+
+Error Method::run_delegate(const Instruction& instruction) {
+  const Args args(instruction.args.data(), instruction.args.size());
+  if (!all_bound_ && !all_bound(args)) return Error::InvalidState;
+  const Error error =
+      instruction.delegate->backend->execute(instruction.delegate->handle, args, *temp_);
+  temp_->rewind(0);
   return error;
 }
 

@@ -41,6 +41,11 @@ struct Instruction {
   Span<Value*> args;  // Kernel, Delegate; Move: from, to; JumpFalse: condition; Free: value
 };
 
+/// A tensor with elements and no place for them: an input or a view that nothing bound yet.
+inline bool lacks_data(const Value& value) {
+  return value.tag == Tag::Tensor && value.tensor.data == nullptr && value.tensor.nbytes > 0;
+}
+
 /// The operator, the backend, or the kind of the instruction.
 const char* instruction_name(const Instruction& instruction);
 
@@ -79,6 +84,8 @@ class Method {
  private:
   friend class MethodLoader;
   Error run(const Instruction& instruction, size_t* next);
+  Error run_timed(size_t current, size_t* next);
+  Error run_delegate(const Instruction& instruction);
   Error run_kernel(const Instruction& instruction);
   Error run_move(const Instruction& instruction);
   Error run_jump(const Instruction& instruction, size_t* next);
@@ -93,6 +100,7 @@ class Method {
   MethodOptions options_;
   MethodUsage usage_;
   bool ready_ = false;
+  bool all_bound_ = false;  // every tensor had data once loaded: no need to look again
 };
 
 }  // namespace hil

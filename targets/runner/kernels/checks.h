@@ -15,59 +15,45 @@ namespace hil {
   } while (false)
 
 inline bool aligned(const Tensor& t) {
-  return reinterpret_cast<uintptr_t>(t.data) % (element_size(t.type) == 0 ? 1 : element_size(t.type)) == 0;
+  const size_t size = element_size(t.type);
+  return size == 0 || (reinterpret_cast<uintptr_t>(t.data) & (size - 1)) == 0;
 }
+
+/// Says what is wrong with a tensor that check_tensor refuses.
+Error tensor_error(KernelContext& ctx, const char* name, const Tensor& t, ScalarType type);
 
 /// A tensor of the expected type, bound, aligned, and as large as its shape says.
 inline Error check_tensor(KernelContext& ctx, const char* name, const Tensor& t, ScalarType type) {
-  if (t.type != type) {
-    return ctx.fail(Error::InvalidArgument, "%s has element type %d, expected %d", name,
-                    static_cast<int>(t.type), static_cast<int>(type));
-  }
-  if (t.data == nullptr && t.numel != 0) {
-    return ctx.fail(Error::InvalidArgument, "%s has no storage", name);
-  }
-  if (!aligned(t)) return ctx.fail(Error::InvalidArgument, "%s is not aligned", name);
-  return Error::Ok;
+  if (t.type == type && (t.data != nullptr || t.numel == 0) && aligned(t)) return Error::Ok;
+  return tensor_error(ctx, name, t, type);
 }
 
-inline Error check_numel(KernelContext& ctx, const char* name, const Tensor& t, size_t expected) {
-  if (t.numel == expected) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "%s has %u elements, expected %u", name,
-                  static_cast<unsigned>(t.numel), static_cast<unsigned>(expected));
+Error check_numel(KernelContext& ctx, const char* name, const Tensor& t, size_t expected);
+
+Error range_error(KernelContext& ctx, const char* name, int32_t value, int32_t low, int32_t high);
+
+[[gnu::always_inline]] inline Error check_range(KernelContext& ctx, const char* name,
+                                                int32_t value, int32_t low, int32_t high) {
+  const uint32_t reach = static_cast<uint32_t>(high) - static_cast<uint32_t>(low);
+  if (static_cast<uint32_t>(value) - static_cast<uint32_t>(low) <= reach) return Error::Ok;
+  return range_error(ctx, name, value, low, high);
 }
 
-inline Error check_range(KernelContext& ctx, const char* name, int64_t value, int64_t low,
-                         int64_t high) {
-  if (value >= low && value <= high) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "%s is %ld, expected %ld..%ld", name,
-                  static_cast<long>(value), static_cast<long>(low), static_cast<long>(high));
+/// A shift that the definition's arithmetic has a meaning for.
+inline Error check_shift(KernelContext& ctx, const char* name, int32_t shift) {
+  return check_range(ctx, name, shift, kMinShift, kMaxShift);
 }
 
-inline Error check_scale(KernelContext& ctx, const char* name, int64_t multiplier, int64_t shift) {
-  if (valid_multiplier(multiplier) && valid_shift(shift)) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "%s scale is out of range (shift %ld)", name,
-                  static_cast<long>(shift));
-}
+/// How an int8 operator bounds its output, in the order of its arguments.
+struct OutputBounds {
+  int32_t offset, min, max;
+};
 
-/// int8 outputs: the offset fits 32 bits with room to add, the bounds fit int8.
-inline Error check_output_bounds(KernelContext& ctx, int64_t offset, int64_t min, int64_t max) {
-  HIL_TRY(check_range(ctx, "output offset", offset, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_range(ctx, "activation min", min, -128, 127));
-  return check_range(ctx, "activation max", max, -128, 127);
-}
+/// The offset fits 32 bits with room to add, the bounds fit int8.
+Error check_output_bounds(KernelContext& ctx, const OutputBounds& bounds);
 
 /// Per-channel scales: two int32 tensors with an entry for each output channel.
-inline Error check_channel_scales(KernelContext& ctx, const Tensor& multipliers,
-                                  const Tensor& shifts, size_t channels) {
-  HIL_TRY(check_tensor(ctx, "requantize multipliers", multipliers, ScalarType::Int));
-  HIL_TRY(check_tensor(ctx, "requantize shifts", shifts, ScalarType::Int));
-  HIL_TRY(check_numel(ctx, "requantize multipliers", multipliers, channels));
-  HIL_TRY(check_numel(ctx, "requantize shifts", shifts, channels));
-  for (size_t i = 0; i < channels; ++i) {
-    HIL_TRY(check_range(ctx, "requantize shift", shifts.as<int32_t>()[i], kMinShift, kMaxShift));
-  }
-  return Error::Ok;
-}
+Error check_channel_scales(KernelContext& ctx, const Tensor& multipliers, const Tensor& shifts,
+                           size_t channels);
 
 }  // namespace hil

@@ -184,8 +184,21 @@ struct PackedBlock {
   }
 };
 
-template <Rounding R>
-void depthwise_packed(const Depthwise& d) {
+/// Windows one and two columns apart under a kernel of three rows have loops of their own.
+inline void convolve_block(const PackedBlock& block, Rounding rounding, const int8_t* image,
+                           int8_t* out) {
+  const bool rectified = rounding == Rounding::Rectified;
+  const int32_t advance = block.d.window.h.kernel * block.d.window.w.stride;
+  if (advance == 3) {
+    return rectified ? block.convolve<Rounding::Rectified, 3>(image, out)
+                     : block.convolve<Rounding::Away, 3>(image, out);
+  }
+  if (advance == 6 && rectified) return block.convolve<Rounding::Rectified, 6>(image, out);
+  block.convolve<Rounding::Away, 0>(image, out);
+}
+
+/// For Rounding::Away and Rounding::Rectified.
+inline void depthwise_packed(const Depthwise& d, Rounding rounding) {
   const Window& win = d.window;
   const Packing p(d);
   const size_t channels = win.channels_out;
@@ -195,18 +208,7 @@ void depthwise_packed(const Depthwise& d) {
     const PackedBlock block = {d, p, first, left < kPackedBlock ? left : kPackedBlock, folded};
     pack_weights(d, p, first, block.count, folded);
     for (int32_t b = 0; b < win.batch; ++b) {
-      const int8_t* image = d.input + b * win.image_in();
-      int8_t* out = d.output + b * win.image_out();
-      switch (win.h.kernel * win.w.stride) {
-        case 3:
-          block.convolve<R, 3>(image, out);
-          break;
-        case 6:
-          block.convolve<R, 6>(image, out);
-          break;
-        default:
-          block.convolve<R, 0>(image, out);
-      }
+      convolve_block(block, rounding, d.input + b * win.image_in(), d.output + b * win.image_out());
     }
   }
 }

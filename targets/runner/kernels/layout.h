@@ -7,28 +7,23 @@ namespace hil {
 
 /// Elements between neighbours along each logical dimension.
 struct Strides {
-  int32_t step[kMaxRank] = {};
+  int32_t step[kMaxRank];  // the tensor's rank of them
 };
 
-inline Strides strides_of(const Tensor& t) {
-  Strides s;
-  int32_t step = 1;
-  for (size_t i = t.rank; i-- > 0;) {
-    s.step[t.dim_order[i]] = step;
-    step *= t.sizes[t.dim_order[i]] == 0 ? 1 : t.sizes[t.dim_order[i]];
-  }
-  return s;
-}
+Strides strides_of(const Tensor& t);
+
+/// same_layout when dim orders differ: extents of 1 have none.
+bool same_strides(const Tensor& a, const Tensor& b);
 
 /// Same sizes, and equal coordinates are at equal offsets.
 inline bool same_layout(const Tensor& a, const Tensor& b) {
   if (a.rank != b.rank) return false;
-  const Strides sa = strides_of(a), sb = strides_of(b);
+  bool same_order = true;
   for (size_t i = 0; i < a.rank; ++i) {
     if (a.sizes[i] != b.sizes[i]) return false;
-    if (a.sizes[i] > 1 && sa.step[i] != sb.step[i]) return false;
+    same_order &= a.dim_order[i] == b.dim_order[i];
   }
-  return true;
+  return same_order || same_strides(a, b);
 }
 
 /// A walk over up to kMaxRank nested loops, with the offsets of one destination
@@ -42,18 +37,7 @@ struct Walk {
 
   /// Outermost first. Loops of one step vanish; a loop that continues the one
   /// outside it in every operand is joined to it.
-  void nest(Loop inner) {
-    if (inner.count == 1) return;
-    if (depth > 0) {
-      Loop& outer = loops[depth - 1];
-      if (outer.out == inner.out * inner.count && outer.a == inner.a * inner.count &&
-          outer.b == inner.b * inner.count) {
-        outer = {outer.count * inner.count, inner.out, inner.a, inner.b};
-        return;
-      }
-    }
-    loops[depth++] = inner;
-  }
+  void nest(Loop inner);
 
   /// Calls row(out_offset, a_offset, b_offset, innermost loop) for each row.
   template <typename Row>
@@ -64,7 +48,8 @@ struct Walk {
     for (size_t i = 0; i < depth; ++i) {
       if (loops[i].count == 0) return;
     }
-    int32_t index[kMaxRank] = {};
+    int32_t index[kMaxRank];
+    for (size_t d = 0; d < outer_depth; ++d) index[d] = 0;
     int32_t out = 0, a = 0, b = 0;
     while (true) {
       row(out, a, b, inner);

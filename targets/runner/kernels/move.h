@@ -1,93 +1,27 @@
 // Moving elements between layouts without looking at them.
 #pragma once
 
-#include "kernels/bytes.h"
 #include "kernels/checks.h"
 #include "kernels/layout.h"
 
 namespace hil {
 
-template <typename T>
-void move_elements(const T* in, T* out, const Walk::Loop& loop) {
-  for (int32_t i = 0; i < loop.count; ++i) out[i * loop.out] = in[i * loop.a];
-}
-
-inline void move_row(const uint8_t* in, uint8_t* out, size_t size, const Walk::Loop& loop) {
-  if (loop.count == 1 || (loop.out == 1 && loop.a == 1)) {
-    return copy_bytes(out, in, static_cast<size_t>(loop.count) * size);
-  }
-  switch (size) {
-    case 1:
-      return move_elements(in, out, loop);
-    case 2:
-      return move_elements(reinterpret_cast<const uint16_t*>(in), reinterpret_cast<uint16_t*>(out), loop);
-    case 4:
-      return move_elements(reinterpret_cast<const uint32_t*>(in), reinterpret_cast<uint32_t*>(out), loop);
-    default:
-      return move_elements(reinterpret_cast<const uint64_t*>(in), reinterpret_cast<uint64_t*>(out), loop);
-  }
-}
-
-inline void move_all(const Walk& walk, const void* in, void* out, size_t size) {
-  walk.each_row([&](int32_t o, int32_t a, int32_t, const Walk::Loop& loop) {
-    move_row(static_cast<const uint8_t*>(in) + a * static_cast<int32_t>(size),
-             static_cast<uint8_t*>(out) + o * static_cast<int32_t>(size), size, loop);
-  });
-}
+/// Copies elements of `size` bytes along a walk with `out` as the target and `a` as the source.
+void move_all(const Walk& walk, const void* in, void* out, size_t size);
 
 /// Same type, with storage, of a known element size.
-inline Error check_movable(KernelContext& ctx, const Tensor& in, const Tensor& out) {
-  HIL_TRY(check_tensor(ctx, "self", in, in.type));
-  HIL_TRY(check_tensor(ctx, "out", out, in.type));
-  if (element_size(in.type) != 0) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "element type %d is not known", static_cast<int>(in.type));
-}
+Error check_movable(KernelContext& ctx, const Tensor& in, const Tensor& out);
+
+/// Copies all of `in` into `out`, a tensor of the same rank, from element `first` of its storage on.
+void place(const Tensor& in, Tensor& out, size_t first);
+
+/// The same elements in logical order under another shape.
+Error reshape(KernelContext& ctx, const Tensor& in, Tensor& out);
 
 /// out[i] = in[i] for every logical index, dim orders being what they are.
-inline Error clone(KernelContext& ctx, const Tensor& in, Tensor& out) {
-  HIL_TRY(check_movable(ctx, in, out));
-  if (!same_shape(in, out)) {
-    return ctx.fail(Error::InvalidArgument, "self and out differ in shape");
-  }
-  if (in.numel == 0) return Error::Ok;
-  const Strides si = strides_of(in), so = strides_of(out);
-  Walk walk;
-  for (size_t i = 0; i < out.rank; ++i) {
-    const size_t dim = out.dim_order[i];
-    walk.nest({out.sizes[dim], so.step[dim], si.step[dim], 0});
-  }
-  move_all(walk, in.data, out.data, element_size(in.type));
-  return Error::Ok;
-}
+Error clone(KernelContext& ctx, const Tensor& in, Tensor& out);
 
 /// Dimension i of out is dimension perm[i] of in.
-inline Error permute(KernelContext& ctx, const Tensor& in, const int32_t* perm, size_t count,
-                     Tensor& out) {
-  HIL_TRY(check_movable(ctx, in, out));
-  if (count != in.rank || out.rank != in.rank) {
-    return ctx.fail(Error::InvalidArgument, "permutation of %u for ranks %u and %u",
-                    static_cast<unsigned>(count), static_cast<unsigned>(in.rank),
-                    static_cast<unsigned>(out.rank));
-  }
-  const Strides si = strides_of(in), so = strides_of(out);
-  int32_t source[kMaxRank];
-  uint32_t seen = 0;
-  for (size_t i = 0; i < count; ++i) {
-    source[i] = perm[i] < 0 ? perm[i] + in.rank : perm[i];
-    const bool fits = source[i] >= 0 && source[i] < in.rank && out.sizes[i] == in.sizes[source[i]];
-    if (!fits || (seen >> source[i] & 1) != 0) {
-      return ctx.fail(Error::InvalidArgument, "out is not the permuted shape of the input");
-    }
-    seen |= 1u << source[i];
-  }
-  if (in.numel == 0) return Error::Ok;
-  Walk walk;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t dim = out.dim_order[i];
-    walk.nest({out.sizes[dim], so.step[dim], si.step[source[dim]], 0});
-  }
-  move_all(walk, in.data, out.data, element_size(in.type));
-  return Error::Ok;
-}
+Error permute(KernelContext& ctx, const Tensor& in, const int32_t* perm, size_t count, Tensor& out);
 
 }  // namespace hil

@@ -18,12 +18,11 @@ void dequantize(const T* in, float* out, size_t count, float scale, int32_t zero
 #if defined(__ARM_FEATURE_MVE)
 
 void dequantize(const int8_t* in, float* out, size_t count, float scale, int32_t zero_point) {
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const int32x4_t shifted = vsubq_n_s32(vldrbq_s32(in + i), zero_point);
-    vstrwq_f32(out + i, vmulq_n_f32(vcvtq_f32_s32(shifted), scale));
+  for (size_t i = 0; i < count; i += 4) {
+    const mve_pred16_t lanes = vctp32q(count - i);
+    const int32x4_t shifted = vsubq_n_s32(vldrbq_z_s32(in + i, lanes), zero_point);
+    vstrwq_p_f32(out + i, vmulq_n_f32(vcvtq_f32_s32(shifted), scale), lanes);
   }
-  for (; i < count; ++i) out[i] = static_cast<float>(in[i] - zero_point) * scale;
 }
 
 #endif
@@ -33,8 +32,9 @@ void dequantize(const int8_t* in, float* out, size_t count, float scale, int32_t
 Error op_dequantize_per_tensor(KernelContext& ctx, Args args) {
   const Tensor& input = ctx.tensor(args, 0);
   const double scale = ctx.number(args, 1);
-  const int64_t zero_point = ctx.integer(args, 2);
-  const int64_t dtype = ctx.integer(args, 5);
+  int32_t numbers[4];  // zero point, quant_min, quant_max, dtype
+  ctx.integers(args, 2, numbers, 4);
+  const int32_t zero_point = numbers[0], dtype = numbers[3];
   Tensor& out = ctx.tensor(args, 6);
   if (!ctx.ok()) return ctx.argument_error();
 

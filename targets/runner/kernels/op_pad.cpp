@@ -1,6 +1,7 @@
 // cortex_m::pad.out(input, pre_pad, post_pad, pad_value, out). The lists have
 // four entries; for a channels-last image they are in memory order (NHWC), for
 // anything else they are aligned with the last dimensions.
+#include "kernels/bytes.h"
 #include "kernels/move.h"
 #include "kernels/operators.h"
 
@@ -43,7 +44,7 @@ Error op_pad(KernelContext& ctx, Args args) {
   int32_t pre[kPadRank], post[kPadRank];
   ctx.int_list(args, 1, pre, kPadRank);
   ctx.int_list(args, 2, post, kPadRank);
-  const int64_t pad_value = ctx.integer(args, 3);
+  const int32_t pad_value = ctx.int32(args, 3);
   Tensor& out = ctx.tensor(args, 4);
   if (!ctx.ok()) return ctx.argument_error();
 
@@ -60,17 +61,12 @@ Error op_pad(KernelContext& ctx, Args args) {
   }
   HIL_TRY(check_padding(ctx, input, out, pre, post));
   fill_bytes(out.data, static_cast<int8_t>(pad_value), out.numel);
-  if (input.numel == 0) return Error::Ok;
-
-  const Strides from = strides_of(input), to = strides_of(out);
-  Walk walk;
+  const Strides to = strides_of(out);
   size_t first = 0;
-  for (size_t i = 0; i < out.rank; ++i) {
-    const size_t dim = out.dim_order[i];
+  for (size_t dim = 0; dim < out.rank; ++dim) {
     first += static_cast<size_t>(pre[kPadRank - out.rank + dim]) * to.step[dim];
-    walk.nest({input.sizes[dim], to.step[dim], from.step[dim], 0});
   }
-  move_all(walk, input.data, out.as<int8_t>() + first, 1);
+  place(input, out, first);
   return Error::Ok;
 }
 

@@ -36,15 +36,14 @@ void quantize(const float* in, T* out, size_t count, const Quantizer& quantizer)
 void quantize(const float* in, int8_t* out, size_t count, const Quantizer& quantizer) {
   const int32x4_t zero = vdupq_n_s32(quantizer.zero_point);
   const int32x4_t low = vdupq_n_s32(quantizer.min), high = vdupq_n_s32(quantizer.max);
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const float32x4_t scaled = vmulq_n_f32(vldrwq_f32(in + i), quantizer.inverse_scale);
+  for (size_t i = 0; i < count; i += 4) {
+    const mve_pred16_t lanes = vctp32q(count - i);
+    const float32x4_t scaled = vmulq_n_f32(vldrwq_z_f32(in + i, lanes), quantizer.inverse_scale);
     const int32x4_t shifted = vqaddq_s32(vcvtnq_s32_f32(scaled), zero);
     const int32x4_t bounded = vminq_s32(vmaxq_s32(shifted, low), high);
     const mve_pred16_t is_number = vcmpeqq_f32(scaled, scaled);
-    vstrbq_s32(out + i, vpselq_s32(bounded, vdupq_n_s32(0), is_number));
+    vstrbq_p_s32(out + i, vpselq_s32(bounded, vdupq_n_s32(0), is_number), lanes);
   }
-  for (; i < count; ++i) out[i] = static_cast<int8_t>(quantizer(in[i]));
 }
 
 #endif
@@ -54,10 +53,10 @@ void quantize(const float* in, int8_t* out, size_t count, const Quantizer& quant
 Error op_quantize_per_tensor(KernelContext& ctx, Args args) {
   const Tensor& input = ctx.tensor(args, 0);
   const double scale = ctx.number(args, 1);
-  const int64_t zero_point = ctx.integer(args, 2);
-  const int64_t quant_min = ctx.integer(args, 3);
-  const int64_t quant_max = ctx.integer(args, 4);
-  const int64_t dtype = ctx.integer(args, 5);
+  int32_t numbers[4];
+  ctx.integers(args, 2, numbers, 4);
+  const int32_t zero_point = numbers[0], quant_min = numbers[1], quant_max = numbers[2];
+  const int32_t dtype = numbers[3];
   Tensor& out = ctx.tensor(args, 6);
   if (!ctx.ok()) return ctx.argument_error();
 
@@ -69,7 +68,7 @@ Error op_quantize_per_tensor(KernelContext& ctx, Args args) {
                     static_cast<long>(dtype));
   }
   HIL_TRY(check_tensor(ctx, "out", out, type));
-  const int64_t low = is_byte ? INT8_MIN : INT16_MIN, high = is_byte ? INT8_MAX : INT16_MAX;
+  const int32_t low = is_byte ? INT8_MIN : INT16_MIN, high = is_byte ? INT8_MAX : INT16_MAX;
   HIL_TRY(check_range(ctx, "zero point", zero_point, low, high));
   HIL_TRY(check_range(ctx, "quant_min", quant_min, low, high));
   HIL_TRY(check_range(ctx, "quant_max", quant_max, low, high));
@@ -77,8 +76,8 @@ Error op_quantize_per_tensor(KernelContext& ctx, Args args) {
   if (!same_layout(input, out)) {
     return ctx.fail(Error::InvalidArgument, "input and out differ in shape or dim order");
   }
-  const Quantizer quantizer = {static_cast<float>(1.0 / scale), static_cast<int32_t>(zero_point),
-                               static_cast<int32_t>(quant_min), static_cast<int32_t>(quant_max)};
+  const Quantizer quantizer = {static_cast<float>(1.0 / scale), zero_point, quant_min,
+                               quant_max};
   if (is_byte) {
     quantize(input.as<float>(), out.as<int8_t>(), out.numel, quantizer);
   } else {

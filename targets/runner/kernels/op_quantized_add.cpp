@@ -73,16 +73,19 @@ bool add_row_helium(const Addition& add, const int8_t* a, const int8_t* b, int8_
 
 #endif
 
-Error read_operand(KernelContext& ctx, Args args, size_t index, const char* name, Operand* o) {
-  const int64_t zero_point = ctx.integer(args, index);
-  const int64_t multiplier = ctx.integer(args, index + 1);
-  const int64_t shift = ctx.integer(args, index + 2);
-  if (!ctx.ok()) return ctx.argument_error();
-  HIL_TRY(check_range(ctx, name, zero_point, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_scale(ctx, name, multiplier, shift));
-  *o = {static_cast<int32_t>(zero_point), static_cast<int32_t>(multiplier),
-        static_cast<int32_t>(shift)};
-  return Error::Ok;
+/// The integers of the call in their order.
+struct Numbers {
+  int32_t self[3], other[3];  // zero point, multiplier, shift
+  int32_t output[5];          // zero point, multiplier, shift, bounds
+};
+
+Error check_numbers(KernelContext& ctx, const Numbers& n) {
+  HIL_TRY(check_range(ctx, "self zero point", n.self[0], INT16_MIN, INT16_MAX));
+  HIL_TRY(check_shift(ctx, "self shift", n.self[2]));
+  HIL_TRY(check_range(ctx, "other zero point", n.other[0], INT16_MIN, INT16_MAX));
+  HIL_TRY(check_shift(ctx, "other shift", n.other[2]));
+  HIL_TRY(check_shift(ctx, "output shift", n.output[2]));
+  return check_output_bounds(ctx, {n.output[0], n.output[3], n.output[4]});
 }
 
 }  // namespace
@@ -90,21 +93,19 @@ Error read_operand(KernelContext& ctx, Args args, size_t index, const char* name
 Error op_quantized_add(KernelContext& ctx, Args args) {
   const Tensor& self = ctx.tensor(args, 0);
   const Tensor& other = ctx.tensor(args, 4);
-  const int64_t act_min = ctx.integer(args, 11);
-  const int64_t act_max = ctx.integer(args, 12);
   Tensor& out = ctx.tensor(args, 13);
+  Numbers n;
+  ctx.integers(args, 1, n.self, 3);
+  ctx.integers(args, 5, n.other, 3);
+  ctx.integers(args, 8, n.output, 5);
   if (!ctx.ok()) return ctx.argument_error();
-  Operand a = {}, b = {}, result = {};
-  HIL_TRY(read_operand(ctx, args, 1, "self zero point", &a));
-  HIL_TRY(read_operand(ctx, args, 5, "other zero point", &b));
-  HIL_TRY(read_operand(ctx, args, 8, "output zero point", &result));
-  HIL_TRY(check_output_bounds(ctx, result.zero_point, act_min, act_max));
-  Pairs pairs = {};
+  HIL_TRY(check_numbers(ctx, n));
+  Pairs pairs;
   HIL_TRY(pair_up(ctx, self, other, out, &pairs));
 
-  const Addition add = {a, b,
-                        {&result.multiplier, &result.shift, 0, result.zero_point,
-                         static_cast<int32_t>(act_min), static_cast<int32_t>(act_max)}};
+  const Addition add = {{n.self[0], n.self[1], n.self[2]},
+                        {n.other[0], n.other[1], n.other[2]},
+                        {&n.output[1], &n.output[2], 0, n.output[0], n.output[3], n.output[4]}};
   for (size_t r = 0; r < pairs.rows; ++r) {
     const int8_t* x = pairs.a + r * pairs.a_step;
     const int8_t* y = pairs.b + r * pairs.b_step;

@@ -1,5 +1,6 @@
 // cortex_m::quantized_avg_pool2d.out(input, kernel_size, stride, padding, ceil_mode,
 //   zero_point, multiplier, shift, scratch, out)
+// and quantized_avg_pool2d_nhwc.out, the same for images of sizes NHWC.
 //
 // Definition, in float32: dequantise, sum the window row by row, divide by the
 // number of elements inside the image, divide by the scale, round half to even.
@@ -90,44 +91,49 @@ void average(const Pool& pool) {
   }
 }
 
-}  // namespace
-
-Error op_quantized_avg_pool2d(KernelContext& ctx, Args args) {
+Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
   Window window = {};
   const Tensor& input = ctx.tensor(args, 0);
   read_pair(ctx, args, 1, &window.h.kernel, &window.w.kernel);
   read_pair(ctx, args, 2, &window.h.stride, &window.w.stride);
   read_pair(ctx, args, 3, &window.h.pad, &window.w.pad);
   const bool ceil_mode = ctx.boolean(args, 4);
-  const int64_t zero_point = ctx.integer(args, 5);
-  const int64_t multiplier = ctx.integer(args, 6);
-  const int64_t shift = ctx.integer(args, 7);
+  int32_t numbers[3];
+  ctx.integers(args, 5, numbers, 3);
+  const int32_t zero_point = numbers[0], multiplier = numbers[1], shift = numbers[2];
   const Tensor& scratch = ctx.tensor(args, 8);
   Tensor& out = ctx.tensor(args, 9);
   if (!ctx.ok()) return ctx.argument_error();
 
-  HIL_TRY(check_image(ctx, "input", input));
-  window.batch = input.sizes[0];
-  window.channels_in = window.channels_out = input.sizes[1];
-  window.h.in = input.sizes[2];
-  window.w.in = input.sizes[3];
+  HIL_TRY(read_image(ctx, input, layout, &window));
+  window.channels_out = window.channels_in;
   window.h.dilation = window.w.dilation = 1;
-  HIL_TRY(check_window(ctx, window, out, ceil_mode));
+  HIL_TRY(check_window(ctx, window, out, layout, ceil_mode));
   if (window.h.pad > window.h.kernel / 2 || window.w.pad > window.w.kernel / 2) {
     return ctx.fail(Error::InvalidArgument, "padding is more than half of the kernel");
   }
   HIL_TRY(check_range(ctx, "zero point", zero_point, -128, 127));
   HIL_TRY(check_range(ctx, "multiplier", multiplier, 1, INT32_MAX));
-  HIL_TRY(check_range(ctx, "shift", shift, kMinShift, kMaxShift));
+  HIL_TRY(check_shift(ctx, "shift", shift));
   HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
     return avg_pool_scratch(isa, window.channels_in);
   }));
   if (out.numel == 0) return Error::Ok;
 
-  const double scale = std::ldexp(static_cast<double>(multiplier), static_cast<int>(shift) - 31);
-  average({window, static_cast<float>(scale), static_cast<int32_t>(zero_point),
+  const double scale = std::ldexp(static_cast<double>(multiplier), shift - 31);
+  average({window, static_cast<float>(scale), zero_point,
            input.as<int8_t>(), out.as<int8_t>()});
   return Error::Ok;
+}
+
+}  // namespace
+
+Error op_quantized_avg_pool2d(KernelContext& ctx, Args args) {
+  return avg_pool2d(ctx, args, Layout::ChannelsLast);
+}
+
+Error op_quantized_avg_pool2d_nhwc(KernelContext& ctx, Args args) {
+  return avg_pool2d(ctx, args, Layout::Nhwc);
 }
 
 }  // namespace hil

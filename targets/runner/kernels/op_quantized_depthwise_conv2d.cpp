@@ -1,6 +1,7 @@
 // cortex_m::quantized_depthwise_conv2d.out(input, weight, bias?, stride, padding, dilation,
 //   depth_multiplier, input_offset, output_offset, multipliers, shifts, act_min, act_max,
 //   scratch, out)
+// and quantized_depthwise_conv2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
 #include "kernels/depthwise_packed.h"
@@ -10,8 +11,6 @@
 namespace hil {
 
 namespace {
-
-#if defined(__ARM_FEATURE_MVE)
 
 /// A single input channel makes an ordinary convolution of OHWI weights; they
 /// are transposed into the scratch memory, in front of the im2col columns.
@@ -31,45 +30,39 @@ bool convolve_single_channel(const Depthwise& d) {
   return true;
 }
 
-template <Rounding R>
-void convolve_channels(const Depthwise& d) {
-  can_pack(d) ? depthwise_packed<R>(d) : depthwise_lanes<R>(d);
-}
-
-bool convolve_helium(const Depthwise& d) {
-  if (convolve_single_channel(d)) return true;
+/// Several channels at a time; false when these sequences do not suit.
+bool convolve_channels(const Depthwise& d) {
+#if defined(__ARM_FEATURE_MVE)
   if (d.multiplier() != 1) return false;
-  switch (rounding_for(d.stage, d.window.channels_out)) {
-    case Rounding::Exact:
-      depthwise_lanes<Rounding::Exact>(d);
-      break;
-    case Rounding::Away:
-      convolve_channels<Rounding::Away>(d);
-      break;
-    case Rounding::Rectified:
-      convolve_channels<Rounding::Rectified>(d);
-      break;
+  const Rounding rounding = rounding_for(d.stage, d.window.channels_out);
+  if (rounding == Rounding::Exact) {
+    depthwise_lanes<Rounding::Exact>(d);
+  } else if (!can_pack(d)) {
+    depthwise_lanes<Rounding::Away>(d);  // right for rectified results, too
+  } else {
+    depthwise_packed(d, rounding);
   }
   return true;
-}
-
+#else
+  const bool fits = d.input_offset >= INT16_MIN + 128 && d.input_offset <= INT16_MAX - 127;
+  const bool single = d.window.channels_in == 1;
+  if (!fits || d.window.channels_out < 4 || (d.multiplier() != 1 && !single)) return false;
+  single ? depthwise_quads<true>(d) : depthwise_quads<false>(d);
+  return true;
 #endif
+}
 
 void convolve_depthwise(const Depthwise& d) {
-#if defined(__ARM_FEATURE_MVE)
-  if (convolve_helium(d)) return;
-#endif
-  depthwise_portable(d);
+  if (!convolve_single_channel(d) && !convolve_channels(d)) depthwise_portable(d);
 }
 
-Error check_weights(KernelContext& ctx, const Tensor& input, const Tensor& weight,
+Error check_weights(KernelContext& ctx, int64_t channels, const Tensor& weight,
                     const Tensor* bias, int64_t depth_multiplier) {
-  HIL_TRY(check_image(ctx, "input", input));
   HIL_TRY(check_tensor(ctx, "weight", weight, ScalarType::Char));
   if (weight.rank != 4 || weight.sizes[0] != 1 || !is_contiguous(weight)) {
     return ctx.fail(Error::InvalidArgument, "weight is not a contiguous [1, H, W, C] tensor");
   }
-  const int64_t channels = input.sizes[1], out = weight.sizes[3];
+  const int64_t out = weight.sizes[3];
   if (channels < 1 || out != channels * depth_multiplier) {
     return ctx.fail(Error::InvalidArgument, "%ld input channels times %ld are not %ld output channels",
                     static_cast<long>(channels), static_cast<long>(depth_multiplier),
@@ -80,9 +73,7 @@ Error check_weights(KernelContext& ctx, const Tensor& input, const Tensor& weigh
   return check_numel(ctx, "bias", *bias, static_cast<size_t>(out));
 }
 
-}  // namespace
-
-Error op_quantized_depthwise_conv2d(KernelContext& ctx, Args args) {
+Error depthwise_conv2d(KernelContext& ctx, Args args, Layout layout) {
   Window window = {};
   const Tensor& input = ctx.tensor(args, 0);
   const Tensor& weight = ctx.tensor(args, 1);
@@ -90,42 +81,46 @@ Error op_quantized_depthwise_conv2d(KernelContext& ctx, Args args) {
   read_pair(ctx, args, 3, &window.h.stride, &window.w.stride);
   read_pair(ctx, args, 4, &window.h.pad, &window.w.pad);
   read_pair(ctx, args, 5, &window.h.dilation, &window.w.dilation);
-  const int64_t depth_multiplier = ctx.integer(args, 6);
-  const int64_t input_offset = ctx.integer(args, 7);
-  const int64_t output_offset = ctx.integer(args, 8);
+  const int32_t depth_multiplier = ctx.int32(args, 6);
+  const int32_t input_offset = ctx.int32(args, 7);
   const Tensor& multipliers = ctx.tensor(args, 9);
   const Tensor& shifts = ctx.tensor(args, 10);
-  const int64_t act_min = ctx.integer(args, 11);
-  const int64_t act_max = ctx.integer(args, 12);
+  const OutputBounds bounds = {ctx.int32(args, 8), ctx.int32(args, 11), ctx.int32(args, 12)};
   const Tensor& scratch = ctx.tensor(args, 13);
   Tensor& out = ctx.tensor(args, 14);
   if (!ctx.ok()) return ctx.argument_error();
 
   HIL_TRY(check_range(ctx, "depth multiplier", depth_multiplier, 1, INT16_MAX));
-  HIL_TRY(check_weights(ctx, input, weight, bias, depth_multiplier));
-  window.batch = input.sizes[0];
-  window.channels_in = input.sizes[1];
+  HIL_TRY(read_image(ctx, input, layout, &window));
+  HIL_TRY(check_weights(ctx, window.channels_in, weight, bias, depth_multiplier));
   window.channels_out = weight.sizes[3];
-  window.h.in = input.sizes[2];
-  window.w.in = input.sizes[3];
   window.h.kernel = weight.sizes[1];
   window.w.kernel = weight.sizes[2];
-  HIL_TRY(check_window(ctx, window, out));
+  HIL_TRY(check_window(ctx, window, out, layout));
   HIL_TRY(check_channel_scales(ctx, multipliers, shifts, static_cast<size_t>(window.channels_out)));
   HIL_TRY(check_range(ctx, "input offset", input_offset, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_output_bounds(ctx, output_offset, act_min, act_max));
+  HIL_TRY(check_output_bounds(ctx, bounds));
   HIL_TRY(check_scratch(ctx, scratch,
                         [&](ScratchIsa isa) { return depthwise_scratch(isa, window); }));
   if (out.numel == 0) return Error::Ok;
 
   convolve_depthwise({window, input.as<int8_t>(), weight.as<int8_t>(),
                       bias == nullptr ? nullptr : bias->as<int32_t>(),
-                      static_cast<int32_t>(input_offset),
+                      input_offset,
                       OutputStage{multipliers.as<int32_t>(), shifts.as<int32_t>(), 1,
-                                  static_cast<int32_t>(output_offset),
-                                  static_cast<int32_t>(act_min), static_cast<int32_t>(act_max)},
+                                  bounds.offset, bounds.min, bounds.max},
                       out.as<int8_t>(), scratch_bytes(scratch)});
   return Error::Ok;
+}
+
+}  // namespace
+
+Error op_quantized_depthwise_conv2d(KernelContext& ctx, Args args) {
+  return depthwise_conv2d(ctx, args, Layout::ChannelsLast);
+}
+
+Error op_quantized_depthwise_conv2d_nhwc(KernelContext& ctx, Args args) {
+  return depthwise_conv2d(ctx, args, Layout::Nhwc);
 }
 
 }  // namespace hil

@@ -1,5 +1,6 @@
 // cortex_m::quantized_max_pool2d.out(input, kernel_size, stride, padding, dilation, ceil_mode,
 //   input_zero_point, output_zero_point, act_min, act_max, out)
+// and quantized_max_pool2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/operators.h"
 #include "kernels/window.h"
 
@@ -72,9 +73,7 @@ void pool_image(const Pool& pool) {
   }
 }
 
-}  // namespace
-
-Error op_quantized_max_pool2d(KernelContext& ctx, Args args) {
+Error max_pool2d(KernelContext& ctx, Args args, Layout layout) {
   Window window = {};
   const Tensor& input = ctx.tensor(args, 0);
   read_pair(ctx, args, 1, &window.h.kernel, &window.w.kernel);
@@ -82,33 +81,38 @@ Error op_quantized_max_pool2d(KernelContext& ctx, Args args) {
   read_pair(ctx, args, 3, &window.h.pad, &window.w.pad);
   read_pair(ctx, args, 4, &window.h.dilation, &window.w.dilation);
   const bool ceil_mode = ctx.boolean(args, 5);
-  const int64_t input_zero = ctx.integer(args, 6);
-  const int64_t output_zero = ctx.integer(args, 7);
-  const int64_t act_min = ctx.integer(args, 8);
-  const int64_t act_max = ctx.integer(args, 9);
+  const int32_t input_zero = ctx.int32(args, 6);
+  const OutputBounds bounds = {ctx.int32(args, 7), ctx.int32(args, 8), ctx.int32(args, 9)};
   Tensor& out = ctx.tensor(args, 10);
   if (!ctx.ok()) return ctx.argument_error();
 
-  HIL_TRY(check_image(ctx, "input", input));
-  window.batch = input.sizes[0];
-  window.channels_in = window.channels_out = input.sizes[1];
-  window.h.in = input.sizes[2];
-  window.w.in = input.sizes[3];
+  HIL_TRY(read_image(ctx, input, layout, &window));
+  window.channels_out = window.channels_in;
   if (window.h.dilation != 1 || window.w.dilation != 1 || ceil_mode) {
     return ctx.fail(Error::InvalidArgument, "dilation and ceil_mode are not defined");
   }
-  if (input_zero != output_zero) {
+  if (input_zero != bounds.offset) {
     return ctx.fail(Error::InvalidArgument, "input and output zero points differ");
   }
-  HIL_TRY(check_window(ctx, window, out));
+  HIL_TRY(check_window(ctx, window, out, layout));
   if (window.h.pad > window.h.kernel / 2 || window.w.pad > window.w.kernel / 2) {
     return ctx.fail(Error::InvalidArgument, "padding is more than half of the kernel");
   }
-  HIL_TRY(check_output_bounds(ctx, output_zero, act_min, act_max));
+  HIL_TRY(check_output_bounds(ctx, bounds));
   if (out.numel == 0) return Error::Ok;
-  pool_image({window, static_cast<int8_t>(act_min), static_cast<int8_t>(act_max),
+  pool_image({window, static_cast<int8_t>(bounds.min), static_cast<int8_t>(bounds.max),
               input.as<int8_t>(), out.as<int8_t>()});
   return Error::Ok;
+}
+
+}  // namespace
+
+Error op_quantized_max_pool2d(KernelContext& ctx, Args args) {
+  return max_pool2d(ctx, args, Layout::ChannelsLast);
+}
+
+Error op_quantized_max_pool2d_nhwc(KernelContext& ctx, Args args) {
+  return max_pool2d(ctx, args, Layout::Nhwc);
 }
 
 }  // namespace hil

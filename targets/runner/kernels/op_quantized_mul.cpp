@@ -41,25 +41,23 @@ void multiply_row_helium(const Product& p, const int8_t* a, const int8_t* b, int
 
 Error op_quantized_mul(KernelContext& ctx, Args args) {
   const Tensor& self = ctx.tensor(args, 0);
-  const int64_t self_zero = ctx.integer(args, 1);
+  const int32_t self_zero = ctx.int32(args, 1);
+  int32_t rest[4];  // other's and the output's zero point, multiplier, shift
   const Tensor& other = ctx.tensor(args, 2);
-  const int64_t other_zero = ctx.integer(args, 3);
-  const int64_t output_zero = ctx.integer(args, 4);
-  const int64_t multiplier = ctx.integer(args, 5);
-  const int64_t shift = ctx.integer(args, 6);
+  ctx.integers(args, 3, rest, 4);
   Tensor& out = ctx.tensor(args, 7);
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_range(ctx, "self zero point", self_zero, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_range(ctx, "other zero point", other_zero, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_scale(ctx, "output", multiplier, shift));
-  HIL_TRY(check_output_bounds(ctx, output_zero, -128, 127));
-  Pairs pairs = {};
+  HIL_TRY(check_range(ctx, "other zero point", rest[0], INT16_MIN, INT16_MAX));
+  HIL_TRY(check_range(ctx, "output zero point", rest[1], INT16_MIN, INT16_MAX));
+  HIL_TRY(check_shift(ctx, "output shift", rest[3]));
+  Pairs pairs;
   HIL_TRY(pair_up(ctx, self, other, out, &pairs));
 
-  const int32_t m = static_cast<int32_t>(multiplier), s = static_cast<int32_t>(shift);
+  const int32_t m = rest[2], s = rest[3];
   const int32_t multipliers[4] = {m, m, m, m}, shifts[4] = {s, s, s, s};
-  const Product product = {static_cast<int32_t>(self_zero), static_cast<int32_t>(other_zero),
-                           {multipliers, shifts, 0, static_cast<int32_t>(output_zero), -128, 127}};
+  const Product product = {self_zero, rest[0],
+                           {multipliers, shifts, 0, rest[1], INT8_MIN, INT8_MAX}};
   for (size_t r = 0; r < pairs.rows; ++r) {
     const int8_t* x = pairs.a + r * pairs.a_step;
     const int8_t* y = pairs.b + r * pairs.b_step;

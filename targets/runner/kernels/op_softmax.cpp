@@ -124,11 +124,10 @@ void softmax(const Softmax& s, const int8_t* in, int8_t* out) {
 
 Error op_softmax(KernelContext& ctx, Args args) {
   const Tensor& input = ctx.tensor(args, 0);
-  const int64_t dim = ctx.integer(args, 1);
-  const int64_t zero_point = ctx.integer(args, 2);
-  const int64_t output_zero = ctx.integer(args, 3);
-  const int64_t multiplier = ctx.integer(args, 4);
-  const int64_t shift = ctx.integer(args, 5);
+  int32_t numbers[5];
+  ctx.integers(args, 1, numbers, 5);
+  const int32_t dim = numbers[0], zero_point = numbers[1], output_zero = numbers[2];
+  const int32_t multiplier = numbers[3], shift = numbers[4];
   Tensor& out = ctx.tensor(args, 7);
   if (!ctx.ok()) return ctx.argument_error();
 
@@ -137,19 +136,19 @@ Error op_softmax(KernelContext& ctx, Args args) {
   if (!same_layout(input, out)) {
     return ctx.fail(Error::InvalidArgument, "input and out differ in shape or dim order");
   }
-  const int64_t rank = input.rank;
+  const int32_t rank = input.rank;
   HIL_TRY(check_range(ctx, "dim", dim, -rank, rank - 1));
   HIL_TRY(check_range(ctx, "zero point", zero_point, -128, 127));
   HIL_TRY(check_range(ctx, "output zero point", output_zero, kOutputZeroPoint, kOutputZeroPoint));
   HIL_TRY(check_range(ctx, "multiplier", multiplier, 1, INT32_MAX));
-  HIL_TRY(check_range(ctx, "shift", shift, kMinShift, kMaxShift));
+  HIL_TRY(check_shift(ctx, "shift", shift));
   if (out.numel == 0) return Error::Ok;
 
   const size_t axis = static_cast<size_t>(dim < 0 ? dim + rank : dim);
   const double scale = std::ldexp(static_cast<double>(multiplier),
-                                  static_cast<int>(shift) - 31 - (31 - kInputIntegerBits));
+                                  shift - 31 - (31 - kInputIntegerBits));
   const size_t count = static_cast<size_t>(input.sizes[axis]);
-  const Softmax s = {static_cast<float>(scale), static_cast<int32_t>(zero_point), count,
+  const Softmax s = {static_cast<float>(scale), zero_point, count,
                      static_cast<size_t>(strides_of(input).step[axis])};
   const size_t block = s.count * s.step;
   for (size_t outer = 0; outer < out.numel; outer += block) {

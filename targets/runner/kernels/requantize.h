@@ -15,9 +15,6 @@ namespace hil {
 constexpr int32_t kMinShift = -62;
 constexpr int32_t kMaxShift = 31;
 
-constexpr bool valid_shift(int64_t shift) { return shift >= kMinShift && shift <= kMaxShift; }
-constexpr bool valid_multiplier(int64_t m) { return m >= INT32_MIN && m <= INT32_MAX; }
-
 /// The definition itself: 64-bit with wrap-around, round half up after the
 /// multiplication and half away from zero after the right shift.
 inline int32_t requantize(int32_t value, int32_t multiplier, int32_t shift) {
@@ -62,10 +59,41 @@ struct OutputStage {
   int32_t max;
 };
 
+/// requantize() for shifts of -31 to 0 and multipliers that are not negative: all in 32 bits
+/// but the product. None of the sums overflows, as the product's high half is below 2^31 - 1.
+inline int32_t requantize_right(int32_t value, int32_t multiplier, int32_t shift) {
+  const int64_t product = static_cast<int64_t>(value) * multiplier + (int64_t{1} << 30);
+  const int32_t high = static_cast<int32_t>(product >> 31);
+  if (shift == 0) return high;
+  const int32_t away = high + (high >> 31);  // half up after this is half away from zero
+  return ((away >> (-shift - 1)) + 1) >> 1;
+}
+
+/// The output stage of one channel, its numbers at hand.
+class ChannelOutput {
+ public:
+  /// `shifts_right`: the scale suits requantize_right().
+  ChannelOutput(const OutputStage& stage, size_t channel, bool shifts_right)
+      : multiplier_(stage.multipliers[channel * stage.step]),
+        shift_(stage.shifts[channel * stage.step]),
+        offset_(stage.offset),
+        min_(stage.min),
+        max_(stage.max),
+        shifts_right_(shifts_right) {}
+
+  int8_t operator()(int32_t accumulator) const {
+    const int32_t scaled = shifts_right_ ? requantize_right(accumulator, multiplier_, shift_)
+                                         : requantize(accumulator, multiplier_, shift_);
+    return static_cast<int8_t>(clamp(wrapping_add(scaled, offset_), min_, max_));
+  }
+
+ private:
+  int32_t multiplier_, shift_, offset_, min_, max_;
+  bool shifts_right_;
+};
+
 inline int8_t to_output(int32_t accumulator, const OutputStage& stage, size_t channel) {
-  const size_t i = channel * stage.step;
-  const int32_t scaled = requantize(accumulator, stage.multipliers[i], stage.shifts[i]);
-  return static_cast<int8_t>(clamp(wrapping_add(scaled, stage.offset), stage.min, stage.max));
+  return ChannelOutput(stage, channel, false)(accumulator);
 }
 
 /// Which vector sequence gives the definition's bytes.
@@ -76,9 +104,9 @@ enum class Rounding {
              // so how they are rounded cannot be seen
 };
 
-/// Right shifts by 33 and more give 0 on both sides; 32 does not for INT32_MIN.
+/// Right shifts that 32-bit arithmetic can do.
 constexpr bool vector_scale(int32_t multiplier, int32_t shift) {
-  return multiplier >= 0 && shift <= 0 && shift != -32;
+  return multiplier >= 0 && shift <= 0 && shift >= -31;
 }
 
 inline Rounding rounding_for(const OutputStage& stage, size_t channels) {

@@ -68,6 +68,34 @@ inline size_t avg_pool_scratch(ScratchIsa isa, int32_t channels) {
   return isa == ScratchIsa::Dsp ? 4 * static_cast<size_t>(channels) : 0;
 }
 
+/// The sum of each weight row, for cores that fold the offset into it.
+inline size_t matmul_scratch(ScratchIsa isa, size_t columns) {
+  return isa == ScratchIsa::Mve ? 4 * columns : 0;
+}
+
+/// CMSIS-NN turns transposed convolutions of small strides into ordinary ones.
+inline bool reverses(const Window& window) {
+  return window.h.stride <= 2 && window.w.stride <= 2 && window.channels_in > 16;
+}
+
+inline size_t transpose_conv_scratch(ScratchIsa isa, const Window& window) {
+  const Axis &h = window.h, &w = window.w;
+  if (reverses(window)) {
+    return im2col_scratch(isa, static_cast<size_t>(window.channels_in) * h.kernel * w.kernel);
+  }
+  // Accumulators of one row of outputs. The width, too, has the stride of the height in it.
+  const auto larger = [](int32_t a, int32_t b) { return static_cast<size_t>(a > b ? a : b); };
+  const size_t width = static_cast<size_t>(w.in - 1) * w.stride + larger(w.kernel, h.stride);
+  return 4 * width * larger(h.kernel, h.stride) * window.channels_out;
+}
+
+/// The weights, turned round.
+inline size_t transpose_conv_reverse_scratch(ScratchIsa, const Window& window) {
+  if (!reverses(window)) return 0;
+  return static_cast<size_t>(window.channels_in) * window.channels_out * window.h.kernel *
+         window.w.kernel;
+}
+
 #if defined(HIL_RUNTIME_CHECKS) && HIL_RUNTIME_CHECKS
 
 /// Fails when the program's scratch tensor was planned for another core. A host

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bytes.h"
 #include "core/schema.h"
 //
 #include <bundled_program_schema_generated.h>
@@ -11,7 +12,6 @@
 namespace build {
 
 namespace fb = executorch_flatbuffer;
-using Bytes = std::vector<uint8_t>;
 
 struct TensorInfo {
   fb::ScalarType type = fb::ScalarType_CHAR;
@@ -90,20 +90,5 @@ struct BundledCase {
 };
 Bytes bundle(const Bytes& program, const std::vector<BundledCase>& cases,
              const char* method = "forward", const char* identifier = "BP08");
-
-/// Bytes at the alignment a Program needs, exactly as long as they are.
-class Aligned {
- public:
-  explicit Aligned(const Bytes& bytes);
-  ~Aligned();
-  Aligned(const Aligned&) = delete;
-  Aligned& operator=(const Aligned&) = delete;
-  const uint8_t* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  uint8_t* data_ = nullptr;
-  size_t size_;
-};
 
 }  // namespace build

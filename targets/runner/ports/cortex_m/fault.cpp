@@ -15,7 +15,7 @@ struct Frame {
   uint32_t r0, r1, r2, r3, r12, lr, pc, xpsr;
 };
 
-// Armv8-M Architecture Reference Manual, system control block.
+// Armv7-M and Armv8-M Architecture Reference Manuals, system control block.
 uint32_t fault_register(uint32_t address) {
   return *reinterpret_cast<volatile uint32_t*>(address);
 }
@@ -44,16 +44,23 @@ extern uint16_t __text_start[], __text_end[];
 /// EXC_RETURN bit 2 tells the stack that was in use.
 __attribute__((naked, used)) void Fault_Handler() {
   __asm__ volatile(
-      "tst lr, #4        \n"
-      "ite eq            \n"
-      "mrseq r0, msp     \n"
-      "mrsne r0, psp     \n"
-      "mrs r1, ipsr      \n"
-      "b hil_fault       \n");
+      ".syntax unified   \n"
+      "mrs r0, msp       \n"
+      "mov r1, lr        \n"
+      "lsrs r1, r1, #3   \n"
+      "bcc 1f            \n"
+      "mrs r0, psp       \n"
+      "1: mrs r1, ipsr   \n"
+      "ldr r2, =hil_fault \n"
+      "bx r2             \n");
 }
 
 [[noreturn]] __attribute__((used)) void hil_fault(const Frame* frame, uint32_t exception) {
+#if defined(__ARM_ARCH_6M__)
+  const uint32_t cfsr = 0;  // there is none
+#else
   const uint32_t cfsr = fault_register(kCfsr);
+#endif
   const bool overflow = (cfsr & kStackOverflow) != 0;  // then nothing was pushed
   const Frame seen = overflow ? Frame{} : *frame;
   if (seen.pc >= reinterpret_cast<uintptr_t>(__text_start) &&

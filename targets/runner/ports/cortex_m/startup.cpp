@@ -1,8 +1,8 @@
-// Reset to main for an Armv8.1-M core in Secure state, without newlib's crt0: QEMU's answer to
-// SYS_HEAPINFO would put its stack into the ITCM.
+// Reset to main for any Cortex-M (in Secure state where there is one), without newlib's crt0:
+// QEMU's answer to SYS_HEAPINFO would put its stack into the ITCM.
 //
-// Thread mode runs on PSP with PSPLIM at the end of the stack, exceptions on a small MSP stack of
-// their own, so that a stack overflow still finds a stack to be reported from.
+// Thread mode runs on PSP, from Armv8-M on with PSPLIM at the end of the stack, exceptions on a
+// small MSP stack of their own, so that a stack overflow still finds a stack to be reported from.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,14 +43,19 @@ __attribute__((section(".vectors"), used)) const uintptr_t hil_vectors[16] = {
 /// CPACR first: the compiler may use vector registers anywhere. Then the two stacks.
 __attribute__((naked, used)) void Reset_Handler() {
   __asm__ volatile(
+      ".syntax unified            \n"
+#if defined(__ARM_FP)
       "ldr r0, =0xE000ED88        \n"  // CPACR: full access to CP10 and CP11 (FPU, MVE)
       "ldr r1, [r0]               \n"
       "orr r1, r1, #(0xF << 20)   \n"
       "str r1, [r0]               \n"
+#endif
+#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
       "ldr r0, =__handler_stack_limit \n"
       "msr msplim, r0             \n"
       "ldr r0, =__stack_limit     \n"
       "msr psplim, r0             \n"
+#endif
       "ldr r0, =__stack_top       \n"
       "msr psp, r0                \n"
       "movs r0, #2                \n"  // CONTROL.SPSEL
@@ -64,11 +69,16 @@ constexpr uint32_t kStackPaint = 0xA5A5A5A5;
 
 [[noreturn]] __attribute__((used)) void hil_start() {
   auto& vtor = *reinterpret_cast<volatile uintptr_t*>(0xE000ED08);
-  auto& ccr = *reinterpret_cast<volatile uint32_t*>(0xE000ED14);
-  auto& shcsr = *reinterpret_cast<volatile uint32_t*>(0xE000ED24);
   vtor = reinterpret_cast<uintptr_t>(hil_vectors);
-  ccr = ccr | 1u << 19 | 1u << 18;       // low-overhead branches, branch prediction
-  shcsr = shcsr | 1u << 16 | 1u << 17 | 1u << 18 | 1u << 19;  // Mem, Bus, Usage, SecureFault
+#if defined(__ARM_ARCH_8_1M_MAIN__)
+  auto& ccr = *reinterpret_cast<volatile uint32_t*>(0xE000ED14);
+  ccr = ccr | 1u << 19 | 1u << 18;  // low-overhead branches, branch prediction
+#endif
+#if !defined(__ARM_ARCH_6M__)
+  // Memory, bus and usage faults; bit 19, SecureFault, is reserved before Armv8-M.
+  auto& shcsr = *reinterpret_cast<volatile uint32_t*>(0xE000ED24);
+  shcsr = shcsr | 1u << 16 | 1u << 17 | 1u << 18 | 1u << 19;
+#endif
   __asm__ volatile("dsb\nisb" ::: "memory");
 
   const auto* here = static_cast<const uint32_t*>(__builtin_frame_address(0)) - 16;

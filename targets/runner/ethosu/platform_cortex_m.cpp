@@ -1,0 +1,89 @@
+// A Cortex-M that drives the NPU itself: by its registers, or by the doorbell of the stand-in.
+#include "core/log.h"
+#include "ethosu/driver.h"
+#include "ethosu/platform.h"
+#if HIL_ETHOSU_DOORBELL
+#include "ethosu/doorbell_device.h"
+#include "ports/cortex_m/semihosting.h"
+#else
+#include "ethosu/register_device.h"
+#endif
+
+namespace hil::ethosu::platform {
+
+namespace {
+
+#if HIL_ETHOSU_FAST_SCRATCH_BYTES > 0
+__attribute__((section(".pool.fast_scratch")))
+alignas(32) uint8_t fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
+Region fast_scratch() {
+  return {reinterpret_cast<uintptr_t>(fast_scratch_pool), sizeof(fast_scratch_pool)};
+}
+#else
+Region fast_scratch() { return {}; }
+#endif
+
+#if HIL_ETHOSU_DOORBELL
+
+class SemihostingBell final : public Bell {
+ public:
+  bool ring(const doorbell::Ring& ring, uint32_t* answer) override {
+    if (!open()) return false;
+    return semihosting::write(request_, reinterpret_cast<const uint8_t*>(&ring), sizeof(ring)) &&
+           semihosting::read(answer_, reinterpret_cast<uint8_t*>(answer), sizeof(*answer));
+  }
+
+ private:
+  /// The answers first: opening them creates no file where there is no stand-in.
+  bool open() {
+    if (answer_ < 0) answer_ = semihosting::open(doorbell::kAnswerFifo,
+                                                 semihosting::Mode::ReadBinary);
+    if (answer_ >= 0 && request_ < 0) {
+      request_ = semihosting::open(doorbell::kRequestFifo, semihosting::Mode::WriteBinary);
+    }
+    return request_ >= 0;
+  }
+
+  int request_ = -1;
+  int answer_ = -1;
+};
+
+__attribute__((section(".pool.doorbell"))) alignas(32) doorbell::Mailbox mailbox;
+
+Device& device() {
+  static SemihostingBell bell;
+  static DoorbellDevice npu(bell, mailbox);
+  return npu;
+}
+
+#else
+
+Device& device() {
+  static MappedRegisters registers(HIL_ETHOSU_BASE);
+  static RegisterDevice npu(registers);
+  return npu;
+}
+
+#endif
+
+Region region(Span<const uint8_t> memory) {
+  return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
+}
+
+}  // namespace
+
+Error open(const DelegateSetup&, const VelaStream&, void** state) {
+  *state = nullptr;
+  return Error::Ok;
+}
+
+Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
+  const Region regions[] = {region(stream.weights),
+                            region(Span<const uint8_t>(scratch.data(), scratch.size())),
+                            fast_scratch()};
+  return ethosu::invoke(device(), stream.commands, Span<const Region>(regions, 3));
+}
+
+void close(void*) {}
+
+}  // namespace hil::ethosu::platform

@@ -1,0 +1,84 @@
+// aten::amax.out(self, dims, keepdim, out): the largest element along dimensions, all of them
+// when none is named. NaN is larger than everything.
+#include <limits>
+
+#include "kernels/arithmetic.h"
+#include "kernels/operators.h"
+
+namespace hil {
+
+namespace {
+
+/// The walk of `self` in which out stands still along reduced dimensions.
+Error reduction_walk(KernelContext& ctx, const Tensor& self, const Tensor& out, uint32_t reduced,
+                     bool keepdim, Walk* walk) {
+  const Strides from = strides_of(self), to = strides_of(out);
+  int32_t out_step[kMaxRank];
+  size_t next = 0;
+  bool fits = true;
+  for (size_t i = 0; i < self.rank; ++i) {
+    const bool gone = (reduced >> i & 1) != 0;
+    out_step[i] = 0;
+    if (gone && !keepdim) continue;
+    fits = fits && next < out.rank && out.sizes[next] == (gone ? 1 : self.sizes[i]);
+    if (fits && !gone) out_step[i] = to.step[next];
+    ++next;
+  }
+  if (!fits || next != out.rank || self.numel == 0) {
+    return ctx.fail(Error::InvalidArgument, "out is not self without the reduced dimensions");
+  }
+  for (size_t i = 0; i < self.rank; ++i) {
+    const size_t dim = self.dim_order[i];
+    walk->nest({self.sizes[dim], out_step[dim], from.step[dim], 0});
+  }
+  return Error::Ok;
+}
+
+template <typename T>
+void reduce(const Walk& walk, const Tensor& self, Tensor& out) {
+  using Limits = std::numeric_limits<T>;
+  const T lowest = Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+  for (size_t i = 0; i < out.numel; ++i) out.as<T>()[i] = lowest;
+  walk.each_row([&](int32_t o, int32_t a, int32_t, const Walk::Loop& loop) {
+    const T* x = self.as<T>() + a;
+    T* most = out.as<T>() + o;
+    for (int32_t n = loop.count; n != 0; --n, x += loop.a, most += loop.out) {
+      if (*x > *most || *x != *x) *most = *x;
+    }
+  });
+}
+
+}  // namespace
+
+Error op_amax(KernelContext& ctx, Args args) {
+  const Tensor& self = ctx.tensor(args, 0);
+  int32_t dims[kMaxRank];
+  const size_t count = ctx.int_list_upto(args, 1, dims, kMaxRank);
+  const bool keepdim = ctx.boolean(args, 2);
+  Tensor& out = ctx.tensor(args, 3);
+  if (!ctx.ok()) return ctx.argument_error();
+  HIL_TRY(check_operands(ctx, self, self, out));
+  const int32_t rank = self.rank;
+  uint32_t reduced = count == 0 ? ~0u : 0;
+  for (size_t i = 0; i < count; ++i) {
+    HIL_TRY(check_range(ctx, "dim", dims[i], -rank, rank - 1));
+    reduced |= 1u << (dims[i] < 0 ? dims[i] + rank : dims[i]);
+  }
+  Walk walk;
+  HIL_TRY(reduction_walk(ctx, self, out, reduced, keepdim, &walk));
+  switch (self.type) {
+    case ScalarType::Float:
+      reduce<float>(walk, self, out);
+      return Error::Ok;
+    case ScalarType::Char:
+      reduce<int8_t>(walk, self, out);
+      return Error::Ok;
+    case ScalarType::Int:
+      reduce<int32_t>(walk, self, out);
+      return Error::Ok;
+    default:
+      return unsupported_type(ctx, self.type);
+  }
+}
+
+}  // namespace hil

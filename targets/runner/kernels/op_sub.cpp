@@ -1,0 +1,9 @@
+// aten::sub.out(self, other, alpha, out): self - alpha * other.
+#include "kernels/arithmetic.h"
+#include "kernels/operators.h"
+
+namespace hil {
+
+Error op_sub(KernelContext& ctx, Args args) { return add_scaled(ctx, args, true); }
+
+}  // namespace hil

@@ -1,0 +1,6 @@
+#include "ports/zephyr/main.h"
+
+int main(void) {
+  hil_runner_main();
+  return 0;
+}
