@@ -27,6 +27,7 @@ _ELSEWHERE = {
     "size": "harness.size_cli",
     "gate": "harness.size_cli",
     "link": "harness.link_cli",
+    "npu": "harness.npu_cli",
     "standin": "harness.standin_cli",
     "conformance": "harness.standin_cli",
 }

@@ -1,0 +1,61 @@
+"""What can be wrong with a blob or a stream. ``facts`` always has the byte ``offset``."""
+
+from __future__ import annotations
+
+from harness.errors import HarnessError
+
+
+class EthosUError(HarnessError):
+    """Base: what the compiler wrote cannot be run."""
+
+    kind = "ethosu"
+    verdict = "FAULT"
+    exit_code = 1
+
+
+class BlobError(EthosUError):
+    """The container around the command stream is malformed."""
+
+    kind = "ethosu_blob"
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(f"{message} (byte {offset:#x} of the blob)", offset=offset)
+        self.offset = offset
+
+
+class StreamError(EthosUError):
+    """The command stream itself is malformed."""
+
+    kind = "ethosu_stream"
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(f"{message} (byte {offset:#x} of the command stream)", offset=offset)
+        self.offset = offset
+
+
+class AccessError(EthosUError):
+    """A command reads or writes outside its region, or leaves an output unwritten."""
+
+    kind = "ethosu_access"
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(f"{message} (command at byte {offset:#x} of the stream)", offset=offset)
+        self.offset = offset
+
+
+class Unsupported(EthosUError):
+    """Valid perhaps, but nobody has confirmed what the hardware does with it."""
+
+    kind = "ethosu_unsupported"
+
+    def __init__(self, register: str, value: object, offset: int, why: str = "") -> None:
+        super().__init__(
+            f"{register} = {value} is not verified{f': {why}' if why else ''} "
+            f"(command at byte {offset:#x} of the stream)",
+            register=register,
+            value=value,
+            offset=offset,
+        )
+        self.register = register
+        self.value = value
+        self.offset = offset

@@ -1,0 +1,178 @@
+"""The verb: ``run(blob, inputs) -> (outputs, Stats)``.
+
+``Network`` keeps what does not change from one inference to the next: decoded operations and
+weights. ``execute`` is the same for a caller who owns the memory, such as the stand-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.ethosu import engine_u55, engine_u85
+from harness.ethosu.blob import Blob, IoTensor, read_blob
+from harness.ethosu.codec import Codec
+from harness.ethosu.common import Context, Step
+from harness.ethosu.driver_actions import Actions, Config, read_actions
+from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported
+from harness.ethosu.memory import (
+    FAST_SCRATCH,
+    INPUTS,
+    OUTPUTS,
+    REGION_NAMES,
+    SCRATCH,
+    WEIGHTS,
+    Bytes,
+    Memory,
+)
+from harness.ethosu.registers import register_set
+from harness.ethosu.stream import Operation, Registers, Write, decode_at, has_branches, operations
+
+_MAX_STEPS = 1_000_000  # of a stream with branches: more is a loop that does not end
+_LUT_RAM = 2048  # U85
+_FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What an inference did; ``moved`` is bytes per region and kind of access."""
+
+    config: Config
+    operations: Mapping[str, int]
+    macs: int
+    moved: Mapping[str, Mapping[str, int]]
+
+
+class Program:
+    """A command stream, decoded once."""
+
+    def __init__(self, actions: Actions) -> None:
+        self.config = actions.config
+        self._words = actions.words
+        self._names = register_set(actions.config.product)
+        self._engine = engine_u85 if actions.config.product == "u85" else engine_u55
+        self._decoded: dict[tuple[object, ...], object] = {}
+        self._codec = Codec()
+        self._branches = has_branches(self._words, self._names)
+        self._steps: list[tuple[str, Step]] = []
+        if not self._branches:
+            for operation, registers in operations(self._words, self._names):
+                step = self._engine.prepare(operation, registers, self.config)
+                self._steps.append((operation.name, step))
+
+    def execute(self, regions: Mapping[int, Bytes], *, strict: bool = True) -> Context:
+        size = self.config.shram_bytes // self.config.cores or _LUT_RAM
+        memory = Memory(regions, np.zeros(size, np.uint8), strict)
+        context = Context(self.config, memory, self._decoded, self._codec)
+        if self._branches:
+            self._interpret(context)
+        for name, step in self._steps:
+            step(context)
+            context.counts[name] = context.counts.get(name, 0) + 1
+        return context
+
+    def _interpret(self, context: Context) -> None:
+        """With branches the operations are only known as they come."""
+        values: dict[str, int] = {}
+        at, steps = 0, 0
+        while at < len(self._words):
+            item, at = decode_at(self._words, at, self._names)
+            steps += 1
+            if steps > _MAX_STEPS:
+                raise StreamError(f"no STOP within {_MAX_STEPS} commands", item.offset)
+            if isinstance(item, Write):
+                values[item.register] = item.value
+            elif item.name == "STOP":
+                return
+            elif item.name == "BRANCH":
+                at = self._branch(item, at, context)
+            elif item.name not in ("DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"):
+                registers = Registers(dict(values), item.offset)
+                self._engine.prepare(item, registers, self.config)(context)
+                context.counts[item.name] = context.counts.get(item.name, 0) + 1
+        raise StreamError("the stream has no STOP", 4 * len(self._words))
+
+    def _branch(self, item: Operation, following: int, context: Context) -> int:
+        """RF_TRUE looks at COND_STATUS, which the last operation has set: true when the one
+        element that it wrote is not 0 (``FixupControlFlow`` in regor's ``graphir_optimiser.cpp``
+        arranges for that; the meaning of more elements is not known) (inferred).
+        """
+        if item.target % 4 or item.target >= 4 * len(self._words):
+            raise StreamError(f"BRANCH goes to {item.target:#x}", item.offset)
+        if item.parameter & 1:
+            if context.condition is None:
+                why = "the last result is not one element"
+                raise Unsupported("BRANCH.branch_cond", "RF_TRUE", item.offset, why)
+            if not context.condition:
+                return following
+        return item.target // 4
+
+
+class Network:
+    """A blob ready to run many times."""
+
+    def __init__(self, data: bytes, named_data: Mapping[str, bytes] | None = None) -> None:
+        self.blob: Blob = read_blob(data, named_data)
+        self.program = Program(read_actions(self.blob.commands))
+        self._weights = np.frombuffer(self.blob.weights, np.uint8)
+        for tensor in (*self.blob.inputs, *self.blob.outputs):
+            if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):
+                raise BlobError(f"a tensor is in region {tensor.region}", 0)
+
+    @property
+    def config(self) -> Config:
+        return self.program.config
+
+    def run(self, inputs: Sequence[bytes], *, strict: bool = True) -> tuple[list[bytes], Stats]:
+        if len(inputs) != len(self.blob.inputs):
+            raise AccessError(f"{len(inputs)} inputs for {len(self.blob.inputs)}", 0)
+        regions = self._regions()
+        for index, (tensor, content) in enumerate(zip(self.blob.inputs, inputs, strict=True)):
+            if len(content) != tensor.size:
+                raise AccessError(f"input {index} has {len(content)} bytes, not {tensor.size}", 0)
+            _slice(regions, tensor)[:] = np.frombuffer(content, np.uint8)
+        context = self.program.execute(regions, strict=strict)
+        if strict:
+            self._require_written(context.memory)
+        outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
+        return outputs, _stats(context)
+
+    def _regions(self) -> dict[int, Bytes]:
+        """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
+        sizes = {SCRATCH: self.blob.scratch_size, FAST_SCRATCH: _FAST_SCRATCH_BYTES}
+        for number, tensors in ((INPUTS, self.blob.inputs), (OUTPUTS, self.blob.outputs)):
+            ends = [t.offset + t.size for t in tensors if t.region == number]
+            if ends:
+                sizes[number] = max(ends)
+        regions = {number: np.full(size, 0xA5, np.uint8) for number, size in sizes.items()}
+        regions[WEIGHTS] = self._weights
+        return regions
+
+    def _require_written(self, memory: Memory) -> None:
+        for index, tensor in enumerate(self.blob.outputs):
+            marks = _slice(memory.written, tensor)
+            if not marks.all():
+                first = int(np.argmin(marks))
+                raise AccessError(f"output {index}: byte {first} was never written", 0)
+
+
+def run(blob: bytes, inputs: Sequence[bytes], *, strict: bool = True) -> tuple[list[bytes], Stats]:
+    """One inference; a caller with many keeps a ``Network``."""
+    return Network(blob).run(inputs, strict=strict)
+
+
+def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
+    region = regions.get(tensor.region)
+    end = tensor.offset + tensor.size
+    if region is None or end > len(region):
+        raise BlobError(f"a tensor ends at {end:#x} of region {tensor.region}, beyond its end", 0)
+    return region[tensor.offset : end]
+
+
+def _stats(context: Context) -> Stats:
+    moved: dict[str, dict[str, int]] = {}
+    for (region, kind), count in sorted(context.memory.moved.items()):
+        moved.setdefault(REGION_NAMES.get(region, str(region)), {})[kind] = count
+    return Stats(context.config, dict(context.counts), context.macs, moved)

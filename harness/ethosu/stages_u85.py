@@ -1,0 +1,239 @@
+"""The U85's ways in and out: storage modes, scales with rounding, tables, transpose, reverse.
+
+Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.ethosu.common import (
+    INT8,
+    INT16,
+    INT32,
+    Array,
+    Context,
+    element_type,
+    is_bricks,
+)
+from harness.ethosu.errors import AccessError
+from harness.ethosu.featuremap import FeatureMap, feature_map
+from harness.ethosu.lut import look_up_8bit, look_up_16bit
+from harness.ethosu.output_stage import UNIT, Finish, Scale, single_scale
+from harness.ethosu.stream import Registers
+
+ROUNDING_OFM = (
+    "DOUBLE_SYMMETRIC",
+    "NATURAL",
+    "DOUBLE_ASYMMETRIC",
+    "SYMMETRIC",
+    "TRUNCATE_TO_ZERO",
+    "TRUNCATE_TO_LOWER",
+)
+_TILE2X2, _TILE3X1, _CHAINED, _NONE = range(4)
+_BROADCAST_SCALAR = 8
+# where each axis of the result comes from: OFM_PRECISION.activation_transpose
+_TRANSPOSES = {
+    0: (0, 1, 2),  # HWC
+    1: (1, 0, 2),  # WHC
+    2: (0, 2, 1),  # HCW
+    3: (1, 2, 0),  # WCH
+    6: (2, 0, 1),  # CHW
+    7: (2, 1, 0),  # CWH
+}
+# function: (type of the index, type of the result, bytes of one table)
+_TABLES = {
+    4: (INT8, INT8, 256),
+    5: (INT8, INT16, 512),
+    7: (INT8, INT32, 1024),
+    8: (INT16, INT16, 2048),
+    9: (INT16, INT32, 2048),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A feature map in memory, a chaining buffer, or a scalar."""
+
+    source: FeatureMap | None
+    buffer: int | None
+    scalar: int
+    zero_point: int
+    dtype: np.dtype[Any]
+    offset: int
+
+    def read(self, context: Context) -> Array:
+        """As stored; the zero point is not yet taken off."""
+        if self.source is not None:
+            return self.source.read(context.memory)
+        if self.buffer is None:
+            return np.full((1, 1, 1), self.scalar, np.int64)
+        found = context.chained.get(self.buffer)
+        if found is None:
+            raise AccessError(f"chaining buffer {self.buffer} is empty", self.offset)
+        return found
+
+    def read_wide(self, context: Context) -> NDArray[np.int64]:
+        return self.read(context).astype(np.int64) - self.zero_point
+
+
+def prepare_source(
+    registers: Registers, prefix: str, shape: tuple[int, int, int], broadcast: int = 0
+) -> Source:
+    register = f"{prefix}_PRECISION"
+    dtype, storage = element_type(registers, register, 2), registers.bits(register, 14, 2)
+    zero_point = registers.signed16(f"{prefix}_ZERO_POINT")
+    source, buffer, scalar = None, None, 0
+    if broadcast & ~15 or (bool(broadcast & _BROADCAST_SCALAR) != (storage == _NONE)):
+        raise registers.unsupported(f"{prefix}_BROADCAST", broadcast, f"with storage {storage}")
+    if storage == _TILE2X2:
+        axes = (shape[0], 1), (shape[1], 1), (shape[2], 1)
+        height, width, depth = (
+            axis[1] if broadcast >> bit & 1 else axis[0] for bit, axis in enumerate(axes)
+        )
+        source = feature_map(
+            registers, prefix, (height, width, depth), dtype, is_bricks(registers, register)
+        )
+    elif storage == _CHAINED:
+        buffer = registers[f"{prefix}_REGION"] & 7
+    elif storage == _NONE:
+        scalar = registers["OP_SCALAR"] & 0xFFFFFFFF
+        scalar -= (scalar & 1 << 31) << 1
+    else:
+        raise registers.unsupported(f"{register}.activation_storage", "TILE3X1")
+    return Source(source, buffer, scalar, zero_point, dtype, registers.offset)
+
+
+@dataclass(frozen=True)
+class OutputU85:
+    registers: Registers
+    ofm: FeatureMap | None
+    buffer: int | None
+    dtype: np.dtype[Any]
+    zero_point: int
+    clamp: tuple[int, int] | None
+    function: int
+    table: int
+    transpose: tuple[int, int, int]
+    reverse: int
+
+    def store(
+        self,
+        context: Context,
+        sums: Array,
+        limit: float,
+        scale: Scale,
+        bias: NDArray[np.int64] | None,
+    ) -> None:
+        if self.ofm is None and self.buffer is None:
+            return
+        dtype = _TABLES[self.function][0] if self.function else self.dtype
+        finish = Finish(scale, self.zero_point, self.clamp, dtype, bias)
+        result = finish.apply(sums, limit)
+        if self.function:
+            result = self._look_up(context, result)
+        context.condition = bool(result.any()) if result.size == 1 else None
+        if self.buffer is not None:
+            context.chained[self.buffer] = result
+            return
+        result = result.transpose(self.transpose)
+        if self.reverse:
+            result = np.flip(result, self.reverse - 1)
+        assert self.ofm is not None
+        self.ofm.write(context.memory, result)
+
+    def _look_up(self, context: Context, indices: Array) -> Array:
+        index, dtype, size = _TABLES[self.function]
+        start = self.table * size
+        if start + size > len(context.memory.internal):
+            raise AccessError(f"table {self.table} does not fit the RAM", self.registers.offset)
+        table = context.memory.internal[start : start + size]
+        look_up = look_up_16bit if index == INT16 else look_up_8bit
+        return look_up(indices, table, dtype)
+
+
+def prepare_output(registers: Registers, shape: tuple[int, int, int]) -> OutputU85:
+    dtype = element_type(registers, "OFM_PRECISION", 1)
+    storage = registers.bits("OFM_PRECISION", 14, 2)
+    if storage == _TILE3X1:
+        raise registers.unsupported("OFM_PRECISION.activation_storage", "TILE3X1")
+    order = _TRANSPOSES.get(registers.bits("OFM_PRECISION", 11, 3))
+    if order is None:
+        raise registers.unsupported(
+            "OFM_PRECISION.activation_transpose", registers.bits("OFM_PRECISION", 11, 3)
+        )
+    function, table = registers.bits("ACTIVATION", 0, 5), registers.bits("ACTIVATION", 5, 3)
+    if function and (function not in _TABLES or _TABLES[function][1] != dtype):
+        raise registers.unsupported("ACTIVATION.activation_function", function)
+    stored = (shape[order[0]], shape[order[1]], shape[order[2]])
+    ofm = None
+    if storage == _TILE2X2:
+        bricks = is_bricks(registers, "OFM_PRECISION")
+        ofm = feature_map(registers, "OFM", stored, dtype, bricks)
+    return OutputU85(
+        registers=registers,
+        ofm=ofm,
+        buffer=registers["OFM_REGION"] & 7 if storage == _CHAINED else None,
+        dtype=dtype,
+        zero_point=registers.signed16("OFM_ZERO_POINT"),
+        clamp=_clamp(registers, _TABLES[function][0] if function else dtype),
+        function=function,
+        table=table,
+        transpose=order,
+        reverse=registers.bits("OFM_PRECISION", 9, 2),
+    )
+
+
+def _clamp(registers: Registers, dtype: np.dtype[Any]) -> tuple[int, int] | None:
+    """Clip range B16 clamps to the registers; NONE leaves the result as it is."""
+    if registers.bits("ACTIVATION", 12):
+        return None
+    low, high = registers.signed16("ACTIVATION_MIN"), registers["ACTIVATION_MAX"] & 0xFFFF
+    if dtype.itemsize <= 2 or high == 0xFFFF or low < 0:
+        high = high - 0x10000 if high & 0x8000 and dtype.itemsize <= 2 else high
+    if low > high:
+        raise registers.unsupported("ACTIVATION_MIN", low, "above ACTIVATION_MAX")
+    limits = np.iinfo(dtype)
+    return max(low, int(limits.min)), min(high, int(limits.max))
+
+
+def ofm_rounding(registers: Registers) -> str:
+    code = registers["OFM_SCALE"] >> 45 & 7
+    if code >= len(ROUNDING_OFM):
+        raise registers.unsupported("OFM_SCALE.round_mode", code)
+    return ROUNDING_OFM[code]
+
+
+def ofm_scale(registers: Registers) -> Scale:
+    value = registers["OFM_SCALE"]
+    return checked_scale(registers, "OFM_SCALE", value & 0x7FFFFFFF, value, ofm_rounding(registers))
+
+
+def input_scale(registers: Registers, register: str) -> Scale:
+    value = registers[register]
+    rounding = "NATURAL" if value >> 45 & 1 else "DOUBLE_SYMMETRIC"
+    return checked_scale(registers, register, value & 0x7FFFFFFF, value, rounding)
+
+
+def checked_scale(
+    registers: Registers, register: str, multiplier: int, value: int, rounding: str
+) -> Scale:
+    """Only NATURAL and TRUNCATE_TO_LOWER are confirmed; a factor of 1 needs no rounding."""
+    shift, double = value >> 32 & 63, value >> 38 & 31
+    if (multiplier, shift) in ((1, 0), ((1 << 30), 30)):
+        return UNIT
+    if double:
+        raise registers.unsupported(f"{register}.dbl_rnd", double)
+    return single_scale(multiplier, shift, halves=require_rounding(registers, register, rounding))
+
+
+def require_rounding(registers: Registers, register: str, rounding: str) -> bool:
+    """Whether a half is added before the shift."""
+    if rounding not in ("NATURAL", "TRUNCATE_TO_LOWER"):
+        why = "with a scale that is not 1"
+        raise registers.unsupported(f"{register}.round_mode", rounding, why)
+    return rounding == "NATURAL"

@@ -1,0 +1,75 @@
+"""Malformed blobs and streams: a clear error with its offset, or a result; never anything else.
+
+``HIL_NPU_FUZZ`` sets the number of mutations (100000 for the full run); seeds are printed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+from recorded import Recorded, recorded_cases
+
+from harness.ethosu.errors import EthosUError
+from harness.ethosu.model import run
+
+MUTATIONS = int(os.environ.get("HIL_NPU_FUZZ", "500"))
+SEED = 20
+SLOW = 60.0  # seconds for one case: a hang, whatever the machine
+
+
+def mutated(blob: bytes, generator: np.random.Generator) -> bytes:
+    """Bits flipped, bytes replaced, words zeroed, the end cut; mostly in the commands."""
+    data = bytearray(blob)
+    commands = blob.find(b"COP1") if b"COP1" in blob else 0
+    weights = blob.find(b"weight_data")
+    for _ in range(int(generator.integers(1, 4))):
+        low, high = (commands, weights) if generator.random() < 0.7 else (0, len(data))
+        at = int(generator.integers(low, max(low + 1, min(high, len(data)))))
+        kind = int(generator.integers(0, 5))
+        if kind == 0:
+            data[at] ^= 1 << int(generator.integers(0, 8))
+        elif kind == 1:
+            data[at] = int(generator.integers(0, 256))
+        elif kind == 2:
+            data[at & ~3 : (at & ~3) + 4] = bytes(4)
+        elif kind == 3:
+            data[at & ~3 : (at & ~3) + 4] = generator.bytes(4)
+        elif generator.random() < 0.1:
+            del data[at:]
+            if not data:
+                data = bytearray(b"\0")
+    return bytes(data)
+
+
+def outcome(case: Recorded, blob: bytes) -> str:
+    start = time.monotonic()
+    try:
+        run(blob, case.inputs)
+        name = "ran"
+    except EthosUError as error:
+        name = type(error).__name__
+        offset = error.facts.get("offset")
+        if not isinstance(offset, int):
+            pytest.fail(f"an error without its offset: {error}")
+    assert time.monotonic() - start < SLOW, "it hangs"
+    return name
+
+
+def test_mutations_end_in_a_result_or_a_named_error() -> None:
+    generator = np.random.default_rng(SEED)
+    cases = [case for case in recorded_cases() if len(case.blob) < 20000]
+    seen: dict[str, int] = {}
+    for index in range(MUTATIONS):
+        case = cases[index % len(cases)]
+        blob = mutated(case.blob, generator)
+        try:
+            name = outcome(case, blob)
+        except BaseException:
+            print(f"seed {SEED}, mutation {index} of {case.name}")
+            raise
+        seen[name] = seen.get(name, 0) + 1
+    print(f"seed {SEED}:", seen)
+    assert {"ran", "AccessError", "StreamError", "BlobError", "Unsupported"} <= set(seen)
