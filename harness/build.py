@@ -20,7 +20,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from harness import build_log, paths, toolchain
+from harness import build_log, build_zephyr, paths, toolchain
 from harness.build_plan import BuildPlan, executorch_package, make_plan
 from harness.disk import disk_errors
 from harness.errors import BuildError, InfraError
@@ -124,10 +124,25 @@ def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
 def _build(
     plan: BuildPlan, directory: Path, target: str, variant: str, progress: Callable[[str], None]
 ) -> Firmware:
+    from harness.link import fileapi  # not for a firmware from the cache
+
     started = time.monotonic()
     _clear(directory)
     tree = directory / "build"
     tree.mkdir(parents=True)
+    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
+    steps = _with_cmake if plan.zephyr is None else _with_west
+    steps(plan, tree, directory, target, progress)
+    if plan.key() != directory.name:
+        raise InfraError("the runner's sources changed while it was built", hint="run it again")
+    firmware = _collect(plan, tree, directory, target, variant, time.monotonic() - started)
+    shutil.rmtree(tree)
+    return firmware
+
+
+def _with_cmake(
+    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Callable[[str], None]
+) -> None:
     progress(f"{target}: configuring the runner")
     _run_step("configure", _configure(plan, tree), directory, target, progress)
     said = (directory / "configure.log").read_text("utf-8", "replace")
@@ -142,11 +157,17 @@ def _build(
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
     _run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
-    if plan.key() != directory.name:
-        raise InfraError("the runner's sources changed while it was built", hint="run it again")
-    firmware = _collect(plan, tree, directory, target, variant, time.monotonic() - started)
-    shutil.rmtree(tree)
-    return firmware
+
+
+def _with_west(
+    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Callable[[str], None]
+) -> None:
+    assert plan.zephyr is not None
+    options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
+    argv = build_zephyr.west_command(plan.zephyr, plan.sources, tree, options)
+    progress(f"{target}: building the runner with west")
+    _run_step("build", argv, directory, target, progress, dict(plan.zephyr.environment))
+    build_zephyr.take_products(tree, RUNNER)
 
 
 def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
@@ -176,6 +197,7 @@ def _run_step(
     directory: Path,
     target: str,
     progress: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
 ) -> None:
     """One of the two commands, its output in ``<step>.log``, bounded in time."""
     log = directory / f"{step}.log"
@@ -190,6 +212,7 @@ def _run_step(
         cwd=directory,
         environment={
             **{name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            **(environment or {}),
             "LC_ALL": "C.UTF-8",
         },
         console=log,

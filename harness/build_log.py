@@ -22,6 +22,7 @@ _STEP = re.compile(r"^\[\d+/\d+\] ")
 _UNUSED = re.compile(
     r"Manually-specified variables were not used by the project:\n\n((?:[ \t]+\w+\n)+)"
 )
+_MOST = 20  # failures of one link that a record keeps
 
 
 def diagnose(log: Path, text: str, step: str, **facts: object) -> HarnessError:
@@ -35,8 +36,25 @@ def diagnose(log: Path, text: str, step: str, **facts: object) -> HarnessError:
     if _KILLED.search(text):
         return InfraError(f"the compiler was killed (out of memory?): {shown}", hint=hint, **facts)
     if step != "configure" and _LINK_FAILED.search(text):
-        return LinkError(shown, hint=hint, **facts)
+        return _link_error(shown, log, text, facts)
     return BuildError(shown, hint=hint, **facts)
+
+
+def _link_error(shown: str, log: Path, text: str, facts: dict[str, object]) -> LinkError:
+    """The error with why the link failed and what to do, and all failures in ``facts``."""
+    from harness.link.explain import explain_log  # only a failure pays for it
+
+    hint = f"the whole output is in {log}"
+    try:
+        failures = explain_log(text, log, lambda _message: None).failures
+    except HarnessError as error:
+        return LinkError(shown, hint=f"{hint} (not explained: {error.message})", **facts)
+    if not failures:
+        return LinkError(shown, hint=hint, **facts)
+    known = [failure.summary() for failure in failures[:_MOST]]
+    return LinkError(
+        shown, hint=f"{failures[0].cause} {failures[0].fix} ({hint})", failures=known, **facts
+    )
 
 
 def unused_options(text: str) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import paths, toolchain
+from harness.build_zephyr import Workspace, find_workspace
 from harness.errors import InfraError, UsageError
 from harness.target import Target
 
+_OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _LAYOUT = 1  # raise it when what a directory of the cache holds changes
 
 
@@ -28,9 +30,16 @@ class BuildPlan:
     flatc: str
     schemas: Path
     options: dict[str, str]
+    zephyr: Workspace | None = None  # where to build when the port is Zephyr's
 
     def key(self) -> str:
-        facts = [self.toolchain_id, self.flatc, str(self.toolchain_file is not None), self.options]
+        facts: list[object] = [
+            self.toolchain_id,
+            self.flatc,
+            str(self.toolchain_file is not None),
+            self.options,
+        ]
+        facts += [self.zephyr.key()] if self.zephyr is not None else []
         digest = hashlib.sha256(json.dumps([_LAYOUT, facts], sort_keys=True).encode())
         root = paths.project_root()
         for folder in (self.sources, root / "cmake"):
@@ -52,9 +61,10 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
+        zephyr=None if target.zephyr is None else find_workspace(target.zephyr.board),
         options={
             "HIL_PORT": target.port,
-            **({"BUILD_TESTING": "OFF"} if target.port == "host" else {"HIL_CPU": target.cpu}),
+            **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
             **{f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory},
             **{f"HIL_{name.upper()}_POOL_BYTES": str(n) for name, n in target.pools.items()},
             **target.cmake,

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.link import archive as ar
 from harness.link.capture import run_linker
 from harness.link.command import LinkerCall, understand, values
+from harness.link.demangle import demangled
 from harness.link.elfobj import ElfObject, NotAnObject
 from harness.link.elfwrite import NewSymbol, write_object
 from harness.link.failure import Failure
@@ -85,11 +86,11 @@ class Workshop:
         words += ["--no-whole-archive"] * whole + ["--end-group"] * bool(group)
         return words + ([STUBS] if stubs else [])
 
-    def link(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> tuple[str, int]:
+    def link(self, pieces: Sequence[Piece], stubs: Sequence[str], *options: str) -> tuple[str, int]:
         if stubs:
             symbols = [NewSymbol(name, "def", function=True) for name in stubs]
             (self.directory / STUBS).write_bytes(write_object(symbols))
-        argv = (self.linker, *self.argv(pieces, stubs), "-o", self.output)
+        argv = (self.linker, *options, *self.argv(pieces, stubs), "-o", self.output)
         return run_linker(LinkerCall(argv, self.directory))
 
     def stubs_for(self, pieces: Sequence[Piece]) -> tuple[str, ...] | None:
@@ -109,10 +110,19 @@ class Workshop:
                 same = self.goal.wanted in keys and set(keys) <= self.goal.allowed
                 same = same and re.search(self.goal.phrase, text) is not None
                 return stubs if same and self._same_cause(pieces, stubs, keys) else None
-            if not self.arm or any(not re.fullmatch(r"[\w.$]+", name) for name in more):
+            if any(not re.fullmatch(r"[\w.$]+", name) for name in more):
+                more = self._mangled(pieces, stubs)
+            if not self.arm or not more:
                 return None
             stubs = (*stubs, *more)
         return None
+
+    def _mangled(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> list[str]:
+        """The undefined symbols that are not wanted, as they are in the symbol table."""
+        text, _ = self.link(pieces, stubs, "--no-demangle")
+        found = [f.symbol for f in parse(failed_link(text)).failures if f.symbol]
+        said = demangled(found)
+        return [n for n in found if ("undefined_symbol", said[n]) not in self.goal.allowed]
 
     def _same_cause(
         self, pieces: Sequence[Piece], stubs: Sequence[str], keys: dict[Key, Failure]

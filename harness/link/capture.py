@@ -23,6 +23,8 @@ from harness.link.command import (
 from harness.link.logtext import lines_of
 
 _TIMEOUT = 300
+# Of CMake and of west; the latter says it only when it gives up, behind the failure.
+_BUILT_IN = re.compile(r"Build files have been written to: (.+)$|cmake --build (\S+)", re.M)
 _ENTERING = re.compile(r"(?:Entering directory [`'](?P<dir>[^']+)')|(?:^cd (?P<cd>\S+) &&)")
 
 
@@ -76,13 +78,15 @@ def _from_make(build: Path) -> Iterator[LinkCommand]:
 def commands_in_log(text: str, log_directory: Path) -> tuple[LinkCommand, ...]:
     """Link commands that the log shows, where their files can still be found."""
     directory, found = log_directory, []
+    named_in_log = [Path(a or b) for a, b in _BUILT_IN.findall(text)]
+    elsewhere = (log_directory, *log_directory.parents[:2], *named_in_log)
     for line in lines_of(text):
         if entering := _ENTERING.search(line.text):
             named = Path(entering["dir"] or entering["cd"])
             directory = named if named.is_dir() else directory
         if " -o " not in line.text:
             continue
-        for base in dict.fromkeys((directory, log_directory, *log_directory.parents[:2])):
+        for base in dict.fromkeys((directory, *elsewhere)):
             commands = [c for c in _commands(line.text, base, "log") if _has_files(c)]
             found += commands
             if commands:

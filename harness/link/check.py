@@ -23,7 +23,8 @@ Progress = Callable[[str], None]
 class Finding:
     program: str
     symbol: str
-    check: str  # default_is_weak, default_is_alone, called_across_files, not_inlined, strong_wins
+    # in_program, default_is_weak, default_is_alone, called_across_files, not_inlined, strong_wins
+    check: str
     ok: bool
     text: str
 
@@ -34,7 +35,9 @@ class Checked:
 
     @property
     def holds(self) -> bool:
-        return bool(self.findings) and all(finding.ok for finding in self.findings)
+        """In every program that has the symbol; and one has it."""
+        present = any(finding.check != "in_program" for finding in self.findings)
+        return present and all(finding.ok for finding in self.findings)
 
     def summary(self) -> dict[str, Any]:
         return {"overridable": self.holds, "findings": [asdict(f) for f in self.findings]}
@@ -86,6 +89,9 @@ class _Hook:
     def findings(self) -> Iterator[Finding]:
         definitions = self.index.definitions.get(self.symbol, [])
         weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
+        if not definitions and not self.index.uses(self.symbol):
+            yield self._say("in_program", True, "neither defined nor called here")
+            return
         if not weak:
             others = ", ".join(d.unit.name for d in definitions) or "nothing"
             yield self._say("default_is_weak", False, f"no weak definition; defined by {others}")

@@ -28,6 +28,7 @@ from harness.link.elfobj import ElfObject, NotAnObject
 from harness.link.explain import diagnose
 from harness.link.failure import Failure
 from harness.link.folder import write_folder
+from harness.link.linkindex import load
 from harness.link.parse import failed_link, parse
 from harness.link.tree import Tree
 
@@ -110,8 +111,9 @@ class _Reducer:
         """What concerns the failure, at once; all of it when that does not fail the same way."""
         named = self._concerned()
         guess = [p for p in pieces if not p.input or Path(p.words[-1]).name in named]
-        if named and self.shop.stubs_for(guess) is not None:
-            return guess
+        for options in ([], self._pulling()) if named else ():
+            if self.shop.stubs_for([*options, *guess]) is not None:
+                return [*options, *guess]
         inputs = [p for p in pieces if p.input]
         if self.shop.stubs_for(pieces) is None:
             return pieces
@@ -123,6 +125,15 @@ class _Reducer:
 
         kept = set(map(id, ddmin(inputs, still)))
         return [p for p in pieces if not p.input or id(p) in kept]
+
+    def _pulling(self) -> list[Piece]:
+        """The option that takes what needs the symbol out of its archive, with no other user."""
+        users = {place.object for place in self.target.places[:1]}
+        for unit in load(understand(self.again.call)).units:
+            if unit.name in users and unit.input.is_archive:
+                own = [s.name for s in unit.object.globals if s.defined]
+                return [Piece(("-u", name)) for name in own[:1]]
+        return []
 
     def _concerned(self) -> set[str]:
         """File names of the inputs that the explanation speaks of."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.link import archive as ar
 from harness.link.elfobj import Symbol
+from harness.link.fileapi import CMakeTarget, read_targets
 from harness.link.linkindex import units_of
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
@@ -59,7 +60,8 @@ class Tree:
 
     @cached_property
     def compile_commands(self) -> dict[Path, Path | None]:
-        """Source to object; from compile_commands.json, else from ninja's own data base."""
+        """Source to object; from compile_commands.json, else from ninja's own data base, and
+        from CMake's File API."""
         file = self.build / "compile_commands.json"
         entries = json.loads(file.read_text()) if file.is_file() else self._ninja_entries()
         found: dict[Path, Path | None] = {}
@@ -70,7 +72,28 @@ class Tree:
                 words = entry.get("command", " ".join(entry.get("arguments", ()))).split()
                 output = words[words.index("-o") + 1] if "-o" in words[:-1] else None
                 found[source] = directory / output if output else None
+        for target in self.targets:
+            for source in target.sources:
+                if source.suffix in _SOURCES:
+                    found.setdefault(source.resolve(), target.object_of(source))
         return found
+
+    @cached_property
+    def targets(self) -> tuple[CMakeTarget, ...]:
+        """What CMake's File API says; often nothing."""
+        return read_targets(self.build)
+
+    def target_of_file(self, file: str) -> str | None:
+        """The target that makes an archive or a program, given as a path or a name of a file;
+        or that compiles a source."""
+        path = Path(file)
+        for target in self.targets:
+            if any(self.build / path == made or file == made.name for made in target.artifacts):
+                return target.name
+        for target in self.targets:
+            if path in target.sources or path.resolve() in target.sources:
+                return target.name
+        return None
 
     def _ninja_entries(self) -> list[dict[str, str]]:
         import shutil
@@ -84,14 +107,32 @@ class Tree:
         start = done.stdout.find("[")
         return [] if done.returncode or start < 0 else list(json.loads(done.stdout[start:]))
 
+    def program(self, on_line: Iterable[Path]) -> str | None:
+        """The target that is linked from these files, by the folder of its own objects."""
+        folders = {folder for path in on_line for folder in path.parents}
+        linked = (t for t in self.targets if t.links and t.objects in folders)
+        return next((target.name for target in linked), None)
+
+    def users_of(self, library: Path) -> tuple[str, ...]:
+        """The targets that link this library."""
+        return tuple(
+            target.name
+            for target in self.targets
+            if any(Path(text).name == library.name for text in target.libraries())
+        )
+
     @cached_property
     def built(self) -> tuple[Path, ...]:
         return tuple(_files([self.build, *self.also], _OBJECTS))
 
     @cached_property
     def sources(self) -> tuple[Path, ...]:
+        """Those that are compiled, and those that stand beside them and below the source."""
         roots = [r for r in (self.source, *self.also) if r is not None]
         listed = list(self.compile_commands)
+        inside = {*roots, self.build.resolve()}
+        folders = dict.fromkeys(path.parent for path in listed)
+        roots += [f for f in folders if not inside.intersection((f, *f.parents))]
         return tuple(dict.fromkeys([*listed, *_files(roots or [self.build], _SOURCES)]))
 
     def definers(self, name: str, on_line: Iterable[Path]) -> list[Found]:

@@ -30,7 +30,7 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         _on_the_line(symbol, shown, index)
         or _in_the_tree(symbol, shown, index, tree)
         or _another_name(symbol, shown, index, tree)
-        or _in_sources(symbol, shown, tree)
+        or _in_sources(symbol, shown, tree, uses)
         or _toolchain(shown, symbol, index)
         or unknown(shown, uses)
     )
@@ -113,8 +113,14 @@ def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -
     best = min(found, key=lambda f: (f.path.suffix != ".a", len(str(f.path))))
     places = tuple(Place(object=f.member, binding=f.symbol.binding) for f in found[:4])
     if best.path.suffix == ".a":
-        return Cause("library_not_linked", f"{best.member} defines it, but {_near(best, tree)} is "
-                     "not on the link line.", _link_it(best, shown), places)  # fmt: skip
+        users = tree.users_of(best.path)
+        also = f" ({', '.join(users[:3])} of the same build has it)" if users else ""
+        return Cause(
+            "library_not_linked",
+            f"{best.member} defines it, but {_near(best, tree)} is not on the link line{also}.",
+            _link_it(best, shown, tree, index),
+            places,
+        )
     return Cause(
         "object_not_linked",
         f"{_near(best, tree)} defines it, but that object is not on the link line.",
@@ -131,11 +137,12 @@ def _near(found: Found, tree: Tree) -> str:
         return str(found.path)
 
 
-def _link_it(found: Found, shown: str) -> str:
-    name = re.sub(r"^lib|\.a$", "", found.path.name)
+def _link_it(found: Found, shown: str, tree: Tree, index: LinkIndex) -> str:
+    name = tree.target_of_file(str(found.path)) or re.sub(r"^lib|\.a$", "", found.path.name)
+    program = tree.program(i.path for i in index.line.inputs if i.path)
     return (
         f"Link {found.path.name}, after everything that uses {shown} (in CMake: "
-        f"target_link_libraries(<program> PRIVATE {name}))."
+        f"target_link_libraries({program or '<program>'} PRIVATE {name}))."
     )
 
 
@@ -184,7 +191,7 @@ def _linkage(
     )
 
 
-def _in_sources(symbol: str, shown: str, tree: Tree | None) -> Cause | None:
+def _in_sources(symbol: str, shown: str, tree: Tree | None, uses: Sequence[Place]) -> Cause | None:
     if tree is None:
         return None
     name = mangled_base(symbol) or symbol
@@ -197,18 +204,29 @@ def _in_sources(symbol: str, shown: str, tree: Tree | None) -> Cause | None:
     where = f"{best.path}:{best.line}"
     if not best.compiled:
         kind = "weak_default_not_compiled" if best.weak else "source_not_compiled"
+        user = tree.target_of_file(_archive(uses)) if _archive(uses) else None
+        needs = f"target {user}, which" if user else "the target that"
         return Cause(kind, f"{where} defines {what}, but no target of this build compiles that "
-                     "file.", f"Add {best.path.name} to the sources of the target that needs "
+                     "file.", f"Add {best.path.name} to the sources of {needs} needs "
                      f"{shown} (target_sources or add_library), and link that target.",
                      place)  # fmt: skip
-    return replace(_compiled_elsewhere(best, where, what, shown), definitions=place)
+    owner = tree.target_of_file(str(best.path))
+    return replace(_compiled_elsewhere(best, where, what, shown, owner), definitions=place)
 
 
-def _compiled_elsewhere(best: SourceFound, where: str, what: str, shown: str) -> Cause:
+def _archive(uses: Sequence[Place]) -> str:
+    """The archive that holds what needs the symbol; "" when an object outside of one does."""
+    first = uses[0].object if uses else None
+    return first.split("(")[0] if first and "(" in first else ""
+
+
+def _compiled_elsewhere(
+    best: SourceFound, where: str, what: str, shown: str, owner: str | None
+) -> Cause:
+    target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
     if best.object is not None and not best.object.is_file():
         return Cause("object_missing", f"{where} defines {what}; its object {best.object.name} has "
-                     "not been built.",
-                     f"Build and link the target that compiles {best.path.name}.")  # fmt: skip
+                     "not been built.", f"Build and link {target}.")  # fmt: skip
     return Cause(
         "configured_out",
         f"{where} defines {what} and is compiled, but its object does not define it: a "

@@ -22,3 +22,12 @@ extern "C" size_t depthwise_size(int isa, const int32_t* values) {
 extern "C" size_t avg_pool_size(int isa, int32_t channels) {
   return avg_pool_scratch(static_cast<ScratchIsa>(isa), channels);
 }
+extern "C" size_t matmul_size(int isa, int32_t columns) {
+  return matmul_scratch(static_cast<ScratchIsa>(isa), static_cast<size_t>(columns));
+}
+extern "C" size_t transpose_conv_size(int isa, const int32_t* values) {
+  return transpose_conv_scratch(static_cast<ScratchIsa>(isa), window_of(values));
+}
+extern "C" size_t transpose_conv_reverse_size(int isa, const int32_t* values) {
+  return transpose_conv_reverse_scratch(static_cast<ScratchIsa>(isa), window_of(values));
+}

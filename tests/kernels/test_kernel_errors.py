@@ -57,6 +57,17 @@ def good_cases() -> list[Case]:
             image, [2, 2], [1, 1], [0, 0], False, 0, 1 << 30, -5, Scratch()),
         "quantized_max_pool2d": (
             image, [2, 2], [1, 1], [0, 0], [1, 1], False, 0, 0, -128, 127),
+        "quantized_activation": (vector, Constant(draw.int8(256))),
+        "quantized_div": (vector, 0, vector, 0, 0, 0.5),
+        "quantized_batch_matmul": (
+            Activation(draw.int8(2, 3, 4)), 0, Activation(draw.int8(2, 5, 4)), 0, 0, 1 << 30, -7,
+            Scratch()),
+        "quantized_transpose_conv2d": (
+            image, Constant(draw.int8(6, 3, 3, 6)), bias, *window[:2], [0, 0], [1, 1], 0, 0,
+            *scales(6), -128, 127, Scratch(), Scratch()),
+        "quantized_max_pool2d_nhwc": (
+            Activation(draw.int8(1, 5, 4, 6)), [2, 2], [1, 1], [0, 0], [1, 1], False, 0, 0, -128,
+            127),
         "softmax": (vector, -1, 0, -128, 1 << 30, 22, -100),
         "pad": (vector, [0, 0, 1, 1], [0, 0, 0, 0], 0),
         "transpose": (vector, [1, 0]),
@@ -64,7 +75,22 @@ def good_cases() -> list[Case]:
             Activation(torch.zeros(1, 6)), 0.5, 0, -128, 127, torch.int8),
         "dequantize_per_tensor": (vector, 0.5, 0, -128, 127, torch.int8),
     }  # fmt: skip
-    return [Case(name, f"cortex_m.{name}", args) for name, args in calls.items()]
+    floats = Activation(torch.ones(1, 4, 6, 6))
+    others = [
+        Case("add", "aten.add", (floats, floats), {"alpha": 2}),
+        Case("clamp", "aten.clamp", (floats, 0, 3)),
+        Case("cat", "aten.cat", ((floats, floats), 1)),
+        Case("select", "aten.select_copy", (floats, 1, 2)),
+        Case("view", "aten.view_copy", (vector, [3, 4])),
+        Case("amax", "aten.amax", (floats, [1], True)),
+        Case("permute", "aten.permute_copy", (floats, [0, 2, 3, 1])),
+        Case("ge", "aten.ge", (floats, floats)),
+        Case("max_pool", "aten.max_pool2d_with_indices", (floats, [2, 2], [2, 2])),
+        Case("convolution", "aten.convolution", (
+            floats, Constant(torch.ones(2, 4, 3, 3)), None, [1, 1], [0, 0], [1, 1], False, [0, 0],
+            1)),
+    ]  # fmt: skip
+    return [*(Case(name, f"cortex_m.{name}", args) for name, args in calls.items()), *others]
 
 
 @functools.cache
@@ -93,6 +119,8 @@ def replacement(plan: Any, call: KernelCall, index: int, wanted: Any) -> EValue:
         value = copy.deepcopy(plan.values[call.args[index]])
         assert isinstance(value.val, Tensor)
         value.val.sizes = list(wanted.sizes)
+        if len(wanted.sizes) != len(value.val.dim_order):
+            value.val.dim_order = list(range(len(wanted.sizes)))
         return value
     if wanted is None:
         return EValue(Null())
@@ -104,6 +132,10 @@ def replacement(plan: Any, call: KernelCall, index: int, wanted: Any) -> EValue:
     return EValue(kind(wanted))
 
 
+def full_name(operator: str) -> str:
+    return operator if "::" in operator else f"cortex_m::{operator}"
+
+
 def damage(pte: bytes, operator: str, index: int, wanted: Any) -> bytes:
     """The program with one argument of the operator's call replaced."""
     file = deserialize_pte_binary(pte)
@@ -111,7 +143,7 @@ def damage(pte: bytes, operator: str, index: int, wanted: Any) -> bytes:
     names = [o.name for o in plan.operators]
     for instruction in plan.chains[0].instructions:
         call = instruction.instr_args
-        if isinstance(call, KernelCall) and names[call.op_index] == f"cortex_m::{operator}":
+        if isinstance(call, KernelCall) and names[call.op_index] == full_name(operator):
             value = replacement(plan, call, index, wanted)
             call.args[index] = len(plan.values)
             plan.values.append(value)
@@ -153,6 +185,47 @@ ROWS: list[tuple[str, int, Any, str]] = [
     ("quantized_max_pool2d", 4, [2, 1], "dilation and ceil_mode are not defined"),
     ("quantized_max_pool2d", 5, True, "dilation and ceil_mode are not defined"),
     ("quantized_max_pool2d", 7, 1, "input and output zero points differ"),
+    ("quantized_activation", 1, Other(0), "lut has 12 elements, expected 256"),
+    ("quantized_activation", 0, Other(1), "input and out differ in shape or dim order"),
+    ("quantized_div", 1, 40000, "self zero point is 40000"),
+    ("quantized_div", 3, -40000, "other zero point is -40000"),
+    ("quantized_div", 4, 40000, "output zero point is 40000"),
+    ("quantized_div", 5, float("inf"), "output scale is not finite"),
+    ("quantized_div", 0, Reshaped((12,)), "self, other and out differ in shape or dim order"),
+    ("quantized_batch_matmul", 0, Reshaped((2, 4, 3)), "the shapes of lhs, rhs_transposed and out"),
+    ("quantized_batch_matmul", 0, Reshaped((2, 12)), "is not a contiguous batch of matrices"),
+    ("quantized_batch_matmul", 1, 40000, "lhs offset is 40000"),
+    ("quantized_batch_matmul", 3, 40000, "rhs offset is 40000"),
+    ("quantized_batch_matmul", 6, 32, "output shift is 32, expected -62..31"),
+    ("quantized_transpose_conv2d", 1, Other(0), "weight is not a contiguous [O, H, W, 6] tensor"),
+    ("quantized_transpose_conv2d", 5, [-1, 0], "output padding is -1, expected 0..32767"),
+    ("quantized_transpose_conv2d", 5, [1, 0], "out is 1 images of 5x4x6 (HWC), expected 1 of 6x4"),
+    (
+        "quantized_transpose_conv2d",
+        6,
+        [0, 1],
+        "height: kernel 3, stride 1, padding 1 or dilation 0",
+    ),
+    ("quantized_max_pool2d_nhwc", 0, Reshaped((120,)), "input is not a rank-4 contiguous tensor"),
+    ("aten::add", 2, 0.5e10, "alpha does not fit 32 bits"),
+    ("aten::add", 0, Reshaped((144,)), "out is not the broadcast of self and other"),
+    ("aten::add", 0, Other(2), "argument 0 is missing, has the wrong type or is too large"),
+    ("aten::clamp", 0, Reshaped((144,)), "self and out differ in shape"),
+    ("aten::cat", 1, 4, "dim is 4, expected -4..3"),
+    ("aten::cat", 1, 2, "a tensor differs from out beyond dimension 2"),
+    ("aten::select_copy", 1, 4, "dim is 4, expected -4..3"),
+    ("aten::select_copy", 2, 4, "index is 4, expected -4..3"),
+    ("aten::select_copy", 1, 2, "out is not a slice of self"),
+    ("aten::amax", 1, [0, 2], "out is not self without the reduced dimensions"),
+    ("aten::amax", 1, [7], "dim is 7, expected -4..3"),
+    ("aten::permute_copy", 1, [0, 0, 1, 2], "out is not the permuted shape of the input"),
+    ("aten::ge", 0, Reshaped((144,)), "out is not the broadcast of self and other"),
+    ("aten::max_pool2d_with_indices", 3, [2, 2], "padding is more than half of the kernel"),
+    ("aten::max_pool2d_with_indices", 2, [1, 1], "out does not have planes of 5x5"),
+    ("aten::convolution", 3, [0, 1], "stride is 0, expected 1..65536"),
+    ("aten::convolution", 4, [1, 1], "out has an extent of 4, expected 6"),
+    ("aten::convolution", 8, 3, "4 input and 2 output channels do not fit weight"),
+    ("aten::convolution", 8, 0, "groups is 0, expected 1..65536"),
     ("softmax", 1, 2, "dim is 2, expected -2..1"),
     ("softmax", 3, 0, "output zero point is 0, expected -128..-128"),
     ("softmax", 4, 0, "multiplier is 0, expected 1..2147483647"),
@@ -188,7 +261,7 @@ def test_a_bad_argument_is_refused(
     result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)
     assert result.status != 0
     assert message in result.log
-    assert f"cortex_m::{operator}" in result.log
+    assert full_name(operator) in result.log
 
 
 @pytest.mark.parametrize("backend", ["DSP", "SCALAR"])

@@ -31,7 +31,10 @@ def formulas(tmp_path_factory: pytest.TempPathFactory) -> Any:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     library = ctypes.CDLL(str(target))
-    for name in ("conv_size", "depthwise_size", "avg_pool_size"):
+    for name in (
+        "conv_size", "depthwise_size", "avg_pool_size", "matmul_size", "transpose_conv_size",
+        "transpose_conv_reverse_size",
+    ):  # fmt: skip
         getattr(library, name).restype = ctypes.c_size_t
     return library
 
@@ -105,3 +108,41 @@ def test_average_pool_sizes(backend: str, formulas: Any) -> None:
             dim_dst_width=channels % 7 + 1, ch_src=channels,
         )  # fmt: skip
         assert formulas.avg_pool_size(BACKENDS[backend], channels) == wanted, channels
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_matmul_sizes(backend: str, formulas: Any) -> None:
+    for columns in range(1, 200):
+        wanted = cmsis_nn.fully_connected_buffer_size(
+            getattr(cmsis_nn.Backend, backend), cmsis_nn.DataType.A8W8,
+            filter_nhwc=[columns % 11 + 1, -1, -1, columns],
+        )  # fmt: skip
+        assert formulas.matmul_size(BACKENDS[backend], columns) == wanted, columns
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_transposed_convolution_sizes(backend: str, formulas: Any) -> None:
+    print(f"seed {SEED}")
+    r = random.Random(SEED)
+    for _ in range(SHAPES):
+        h, w = draw_axis(r), draw_axis(r)
+        for axis in (h, w):
+            axis["pad"] = 0
+            span = axis["dilation"] * (axis["kernel"] - 1)
+            axis["out"] = (axis["size"] - 1) * axis["stride"] + span + 1
+        n, c_in, c_out = r.randint(1, 2), r.choice([16, 17, r.randint(1, 40)]), r.randint(1, 40)
+        shape = {
+            **geometry(n, c_in, c_out, h, w), "padding_offsets_hw": [0, 0],
+            "filter_nhwc": [c_out, h["kernel"], w["kernel"], c_in],
+        }  # fmt: skip
+        for name in ("", "_reverse"):
+            probe = getattr(cmsis_nn, f"transpose_conv{name}{'_conv' if name else ''}_buffer_size")
+            wants = {**shape}
+            if name:
+                del wants["output_nhwc"]
+            wanted = probe(
+                getattr(cmsis_nn.Backend, backend), cmsis_nn.DataType.A8W8, **wants, input_offset=0,
+                output_offset=0, activation_min=-128, activation_max=127,
+            )  # fmt: skip
+            ours = getattr(formulas, f"transpose_conv{name}_size")
+            assert ours(BACKENDS[backend], packed(n, c_in, c_out, h, w)) == wanted, shape

@@ -1,4 +1,4 @@
-// aten's add, sub, mul and div of two tensors of one type that broadcast.
+// aten's add, sub and mul of two tensors of one type that broadcast.
 #pragma once
 
 #include "kernels/broadcast.h"

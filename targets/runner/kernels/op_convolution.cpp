@@ -1,6 +1,7 @@
 // aten::convolution.out(input, weight, bias?, stride, padding, dilation, transposed,
-//   output_padding, groups, out) of float tensors with up to three spatial dimensions, in any dim
-// order. What models keep of it is small: this is the definition, not a fast kernel.
+//   output_padding, groups, out) of float tensors with one or two spatial dimensions (as many as
+// ExecuTorch's own kernel takes), in any dim order. What models keep of it is small: this is the
+// definition, not a fast kernel.
 #include "kernels/checks.h"
 #include "kernels/layout.h"
 #include "kernels/operators.h"
@@ -9,7 +10,7 @@ namespace hil {
 
 namespace {
 
-constexpr size_t kSpatial = 3;
+constexpr size_t kSpatial = 2;
 constexpr int32_t kMaxParameter = 1 << 16;
 
 struct Dimension {
@@ -52,18 +53,15 @@ float Convolution::at(const float* image, int32_t channel,
   const float* w = weight + group * weight_group + channel % outs * weight_out;
   const float* x = image + group * ins * in_channel;
   float sum = bias == nullptr ? 0.0f : bias[channel];
-  const Dimension &d0 = dims[0], &d1 = dims[1], &d2 = dims[2];
-  for (int32_t i = 0; i < d0.kernel; ++i) {
-    const int32_t a = d0.source(transposed, position[0], i);
-    for (int32_t j = 0; a >= 0 && j < d1.kernel; ++j) {
-      const int32_t b = d1.source(transposed, position[1], j);
-      for (int32_t k = 0; b >= 0 && k < d2.kernel; ++k) {
-        const int32_t c = d2.source(transposed, position[2], k);
-        if (c < 0) continue;
-        const float* from = x + a * d0.in_step + b * d1.in_step + c * d2.in_step;
-        const float* tap = w + i * d0.weight_step + j * d1.weight_step + k * d2.weight_step;
-        for (int32_t n = 0; n < ins; ++n) sum += from[n * in_channel] * tap[n * weight_in];
-      }
+  const Dimension &height = dims[0], &width = dims[1];
+  for (int32_t i = 0; i < height.kernel; ++i) {
+    const int32_t iy = height.source(transposed, position[0], i);
+    for (int32_t j = 0; iy >= 0 && j < width.kernel; ++j) {
+      const int32_t ix = width.source(transposed, position[1], j);
+      if (ix < 0) continue;
+      const float* from = x + iy * height.in_step + ix * width.in_step;
+      const float* tap = w + i * height.weight_step + j * width.weight_step;
+      for (int32_t n = 0; n < ins; ++n) sum += from[n * in_channel] * tap[n * weight_in];
     }
   }
   return sum;
@@ -75,11 +73,8 @@ void Convolution::run() const {
       int32_t p[kSpatial];
       for (p[0] = 0; p[0] < dims[0].out; ++p[0]) {
         for (p[1] = 0; p[1] < dims[1].out; ++p[1]) {
-          for (p[2] = 0; p[2] < dims[2].out; ++p[2]) {
-            output[b * out_batch + c * out_channel + p[0] * dims[0].out_step +
-                   p[1] * dims[1].out_step + p[2] * dims[2].out_step] =
-                at(input + b * in_batch, c, p);
-          }
+          output[b * out_batch + c * out_channel + p[0] * dims[0].out_step +
+                 p[1] * dims[1].out_step] = at(input + b * in_batch, c, p);
         }
       }
     }
@@ -105,7 +100,7 @@ Error check_tensors(KernelContext& ctx, const Tensor& input, const Tensor& weigh
   const bool ranks = input.rank >= 3 && input.rank <= 2 + kSpatial && weight.rank == input.rank &&
                      out.rank == input.rank;
   if (ranks) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "input, weight and out are not of one rank from 3 to 5");
+  return ctx.fail(Error::InvalidArgument, "input, weight and out are not of one rank, 3 or 4");
 }
 
 Error check_channels(KernelContext& ctx, const Convolution& c, const Tensor& weight,

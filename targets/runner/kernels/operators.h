@@ -41,7 +41,6 @@ Error op_amax(KernelContext& ctx, Args args);
 Error op_add(KernelContext& ctx, Args args);
 Error op_sub(KernelContext& ctx, Args args);
 Error op_mul(KernelContext& ctx, Args args);
-Error op_div(KernelContext& ctx, Args args);
 Error op_clamp(KernelContext& ctx, Args args);
 Error op_convolution(KernelContext& ctx, Args args);
 Error op_max_pool2d_with_indices(KernelContext& ctx, Args args);

@@ -44,7 +44,6 @@ constexpr KernelEntry kKernels[] = {
     {"aten::add.out", op_add},
     {"aten::sub.out", op_sub},
     {"aten::mul.out", op_mul},
-    {"aten::div.out", op_div},
     {"aten::clamp.out", op_clamp},
     {"aten::convolution.out", op_convolution},
     {"aten::max_pool2d_with_indices.out", op_max_pool2d_with_indices},

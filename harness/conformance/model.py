@@ -1,0 +1,106 @@
+"""What the stages of a conformance run hand to each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Result = Literal["passed", "failed", "xfailed", "skipped", "unsupported"]
+RESULTS: tuple[Result, ...] = ("passed", "failed", "xfailed", "skipped", "unsupported")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which tests of the suite: pytest's ``-k``, then a shard ``i/n``, then a seeded sample."""
+
+    keyword: str | None = None
+    shard: tuple[int, int] | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    @property
+    def everything(self) -> bool:
+        return self.keyword is None and self.shard is None and self.sample is None
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase (setup, call, teardown, collect) of a test, as pytest reported it."""
+
+    test: str
+    when: str
+    outcome: str  # passed, failed, skipped
+    message: str  # of what ended it, or ""
+    xfail: str | None  # the suite's own reason to expect a failure
+    seconds: float
+    consoles: tuple[bytes, ...]  # of the runs of the simulator in this test
+
+
+@dataclass(frozen=True)
+class Verdict:
+    id: str
+    result: Result
+    cause: str
+    seconds: float
+    missing: tuple[str, ...] = ()  # operators that its program asked for and the build lacks
+
+    @property
+    def group(self) -> str:
+        """``ops/test_add.py::...`` is about ``add``, ``models/test_ds_cnn.py`` about ds_cnn."""
+        path = Path(self.id.split("::")[0])
+        stem = path.stem.removeprefix("test_")
+        return stem if path.parent.name == "ops" else str(path.parent / stem).removeprefix("./")
+
+
+@dataclass(frozen=True)
+class Report:
+    suite: str
+    simulator: str
+    elf: str
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+    log: Path
+    complaints: tuple[str, ...] = field(default=())  # about the expectation file
+
+    @property
+    def summary(self) -> dict[str, int]:
+        counts = Counter(verdict.result for verdict in self.verdicts)
+        return {result: counts[result] for result in RESULTS}
+
+    @property
+    def exit_code(self) -> int:
+        return int(bool(self.summary["failed"] or self.complaints or not self.summary["passed"]))
+
+    def operators_missing(self) -> dict[str, list[str]]:
+        """By operator, the tests whose programs asked for it; the most wanted first."""
+        wanted: dict[str, list[str]] = {}
+        for verdict in self.verdicts:
+            for operator in verdict.missing:
+                wanted.setdefault(operator, []).append(verdict.id)
+        return dict(sorted(wanted.items(), key=lambda item: (-len(item[1]), item[0])))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "suite": self.suite,
+            "simulator": self.simulator,
+            "elf": self.elf,
+            "seconds": round(self.seconds, 1),
+            "summary": self.summary,
+            "tests": [
+                {"id": v.id, "result": v.result, "cause": v.cause, "seconds": round(v.seconds, 3)}
+                for v in self.verdicts
+            ],
+            "operators_missing": [
+                {"operator": operator, "tests": tests}
+                for operator, tests in self.operators_missing().items()
+            ],
+            "complaints": list(self.complaints),
+        }
+
+
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    order = {"failed": 0, "unsupported": 1, "xfailed": 2, "skipped": 3, "passed": 4}
+    return sorted(verdicts, key=lambda verdict: (order[verdict.result], verdict.id))

@@ -1,0 +1,149 @@
+"""A pytest plugin for the process that runs the suite: picks the tests, tells what became of them.
+
+In a worker it gives every test its own directory for the stand-in's consoles and attaches them to
+the reports; in the process that started the workers it writes one JSON line per phase to the
+descriptor in ``HIL_CONFORMANCE_EVENTS``.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import itertools
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EVENTS = "HIL_CONFORMANCE_EVENTS"
+CONSOLES = "HIL_CONFORMANCE_CONSOLES"
+RECORD = "HIL_STANDIN_RECORD"  # the stand-in's name for it
+_PROPERTY = "hil-consoles"
+_CONSOLE_BYTES = 16384  # kept of each run, half from its beginning and half from its end
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance")
+    group.addoption("--hil-shard", default="1/1")
+    group.addoption("--hil-sample", type=int, default=0)
+    group.addoption("--hil-seed", type=int, default=0)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Worker(Path(os.environ[CONSOLES])))
+    else:
+        config.pluginmanager.register(_Controller(int(os.environ[EVENTS])))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After ``-k``: the shard, then the sample. Every worker must come to the same list."""
+    index, count = (int(part) for part in config.getoption("--hil-shard").split("/"))
+    chosen = [item for number, item in enumerate(items) if number % count == index - 1]
+    size = config.getoption("--hil-sample")
+    if size:
+        seed = config.getoption("--hil-seed")
+        names = sorted(item.nodeid for item in chosen)
+        kept = set(random.Random(seed).sample(names, min(size, len(names))))
+        chosen = [item for item in chosen if item.nodeid in kept]
+    if len(chosen) != len(items):
+        left = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
+        items[:] = chosen
+
+
+class _Worker:
+    def __init__(self, consoles: Path) -> None:
+        self._consoles = consoles
+        self._numbers = itertools.count()
+        self._current: Path | None = None
+
+    def pytest_collection_finish(self) -> None:
+        """What the imports left is never freed: looking through it costs a third of the time."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._current = self._consoles / f"{os.getpid()}-{next(self._numbers)}"
+        self._current.mkdir()
+        os.environ[RECORD] = str(self._current)
+        yield
+        del os.environ[RECORD]
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:
+        outcome: Any = yield
+        if call.when == "call" and self._current is not None:
+            consoles = [_excerpt(path) for path in sorted(self._current.iterdir())]
+            outcome.get_result().user_properties.append((_PROPERTY, consoles))
+
+
+def _excerpt(path: Path) -> str:
+    content = path.read_bytes()
+    if len(content) > _CONSOLE_BYTES:
+        half = _CONSOLE_BYTES // 2
+        content = content[:half] + b"\n[...]\n" + content[-half:]
+    return base64.b64encode(content).decode("ascii")
+
+
+class _Controller:
+    def __init__(self, descriptor: int) -> None:
+        self._events = os.fdopen(descriptor, "w", encoding="utf-8")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        self._tell({"selected": len(ids)})
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._report(report, "collect", None, 0.0)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._report(report, str(report.when), getattr(report, "wasxfail", None), report.duration)
+
+    def pytest_unconfigure(self) -> None:
+        self._events.close()
+
+    def _report(
+        self,
+        report: pytest.TestReport | pytest.CollectReport,
+        when: str,
+        xfail: str | None,
+        seconds: float,
+    ) -> None:
+        properties = dict(getattr(report, "user_properties", ()))
+        self._tell(
+            {
+                "test": report.nodeid,
+                "when": when,
+                "outcome": report.outcome,
+                "message": _message(report),
+                "xfail": xfail,
+                "seconds": seconds,
+                "consoles": properties.get(_PROPERTY, []) if when == "call" else [],
+            }
+        )
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        self._events.write(json.dumps(event) + "\n")
+        self._events.flush()
+
+
+def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """What was raised, without the way there."""
+    said: Any = report.longrepr
+    if said is None:
+        return ""
+    if isinstance(said, tuple):
+        return str(said[2])
+    crash = getattr(said, "reprcrash", None)
+    return str(crash.message if crash is not None else said)

@@ -1,0 +1,112 @@
+"""Run the suite: pytest with its workers as a child, its events read as they come."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from harness import toolchain
+from harness.conformance.model import Phase, Selection
+from harness.conformance.recorder import EVENTS
+from harness.conformance.stage import Stage
+from harness.disk import disk_errors
+from harness.errors import InfraError, UsageError
+
+WORKERS = 2
+_LIMIT_SECONDS = 7200.0
+_USAGE_ERROR = 4  # pytest's exit status
+_NOTHING_RAN = 5
+
+
+def run_suite(
+    stage: Stage, selection: Selection, workers: int, progress: Callable[[str], None]
+) -> list[Phase]:
+    """Every phase of every test, in the order they ended."""
+    read, write = os.pipe()
+    environment = {**stage.environment, EVENTS: str(write)}
+    setpriv = str(toolchain.require("setpriv").path)
+    with disk_errors("running the suite"), stage.log.open("wb") as log:
+        child = subprocess.Popen(
+            [setpriv, "--pdeathsig", "KILL", "--", *_argv(stage, selection, workers)],
+            cwd=stage.directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[write],
+            start_new_session=True,
+        )
+    os.close(write)
+    overdue = threading.Timer(_LIMIT_SECONDS, _kill, [child])
+    overdue.start()
+    try:
+        with os.fdopen(read, "rb") as events:
+            phases = list(_phases(events, progress))
+        status = child.wait()
+    finally:
+        overdue.cancel()
+        _kill(child)
+        child.wait()
+        shutil.rmtree(stage.scratch, ignore_errors=True)
+    _check(status, phases, stage)
+    return phases
+
+
+def _argv(stage: Stage, selection: Selection, workers: int) -> list[str]:
+    shard = selection.shard or (1, 1)
+    return [
+        *(sys.executable, "-m", "pytest", "-q", "-W", "ignore"),
+        *("-c", str(stage.ini), "--rootdir", str(stage.suite), "--confcutdir", str(stage.suite)),
+        *("-p", "no:cacheprovider", "-p", "no:hil", "-p", "harness.conformance.recorder"),
+        *("-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"),
+        "--continue-on-collection-errors",
+        *("--hil-shard", f"{shard[0]}/{shard[1]}"),
+        *("--hil-sample", str(selection.sample or 0), "--hil-seed", str(selection.seed)),
+        *(("-k", selection.keyword) if selection.keyword is not None else ()),
+        str(stage.suite),
+    ]
+
+
+def _phases(events: Any, progress: Callable[[str], None]) -> Iterator[Phase]:
+    total, done = 0, 0
+    progress("starting the suite: importing torch and collecting tests")
+    for line in events:
+        event = json.loads(line)
+        if "selected" in event:
+            total = event["selected"]
+            continue
+        phase = Phase(
+            **{**event, "consoles": tuple(base64.b64decode(c) for c in event["consoles"])}
+        )
+        yield phase
+        if phase.when == "teardown":
+            done += 1
+            progress(f"conformance {done}/{total}")
+
+
+def _check(status: int, phases: list[Phase], stage: Stage) -> None:
+    usual = (0, 1, 2, _NOTHING_RAN)
+    if status in usual and not any(phase.when != "collect" for phase in phases):
+        raise UsageError("no test of the suite was selected", hint="look at -k, --shard, --sample")
+    if status in usual:
+        return
+    said = [line for line in stage.log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    reason = next((line for line in reversed(said) if "rror" in line), said[-1] if said else "")
+    kind = UsageError if status == _USAGE_ERROR else InfraError
+    raise kind(f"pytest could not run the suite: {reason}", hint=f"see {stage.log}")
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """The whole session of the child; it is ours and not reaped before its status was read."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)

@@ -1,0 +1,190 @@
+"""From what pytest reported to a result with a cause, and the expectations laid over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.conformance import expectations
+from harness.conformance.model import Phase, Report, Result, Verdict
+from harness.conformance.verdicts import judge
+from harness.errors import TargetError
+
+TEST = "ops/test_add.py::test_implementation_add[cortex-m55-x]"
+MISSING = (
+    b"E [executorch:method_loader.cpp:461 f()] kernel 'aten::sub.out' not found.\n"
+    b"E [executorch:method_loader.cpp:470 f()] Missing operator: [2] aten::sub.out\n"
+)
+MISMATCH = """AssertionError: Output 0 does not match reference output.
+\tGiven atol: 0.04, rtol: 0.001.
+\tOutput tensor shape: torch.Size([1, 2, 3]), dtype: torch.float32
+\tDifference: max: 1.5, abs: 2.5, mean abs error: 0.25.
+\t-- Model vs. Reference --
+"""
+
+
+def phase(
+    outcome: str = "passed", message: str = "", *, when: str = "call", xfail: str | None = None,
+    consoles: tuple[bytes, ...] = (), test: str = TEST,
+) -> Phase:  # fmt: skip
+    return Phase(test, when, outcome, message, xfail, 0.5, consoles)
+
+
+def one(*phases: Phase) -> Verdict:
+    (verdict,) = judge(phases)
+    return verdict
+
+
+def test_a_test_passes_when_all_its_phases_do() -> None:
+    verdict = one(phase(when="setup"), phase(), phase(when="teardown"))
+    assert (verdict.result, verdict.cause, verdict.seconds) == ("passed", "", 1.5)
+
+
+@pytest.mark.parametrize("when", ["setup", "call", "teardown", "collect"])
+def test_a_failure_in_any_phase_is_a_failure(when: str) -> None:
+    """A teardown that fails after a call that passed must not be lost."""
+    assert one(phase(), phase("failed", "Oops: x\nmore", when=when)).result == "failed"
+
+
+def test_the_console_is_the_first_cause() -> None:
+    raised = "RuntimeError: Corstone simulation failed. Problems: 2 found:"
+    verdict = one(phase("failed", raised, consoles=(b"fine\n", MISSING)))
+    assert verdict.cause.startswith("operator_missing: kernel 'aten::sub.out' not found")
+    assert verdict.missing == ("aten::sub.out",)
+
+
+def test_a_mismatch_has_its_numbers() -> None:
+    assert one(phase("failed", MISMATCH)).cause == (
+        "mismatch: Output 0 float32[1, 2, 3] differs by up to 2.5 (mean 0.25)"
+    )
+
+
+def test_any_other_cause_is_one_line() -> None:
+    assert one(phase("failed", "\nValueError: bad\n  frame\n")).cause == "ValueError: bad"
+    assert one(phase("failed", "", when="setup")).cause == "failed in setup"
+
+
+def test_the_suites_own_xfail() -> None:
+    verdict = one(phase("skipped", "", xfail="not supported", consoles=(MISSING,)))
+    assert (verdict.result, verdict.cause) == ("xfailed", "the suite's own: not supported")
+
+
+def test_a_pass_the_suite_did_not_expect() -> None:
+    """A runner with more operators than ExecuTorch's passes tests that are marked to fail."""
+    assert one(phase(xfail="flaky")).cause == "although the suite expects a failure: flaky"
+    verdict = one(phase("failed", "[XPASS(strict)] no broadcasting"))
+    assert verdict.result == "passed"
+    assert verdict.cause == "although the suite expects a failure: no broadcasting"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ("failed", "ModuleNotFoundError: No module named 'torchvision'"),
+        ("skipped", "Skipped: could not import 'torchvision': No module named 'torchvision'"),
+    ],
+)
+def test_what_is_not_installed_is_named(outcome: str, message: str) -> None:
+    verdict = one(phase(outcome, message, when="collect", test="models/test_mobilenet_v2.py"))
+    assert verdict.result == "unsupported"
+    assert verdict.cause == "needs torchvision, which is not installed"
+
+
+def test_a_skip_keeps_its_reason() -> None:
+    verdict = one(phase("skipped", "Skipped: hangs", when="setup"))
+    assert (verdict.result, verdict.cause) == ("skipped", "hangs")
+
+
+@pytest.mark.parametrize(
+    ("test", "group"),
+    [
+        (TEST, "add"),
+        ("models/test_ds_cnn.py::t", "models/ds_cnn"),
+        ("misc/test_x.py::t", "misc/x"),
+        ("test_explicit_layout.py::t", "explicit_layout"),
+    ],
+)
+def test_groups(test: str, group: str) -> None:
+    assert Verdict(test, "passed", "", 0).group == group
+
+
+def expected(tmp_path: Path, text: str) -> dict[str, expectations.Expectation]:
+    file = tmp_path / "e.yaml"
+    file.write_text(text)
+    return expectations.load(file)
+
+
+def test_expectations_are_strict(tmp_path: Path) -> None:
+    """A known failure is xfailed with both reasons; once it passes the run must fail."""
+    known = expected(tmp_path, "t:\n  reason: because\n  finding: F\n")
+    failed, passed, other = expectations.apply(
+        [Verdict("t", "failed", "numbers", 0), Verdict("t", "passed", "", 0),
+         Verdict("u", "failed", "x", 0)],
+        known,
+    )  # fmt: skip
+    assert (failed.result, failed.cause) == ("xfailed", "because [numbers]")
+    assert passed.result == "failed"
+    assert "was expected to fail (because) and passed" in passed.cause
+    assert other.result == "failed"
+    assert expectations.strangers([other], known) == (
+        "the expectation file names t, which the suite does not have",
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "elf", "applies"),
+    [
+        ("elf_has: arm_x", b"..arm_x..", True),
+        ("elf_has: arm_x", b"..", False),
+        ("elf_lacks: op", b"..op..", False),
+        ("elf_lacks: op", b"..", True),
+    ],
+)
+def test_some_are_for_some_runners(
+    tmp_path: Path, condition: str, elf: bytes, applies: bool
+) -> None:
+    known = expected(tmp_path, f"t:\n  reason: r\n  finding: f\n  {condition}\n")
+    (tmp_path / "elf").write_bytes(elf)
+    assert bool(expectations.applying(known, tmp_path / "elf")) is applies
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t: x\n", "t needs the keys reason and finding"),
+        ("t:\n  reason: r\n", "t needs the keys reason and finding"),
+        ("t:\n  reason: r\n  finding: f\n  more: x\n", "t needs the keys"),
+        ("t:\n  reason: 3\n  finding: f\n", "the values of t are texts"),
+    ],
+)
+def test_a_malformed_file_is_an_error_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(TargetError, match=r"e\.yaml:\d+: " + message):
+        expected(tmp_path, text)
+
+
+def test_every_expectation_has_its_finding() -> None:
+    """An xfail nobody explains is a hole in the suite."""
+    root = Path(__file__).parent.parent.parent
+    headings = (root / "docs" / "findings.md").read_text().splitlines()
+    for expectation in expectations.load().values():
+        assert f"## {expectation.finding}" in headings
+
+
+@pytest.mark.parametrize(
+    ("results", "complaints", "code"),
+    [
+        (["passed", "xfailed", "unsupported", "skipped"], (), 0),
+        (["passed", "failed"], (), 1),
+        (["xfailed"], (), 1),
+        ([], (), 1),
+        (["passed"], ("a stranger",), 1),
+    ],
+)
+def test_exit_codes(results: list[Result], complaints: tuple[str, ...], code: int) -> None:
+    """A run in which nothing passed proves nothing."""
+    verdicts = tuple(Verdict(f"t{n}", result, "", 0) for n, result in enumerate(results))
+    report = Report("s", "q", "e", verdicts, 1.0, Path("l"), complaints)
+    assert report.exit_code == code

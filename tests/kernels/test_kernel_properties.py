@@ -1,0 +1,63 @@
+"""Any call drawn by hypothesis gives the definition's bytes in every build.
+
+Protects against what the fixed cases of test_kernels.py happen not to draw. The number of
+examples is bounded for CI; HIL_PROPERTY_EXAMPLES asks for more, with other draws each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from executorch.backends.cortex_m.library import cmsis_nn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kernel_cases import MAKERS, Draw
+from kernel_program import build
+
+EXAMPLES = os.environ.get("HIL_PROPERTY_EXAMPLES")
+GROUPS = sorted(set(MAKERS) - {"view_copy"})
+CALLS = 12
+
+Runners = dict[str, Callable[..., Any]]
+
+
+@pytest.fixture(scope="session")
+def runners(
+    run_on_host: Callable[..., Any], run_on_qemu: Callable[..., Any],
+    run_on_m33: Callable[..., Any], run_on_m0plus: Callable[..., Any],
+) -> list[tuple[str, Runners]]:  # fmt: skip
+    """The builds, by the backend their programs are planned for."""
+    return [
+        ("MVE", {"host": run_on_host, "Helium": run_on_qemu}),
+        ("DSP", {"DSP": run_on_m33}),
+        ("SCALAR", {"scalar": run_on_m0plus}),
+    ]
+
+
+@settings(
+    max_examples=int(EXAMPLES or 3), derandomize=EXAMPLES is None, deadline=None, database=None,
+    suppress_health_check=list(HealthCheck), print_blob=True,
+)  # fmt: skip
+@given(drawn=st.lists(
+    st.tuples(st.sampled_from(GROUPS), st.integers(0, 2**32 - 1)), min_size=CALLS, max_size=CALLS
+))  # fmt: skip
+def test_every_build_gives_the_bytes_of_the_definition(
+    drawn: list[tuple[str, int]], runners: list[tuple[str, Runners]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:  # fmt: skip
+    cases = [MAKERS[group][0](Draw(seed)) for group, seed in drawn]
+    for backend, builds in runners:
+        wanted = build(cases, getattr(cmsis_nn.Backend, backend))
+        for name, run in builds.items():
+            work: Path = tmp_path_factory.mktemp(name)
+            result = run(wanted.pte, wanted.inputs, len(wanted.expected), work)
+            assert result.status == 0, result.log
+            differ = [
+                call for call, got, want in zip(
+                    wanted.names, result.outputs, wanted.expected, strict=True) if got != want
+            ]  # fmt: skip
+            assert not differ, (name, differ)

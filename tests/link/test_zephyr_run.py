@@ -1,0 +1,133 @@
+"""Protects `hil run` on a Zephyr target: it builds with west in the workspace of ZEPHYR_BASE and
+runs what comes out, says how to get a workspace, and keeps and explains a build that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_own_builds import forgetful_kernels
+from workspace import make_workspace
+
+from harness.build import build
+from harness.build_zephyr import find_workspace, take_products
+from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
+from harness.link.explain import explain
+from harness.link.reduce import reduce_build
+from harness.paths import project_root
+from harness.target import load_target
+
+
+def _quiet(_message: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("west"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, shared_hil_home: str) -> Path:
+    """A state directory with the session's programs and a cache of firmware of its own."""
+    programs = Path(shared_hil_home) / "cache" / "programs"
+    programs.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "hil" / "cache").mkdir(parents=True)
+    (tmp_path / "hil" / "cache" / "programs").symlink_to(programs)
+    return tmp_path / "hil"
+
+
+def test_a_run_builds_with_west_and_passes(zephyr: Path, home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", "zephyr-corstone-300", "add",
+         "--simulator", "qemu", "--json"],
+        capture_output=True, text=True, check=False, timeout=600,
+        env={**os.environ, "HIL_HOME": str(home), "ZEPHYR_BASE": str(zephyr)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["verdict"] == "PASS"
+    firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
+    assert json.loads(firmware.read_text())["build_id"]
+    assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
+
+
+def test_a_failed_build_is_kept_explained_and_reduced(
+    zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    options = {"HIL_KERNELS_DIR": str(forgetful_kernels(tmp_path))}
+    with pytest.raises(LinkError, match=r"undefined reference to .hil::op_forgotten") as caught:
+        build(load_target("zephyr-corstone-300"), options=options)
+    failure = caught.value.facts["failures"][0]
+    assert failure["cause_kind"] == "source_not_compiled"
+    tree = Path(caught.value.facts["log"]).parent / "build"
+    explanation = explain(tree, _quiet)
+    assert explanation.command is not None
+    assert explanation.command.output.endswith("zephyr_pre0.elf")
+    assert "Add op_forgotten.cpp to the sources of target hil_kernels" in (
+        explanation.failures[0].fix
+    )
+    reduced = reduce_build(tree, tmp_path / "reduced", with_test=False, progress=_quiet)
+    assert len(reduced.objects) + bool(reduced.stubs) <= 3
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [({}, "ZEPHYR_BASE is not set"), ({"ZEPHYR_BASE": "/nowhere"}, "which is not Zephyr")],
+)
+def test_without_a_workspace_it_says_how_to_get_one(base: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        find_workspace("b", base)
+    assert caught.value.hint is not None
+    assert "west init" in caught.value.hint
+    assert "ZEPHYR_BASE" in caught.value.hint
+
+
+def test_without_west(zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(ToolMissing, match="west is not installed"):
+        find_workspace("b", {"ZEPHYR_BASE": str(zephyr), "PATH": "/nowhere"})
+
+
+def test_another_zephyr_is_another_build(zephyr: Path) -> None:
+    environ = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
+    before = find_workspace("b", environ)
+    assert find_workspace("b", environ).key() == before.key()
+    assert find_workspace("c", environ).key() != before.key()
+    source = zephyr / "kernel" / "thread.c"
+    text = source.read_text()
+    source.write_text(text + "/* edited */\n")
+    edited = find_workspace("b", environ).key()
+    assert edited != before.key()
+    commit = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qam",
+              "more"]  # fmt: skip
+    subprocess.run(commit, cwd=zephyr, check=True)
+    assert find_workspace("b", environ).key() not in (before.key(), edited)
+
+
+def test_a_west_that_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"left no zephyr/zephyr\.elf"):
+        take_products(tmp_path, "executor_runner")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["port: zephyr", "port: host\nzephyr: {board: mps3/corstone300/fvp}"]
+)
+def test_a_zephyr_target_has_a_board_and_no_other_has(tmp_path: Path, wrong: str) -> None:
+    host = (project_root() / "targets" / "host.yaml").read_text()
+    (tmp_path / "t.yaml").write_text(host.replace("port: host", wrong))
+    with pytest.raises(TargetError, match="`port: zephyr` and the section `zephyr` go together"):
+        load_target("t", (tmp_path,))
+
+
+def test_both_boards_of_zephyr_are_targets() -> None:
+    boards = {name: load_target(f"zephyr-corstone-{name}").zephyr for name in ("300", "320")}
+    assert boards["300"] is not None
+    assert boards["300"].board == "mps3/corstone300/fvp"
+    assert boards["320"] is not None
+    assert boards["320"].board == "mps4/corstone320/fvp"

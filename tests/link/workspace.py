@@ -1,0 +1,95 @@
+"""A west workspace in a temporary directory, made from tests/link/zephyr_standin without a
+network: its repositories are local ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from plants import _FILES, _SETTINGS, Plant, Project, _run
+
+STANDIN = Path(__file__).parent / "zephyr_standin"
+BOARD = "mps3/corstone300/fvp"
+WEST = str(Path(sys.executable).with_name("west"))
+_GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c",
+        "commit.gpgsign=false"]  # fmt: skip
+_CMAKE = """\
+cmake_minimum_required(VERSION 3.20)
+find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})
+project(planted)
+target_sources(app PRIVATE ${APP})
+zephyr_library_named(sensors)
+zephyr_library_sources(sensor.c)
+add_library(core STATIC core.c)
+add_library(kernels STATIC add.c mul.c)
+add_library(backend STATIC ${BACKEND})
+foreach(each core kernels backend)
+  target_link_libraries(${each} PRIVATE zephyr_interface)
+endforeach()
+zephyr_link_libraries(${LIBS})
+"""
+
+
+def make_workspace(root: Path) -> Path:
+    """`west init` and `west update`; the path of its zephyr repository."""
+    origin, manifest = root / "origin", root / "ws" / "manifest"
+    shutil.copytree(STANDIN / "zephyr", origin)
+    _commit(origin)
+    manifest.mkdir(parents=True)
+    text = (STANDIN / "manifest" / "west.yml.in").read_text()
+    (manifest / "west.yml").write_text(text.replace("@ZEPHYR@", str(origin)))
+    _commit(manifest)
+    for words in (["init", "-l", str(manifest)], ["update"]):
+        subprocess.run([WEST, *words], cwd=root / "ws", env=_environment(root), check=True,
+                       capture_output=True)  # fmt: skip
+    return root / "ws" / "zephyr"
+
+
+def _environment(root: Path) -> dict[str, str]:
+    """The user's own configurations of git and west must not matter."""
+    return {**os.environ, "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ALLOW_PROTOCOL": "file"}  # fmt: skip
+
+
+def _commit(repository: Path) -> None:
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*_GIT, *words], cwd=repository, check=True, capture_output=True)
+
+
+@dataclass(frozen=True)
+class ZephyrProject(Project):
+    """A plant as an application of the workspace, built by `west build`."""
+
+    workspace: Path
+
+    def configure_and_build(self, *, fixed: bool) -> subprocess.CompletedProcess[str]:
+        plant = self.plant
+        files = {**_FILES, **plant.wrong, **(plant.right if fixed else {})}
+        del files["runner.ld"]
+        settings = {**_SETTINGS, **plant.settings, **(plant.right_settings if fixed else {})}
+        lists = _CMAKE + (_SNIPPET if "runner.ld" in plant.right and fixed else "")
+        for name in ("APP", "BACKEND", "LIBS"):
+            lists = lists.replace("${" + name + "}", settings[name])
+        self.source.mkdir(exist_ok=True)
+        files |= {"CMakeLists.txt": lists, "model.ld": _MODEL_LD, "sensor.c": "int sensor;\n"}
+        for name, text in files.items():
+            (self.source / name).write_text(text.replace("200000", "700000"))
+        self._prebuilt(fixed)
+        return _run(
+            [WEST, "build", "-b", BOARD, "-d", str(self.build), str(self.source)],
+            check=False, cwd=self.workspace,
+        )  # fmt: skip
+
+
+_SNIPPET = "zephyr_linker_sources(SECTIONS model.ld)\n"
+_MODEL_LD = "network_model_sec : { *(network_model_sec) } >DDR\n"
+
+
+def in_zephyr(plant: Plant) -> Plant:
+    """What is said otherwise there: more room, so a larger model."""
+    words = tuple(w.replace("200000", "700000") for w in plant.in_cause)
+    return Plant(**{**vars(plant), "in_cause": words})

@@ -1,0 +1,1 @@
+const unsigned _OffsetAbsSyms = 1;
