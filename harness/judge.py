@@ -8,7 +8,7 @@ on every input set, budgets that hold, and no failure on any line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.compare import TensorDiff
@@ -72,7 +72,10 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the run had to be: which firmware, which program, how close, how large."""
+    """What the run had to be: which firmware, which program, how close, how large.
+
+    ``limits`` are hard limits in bytes on figures of the run; nobody can accept more.
+    """
 
     build_id: str | None
     pte_unchanged: bool
@@ -80,6 +83,7 @@ class Expectation:
     toolchain: str
     tolerance_lsb: float
     reference: Reference | None
+    limits: dict[str, int] = field(default_factory=dict)
 
 
 def judge(
@@ -281,6 +285,14 @@ def _program_changed(expectation: Expectation) -> _Finding:
 
 
 def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> _Finding:
+    limits = expectation.limits
+    missing = sorted(limits.keys() - metrics.keys())
+    if missing:
+        return "NO_VERDICT", Cause("not_measured", f"no figure for {', '.join(missing)}")
+    over = [name for name, most in limits.items() if metrics[name] > most]
+    if over:
+        text = "; ".join(f"{n} is {metrics[n]} bytes, at most {limits[n]} fit" for n in over)
+        return "OVER_BUDGET", Cause("over_limit", text, None, {"metrics": over})
     if expectation.reference is None:
         return None
     missing = expectation.reference.unmeasured(metrics, expectation.toolchain)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from harness.build import Firmware, build
 from harness.case import Case
+from harness.case_budgets import run_limits
 from harness.compare import TensorDiff, compare
 from harness.errors import HarnessError, InfraError, UsageError
 from harness.export import ExportEvent, ExportRequest, export
@@ -157,6 +158,7 @@ def run_case(
         toolchain=firmware.toolchain_id,
         tolerance_lsb=options.tolerance_lsb,
         reference=load_reference(references_dir(), case),
+        limits=run_limits(case),
     )
     record = RunRecord(
         case=case,

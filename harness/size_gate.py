@@ -5,7 +5,7 @@ A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.build import Firmware, build
 from harness.case import Case
+from harness.case_budgets import budgets_of
 from harness.errors import HarnessError, InfraError
 from harness.footprint.accepted import (
     ANY_TOOLCHAIN,
@@ -24,13 +25,12 @@ from harness.footprint.accepted import (
     size_path,
 )
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.budget import Budgets, read_model_budgets
 from harness.footprint.elf import Region
 from harness.footprint.figures import firmware_figures, program_figures
 from harness.footprint.gate import Gate, hold, unmeasured
 from harness.footprint.measure import measure_file
-from harness.models import catalogue, find_model
-from harness.paths import project_root, references_dir
+from harness.models import catalogue
+from harness.paths import references_dir
 from harness.pipeline import export_cases
 from harness.program import Program
 from harness.report.progress import Progress, silent
@@ -125,22 +125,9 @@ def regions_of(target: Target) -> list[Region]:
 def hold_measured(measured: Measured) -> Gate:
     case = measured.case
     accepted = load_sizes(size_path(references_dir(), case.target, case.label))
-    return hold(
-        case.id, measured.anatomy, measured.figures, measured.toolchain, accepted, budgets_of(case)
-    )
-
-
-def budgets_of(case: Case) -> Budgets:
-    """The target's budgets, and the model's: ``models/<name>.yaml``, or beside a user's file."""
-    own: Mapping[str, Any] | Budgets = getattr(load_target(case.target), "budgets", Budgets())
-    target = Budgets.model_validate(own)
-    if case.model == RUNNER:
-        return target
-    source = find_model(case.model)
-    beside = source.file.with_suffix(".yaml") if source.file else None
-    return target.merged(
-        read_model_budgets(beside or project_root() / "models" / f"{source.name}.yaml")
-    )
+    runner = case.model == RUNNER
+    budgets = load_target(case.target).budgets if runner else budgets_of(case)
+    return hold(case.id, measured.anatomy, measured.figures, measured.toolchain, accepted, budgets)
 
 
 def accept_sizes(measured: Measured, reason: str, *, dry_run: bool = False) -> SizeProposal:

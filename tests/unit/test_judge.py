@@ -157,3 +157,19 @@ def test_the_worst_difference_names_tensor_index_and_size() -> None:
     assert result.cause.text.startswith("output 0[0, 2] of input set 1 is off by 1 LSB")
     assert result.cause.facts is not None
     assert result.cause.facts["index"] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("limits", "verdict_name", "kind"),
+    [({"stack_high_water": 899}, "OVER_BUDGET", "over_limit"),
+     ({"stack_high_water": 900}, "PASS", None),
+     ({"temp_allocator": 5}, "NO_VERDICT", "not_measured")],
+)  # fmt: skip
+def test_hard_limits_on_figures_of_the_run(
+    limits: dict[str, int], verdict_name: str, kind: str | None
+) -> None:
+    """A limit that is written down is enforced, and one that cannot be is no PASS."""
+    metrics = {"pte_bytes": 1000, "elf_text": 10_000, "stack_high_water": 900}
+    result = verdict(metrics=metrics, expectation=expecting(limits=limits))
+    assert result.name == verdict_name
+    assert (result.cause.kind if result.cause else None) == kind
