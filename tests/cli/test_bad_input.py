@@ -113,7 +113,10 @@ def test_too_small_a_method_pool_says_how_much_it_takes(
 
 
 USAGE = {
-    "unknown target": (("run", "corstone-300-m5", "add"), "corstone-300-m55?"),
+    "unknown target": (
+        ("run", "corstone-300-m5", "add"),
+        "did you mean corstone-300-m85 or corstone-300-m55",
+    ),
     "unknown model": (("run", "host", "ds_cn"), "did you mean ds_cnn?"),
     "a model that does not export": (("run", "host", "mv2"), "torchvision"),
     "no model": (("run", "host"), "no model was named"),
