@@ -49,14 +49,16 @@ class Proposal:
         }
 
 
-def accept_case(case_id: str, reason: str, *, dry_run: bool, progress: Progress) -> Proposal:
+def accept_case(
+    case_id: str, reason: str, options: RunOptions, *, dry_run: bool, progress: Progress
+) -> Proposal:
     """Run the case and write its figures as the new reference.
 
     Growth is what accepting is for; anything else that is not PASS is refused
     (NotAcceptable), because a reference must never bless a wrong output.
     """
     case = parse_case(case_id)
-    (record,) = run_cases([case], RunOptions(), progress)
+    (record,) = run_cases([case], options, progress)
     cause = record.verdict.cause
     if cause is not None and cause.kind not in ("grown", "reference_outputs", "not_measured"):
         raise NotAcceptable(

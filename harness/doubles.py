@@ -18,6 +18,7 @@ from pathlib import Path
 from harness import paths, toolchain
 from harness.errors import InfraError
 from harness.program import InputSet, Program, TensorSpec
+from harness.target import Region
 
 BUILD_ID = "00112233445566778899"
 _EXPECTED = struct.pack("<4f", 0.0, 0.5, 1.0, 1.5)
@@ -33,6 +34,7 @@ class FakeFirmware:
     key: str = "0" * 32
     variant: str = "plain"
     toolchain_id: str = "none"
+    regions: tuple[Region, ...] = ()
 
 
 def endings() -> dict[str, tuple[str, str | None]]:

@@ -12,13 +12,14 @@ import click
 
 from harness.build import build
 from harness.errors import InfraError, UsageError
-from harness.judge import Cause, execution_cause
+from harness.judge_ending import execution_cause
 from harness.observe import observe
 from harness.pipeline import ending, new_run_dir
 from harness.report.progress import Progress
-from harness.simulate import simulate
+from harness.simulate import simulate, skip_without_fvp
 from harness.simulate.transcript import CONSOLE, WORK
 from harness.target import load_target
+from harness.verdict import Cause
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,28 @@ class Execution:
             click.echo(path)
 
 
+@dataclass(frozen=True)
+class ExecOptions:
+    """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
+    "fail" or "skip"."""
+
+    simulator: str = "auto"
+    limit_factor: float | None = None
+    fvp_missing: str = "fail"
+
+
 def execute(
     target_name: str,
     program: Path,
     inputs: Sequence[Path],
     base: Path,
-    simulator: str,
+    options: ExecOptions,
     progress: Progress,
 ) -> Execution:
     """Run ``program`` once; outputs go to ``<base>-<n>.bin``.
 
-    Raises UsageError for files that cannot be read, InfraError when outputs cannot be written.
+    Raises UsageError for files that cannot be read, InfraError when outputs cannot be written,
+    FvpMissing when the FVP is not there and that is to be skipped.
     """
     target = load_target(target_name)
     for path in (program, *inputs):
@@ -74,11 +86,19 @@ def execute(
             raise UsageError(f"there is no file {path}", path=str(path))
     if not base.parent.is_dir():
         raise UsageError(f"there is no directory {base.parent} for the outputs")
-    firmware = build(target, on_progress=progress)
+    if options.fvp_missing == "skip":
+        skip_without_fvp(target, options.simulator)
+    firmware = build(target, simulator=options.simulator, on_progress=progress)
     run_dir = new_run_dir(program.stem)
     progress(f"running {program.name} on {target.name}")
     transcript = simulate(
-        target, firmware, program=program, sets=[list(inputs)], run_dir=run_dir, simulator=simulator
+        target,
+        firmware,
+        program=program,
+        sets=[list(inputs)],
+        run_dir=run_dir,
+        simulator=options.simulator,
+        limit_factor=options.limit_factor,
     )
     observation = observe((run_dir / CONSOLE).read_bytes())
     finding = execution_cause(observation, ending(transcript, firmware.elf), firmware.build_id)

@@ -1,15 +1,16 @@
 """The verdict on a lone console log, from anybody's CI: no run directory, no simulator. Pure.
 
 A log proves less than a run. PASS needs a runner that says it completed, no failure on any
-line, and at least one bundled test set that the runner itself compared (``Test_result: PASS``).
-Outputs that nobody compared, a log that is cut, or a model's limit are never PASS. What a log
-cannot tell is said in the notes, whatever the verdict.
+line, and at least one bundled test set that the runner itself compared (``Test_result: PASS``);
+with several runs in the log, of each. Outputs that nobody compared, a log that is cut, or a
+model's limit are never PASS. What a log cannot tell is said in the notes, whatever the verdict.
 """
 
 from __future__ import annotations
 
-from harness.judge import Cause, Verdict, failed, limit_notes, model_limit
-from harness.observe import Observation
+from harness.judge_ending import failed, limit_notes, model_limit
+from harness.observe import Kind, Observation, Progress, Stage
+from harness.verdict import Cause, Verdict
 
 
 def judge_log(observation: Observation) -> Verdict:
@@ -37,13 +38,47 @@ def _unproven(observation: Observation) -> tuple[str, Cause] | None:
             last,
             _suspect(observation),
         )
-    if not observation.bundle_passes:
-        return "NO_VERDICT", Cause(
-            "nothing_compared",
-            "the run completed, but nothing in the log compares its outputs with anything",
-            observation.complete_line,
-        )
-    return None
+    return _each_run(observation) or _said_to_have_failed(observation)
+
+
+_PREPARATION = (Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
+_EXECUTION = (Stage.EXECUTING, Stage.EXECUTED)
+
+
+def _each_run(observation: Observation) -> tuple[str, Cause] | None:
+    """A log may hold several runs; each must complete and compare its outputs."""
+    begun: Progress | None = None  # how far a run got that has not completed yet
+    after = 0  # the line where the run before it completed
+    for step in observation.progress:
+        if step.stage is Stage.COMPLETE:
+            if not any(after < line <= step.line for line in observation.bundle_lines):
+                return "NO_VERDICT", Cause(
+                    "nothing_compared",
+                    "the run completed, but nothing in the log compares its outputs with anything",
+                    step.line,
+                )
+            begun, after = None, step.line
+        elif step.stage is Stage.METHOD and begun is not None and begun.stage in _EXECUTION:
+            break  # another run begins
+        elif step.stage in _EXECUTION or (after and step.stage in _PREPARATION):
+            begun = step
+    if begun is None:
+        return None
+    return "NO_VERDICT", Cause(
+        "no_end_marker",
+        f"one of several runs in the log never says it completed; it got as far as "
+        f"{begun.stage.value} (line {begun.line}: {begun.text})",
+        begun.line,
+    )
+
+
+def _said_to_have_failed(observation: Observation) -> tuple[str, Cause] | None:
+    said = next((s for s in observation.suspects if s.kind is Kind.EXIT_STATUS), None)
+    if said is None:
+        return None
+    return "NO_VERDICT", Cause(
+        "exit_status", f"the runner completed, and yet the log says: {said.text}", said.line
+    )
 
 
 def _reached(observation: Observation) -> str:
@@ -77,6 +112,9 @@ def _unknown(observation: Observation) -> tuple[str, ...]:
     if observation.tensors or observation.output_files:
         count = len(observation.tensors) or len(observation.output_files)
         notes.append(f"{count} output(s) in the log, compared with nothing")
+    for block in observation.blocks:
+        size = f"{len(block.data)} bytes" if block.whole else "damaged"
+        notes.append(f"what is in {block.name} ({size}, in base64 on line {block.line})")
     if observation.cut:
         notes.append("the last line has no end: the log may be cut")
     if observation.failures_dropped:

@@ -14,6 +14,7 @@ class Kind(str, Enum):
     ZEPHYR_FATAL = "zephyr_fatal"
     LINUX_OOPS = "linux_oops"
     PROCESS_CRASH = "process_crash"
+    ASSERTION = "assertion_failed"
     OPERATOR_MISSING = "operator_missing"
     ALLOCATION_FAILED = "allocation_failed"
     BACKEND_MISSING = "backend_missing"
@@ -31,6 +32,7 @@ class Kind(str, Enum):
     LICENCE = "licence"
     EULA = "eula"
     SIMULATOR_ERROR = "simulator_error"
+    EXIT_STATUS = "exit_status"  # only ever a suspect: somebody says how a process ended
 
 
 # The simulator itself did not work; says nothing about what was to be tested.
@@ -41,6 +43,7 @@ LAUNCH = frozenset(
 # Nothing worth waiting for follows one of these.
 FINAL = LAUNCH | {
     Kind.FAULT, Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.PROCESS_CRASH,
+    Kind.ASSERTION,
     Kind.OPERATOR_MISSING, Kind.ALLOCATION_FAILED, Kind.BACKEND_MISSING, Kind.SEMIHOSTING_OFF,
 }  # fmt: skip
 
@@ -98,10 +101,10 @@ class OpTicks:
 
 @dataclass(frozen=True)
 class Tensor:
-    """An output printed as text, element by element.
+    """An output printed as text, of its last inference.
 
-    ``dtype`` is "float", "int", "char", "bool" or "" when the runner does not say it.
-    ``whole`` is False when an element is missing or cannot be read.
+    ``dtype`` is "float", "int", "char", "bool" or "" when the runner does not say it; ``sizes``
+    only where it says them. ``whole`` is False when an element is missing or cannot be read.
     """
 
     index: int
@@ -109,15 +112,21 @@ class Tensor:
     values: tuple[float, ...]
     line: int
     whole: bool
+    sizes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Block:
-    """A file that the runner printed in base64 (ETDump). It is decoded, never executed."""
+    """A file that the runner printed in base64: decoded, never executed.
+
+    ExecuTorch prints two: ``etdump.bin``, and ``debug_buffer.bin`` with the raw bytes of output
+    tensors, of which the former is the index. ``whole`` is False when it cannot be decoded.
+    """
 
     name: str
     data: bytes
     line: int
+    whole: bool = True
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ _BY_CODE: Final = {
 # "status 0x14", "error code 20", "Error Code 32", "failed @ 0x..: 0x23", "error:0x21",
 # "failed: 0x2"; hexadecimal as the runner prints it, decimal as others do.
 _CODE = re.compile(
-    rb"(?:\bstatus|\berror(?: code)?|\bfailed(?: @ \S+)?|\bfor \w+|\binputs|\bERROR)"
+    rb"(?:\bstatus|\berror(?: code)?|\bfailed(?: @ \S+)?|\bfor(?: \w+){1,2}|\binputs|\bERROR)"
     rb"(?:\s*[:=]\s*|\s+)\(?(0x[0-9a-fA-F]+|\d+)\b",
     re.I,
 )
@@ -76,16 +76,23 @@ def rules() -> tuple[tuple[Pattern, Kind], ...]:
     return tuple((re.compile(pattern, flags), kind) for pattern, kind, flags in _RULES)
 
 
-_OUTSIDE = re.compile(rb"^/|(?:^|/)\.\.(?:/|$)")
+_OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
 
 # Ethos-U core driver LOG_ERR; some retargeted loggers drop the prefix.
+NPU_WORDS: Final = (
+    b"Soft reset timed", b"Failed to ", b"NPU config", b"NPU arch", b"NPU error", b"NPU inference",
+    b"status=0x", b"Unexpected job", b"Inference already", b"Custom Operator", b"custom_data_size",
+    b"Fast memory area", b"UNSUPPORTED", b"not aligned", b"No NPU driver", b"not been compiled",
+    b"Ethos-U invocation",
+)  # fmt: skip
 NPU = re.compile(
-    rb"Soft reset timed out|Failed to switch security state|Failed to initialize (?:Ethos-U )?"
-    rb"device|NPU config mismatch|NPU arch mismatch|NPU error\(s\) occured|NPU inference timed "
-    rb"out|Unexpected job state|Inference already running|Custom Operator Payload:|"
-    rb"custom_data_size=.*not a multiple|Fast memory area too small|UNSUPPORTED driver_action|"
-    rb"(?:Command stream|Base) addr.*not aligned|Failed to request power|Failed to invoke "
-    rb"inference|No NPU driver handle available|NPU status=0x(?!0{8})[0-9a-fA-F]+"
+    rb"Soft reset timed out|F(?:ailed to (?:switch security state|initialize (?:Ethos-U )?device|"
+    rb"request power|invoke inference)|ast memory area too small)|NPU (?:config mismatch|arch "
+    rb"mismatch|error\(s\) occured|inference timed out|status=0x(?!0{8})[0-9a-fA-F]+)|"
+    rb"Unexpected job state|Inference already running|Custom Operator Payload:|"
+    rb"custom_data_size=.*not a multiple|UNSUPPORTED driver_action|No NPU driver handle available|"
+    rb"(?:Command stream|Base) addr.*not aligned|Ethos-U invocation failed|"
+    rb"Driver has not been compiled for this product"
 )
 _NPU_FACT = re.compile(rb"(?:npu|optimizer|optimize)?\.?(\w+)=(0x[0-9a-fA-F]+|-?\d+)")
 
@@ -121,6 +128,9 @@ _LOADING = re.compile(rb"^(?:Loading of method|Program loading|Execution of meth
                       rb"get method_meta", re.I)  # fmt: skip
 
 
+_LOADS = (b"Loading", b"Program loading", b"get_program_data")
+
+
 def classify(message: bytes) -> tuple[Kind, dict[str, str]] | None:
     """The failure that a message names by its words, at whatever level it was logged."""
     for pattern, kind in rules():
@@ -139,7 +149,7 @@ def classify(message: bytes) -> tuple[Kind, dict[str, str]] | None:
             return Kind.RUNNER_ERROR, {}
         if code[0] == 0:
             return None
-        loading = message.startswith((b"Loading", b"Program loading"))
+        loading = message.startswith(_LOADS)
         kind = _BY_CODE.get(code[0], Kind.RUNNER_ERROR) if loading else Kind.RUNNER_ERROR
         if loading and code[0] == 0x20:
             kind = Kind.BACKEND_MISSING

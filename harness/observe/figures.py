@@ -1,14 +1,13 @@
-"""What a healthy runner says: progress, figures, outputs."""
+"""What a healthy runner says: progress and figures; its outputs are in ``tensors``."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Final
 
-from harness.observe.events import Block, Metric, OpTicks, Progress, Stage, Tensor
+from harness.observe.events import Metric, OpTicks, Progress, Stage
 from harness.observe.failures import text
+from harness.observe.tensors import Blocks, Tensors
 
 END_MARKER: Final = b"Program complete, exiting."
 # What may follow the marker on its line: nothing, an EOT, or somebody else's words.
@@ -27,14 +26,14 @@ _PMU = re.compile(
     rb"(ethosu_pmu_cycle_cntr|ethosu_pmu_cntr|cpu_wait_for_npu_cntr|ethos-u : cycle_cnt|"
     rb"NPU delegations|Operator\(s\) total|Inference runtime)(\S*)\s*:\s+(\d+)"
 )
+_PMU_HEADS = (b"ethosu_pmu", b"cpu_wait", b"ethos-u : ", b"NPU deleg", b"Operator(s)", b"Inference")
 _PASS = re.compile(rb"BundleIO index\[(\d+)\] Test_result: PASS")
 _OUTPUT_FILE = re.compile(rb"Writing output to file: (\S+)")
-_ELEMENT = re.compile(rb"Output\[(\d+)\]\[(\d+)\]: (?:\((\w+)\) ?)?(true|false|[-+.\w]+)")
 _HELLO = re.compile(rb"\[(\d+)\] = ([-+.\w]+)$")  # the Zephyr hello sample
 _STAGES: Final = tuple(
     (re.compile(pattern), stage)
     for pattern, stage in (
-        (rb"PTE Model data loaded|Model PTE file loaded|Model buffer loaded|Model in \w+",
+        (rb"PTE Model data loaded|Model (?:PTE )?file .*loaded|Model buffer loaded|Model in \w+",
          Stage.PROGRAM),
         (rb"Method(?: '[^']*')? loaded\.", Stage.METHOD),
         (rb"Input prepared|Inputs prepared", Stage.INPUTS),
@@ -47,7 +46,8 @@ _STAGE_HEADS = (b"PTE ", b"Model", b"model_exec", b"Method", b"Input", b"Start",
                 *(str(n).encode() for n in range(10)))  # fmt: skip
 _METRIC_HEADS = (b"model_pte", b"input_file", b"method_all", b"planned", b"temp", b"peak_temp",
                  b"stack", b"ETDump_out")  # fmt: skip
-_ECHO = re.compile(rb'echo "([A-Za-z0-9+/=\s]*)" \| base64 -d >\s*([\w.-]+)')
+_MOST = 100_000  # of anything that is listed
+_MOST_NAMES = 1000
 _MOST_STAGES = 1000
 
 
@@ -60,20 +60,26 @@ class Figures:
         self.op_ticks: list[OpTicks] = []
         self.progress: list[Progress] = []
         self.output_files: list[str] = []
-        self.blocks: list[Block] = []
+        self.tensors = Tensors()
+        self.blocks = Blocks()
         self.passes: list[int] = []
         self.build_id: str | None = None
         self.complete_line: int | None = None
-        self._tensors: dict[int, _Elements] = {}
-        self._in_block = False
+        self._counters: dict[bytes, str] = {}  # what a line calls a counter -> our name
+        self._in_script = False  # between "#[RUN THIS]" and "#[END]"
+
+    @property
+    def attentive(self) -> bool:
+        """The next line is wanted, whatever is in it."""
+        return self.blocks.open or self.tensors.open is not None
 
     def message(self, number: int, message: bytes) -> None:
         """A runner's line that is no failure."""
         if message.startswith(_METRIC_HEADS) and (match := _METRIC.match(message)):
             name = match[1].decode()
-            self.metrics[name] = Metric(int(match[2]), number)
+            self._metric(name, match[2], number)
             if match[3]:
-                self.metrics[name + "_total"] = Metric(int(match[3]), number)
+                self._metric(name + "_total", match[3], number)
         elif b"omplete" in message and END_MARKER in message:
             self._end(number, message.removeprefix(b"SUCCESS: "))
         elif message.startswith(_STAGE_HEADS):
@@ -83,21 +89,30 @@ class Figures:
         elif match := _BUILD_ID.match(message):
             self.build_id = match[1].decode()
         elif match := _HELLO.match(message):
-            self._element(number, 0, int(match[1]), b"", match[2])
+            self.tensors.add(number, 0, int(match[1]), b"", match[2])
+
+    def _metric(self, name: str, value: bytes, number: int) -> None:
+        if name in self.metrics or len(self.metrics) < _MOST_NAMES:
+            self.metrics[name] = Metric(int(value), number)
 
     def _figure(self, number: int, message: bytes) -> None:
-        if match := _OP_TICKS.match(message):
-            self.op_ticks.append(
-                OpTicks(int(match[1]), int(match[2]), text(match[3]), int(match[4]))
-            )
-        elif match := _TICKS.match(message):
-            self.metrics[f"ticks_set{int(match[2] or 0)}"] = Metric(int(match[1]), number)
-        elif match := _PMU.match(message):
-            self._counter(number, match)
-        elif match := _PASS.search(message):
-            self.passes.append(number)
+        if message.startswith(_PMU_HEADS):
+            if match := _PMU.match(message):
+                self._counter(number, match)
+        elif message.startswith(b"op_ticks:"):
+            if len(self.op_ticks) < _MOST and (match := _OP_TICKS.match(message)):
+                self.op_ticks.append(
+                    OpTicks(int(match[1]), int(match[2]), text(match[3]), int(match[4]))
+                )
+        elif message.startswith(b"system_counter"):
+            if match := _TICKS.match(message):
+                self._metric(f"ticks_set{int(match[2] or 0)}", match[1], number)
+        elif b"Test_result" in message:
+            if len(self.passes) < _MOST and _PASS.search(message):
+                self.passes.append(number)
         elif match := _OUTPUT_FILE.match(message):
-            self.output_files.append(text(match[1]))
+            if len(self.output_files) < _MOST:
+                self.output_files.append(text(match[1]))
             self.reached(Stage.OUTPUT, number, message)
 
     def _stage(self, number: int, message: bytes) -> None:
@@ -112,20 +127,19 @@ class Figures:
 
     def bare(self, number: int, line: bytes) -> bool:
         """A line without a prefix; True when it was one of ours."""
-        if match := _ELEMENT.match(line):
-            self._element(number, int(match[1]), int(match[2]), match[3] or b"", match[4])
+        if self.blocks.open and self.blocks.more(line):
             return True
+        if self.tensors.open is not None and self.tensors.more(line):
+            return True
+        if line.startswith(b"Output"):
+            return self.tensors.element(number, line) or self.tensors.tensor(number, line)
         if line.startswith(b"#["):
-            self._in_block = line.startswith(b"#[RUN THIS]")
+            self._in_script = line.startswith(b"#[RUN THIS]")
             return True
         if line.startswith(b'echo "'):
-            self._block(number, line)
+            self.blocks.begin(number, line)
             return True
-        return self._in_block
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(self._tensors[k].tensor(k) for k in sorted(self._tensors))
+        return self._in_script and line.startswith((b"# ", b"python3 "))
 
     def _end(self, number: int, message: bytes) -> None:
         if message.startswith(END_MARKER) and _AFTER_END.match(message, len(END_MARKER)):
@@ -133,45 +147,17 @@ class Figures:
             self.reached(Stage.COMPLETE, number, message)
 
     def _counter(self, number: int, match: re.Match[bytes]) -> None:
-        name, index = match[1].decode().replace("ethos-u : ", "ethosu_"), match[2]
-        if name == "ethosu_pmu_cntr":
-            known = sum(n.startswith("ethosu_pmu_cntr") for n in self.pmu)
-            name += index.decode() if index.isdigit() else str(known)
-        name = re.sub(r"\W+", "_", name).strip("_").lower()
-        self.pmu[name] = Metric(int(match[3]), number)
-
-    def _element(self, number: int, output: int, index: int, dtype: bytes, value: bytes) -> None:
-        elements = self._tensors.get(output)
-        if elements is None or index == 0:
-            elements = self._tensors[output] = _Elements(number, dtype.decode())
-        elements.add(index, value)
-
-    def _block(self, number: int, line: bytes) -> None:
-        if match := _ECHO.match(line):
-            try:
-                data = base64.b64decode(match[1], validate=True)
-            except (binascii.Error, ValueError):
+        said = match[1] + match[2]
+        name = self._counters.get(said)
+        if name is None:
+            name, index = match[1].decode().replace("ethos-u : ", "ethosu_"), match[2]
+            garbled = name == "ethosu_pmu_cntr" and not index.isdigit()
+            if name == "ethosu_pmu_cntr":
+                known = sum(n.startswith("ethosu_pmu_cntr") for n in self.pmu)
+                name += str(known) if garbled else index.decode()
+            name = re.sub(r"\W+", "_", name).strip("_").lower()
+            if len(self.pmu) >= _MOST_NAMES:
                 return
-            self.blocks.append(Block(match[2].decode(), data, number))
-
-
-class _Elements:
-    """The printed elements of one output."""
-
-    def __init__(self, line: int, dtype: str) -> None:
-        self.line = line
-        self.dtype = dtype
-        self.values: list[float] = []
-        self.whole = True
-
-    def add(self, index: int, value: bytes) -> None:
-        self.whole = self.whole and index == len(self.values)
-        try:
-            number = float(value) if value not in (b"true", b"false") else float(value == b"true")
-        except ValueError:
-            self.whole = False
-            return
-        self.values.append(number)
-
-    def tensor(self, index: int) -> Tensor:
-        return Tensor(index, self.dtype, tuple(self.values), self.line, self.whole)
+            if not garbled:
+                self._counters[said] = name
+        self.pmu[name] = Metric(int(match[3]), number)

@@ -129,6 +129,18 @@ USAGE = {
     "no such model file": (("run", "host", "--model", "none.py"), "no such model file"),
     "not a run directory": (("judge", "."), "is not a run directory"),
     "not a case": (("accept", "ds_cnn", "--reason", "x"), "is not a case"),
+    "a limit factor that is none": (
+        ("exec", "host", "none.pte", "--limit-factor", "0"),
+        "0 is not in the range",
+    ),
+    "a policy that is none": (
+        ("accept", "host/add", "--reason", "x", "--fvp-missing", "maybe"),
+        "'maybe' is not one of",
+    ),
+    "an ending that is none": (
+        ("bench", "verdict", "--ending", "ends_well"),
+        "there is no ending 'ends_well'",
+    ),
     "unknown verb": (("rum",), "No such command 'rum'"),
     "unknown step": (("test", "--only", "nothing"), "there is no step 'nothing'"),
 }
@@ -140,6 +152,27 @@ def test_wrong_usage_is_exit_2_and_says_what_to_do(hil: Hil, name: str) -> None:
     result = hil(*arguments)
     assert result.code == 2
     assert said in result.err
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "verdict"), [("skip", 1, "SKIPPED"), ("fail", 3, "INFRA")]
+)
+def test_exec_without_the_fvp_it_wants(
+    hil: Hil, add: Program, inputs: list[str], policy: str, code: int, verdict: str
+) -> None:
+    result = hil("exec", "corstone-300-m55", add.pte_path, *inputs, "--simulator", "fvp",
+                 "--fvp-missing", policy, "--json", HIL_FVP_DIR="/nonexistent")  # fmt: skip
+    assert (result.code, result.json["verdict"]) == (code, verdict)
+    assert "FVP_Corstone_SSE-300" in result.json["cause"]["text"]
+
+
+def test_limits_of_exec_can_be_scaled(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
+) -> None:
+    """3 ms for a run that takes a hundred: the limit that was asked for ends it."""
+    result = hil("exec", "corstone-300-m55", add.pte_path, *inputs, "-o", tmp_path / "o",
+                 "--simulator", "qemu", "--limit-factor", "0.00001", "--json")  # fmt: skip
+    assert (result.code, result.json["verdict"]) == (1, "HANG")
 
 
 def test_a_malformed_target_names_file_and_line(hil: Hil, tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from harness.case import Case
 from harness.doubles import double_firmware, double_program, endings, install_double
 from harness.pipeline import RunOptions, run_case
 from harness.standin.parameters import load_model
-from harness.target import load_target, target_directories
+from harness.target import Limits, load_target, target_directories
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 TABLE = endings()
 SLOW = {"floods_for_ever", "spins"}  # they take the host's deadline; chosen less often
+LIMITS = Limits(host=8.0, stall=2.0, model=60.0, simulated=60.0)
 
 
 def main(count: int, seed: int) -> int:
@@ -48,7 +49,8 @@ def _run(
     folder: Path, rng: random.Random, count: int, report: dict[str, object]
 ) -> Iterator[list[object]]:
     program, firmware = double_program(folder / "program"), double_firmware(folder)
-    target = load_target("corstone-300-m55", target_directories({}))
+    board = load_target("corstone-300-m55", target_directories({}))
+    target = board.model_copy(update={"limits": LIMITS})
     names = [n for n in TABLE for _ in range(1 if n in SLOW else 5)]
     for number in range(count):
         ending = rng.choice(names)
@@ -56,7 +58,7 @@ def _run(
         if not installed.exists():
             install_double(installed, FVP, ending, load_model(FVP).parameters)
         os.environ["HIL_FVP_DIR"] = str(installed)
-        options = RunOptions(simulator="fvp", limit_factor=0.02)
+        options = RunOptions(simulator="fvp")
         record = run_case(Case(target.name, "add"), target, program, firmware, options)  # type: ignore[arg-type]
         cause = record.verdict.cause
         seen = (record.verdict.name, cause and cause.kind)

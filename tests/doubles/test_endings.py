@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.doubles import endings
+from harness.errors import InfraError
 from harness.pipeline import judge_again
 from harness.record import RunRecord
 
@@ -71,6 +72,28 @@ def test_an_unknown_parameter_is_refused(double: Double, tmp_path: Path) -> None
     assert cause is not None
     assert (record.verdict.name, cause.kind) == ("INFRA", "simulator_error")
     assert "unknown parameter 'mps3_board.uart0.out_file'" in cause.text
+
+
+def test_outputs_of_an_earlier_run_are_not_taken(double: Double) -> None:
+    """The right outputs lie in the directory of the run before; this run wrote none."""
+    assert double("passes").verdict.passed
+    record = double("no_output")
+    cause = record.verdict.cause
+    assert cause is not None
+    assert (record.verdict.name, cause.kind) == ("NO_VERDICT", "output_missing")
+
+
+def test_a_stale_output_in_the_run_directory_stops_the_run(
+    double: Double, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right outputs that were there before prove nothing, so such a directory is not used."""
+    run_dir = tmp_path / "used"
+    (run_dir / "work").mkdir(parents=True)
+    for name in ("s0-0.bin", "s1-0.bin"):
+        (run_dir / "work" / name).write_bytes((tmp_path / "program" / "out0.bin").read_bytes())
+    monkeypatch.setattr("harness.pipeline.new_run_dir", lambda _label: run_dir)
+    with pytest.raises(InfraError, match="exists"):
+        double("no_output")
 
 
 def _parent(process: Path) -> int:
