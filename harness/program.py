@@ -6,6 +6,8 @@ directory (``.hil/cache/programs/<key>``)::
     program.pte            the program
     set<k>/i<n>.bin        raw input n of set k, in *method* layout (NHWC where dim_order says so)
     set<k>/expected<n>.bin raw output n the oracle computed for set k, in method layout
+    delegate<d>/vela.bin   what an NPU executes, graph.tosa what it was compiled from, and
+    delegate<d>/set<k>/    its raw inputs and the oracle's outputs for set k of the program
     program.json           this description; written last, so its presence means "complete"
 """
 
@@ -86,6 +88,56 @@ class InputSet:
 
 
 @dataclass(frozen=True)
+class WorstDifference:
+    """The element of one output that two oracles agree on least, and in which input set."""
+
+    lsb: float
+    set: int
+    element: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OracleAgreement:
+    """How far another oracle is from the expected outputs, over all input sets."""
+
+    name: str
+    worst: tuple[WorstDifference, ...]  # one per output
+
+
+@dataclass(frozen=True)
+class OperatorAgreement:
+    """How far one operator of a delegate is at worst from its eager definition.
+
+    ``operator`` is empty when all are exact.
+    """
+
+    bound_lsb: int
+    lsb: int
+    operator: str
+    set: int
+    element: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Delegate:
+    """A part of the program that an NPU executes; file names as in ``InputSet``.
+
+    Delegates are in the order of execution, which is not that of the file. The tensors are as
+    the NPU's driver passes them: without gaps, outermost dimension first. Their names are those
+    of the TOSA graph.
+    """
+
+    backend: str
+    position: int  # among the Vela streams of the .pte, in the order of the file
+    blob: str
+    tosa: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    sets: tuple[InputSet, ...]  # one per input set of the program
+    operators: OperatorAgreement  # with the quantised eager model
+
+
+@dataclass(frozen=True)
 class Program:
     directory: Path
     model: str
@@ -100,6 +152,10 @@ class Program:
     planned_buffers: tuple[int, ...]  # bytes by mem_id, from index 1
     versions: dict[str, str]
     seed: int
+    system_config: str = ""  # of an Ethos-U, as Vela was told
+    memory_mode: str = ""
+    oracles: tuple[OracleAgreement, ...] = ()
+    delegates: tuple[Delegate, ...] = ()
 
     @property
     def pte_path(self) -> Path:
@@ -121,22 +177,45 @@ def load_program(directory: Path) -> Program | None:
         fields = json.loads((directory / "program.json").read_text())
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-    def spec(item: dict[str, Any]) -> TensorSpec:
-        return TensorSpec(
-            **{**item, "shape": tuple(item["shape"]), "dim_order": tuple(item["dim_order"])}
-        )
-
     return Program(
         **{
             **fields,
             "directory": directory,
-            "inputs": tuple(map(spec, fields["inputs"])),
-            "outputs": tuple(map(spec, fields["outputs"])),
-            "sets": tuple(
-                InputSet(tuple(s["inputs"]), tuple(s["expected"])) for s in fields["sets"]
-            ),
+            "inputs": _specs(fields["inputs"]),
+            "outputs": _specs(fields["outputs"]),
+            "sets": _sets(fields["sets"]),
             "operators": tuple(fields["operators"]),
             "planned_buffers": tuple(fields["planned_buffers"]),
+            "oracles": tuple(map(_agreement, fields.get("oracles", ()))),
+            "delegates": tuple(map(_delegate, fields.get("delegates", ()))),
+        }
+    )
+
+
+def _specs(items: list[dict[str, Any]]) -> tuple[TensorSpec, ...]:
+    return tuple(
+        TensorSpec(**{**i, "shape": tuple(i["shape"]), "dim_order": tuple(i["dim_order"])})
+        for i in items
+    )
+
+
+def _sets(items: list[dict[str, Any]]) -> tuple[InputSet, ...]:
+    return tuple(InputSet(tuple(s["inputs"]), tuple(s["expected"])) for s in items)
+
+
+def _agreement(item: dict[str, Any]) -> OracleAgreement:
+    worst = (WorstDifference(**{**w, "element": tuple(w["element"])}) for w in item["worst"])
+    return OracleAgreement(item["name"], tuple(worst))
+
+
+def _delegate(item: dict[str, Any]) -> Delegate:
+    operators = item["operators"]
+    return Delegate(
+        **{
+            **item,
+            "inputs": _specs(item["inputs"]),
+            "outputs": _specs(item["outputs"]),
+            "sets": _sets(item["sets"]),
+            "operators": OperatorAgreement(**{**operators, "element": tuple(operators["element"])}),
         }
     )

@@ -69,7 +69,7 @@ def export(
     for index, request in enumerate(requests):
         started = time.monotonic()
         try:
-            key = content_key(request, exporter_versions())
+            key = content_key(request, exporter_versions(request.compile_target))
             program = cache.load(key)
         except HarnessError as error:
             results[index] = _failed(request, error, started)
@@ -135,7 +135,7 @@ def _attempt(
 
 
 def _export_and_store(request: ExportRequest, key: str) -> Program:
-    versions = exporter_versions()
+    versions = exporter_versions(request.compile_target)
     with quiet.captured() as log:
         try:
             export_one = _load_worker()

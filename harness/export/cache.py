@@ -36,7 +36,12 @@ def load(key: str) -> Program | None:
         return None
     if program is None:
         return None
-    names = [program.pte, *(n for s in program.sets for n in (*s.inputs, *s.expected))]
+    sets = [*program.sets, *(s for d in program.delegates for s in d.sets)]
+    names = [
+        program.pte,
+        *(n for d in program.delegates for n in (d.blob, d.tosa)),
+        *(n for s in sets for n in (*s.inputs, *s.expected)),
+    ]
     return program if all((program.directory / n).is_file() for n in names) else None
 
 

@@ -20,6 +20,9 @@ DTYPES = {
     "DOUBLE": "float64",
     "BOOL": "bool",
 }
+# Where an Ethos-U keeps a type that Cortex-M does not quantise, ExecuTorch's own operators stay.
+_QUANTIZE = {f"{space}::quantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
+_DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,16 @@ def _quantisers(plan: et.ExecutionPlan) -> _Quantisers:
             if not isinstance(call, et.KernelCall):
                 continue
             name = plan.operators[call.op_index].name
-            if name == "cortex_m::quantize_per_tensor":
+            if name in _QUANTIZE:
                 found.consuming.setdefault(call.args[0], _parameters(plan, call.args))
-            elif name == "cortex_m::dequantize_per_tensor":
+            elif name in _DEQUANTIZE:
                 # An out-variant lists its result last, sometimes twice.
                 found.producing[call.args[-1]] = _parameters(plan, call.args)
     return found
 
 
 def _parameters(plan: et.ExecutionPlan, args: list[int]) -> tuple[float, int]:
-    """cortex_m::(de)quantize_per_tensor(input, scale, zero_point, ...)."""
+    """(de)quantize_per_tensor(input, scale, zero_point, ...) of either namespace."""
     return float(plan.values[args[1]].val.double_val), int(plan.values[args[2]].val.int_val)
 
 

@@ -49,7 +49,7 @@ def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
     module = module.to(memory_format=torch.channels_last)
     exported = torch.export.export(module, channels_last(example), strict=False)
     graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
-    _remove_dropout(graph_module)
+    remove_dropout(graph_module)
     return graph_module
 
 
@@ -80,7 +80,7 @@ def to_program(edge: EdgeProgramManager) -> ExecutorchProgramManager:
     return edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
 
 
-def _remove_dropout(graph_module: torch.fx.GraphModule) -> None:
+def remove_dropout(graph_module: torch.fx.GraphModule) -> None:
     dropouts = {torch.ops.aten.dropout.default, torch.ops.aten.dropout_.default}
     for node in list(graph_module.graph.nodes):
         if node.target in dropouts and not node.args[2]:

@@ -9,25 +9,34 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from harness.errors import ToolMissing
+from harness.errors import ToolMissing, UsageError
+from harness.export.npu_options import is_ethos_u, resolve
 from harness.models import ModelSource, source_files
 
 EXPORTERS = ("torch", "executorch", "torchao")
+ETHOS_U_EXPORTERS = (*EXPORTERS, "ethos-u-vela", "tosa-tools")
 
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """``compile_target`` is the exporter's name for the core, such as ``cortex-m55``."""
+    """``compile_target`` is the exporter's name for the core, such as ``cortex-m55``.
+
+    For an Ethos-U (``ethos-u55-128``) an empty system configuration or memory mode is
+    ExecuTorch's default; for a Cortex-M both are empty.
+    """
 
     model: ModelSource
     compile_target: str = "cortex-m55"
     seed: int = 0
+    system_config: str = ""
+    memory_mode: str = ""
 
 
-def exporter_versions() -> dict[str, str]:
+def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
     """Versions of the packages that decide the bytes, read without importing them."""
+    names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
     try:
-        return {name: metadata.version(name) for name in EXPORTERS}
+        return {name: metadata.version(name) for name in names}
     except metadata.PackageNotFoundError as error:
         raise ToolMissing(
             f"the Python package '{error.name}' is not installed, so nothing can be exported",
@@ -48,8 +57,21 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
         "python": platform.python_version_tuple()[:2],
         "exporter": _digests(_own_sources(), Path(__file__).parent.parent),
     }
+    name = f"{model.name}-{request.compile_target}"
+    if is_ethos_u(request.compile_target):
+        npu = resolve(request.compile_target, request.system_config, request.memory_mode)
+        parts |= {"system_config": npu.system_config, "memory_mode": npu.memory_mode}
+        name += f"-{npu.memory_mode}"
+    elif request.system_config or request.memory_mode:
+        raise UsageError(
+            f"a memory mode and a system configuration are for an Ethos-U, not for "
+            f"'{request.compile_target}'",
+            compile_target=request.compile_target,
+            memory_mode=request.memory_mode,
+            system_config=request.system_config,
+        )
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    return f"{model.name}-{request.compile_target}-{digest[:24]}"
+    return f"{name}-{digest[:24]}"
 
 
 def _user_sources(model: ModelSource) -> dict[str, str]:

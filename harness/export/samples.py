@@ -78,6 +78,19 @@ def channels_last(sample: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     return tuple(t.to(memory_format=torch.channels_last) if t.dim() == 4 else t for t in sample)
 
 
+def in_layout_of(
+    example: Sequence[torch.Tensor], sample: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """Channels-last where the example is, contiguous everywhere else."""
+    last = torch.channels_last
+    return tuple(
+        t.to(memory_format=last)
+        if e.dim() == 4 and not e.is_contiguous() and e.is_contiguous(memory_format=last)
+        else t.contiguous()
+        for e, t in zip(example, sample, strict=True)
+    )
+
+
 def check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
     """Raise ExportError unless ``value`` is a tuple of tensors the runner can be given."""
     if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):

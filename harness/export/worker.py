@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import random
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,16 +13,21 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from harness.errors import ExportError, HarnessError
+from harness.ethosu.blob import find_blobs
 from harness.export import lower
+from harness.export.agreement import agreements
 from harness.export.describe import Description, describe
 from harness.export.life import RawSet, require_life
 from harness.export.live import make_live
-from harness.export.oracle import method_bytes, oracle_name, run_oracle
+from harness.export.npu_options import NpuOptions
+from harness.export.oracle import method_bytes
 from harness.export.request import ExportRequest
+from harness.export.routes import RawDelegate, route
 from harness.export.samples import draw, observed_ranges, shipped_ranges
 from harness.export.source import LoadedModel, Sample, load_model
-from harness.program import InputSet, Program
+from harness.export.stage import stage
+from harness.export.tosa_graph import Tensor, read_graph
+from harness.program import Delegate, InputSet, OracleAgreement, Program, TensorSpec
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
@@ -37,64 +41,115 @@ class Exported:
     versions: dict[str, str]
     pte: bytes
     description: Description
+    oracle: str
     sets: tuple[RawSet, ...]
+    npu: NpuOptions | None
+    oracles: tuple[OracleAgreement, ...]
+    delegates: tuple[RawDelegate, ...]
 
     def write(self, directory: Path) -> Program:
         (directory / "program.pte").write_bytes(self.pte)
-        described = self.description
+        described, streams = self.description, find_blobs(self.pte)
         return Program(
             directory=directory,
             model=self.request.model.name,
             compile_target=self.request.compile_target,
             pte="program.pte",
             pte_sha256=hashlib.sha256(self.pte).hexdigest(),
-            oracle=oracle_name(self.versions),
+            oracle=self.oracle,
             inputs=described.inputs,
             outputs=described.outputs,
-            sets=tuple(_write_set(directory, i, s) for i, s in enumerate(self.sets)),
+            sets=tuple(
+                _write_set(directory, f"set{i}", s.inputs, s.expected)
+                for i, s in enumerate(self.sets)
+            ),
             operators=described.operators,
             planned_buffers=described.planned_buffers,
             versions=self.versions,
             seed=self.request.seed,
+            system_config=self.npu.system_config if self.npu else "",
+            memory_mode=self.npu.memory_mode if self.npu else "",
+            oracles=self.oracles,
+            delegates=tuple(
+                _write_delegate(directory, i, d, streams.index(d.blob))
+                for i, d in enumerate(self.delegates)
+            ),
         )
 
 
-def _write_set(directory: Path, index: int, data: RawSet) -> InputSet:
-    (directory / f"set{index}").mkdir()
+def _write_set(
+    directory: Path, name: str, inputs: tuple[bytes, ...], expected: tuple[bytes, ...]
+) -> InputSet:
+    (directory / name).mkdir()
 
     def put(stem: str, contents: tuple[bytes, ...]) -> tuple[str, ...]:
-        names = tuple(f"set{index}/{stem}{n}.bin" for n in range(len(contents)))
-        for name, content in zip(names, contents, strict=True):
-            (directory / name).write_bytes(content)
+        names = tuple(f"{name}/{stem}{n}.bin" for n in range(len(contents)))
+        for place, content in zip(names, contents, strict=True):
+            (directory / place).write_bytes(content)
         return names
 
-    return InputSet(put("i", data.inputs), put("expected", data.expected))
+    return InputSet(put("i", inputs), put("expected", expected))
+
+
+def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position: int) -> Delegate:
+    name = f"delegate{index}"
+    (directory / name).mkdir()
+    (directory / name / "vela.bin").write_bytes(delegate.blob)
+    (directory / name / "graph.tosa").write_bytes(delegate.tosa)
+    graph = read_graph(delegate.tosa)
+    return Delegate(
+        backend=delegate.backend,
+        position=position,
+        blob=f"{name}/vela.bin",
+        tosa=f"{name}/graph.tosa",
+        inputs=tuple(map(_tosa_spec, graph.inputs)),
+        outputs=tuple(map(_tosa_spec, graph.outputs)),
+        operators=delegate.operators,
+        sets=tuple(
+            _write_set(
+                directory,
+                f"{name}/set{number}",
+                tuple(value.tobytes() for value in call.inputs),
+                tuple(value.tobytes() for value in call.outputs),
+            )
+            for number, call in enumerate(delegate.calls)
+        ),
+    )
+
+
+def _tosa_spec(tensor: Tensor) -> TensorSpec:
+    order = tuple(range(len(tensor.shape)))
+    return TensorSpec(tensor.name, tensor.dtype, tensor.shape, order)
 
 
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
     """Raises ExportError (``facts``: model, stage, cause, and the user's line) or UsageError."""
-    config = lower.target_config(request.compile_target)
+    make = route(request)
     with _reproducible(request.seed):
-        with _stage(request, "load"):
+        with stage(request, "load"):
             model = load_model(request.model)
-        with _stage(request, "prepare inputs"):
+        with stage(request, "prepare inputs"):
             calibration, sets = _prepare(request, model)
-        with _stage(request, "capture"):
-            captured = lower.capture(model.module, sets[0])
-        with _stage(request, "quantise"):
-            quantised = lower.quantise(captured, calibration)
-        with _stage(request, "lower"):
-            edge = lower.to_cortex_m(quantised, sets[0], config)
-        with _stage(request, "oracle"):
-            outputs = run_oracle(edge, sets)
-            names = tuple(edge.exported_program().graph_signature.user_inputs)
-        with _stage(request, "serialise"):
-            program = lower.to_program(edge)
-            pte = bytes(program.buffer)
+        made = make(request, versions, model.module, calibration, sets)
+        with stage(request, "serialise"):
+            program = lower.to_program(made.edge)
+            names = tuple(made.edge.exported_program().graph_signature.user_inputs)
             described = describe(program, names)
-            raw = tuple(_raw_set(described, i, o) for i, o in zip(sets, outputs, strict=True))
+            raw = tuple(_raw_set(described, i, o) for i, o in zip(sets, made.outputs, strict=True))
+            pte = bytes(program.buffer)
     require_life(request.model.name, raw)
-    return Exported(request, versions, pte, described, raw)
+    opinions = agreements(described.outputs, made.outputs, made.rivals)
+    return Exported(
+        request,
+        versions,
+        pte,
+        described,
+        made.oracle,
+        raw,
+        made.npu,
+        opinions,
+        made.delegates,
+    )
 
 
 def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, ...], list[Sample]]:
@@ -149,39 +204,3 @@ def _reproducible(seed: int) -> Iterator[None]:
         if collecting:
             gc.enable()
             gc.collect()
-
-
-@contextmanager
-def _stage(request: ExportRequest, stage: str) -> Iterator[None]:
-    """Give whatever torch, ExecuTorch or the user's file raises a name and a place."""
-    try:
-        yield
-    except HarnessError:
-        raise
-    except (Exception, SystemExit) as error:  # foreign code: any exception is possible
-        file, line = _user_frame(request, error)
-        where = f" at {file}:{line}" if file else ""
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
-        raise ExportError(
-            f"model '{request.model.name}' failed to {stage}{where}: "
-            f"{type(error).__name__}: {reason}",
-            model=request.model.name,
-            compile_target=request.compile_target,
-            stage=stage,
-            cause=type(error).__name__,
-            detail=str(error),
-            file=file,
-            line=line,
-        ) from error
-
-
-def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost line of the user's own file in the traceback of an error or its causes."""
-    source = request.model.file
-    cause: BaseException | None = error
-    while source is not None and cause is not None:
-        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
-            if Path(frame.filename).is_relative_to(source.parent):
-                return Path(frame.filename).name, frame.lineno
-        cause = cause.__cause__ or cause.__context__
-    return None, None

@@ -39,10 +39,12 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def exported() -> Callable[[str | ModelSource], Program]:
-    def get(model: str | ModelSource) -> Program:
+def exported() -> Callable[..., Program]:
+    """Model, and compile target if it is not the Cortex-M55."""
+
+    def get(model: str | ModelSource, target: str = "cortex-m55", mode: str = "") -> Program:
         source = find_model(model) if isinstance(model, str) else model
-        return export([ExportRequest(source)])[0].unwrap()
+        return export([ExportRequest(source, target, memory_mode=mode)])[0].unwrap()
 
     return get
 

@@ -9,16 +9,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.models import ModelSource
 from harness.program import Program
 
-Get = Callable[[str | ModelSource], Program]
+Get = Callable[..., Program]
 
 CHILD = """
 import json, sys
 from harness.export import ExportRequest, export
 from harness.models import find_model
-results = export([ExportRequest(find_model(name)) for name in sys.argv[1:]])
+asked = [name.partition("@") for name in sys.argv[1:]]
+results = export([ExportRequest(find_model(n), t or "cortex-m55") for n, _, t in asked])
 json.dump([[str(r.unwrap().directory), r.cached, 'torch' in sys.modules] for r in results],
           sys.stdout)
 """
@@ -52,11 +52,12 @@ def test_two_processes_write_the_same_bytes(exported: Get, tmp_path: Path) -> No
 
     ATEN_CPU_CAPABILITY=default is torch without vector units.
     """
-    names = ("linear", "qadd2", "ds_cnn")
+    names = ("linear", "qadd2@ethos-u85-256", "qadd2", "ds_cnn@ethos-u55-128", "ds_cnn")
     child = start(tmp_path, *names, ATEN_CPU_CAPABILITY="default")
     for name, (there, cached, _) in zip(names, finish(child), strict=True):
         assert not cached
-        here = exported(name).directory
+        model, _, target = name.partition("@")
+        here = exported(model, target or "cortex-m55").directory
         assert here.name == there.name, "equal requests must have equal keys"
         assert contents(here) == contents(there)
         assert not [n for n, c in contents(here).items() if str(tmp_path).encode() in c]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ToolMissing, UsageError
-from harness.export import ExportRequest
+from harness.export import ExportRequest, export
 from harness.export.request import content_key, exporter_versions
 from harness.models import ModelSource, find_model
 
@@ -68,3 +69,73 @@ def test_a_missing_exporter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ToolMissing, match="'torch' is not installed") as caught:
         exporter_versions()
     assert caught.value.facts["package"] == "torch"
+
+
+NPU = ExportRequest(find_model("ds_cnn"), "ethos-u55-128")
+
+
+def test_an_npu_needs_vela_and_the_tosa_tools_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(exporter_versions("ethos-u85-256")) - set(exporter_versions()) == {
+        "ethos-u-vela",
+        "tosa-tools",
+    }
+    installed = metadata.version
+
+    def without_vela(name: str) -> str:
+        if name == "ethos-u-vela":
+            raise metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    monkeypatch.setattr(metadata, "version", without_vela)
+    exporter_versions("cortex-m55")
+    error = export([NPU])[0].error
+    assert isinstance(error, ToolMissing)
+    assert error.facts["package"] == "ethos-u-vela"
+
+
+def test_the_default_memory_mode_has_one_key() -> None:
+    """The name of the cache entry tells it; naming it does not export a second time."""
+    key = content_key(NPU, VERSIONS)
+    named = replace(NPU, memory_mode="Shared_Sram", system_config="Ethos_U55_High_End_Embedded")
+    assert key.startswith("ds_cnn-ethos-u55-128-Shared_Sram-")
+    assert content_key(named, VERSIONS) == key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(NPU, memory_mode="Sram_Only"),
+        replace(NPU, system_config="Ethos_U55_Deep_Embedded"),
+        replace(NPU, compile_target="ethos-u55-256"),
+        replace(NPU, compile_target="ethos-u65-256"),
+    ],
+)
+def test_what_vela_is_told_is_in_the_key(other: ExportRequest) -> None:
+    assert content_key(other, VERSIONS) != content_key(NPU, VERSIONS)
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "hint"),
+    [
+        ({"compile_target": "ethos-u55-100"}, "cannot compile for 'ethos-u55-100'", "u55-{32,64"),
+        ({"memory_mode": "Sram_only"}, "no memory mode 'Sram_only'", "Sram_Only, Shared_Sram"),
+        (
+            {"memory_mode": "Dedicated_Sram_384KB"},
+            "the arena would be in OffChipFlash, which nothing can write to",
+            "another memory mode",
+        ),
+        (
+            {"system_config": "Ethos_U85_SYS_DRAM_Mid"},
+            "no system configuration 'Ethos_U85_SYS_DRAM_Mid' for an Ethos-U55",
+            "Ethos_U55_Deep_Embedded",
+        ),
+        ({"compile_target": "cortex-m55", "memory_mode": "Sram_Only"}, "are for an Ethos-U", ""),
+    ],
+)
+def test_what_vela_cannot_do_is_a_usage_error(
+    change: dict[str, str], message: str, hint: str
+) -> None:
+    """Before torch is imported, and with the reason."""
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        content_key(replace(NPU, **change), VERSIONS)  # type: ignore[arg-type]
+    assert hint in (caught.value.hint or "")

@@ -167,7 +167,7 @@ def test_a_dead_model_is_refused(user_model: Write) -> None:
 
 def test_an_unknown_core_is_named() -> None:
     source = ModelSource("add", "", "executorch.examples.models.toy_model", "AddModule")
-    for target in ("cortex-m99", "ethos-u55-128"):
+    for target in ("cortex-m99", "ethos-u55-100", "ethos-u99-128", "ethos-u"):
         error = export([ExportRequest(source, compile_target=target)])[0].error
         assert isinstance(error, UsageError)
         assert f"cannot compile for '{target}'" in error.message

@@ -1,0 +1,102 @@
+"""Quantise and lower a module to an ExecuTorch program that an Ethos-U executes.
+
+The steps are those of ``_to_edge_TOSA_delegate`` in ExecuTorch 1.5.1's
+``backends/arm/scripts/aot_arm_compiler.py``: inputs keep the layout that the model was written
+for, and the quantisers that stay on the CPU become those of Cortex-M. As for Cortex-M
+(``lower.py``), capture is non-strict and inference-mode dropout is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from executorch.backends.arm.arm_vela import VelaCompileResult
+from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.backends.arm.ethosu.backend import EthosUBackend
+from executorch.backends.arm.quantizer import (
+    EthosUQuantizer,
+    get_symmetric_quantization_config,
+)
+from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
+from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from harness.export.lower import remove_dropout
+from harness.export.npu_options import NpuOptions
+
+Sample = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """``graphs``: the TOSA graph that Vela was given, by the blob that it made of it."""
+
+    edge: EdgeProgramManager
+    graphs: dict[bytes, bytes]
+
+
+def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
+    return EthosUCompileSpec(
+        options.compile_target,
+        system_config=options.system_config,
+        memory_mode=options.memory_mode,
+    )
+
+
+def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
+    exported = torch.export.export(module, example, strict=False)
+    graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
+    remove_dropout(graph_module)
+    return graph_module
+
+
+def quantise(
+    graph_module: torch.fx.GraphModule, calibration: Sequence[Sample], spec: EthosUCompileSpec
+) -> torch.fx.GraphModule:
+    """int8, with a scale per output channel for weights."""
+    quantizer = EthosUQuantizer(spec)
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
+    prepared = prepare_pt2e(graph_module, quantizer)
+    with torch.no_grad():
+        for sample in calibration:
+            prepared(*sample)
+    converted: torch.fx.GraphModule = convert_pt2e(prepared)
+    return converted
+
+
+def to_ethos_u(
+    quantised: torch.fx.GraphModule, example: Sample, spec: EthosUCompileSpec
+) -> Lowered:
+    exported = torch.export.export(quantised, example, strict=False)
+    with _recorded() as graphs:
+        edge = to_edge_transform_and_lower(
+            exported,
+            partitioner=[EthosUPartitioner(spec)],
+            compile_config=EdgeCompileConfig(_check_ir_validity=False),
+        )
+    return Lowered(edge.transform([ReplaceQuantNodesPass()]), graphs)
+
+
+@contextmanager
+def _recorded() -> Iterator[dict[bytes, bytes]]:
+    """Notes what goes into Vela and what comes out.
+
+    ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
+    compiled into the program, which would be different every time.
+    """
+    graphs: dict[bytes, bytes] = {}
+    original = EthosUBackend._compile_tosa_flatbuffer
+
+    def record(tosa: bytes, spec: EthosUCompileSpec) -> VelaCompileResult:
+        result = original(tosa, spec)
+        graphs[bytes(result.processed_bytes)] = bytes(tosa)
+        return result
+
+    EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
+    try:
+        yield graphs
+    finally:
+        EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
