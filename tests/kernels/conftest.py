@@ -1,21 +1,17 @@
-"""The runner, built twice: for this machine with sanitizers, and for a Cortex-M55 on QEMU."""
+"""The runner, built for this machine with sanitizers and for several cores on QEMU."""
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
-from harness.paths import state_dir
+from harness.build import build
 from harness.target import load_target
 
-ROOT = Path(__file__).resolve().parents[2]
-RUNNER = ROOT / "targets" / "runner"
 LIMIT_SECONDS = 120
 
 
@@ -29,29 +25,6 @@ class RunResult:
 
 
 Run = Callable[[bytes, Sequence[bytes], int, Path], RunResult]
-
-
-def schema_dir() -> Path:
-    """The FlatBuffers schemas in ExecuTorch's wheel; found without importing it."""
-    spec = importlib.util.find_spec("executorch")
-    assert spec is not None, "executorch is not installed"
-    assert spec.submodule_search_locations is not None, "executorch is not a package"
-    return Path(next(iter(spec.submodule_search_locations))) / "schema"
-
-
-def build_runner(name: str, *options: str) -> Path:
-    """Configures and builds one runner below the state directory; only what changed is rebuilt."""
-    folder = Path(state_dir()) / "kernel-tests" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        for command in (
-            ["cmake", "-S", str(RUNNER), "-B", str(folder), "-G", "Ninja",
-             f"-DHIL_SCHEMA_DIR={schema_dir()}", "-DBUILD_TESTING=OFF", *options],
-            ["cmake", "--build", str(folder), "--parallel", "2"],
-        ):  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
-    return folder
 
 
 def run_in(folder: Path, command: Sequence[str], outputs: int) -> RunResult:
@@ -77,8 +50,7 @@ def lay_out(pte: bytes, inputs: Sequence[bytes], folder: Path) -> list[str]:
 @pytest.fixture(scope="session")
 def run_on_host() -> Run:
     """Runs a program on the host runner with AddressSanitizer and UndefinedBehaviorSanitizer."""
-    folder = build_runner("host", "-DHIL_PORT=host", "-DHIL_SANITIZE=ON")
-    runner = str(folder / "ports" / "host" / "executor_runner")
+    runner = str(build(load_target("host"), variant="sanitized").elf)
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         return run_in(work, [runner, *lay_out(pte, inputs, work)], outputs)
@@ -86,21 +58,13 @@ def run_on_host() -> Run:
     return run
 
 
-def run_on_board(target: str, *options: str) -> Run:
-    """Builds the runner for a target's core and board and runs programs there on QEMU."""
-    board = load_target(target)
-    qemu = board.settings.qemu
-    assert qemu is not None, f"{target} does not run on QEMU"
-    toolchain = ROOT / "cmake" / "toolchains" / "cortex-m.cmake"
-    regions = [f"-DHIL_REGION_{r.name}=0x{r.origin:x}:0x{r.size:x}" for r in board.memory]
-    pools = [f"-DHIL_{name.upper()}_POOL_BYTES={size}" for name, size in board.pools.items()]
-    settings = [f"-D{name}={value}" for name, value in board.cmake.items()]
-    folder = build_runner(
-        "-".join([target, *(o.strip("-D").lower().replace("=", "-") for o in options)]),
-        "-DHIL_PORT=cortex_m", f"-DHIL_CPU={board.cpu}", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}",
-        *regions, *pools, *settings, *options,
-    )  # fmt: skip
-    runner = str(folder / "ports" / "cortex_m" / "executor_runner")
+def run_on_board(name: str, **options: str) -> Run:
+    """Builds the runner for a target's core and board and runs programs there on QEMU, without
+    counting instructions as the target does."""
+    target = load_target(name)
+    runner = str(build(target, options=options).elf)
+    qemu = target.settings.qemu
+    assert qemu is not None, f"{name} does not run on QEMU"
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         words = ",".join(f"arg={a}" for a in ["runner", *lay_out(pte, inputs, work)])
@@ -135,4 +99,4 @@ def run_on_m0plus() -> Run:
 @pytest.fixture(scope="session")
 def run_unchecked() -> Run:
     """The Cortex-M55 runner that does not compare scratch sizes with the exporter's."""
-    return run_on_board("corstone-300-m55", "-DHIL_RUNTIME_CHECKS=OFF")
+    return run_on_board("corstone-300-m55", HIL_RUNTIME_CHECKS="OFF")

@@ -41,12 +41,14 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Case:
-    """One operator call: what is called, with what, and a name for messages."""
+    """One operator call: what is called, with what, and a name for messages. Results of float32
+    may differ by the tolerance, relative and absolute; the rest agrees in every byte."""
 
     name: str
     operator: str
     arguments: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,24 @@ class KernelProgram:
     inputs: tuple[bytes, ...]
     expected: tuple[bytes, ...]
     names: tuple[str, ...]
+    tolerances: tuple[float, ...]
+
+    def wrong(self, outputs: Sequence[bytes]) -> list[str]:
+        """The calls whose results are not as expected, and by how many bytes they differ."""
+        rows = zip(self.names, outputs, self.expected, self.tolerances, strict=True)
+        return [
+            f"{name}: {sum(a != b for a, b in zip(got, want, strict=False))} of {len(want)} bytes"
+            for name, got, want, tolerance in rows
+            if got != want and not (tolerance and close(got, want, tolerance))
+        ]
+
+
+def close(got: bytes, want: bytes, tolerance: float) -> bool:
+    """Whether two float32 results agree within the tolerance; NaN agrees with NaN."""
+    if len(got) != len(want):
+        return False
+    values = (np.frombuffer(data, np.float32) for data in (got, want))
+    return bool(np.allclose(*values, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
 def resolve(operator: str) -> Any:
@@ -190,4 +210,5 @@ def build(cases: Sequence[Case], backend: Any = None, *, keep_views: bool = Fals
         inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
         expected=tuple(memory_bytes(t, o) for t, o in zip(results, orders, strict=True)),
         names=tuple(c.name for c in cases),
+        tolerances=tuple(c.tolerance for c in cases),
     )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from executorch.backends.cortex_m.library import cmsis_nn
 
-from conftest import RUNNER
+from harness.paths import project_root
 
 SEED = 20260822
 SHAPES = 2500
@@ -26,7 +26,7 @@ BACKENDS = {"MVE": 0, "DSP": 1, "SCALAR": 2}
 def formulas(tmp_path_factory: pytest.TempPathFactory) -> Any:
     target = tmp_path_factory.mktemp("scratch") / "sizes.so"
     source = Path(__file__).with_name("scratch_sizes.cpp")
-    options = ["-std=c++17", "-shared", "-fPIC", f"-I{RUNNER}"]
+    options = ["-std=c++17", "-shared", "-fPIC", f"-I{project_root() / 'targets' / 'runner'}"]
     command = ["c++", *options, str(source), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -2,29 +2,36 @@
 
 namespace hil {
 
+bool broadcast_steps(const Tensor& t, const Tensor& out, int32_t* steps) {
+  if (t.rank > out.rank) return false;
+  const Strides strides = strides_of(t);
+  const size_t first = static_cast<size_t>(out.rank - t.rank);
+  for (size_t dim = 0; dim < out.rank; ++dim) {
+    steps[dim] = 0;
+    if (dim < first || t.sizes[dim - first] == 1) continue;
+    if (t.sizes[dim - first] != out.sizes[dim]) return false;
+    steps[dim] = strides.step[dim - first];
+  }
+  return true;
+}
+
+Error broadcast_error(KernelContext& ctx) {
+  return ctx.fail(Error::InvalidArgument, "out is not the broadcast of self and other");
+}
+
 Error broadcast_walk(KernelContext& ctx, const Tensor& a, const Tensor& b, const Tensor& out,
-                            Walk* walk) {
-  const Strides so = strides_of(out), sa = strides_of(a), sb = strides_of(b);
-  const auto step = [&](const Tensor& t, const Strides& s, size_t dim, int32_t size, bool* fits) {
-    if (dim + t.rank < out.rank) return int32_t{0};
-    const size_t own = dim + t.rank - out.rank;
-    if (t.sizes[own] == size) return size == 1 ? 0 : s.step[own];
-    *fits = *fits && t.sizes[own] == 1;
-    return int32_t{0};
-  };
-  bool fits = a.rank <= out.rank && b.rank <= out.rank;
-  size_t numel = 1;
+                     Walk* walk) {
+  int32_t steps_a[kMaxRank], steps_b[kMaxRank];
+  bool fits = broadcast_steps(a, out, steps_a) && broadcast_steps(b, out, steps_b);
+  const Strides to = strides_of(out);
   for (size_t i = 0; fits && i < out.rank; ++i) {
     const size_t dim = out.dim_order[i];
     const int32_t size = out.sizes[dim];
-    const int32_t step_a = step(a, sa, dim, size, &fits), step_b = step(b, sb, dim, size, &fits);
-    const bool from_an_operand = size == 1 || step_a != 0 || step_b != 0 || size == 0;
-    fits = fits && from_an_operand;
-    numel *= static_cast<size_t>(size);
-    walk->nest({size, so.step[dim], step_a, step_b});
+    const bool from_an_operand = size <= 1 || steps_a[dim] != 0 || steps_b[dim] != 0;
+    fits = from_an_operand;
+    walk->nest({size, to.step[dim], steps_a[dim], steps_b[dim]});
   }
-  if (fits && numel == out.numel) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "out is not the broadcast of self and other");
+  return fits ? Error::Ok : broadcast_error(ctx);
 }
 
 }  // namespace hil

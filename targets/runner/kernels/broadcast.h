@@ -6,6 +6,12 @@
 
 namespace hil {
 
+/// The step of `t` along each dimension of `out`, 0 where it repeats; false when it does not
+/// broadcast to `out`.
+bool broadcast_steps(const Tensor& t, const Tensor& out, int32_t* steps);
+
+Error broadcast_error(KernelContext& ctx);
+
 /// The walk of `out` with the offsets of both operands, in out's memory order.
 Error broadcast_walk(KernelContext& ctx, const Tensor& a, const Tensor& b, const Tensor& out,
                      Walk* walk);

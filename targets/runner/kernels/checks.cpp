@@ -22,6 +22,13 @@ Error range_error(KernelContext& ctx, const char* name, int32_t value, int32_t l
                   static_cast<long>(value), static_cast<long>(low), static_cast<long>(high));
 }
 
+Error check_dim(KernelContext& ctx, int32_t dim, size_t rank, size_t* axis) {
+  const int32_t count = static_cast<int32_t>(rank);
+  if (dim < -count || dim >= count) return range_error(ctx, "dim", dim, -count, count - 1);
+  *axis = static_cast<size_t>(dim < 0 ? dim + count : dim);
+  return Error::Ok;
+}
+
 Error check_output_bounds(KernelContext& ctx, const OutputBounds& bounds) {
   HIL_TRY(check_range(ctx, "output offset", bounds.offset, INT16_MIN, INT16_MAX));
   HIL_TRY(check_range(ctx, "activation min", bounds.min, INT8_MIN, INT8_MAX));

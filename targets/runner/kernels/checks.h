@@ -44,6 +44,9 @@ inline Error check_shift(KernelContext& ctx, const char* name, int32_t shift) {
   return check_range(ctx, name, shift, kMinShift, kMaxShift);
 }
 
+/// A dimension counted from either end; a tensor of rank 0 has none.
+Error check_dim(KernelContext& ctx, int32_t dim, size_t rank, size_t* axis);
+
 /// How an int8 operator bounds its output, in the order of its arguments.
 struct OutputBounds {
   int32_t offset, min, max;

@@ -33,4 +33,22 @@ void Walk::nest(Loop inner) {
   loops[depth++] = inner;
 }
 
+RowCursor::RowCursor(const Walk& walk) : walk_(walk) {
+  for (size_t i = 0; i < walk.depth; ++i) at_row_ = at_row_ && walk.loops[i].count != 0;
+  if (walk.depth == 0) return;
+  depth_ = walk.depth - 1;
+  row_ = walk.loops[depth_];
+}
+
+void RowCursor::next() {
+  for (size_t d = depth_; d-- > 0;) {
+    const Walk::Loop& loop = walk_.loops[d];
+    out += loop.out, a += loop.a, b += loop.b;
+    if (++index_[d] < loop.count) return;
+    out -= loop.out * index_[d], a -= loop.a * index_[d], b -= loop.b * index_[d];
+    index_[d] = 0;
+  }
+  at_row_ = false;
+}
+
 }  // namespace hil

@@ -41,29 +41,31 @@ struct Walk {
 
   /// Calls row(out_offset, a_offset, b_offset, innermost loop) for each row.
   template <typename Row>
-  void each_row(Row row) const {
-    const Loop single = {1, 0, 0, 0};
-    const Loop inner = depth == 0 ? single : loops[depth - 1];
-    const size_t outer_depth = depth == 0 ? 0 : depth - 1;
-    for (size_t i = 0; i < depth; ++i) {
-      if (loops[i].count == 0) return;
-    }
-    int32_t index[kMaxRank];
-    for (size_t d = 0; d < outer_depth; ++d) index[d] = 0;
-    int32_t out = 0, a = 0, b = 0;
-    while (true) {
-      row(out, a, b, inner);
-      size_t d = outer_depth;
-      while (d-- > 0) {
-        out += loops[d].out, a += loops[d].a, b += loops[d].b;
-        if (++index[d] < loops[d].count) break;
-        out -= loops[d].out * index[d], a -= loops[d].a * index[d], b -= loops[d].b * index[d];
-        index[d] = 0;
-        if (d == 0) return;
-      }
-      if (outer_depth == 0) return;
-    }
-  }
+  void each_row(Row row) const;
 };
+
+/// Where a walk is: the offsets of one row after the other.
+class RowCursor {
+ public:
+  explicit RowCursor(const Walk& walk);
+
+  bool at_row() const { return at_row_; }
+  void next();
+  const Walk::Loop& row() const { return row_; }
+
+  int32_t out = 0, a = 0, b = 0;
+
+ private:
+  const Walk& walk_;
+  Walk::Loop row_ = {1, 0, 0, 0};
+  size_t depth_ = 0;  // loops around the row
+  int32_t index_[kMaxRank] = {};
+  bool at_row_ = true;
+};
+
+template <typename Row>
+void Walk::each_row(Row row) const {
+  for (RowCursor at(*this); at.at_row(); at.next()) row(at.out, at.a, at.b, at.row());
+}
 
 }  // namespace hil

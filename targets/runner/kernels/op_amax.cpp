@@ -58,11 +58,11 @@ Error op_amax(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 3);
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_operands(ctx, self, self, out));
-  const int32_t rank = self.rank;
   uint32_t reduced = count == 0 ? ~0u : 0;
   for (size_t i = 0; i < count; ++i) {
-    HIL_TRY(check_range(ctx, "dim", dims[i], -rank, rank - 1));
-    reduced |= 1u << (dims[i] < 0 ? dims[i] + rank : dims[i]);
+    size_t axis;
+    HIL_TRY(check_dim(ctx, dims[i], self.rank, &axis));
+    reduced |= 1u << axis;
   }
   Walk walk;
   HIL_TRY(reduction_walk(ctx, self, out, reduced, keepdim, &walk));

@@ -23,9 +23,8 @@ Error op_cat(KernelContext& ctx, Args args) {
   const int32_t dim = ctx.int32(args, 1);
   Tensor& out = ctx.tensor(args, 2);
   if (!ctx.ok()) return ctx.argument_error();
-  const int32_t rank = out.rank;
-  HIL_TRY(check_range(ctx, "dim", dim, -rank, rank - 1));
-  const size_t axis = static_cast<size_t>(dim < 0 ? dim + rank : dim);
+  size_t axis;
+  HIL_TRY(check_dim(ctx, dim, out.rank, &axis));
   int64_t total = 0;
   for (const Value* piece : pieces) {
     const Tensor& t = piece->tensor;

@@ -1,10 +1,12 @@
 // cortex_m::quantize_per_tensor.out(input, scale, zero_point, quant_min, quant_max, dtype, out)
+// and quantized_decomposed::quantize_per_tensor.out, the same.
 //
 // Definition: torch.ops.quantized_decomposed.quantize_per_tensor, in float32:
 // clamp(round_half_even(input * float(1 / scale)) + zero_point).
 #include <cmath>
 
-#include "kernels/checks.h"
+#include "kernels/elements.h"
+#include "kernels/integers.h"
 #include "kernels/layout.h"
 #include "kernels/operators.h"
 
@@ -21,14 +23,9 @@ struct Quantizer {
     if (rounded != rounded) return 0;  // what the definition's conversion gives for NaN
     const float low = static_cast<float>(min), high = static_cast<float>(max);
     const float raised = rounded < low ? low : rounded;
-    return static_cast<int32_t>(raised > high ? high : raised);
+    return raised >= high ? max : static_cast<int32_t>(raised);  // 2^31 has no conversion
   }
 };
-
-template <typename T>
-void quantize(const float* in, T* out, size_t count, const Quantizer& quantizer) {
-  for (size_t i = 0; i < count; ++i) out[i] = static_cast<T>(quantizer(in[i]));
-}
 
 #if defined(__ARM_FEATURE_MVE)
 
@@ -46,7 +43,20 @@ void quantize(const float* in, int8_t* out, size_t count, const Quantizer& quant
   }
 }
 
+#else
+
+void quantize(const float* in, int8_t* out, size_t count, const Quantizer& quantizer) {
+  for (size_t i = 0; i < count; ++i) out[i] = static_cast<int8_t>(quantizer(in[i]));
+}
+
 #endif
+
+void quantize(const float* in, Tensor& out, const Quantizer& quantizer) {
+  if (out.type == ScalarType::Char) return quantize(in, out.as<int8_t>(), out.numel, quantizer);
+  const Store store = store_for(out.type);
+  const size_t size = element_size(out.type);
+  for (size_t i = 0; i < out.numel; ++i) store(Scalar::of(quantizer(in[i])), out.data + i * size);
+}
 
 }  // namespace
 
@@ -56,33 +66,23 @@ Error op_quantize_per_tensor(KernelContext& ctx, Args args) {
   int32_t numbers[4];
   ctx.integers(args, 2, numbers, 4);
   const int32_t zero_point = numbers[0], quant_min = numbers[1], quant_max = numbers[2];
-  const int32_t dtype = numbers[3];
   Tensor& out = ctx.tensor(args, 6);
   if (!ctx.ok()) return ctx.argument_error();
 
+  ScalarType type;
+  HIL_TRY(check_integer_type(ctx, numbers[3], &type));
   HIL_TRY(check_tensor(ctx, "input", input, ScalarType::Float));
-  const ScalarType type = static_cast<ScalarType>(dtype);
-  const bool is_byte = type == ScalarType::Char;
-  if (!is_byte && type != ScalarType::Short) {
-    return ctx.fail(Error::InvalidArgument, "dtype %ld is neither int8 nor int16",
-                    static_cast<long>(dtype));
-  }
   HIL_TRY(check_tensor(ctx, "out", out, type));
-  const int32_t low = is_byte ? INT8_MIN : INT16_MIN, high = is_byte ? INT8_MAX : INT16_MAX;
-  HIL_TRY(check_range(ctx, "zero point", zero_point, low, high));
-  HIL_TRY(check_range(ctx, "quant_min", quant_min, low, high));
-  HIL_TRY(check_range(ctx, "quant_max", quant_max, low, high));
+  const IntegerRange range = integer_range(type);
+  HIL_TRY(check_range(ctx, "zero point", zero_point, range.low, range.high));
+  HIL_TRY(check_range(ctx, "quant_min", quant_min, range.low, range.high));
+  HIL_TRY(check_range(ctx, "quant_max", quant_max, range.low, range.high));
   if (!(scale > 0)) return ctx.fail(Error::InvalidArgument, "scale is not positive");
   if (!same_layout(input, out)) {
     return ctx.fail(Error::InvalidArgument, "input and out differ in shape or dim order");
   }
-  const Quantizer quantizer = {static_cast<float>(1.0 / scale), zero_point, quant_min,
-                               quant_max};
-  if (is_byte) {
-    quantize(input.as<float>(), out.as<int8_t>(), out.numel, quantizer);
-  } else {
-    quantize(input.as<float>(), out.as<int16_t>(), out.numel, quantizer);
-  }
+  quantize(input.as<float>(), out,
+           {static_cast<float>(1.0 / scale), zero_point, quant_min, quant_max});
   return Error::Ok;
 }
 

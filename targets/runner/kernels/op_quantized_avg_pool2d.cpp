@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "kernels/operators.h"
+#include "kernels/pooling.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -94,9 +95,7 @@ void average(const Pool& pool) {
 Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
   Window window = {};
   const Tensor& input = ctx.tensor(args, 0);
-  read_pair(ctx, args, 1, &window.h.kernel, &window.w.kernel);
-  read_pair(ctx, args, 2, &window.h.stride, &window.w.stride);
-  read_pair(ctx, args, 3, &window.h.pad, &window.w.pad);
+  read_pooling(ctx, args, &window);
   const bool ceil_mode = ctx.boolean(args, 4);
   int32_t numbers[3];
   ctx.integers(args, 5, numbers, 3);
@@ -107,11 +106,8 @@ Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
 
   HIL_TRY(read_image(ctx, input, layout, &window));
   window.channels_out = window.channels_in;
-  window.h.dilation = window.w.dilation = 1;
   HIL_TRY(check_window(ctx, window, out, layout, ceil_mode));
-  if (window.h.pad > window.h.kernel / 2 || window.w.pad > window.w.kernel / 2) {
-    return ctx.fail(Error::InvalidArgument, "padding is more than half of the kernel");
-  }
+  HIL_TRY(check_pooling_pad(ctx, window));
   HIL_TRY(check_range(ctx, "zero point", zero_point, -128, 127));
   HIL_TRY(check_range(ctx, "multiplier", multiplier, 1, INT32_MAX));
   HIL_TRY(check_shift(ctx, "shift", shift));

@@ -3,6 +3,7 @@
 //   scratch, out)
 // and quantized_depthwise_conv2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/conv.h"
+#include "kernels/conv_arguments.h"
 #include "kernels/depthwise.h"
 #include "kernels/depthwise_packed.h"
 #include "kernels/operators.h"
@@ -56,60 +57,41 @@ void convolve_depthwise(const Depthwise& d) {
   if (!convolve_single_channel(d) && !convolve_channels(d)) depthwise_portable(d);
 }
 
-Error check_weights(KernelContext& ctx, int64_t channels, const Tensor& weight,
-                    const Tensor* bias, int64_t depth_multiplier) {
-  HIL_TRY(check_tensor(ctx, "weight", weight, ScalarType::Char));
-  if (weight.rank != 4 || weight.sizes[0] != 1 || !is_contiguous(weight)) {
+Error check_weight(KernelContext& ctx, const ConvArguments& a, int32_t depth_multiplier) {
+  HIL_TRY(check_tensor(ctx, "weight", *a.weight, ScalarType::Char));
+  if (!a.plain_weight() || a.weight->sizes[0] != 1) {
     return ctx.fail(Error::InvalidArgument, "weight is not a contiguous [1, H, W, C] tensor");
   }
-  const int64_t out = weight.sizes[3];
-  if (channels < 1 || out != channels * depth_multiplier) {
-    return ctx.fail(Error::InvalidArgument, "%ld input channels times %ld are not %ld output channels",
+  const int32_t channels = a.window.channels_in, out = a.weight->sizes[3];
+  if (channels < 1 || out != int64_t{channels} * depth_multiplier) {
+    return ctx.fail(Error::InvalidArgument,
+                    "%ld input channels times %ld are not %ld output channels",
                     static_cast<long>(channels), static_cast<long>(depth_multiplier),
                     static_cast<long>(out));
   }
-  if (bias == nullptr) return Error::Ok;
-  HIL_TRY(check_tensor(ctx, "bias", *bias, ScalarType::Int));
-  return check_numel(ctx, "bias", *bias, static_cast<size_t>(out));
+  return a.check_bias(ctx, out);
 }
 
 Error depthwise_conv2d(KernelContext& ctx, Args args, Layout layout) {
-  Window window = {};
-  const Tensor& input = ctx.tensor(args, 0);
-  const Tensor& weight = ctx.tensor(args, 1);
-  const Tensor* bias = ctx.optional_tensor(args, 2);
-  read_pair(ctx, args, 3, &window.h.stride, &window.w.stride);
-  read_pair(ctx, args, 4, &window.h.pad, &window.w.pad);
-  read_pair(ctx, args, 5, &window.h.dilation, &window.w.dilation);
+  ConvArguments a;
+  a.read(ctx, args, 5, 7);
   const int32_t depth_multiplier = ctx.int32(args, 6);
-  const int32_t input_offset = ctx.int32(args, 7);
-  const Tensor& multipliers = ctx.tensor(args, 9);
-  const Tensor& shifts = ctx.tensor(args, 10);
-  const OutputBounds bounds = {ctx.int32(args, 8), ctx.int32(args, 11), ctx.int32(args, 12)};
   const Tensor& scratch = ctx.tensor(args, 13);
   Tensor& out = ctx.tensor(args, 14);
   if (!ctx.ok()) return ctx.argument_error();
 
   HIL_TRY(check_range(ctx, "depth multiplier", depth_multiplier, 1, INT16_MAX));
-  HIL_TRY(read_image(ctx, input, layout, &window));
-  HIL_TRY(check_weights(ctx, window.channels_in, weight, bias, depth_multiplier));
-  window.channels_out = weight.sizes[3];
-  window.h.kernel = weight.sizes[1];
-  window.w.kernel = weight.sizes[2];
-  HIL_TRY(check_window(ctx, window, out, layout));
-  HIL_TRY(check_channel_scales(ctx, multipliers, shifts, static_cast<size_t>(window.channels_out)));
-  HIL_TRY(check_range(ctx, "input offset", input_offset, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_output_bounds(ctx, bounds));
+  HIL_TRY(read_image(ctx, *a.input, layout, &a.window));
+  HIL_TRY(check_weight(ctx, a, depth_multiplier));
+  a.set_kernel(a.weight->sizes[3]);
+  HIL_TRY(check_window(ctx, a.window, out, layout));
+  HIL_TRY(a.check_quantisation(ctx));
   HIL_TRY(check_scratch(ctx, scratch,
-                        [&](ScratchIsa isa) { return depthwise_scratch(isa, window); }));
+                        [&](ScratchIsa isa) { return depthwise_scratch(isa, a.window); }));
   if (out.numel == 0) return Error::Ok;
 
-  convolve_depthwise({window, input.as<int8_t>(), weight.as<int8_t>(),
-                      bias == nullptr ? nullptr : bias->as<int32_t>(),
-                      input_offset,
-                      OutputStage{multipliers.as<int32_t>(), shifts.as<int32_t>(), 1,
-                                  bounds.offset, bounds.min, bounds.max},
-                      out.as<int8_t>(), scratch_bytes(scratch)});
+  convolve_depthwise({a.window, a.input->as<int8_t>(), a.weight->as<int8_t>(), a.bias_values(),
+                      a.input_offset, a.stage(), out.as<int8_t>(), scratch_bytes(scratch)});
   return Error::Ok;
 }
 

@@ -2,6 +2,7 @@
 //   input_zero_point, output_zero_point, act_min, act_max, out)
 // and quantized_max_pool2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/operators.h"
+#include "kernels/pooling.h"
 #include "kernels/window.h"
 
 namespace hil {
@@ -76,9 +77,7 @@ void pool_image(const Pool& pool) {
 Error max_pool2d(KernelContext& ctx, Args args, Layout layout) {
   Window window = {};
   const Tensor& input = ctx.tensor(args, 0);
-  read_pair(ctx, args, 1, &window.h.kernel, &window.w.kernel);
-  read_pair(ctx, args, 2, &window.h.stride, &window.w.stride);
-  read_pair(ctx, args, 3, &window.h.pad, &window.w.pad);
+  read_pooling(ctx, args, &window);
   read_pair(ctx, args, 4, &window.h.dilation, &window.w.dilation);
   const bool ceil_mode = ctx.boolean(args, 5);
   const int32_t input_zero = ctx.int32(args, 6);
@@ -95,9 +94,7 @@ Error max_pool2d(KernelContext& ctx, Args args, Layout layout) {
     return ctx.fail(Error::InvalidArgument, "input and output zero points differ");
   }
   HIL_TRY(check_window(ctx, window, out, layout));
-  if (window.h.pad > window.h.kernel / 2 || window.w.pad > window.w.kernel / 2) {
-    return ctx.fail(Error::InvalidArgument, "padding is more than half of the kernel");
-  }
+  HIL_TRY(check_pooling_pad(ctx, window));
   HIL_TRY(check_output_bounds(ctx, bounds));
   if (out.numel == 0) return Error::Ok;
   pool_image({window, static_cast<int8_t>(bounds.min), static_cast<int8_t>(bounds.max),

@@ -4,6 +4,7 @@
 // and quantized_transpose_conv2d_nhwc.out, the same for images of sizes NHWC.
 //
 // The definition accumulates in float32, which is exact up to 2^24; here it is always exact.
+#include "kernels/conv_arguments.h"
 #include "kernels/dot.h"
 #include "kernels/operators.h"
 #include "kernels/requantize.h"
@@ -65,16 +66,13 @@ void convolve(const TransposeConvolution& c) {
   }
 }
 
-Error check_weights(KernelContext& ctx, int32_t channels, const Tensor& weight,
-                    const Tensor* bias) {
-  HIL_TRY(check_tensor(ctx, "weight", weight, ScalarType::Char));
-  if (weight.rank != 4 || !is_contiguous(weight) || weight.sizes[3] != channels) {
+Error check_weight(KernelContext& ctx, const ConvArguments& a) {
+  HIL_TRY(check_tensor(ctx, "weight", *a.weight, ScalarType::Char));
+  if (!a.plain_weight() || a.weight->sizes[3] != a.window.channels_in) {
     return ctx.fail(Error::InvalidArgument, "weight is not a contiguous [O, H, W, %ld] tensor",
-                    static_cast<long>(channels));
+                    static_cast<long>(a.window.channels_in));
   }
-  if (bias == nullptr) return Error::Ok;
-  HIL_TRY(check_tensor(ctx, "bias", *bias, ScalarType::Int));
-  return check_numel(ctx, "bias", *bias, static_cast<size_t>(weight.sizes[0]));
+  return a.check_bias(ctx, a.weight->sizes[0]);
 }
 
 Error set_extent(KernelContext& ctx, const char* name, Axis* axis, int32_t output_padding) {
@@ -87,48 +85,32 @@ Error set_extent(KernelContext& ctx, const char* name, Axis* axis, int32_t outpu
 }
 
 Error transpose_conv2d(KernelContext& ctx, Args args, Layout layout) {
-  Window window = {};
+  ConvArguments a;
+  a.read(ctx, args, 6, 7);
   int32_t extra_height, extra_width;
-  const Tensor& input = ctx.tensor(args, 0);
-  const Tensor& weight = ctx.tensor(args, 1);
-  const Tensor* bias = ctx.optional_tensor(args, 2);
-  read_pair(ctx, args, 3, &window.h.stride, &window.w.stride);
-  read_pair(ctx, args, 4, &window.h.pad, &window.w.pad);
   read_pair(ctx, args, 5, &extra_height, &extra_width);
-  read_pair(ctx, args, 6, &window.h.dilation, &window.w.dilation);
-  const int32_t input_offset = ctx.int32(args, 7);
-  const Tensor& multipliers = ctx.tensor(args, 9);
-  const Tensor& shifts = ctx.tensor(args, 10);
-  const OutputBounds bounds = {ctx.int32(args, 8), ctx.int32(args, 11), ctx.int32(args, 12)};
   const Tensor& scratch = ctx.tensor(args, 13);
   const Tensor& output_scratch = ctx.tensor(args, 14);
   Tensor& out = ctx.tensor(args, 15);
   if (!ctx.ok()) return ctx.argument_error();
 
-  HIL_TRY(read_image(ctx, input, layout, &window));
-  HIL_TRY(check_weights(ctx, window.channels_in, weight, bias));
-  window.channels_out = weight.sizes[0];
-  window.h.kernel = weight.sizes[1];
-  window.w.kernel = weight.sizes[2];
-  HIL_TRY(set_extent(ctx, "height", &window.h, extra_height));
-  HIL_TRY(set_extent(ctx, "width", &window.w, extra_width));
-  HIL_TRY(check_output(ctx, window, out, layout));
-  HIL_TRY(check_channel_scales(ctx, multipliers, shifts, static_cast<size_t>(window.channels_out)));
-  HIL_TRY(check_range(ctx, "input offset", input_offset, INT16_MIN, INT16_MAX));
-  HIL_TRY(check_output_bounds(ctx, bounds));
+  HIL_TRY(read_image(ctx, *a.input, layout, &a.window));
+  HIL_TRY(check_weight(ctx, a));
+  a.set_kernel(a.weight->sizes[0]);
+  HIL_TRY(set_extent(ctx, "height", &a.window.h, extra_height));
+  HIL_TRY(set_extent(ctx, "width", &a.window.w, extra_width));
+  HIL_TRY(check_output(ctx, a.window, out, layout));
+  HIL_TRY(a.check_quantisation(ctx));
   HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
-    return transpose_conv_scratch(isa, window);
+    return transpose_conv_scratch(isa, a.window);
   }));
   HIL_TRY(check_scratch(ctx, output_scratch, [&](ScratchIsa isa) {
-    return transpose_conv_reverse_scratch(isa, window);
+    return transpose_conv_reverse_scratch(isa, a.window);
   }));
   if (out.numel == 0) return Error::Ok;
 
-  convolve({window, input.as<int8_t>(), weight.as<int8_t>(),
-            bias == nullptr ? nullptr : bias->as<int32_t>(), input_offset,
-            OutputStage{multipliers.as<int32_t>(), shifts.as<int32_t>(), 1, bounds.offset,
-                        bounds.min, bounds.max},
-            out.as<int8_t>()});
+  convolve({a.window, a.input->as<int8_t>(), a.weight->as<int8_t>(), a.bias_values(),
+            a.input_offset, a.stage(), out.as<int8_t>()});
   return Error::Ok;
 }
 

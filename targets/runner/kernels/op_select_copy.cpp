@@ -11,10 +11,10 @@ Error op_select_copy(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 3);
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_movable(ctx, self, out));
-  const int32_t rank = self.rank;
-  HIL_TRY(check_range(ctx, "dim", numbers[0], -rank, rank - 1));
-  const size_t axis = static_cast<size_t>(numbers[0] < 0 ? numbers[0] + rank : numbers[0]);
+  size_t axis;
+  HIL_TRY(check_dim(ctx, numbers[0], self.rank, &axis));
   const int32_t extent = self.sizes[axis];
+  if (extent == 0) return ctx.fail(Error::InvalidArgument, "self is empty");
   HIL_TRY(check_range(ctx, "index", numbers[1], -extent, extent - 1));
   const auto source = [&](size_t dim) { return dim < axis ? dim : dim + 1; };
   bool fits = out.rank + 1 == self.rank;

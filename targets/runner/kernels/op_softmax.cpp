@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "kernels/checks.h"
+#include "kernels/exponential.h"
 #include "kernels/layout.h"
 #include "kernels/operators.h"
 
@@ -17,25 +18,6 @@ namespace {
 constexpr int32_t kOutputZeroPoint = -128;
 constexpr int kInputIntegerBits = 5;  // SOFTMAX_INPUT_INTEGER_BITS of operators.py
 constexpr size_t kLanes = 4;          // partial sums of the denominator
-
-// exp(x) = 2^n * exp(r), r = x - n * ln 2 with ln 2 in two parts, |r| <= ln(2) / 2,
-// and the Taylor series of exp(r) to r^7 (error below 1e-8).
-constexpr float kLog2E = 1.44269504f;
-constexpr float kLn2High = 0.693359375f;
-constexpr float kLn2Low = -2.12194440e-4f;
-constexpr float kLowest = -87.0f;          // exp is a normal float down to here
-constexpr float kRounder = 12582912.0f;    // 1.5 * 2^23: adding it rounds to an integer
-constexpr float kSeries[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
-                             1.0f / 6,    0.5f,       1.0f,       1.0f};
-
-float exponential(float x) {
-  const float bounded = x < kLowest ? kLowest : x;
-  const float n = (bounded * kLog2E + kRounder) - kRounder;
-  const float r = (bounded - n * kLn2High) - n * kLn2Low;
-  float power = kSeries[0];
-  for (size_t i = 1; i < 8; ++i) power = power * r + kSeries[i];
-  return std::ldexp(power, static_cast<int>(n));
-}
 
 struct Softmax {
   float scale;
@@ -71,18 +53,6 @@ void softmax_strided(const Softmax& s, const int8_t* in, int8_t* out) {
 }
 
 #if defined(__ARM_FEATURE_MVE)
-
-float32x4_t exponential(float32x4_t x) {
-  const float32x4_t bounded = vmaxnmq_f32(x, vdupq_n_f32(kLowest));
-  const float32x4_t n =
-      vsubq_n_f32(vaddq_n_f32(vmulq_n_f32(bounded, kLog2E), kRounder), kRounder);
-  const float32x4_t r =
-      vsubq_f32(vsubq_f32(bounded, vmulq_n_f32(n, kLn2High)), vmulq_n_f32(n, kLn2Low));
-  float32x4_t power = vdupq_n_f32(kSeries[0]);
-  for (size_t i = 1; i < 8; ++i) power = vaddq_n_f32(vmulq_f32(power, r), kSeries[i]);
-  const int32x4_t exponent = vshlq_n_s32(vcvtq_s32_f32(n), 23);
-  return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(power), exponent));
-}
 
 void softmax_row(const Softmax& s, const int8_t* in, int8_t* out) {
   int8_t most = INT8_MIN;
@@ -136,15 +106,14 @@ Error op_softmax(KernelContext& ctx, Args args) {
   if (!same_layout(input, out)) {
     return ctx.fail(Error::InvalidArgument, "input and out differ in shape or dim order");
   }
-  const int32_t rank = input.rank;
-  HIL_TRY(check_range(ctx, "dim", dim, -rank, rank - 1));
+  size_t axis;
+  HIL_TRY(check_dim(ctx, dim, input.rank, &axis));
   HIL_TRY(check_range(ctx, "zero point", zero_point, -128, 127));
   HIL_TRY(check_range(ctx, "output zero point", output_zero, kOutputZeroPoint, kOutputZeroPoint));
   HIL_TRY(check_range(ctx, "multiplier", multiplier, 1, INT32_MAX));
   HIL_TRY(check_shift(ctx, "shift", shift));
   if (out.numel == 0) return Error::Ok;
 
-  const size_t axis = static_cast<size_t>(dim < 0 ? dim + rank : dim);
   const double scale = std::ldexp(static_cast<double>(multiplier),
                                   shift - 31 - (31 - kInputIntegerBits));
   const size_t count = static_cast<size_t>(input.sizes[axis]);

@@ -5,78 +5,15 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <memory>
 
-#include "core/program.h"
-#include "fake_npu.h"
-#include "fake_platform.h"
-#include "program_builder.h"
-#include "vela_builder.h"
+#include "loaded.h"
 
 namespace {
 
+using build::data;
+using build::Loaded;
 using hil::Error;
 using hil::ScalarType;
-
-/// One loaded delegate with tensors for its arguments.
-class Loaded {
- public:
-  explicit Loaded(const build::Vela& vela) : bytes_(vela.bytes()), file_(build::copy_program()) {
-    fake::reset_npu();
-    fake::take_log();
-    program_.load({file_.data(), file_.size()});
-    error = init();
-  }
-  ~Loaded() { hil::ethosu::backend().destroy(handle); }
-
-  Error init() {
-    hil::DelegateSetup setup{program_, {bytes_.data(), bytes_.size()}, {}, memory};
-    return hil::ethosu::backend().init(setup, &handle);
-  }
-
-  hil::Tensor& add(ScalarType type, size_t count, uint8_t first = 0) {
-    auto value = std::make_unique<hil::Value>();
-    value->tag = hil::Tag::Tensor;
-    value->tensor = hil::Tensor();
-    value->tensor.type = type;
-    value->tensor.numel = count;
-    value->tensor.nbytes = count * hil::element_size(type);
-    storage_.push_back(std::make_unique<build::Aligned>(build::Bytes(value->tensor.nbytes)));
-    value->tensor.data = const_cast<uint8_t*>(storage_.back()->data());
-    for (size_t i = 0; i < value->tensor.nbytes; ++i) {
-      value->tensor.data[i] = static_cast<uint8_t>(first + i);
-    }
-    values_.push_back(std::move(value));
-    return values_.back()->tensor;
-  }
-
-  Error execute() {
-    std::vector<hil::Value*> args;
-    for (const auto& value : values_) args.push_back(value.get());
-    temp = hil::Arena({temp_memory_ + 1, sizeof(temp_memory_) - 1});  // askew on purpose
-    return hil::ethosu::backend().execute(handle, {args.data(), args.size()}, temp);
-  }
-
-  hil::Value& value(size_t index) { return *values_[index]; }
-
- private:
-  alignas(16) uint8_t method_memory_[512];
-  alignas(16) uint8_t temp_memory_[256];
-  build::Aligned bytes_, file_;
-  hil::Program program_;
-  std::vector<std::unique_ptr<hil::Value>> values_;
-  std::vector<std::unique_ptr<build::Aligned>> storage_;
-
- public:
-  hil::Arena memory{hil::Span<uint8_t>(method_memory_, sizeof(method_memory_))};
-  hil::Arena temp;
-  void* handle = nullptr;
-  Error error = Error::Ok;
-};
-
-build::Bytes data(const hil::Tensor& tensor) {
-  return build::Bytes(tensor.data, tensor.data + tensor.nbytes);
-}
 
 /// Fails with `reason`, before anything was copied or run.
 void check_refused(Loaded& loaded, const char* reason, Error expected = Error::InvalidProgram) {
@@ -147,6 +84,7 @@ TEST_CASE("packed 4-bit rows become signed 8-bit elements") {
   };
   REQUIRE(loaded.execute() == Error::Ok);
   CHECK(data(out) == build::Bytes{1, 2, 0xFF, 0xF8, 0, 7, 0xF8, 0xFF});
+  CHECK(fake::npu().copies == 1 + 2);
   CHECK(fake::npu().bytes_copied == 4 + 4);
 }
 

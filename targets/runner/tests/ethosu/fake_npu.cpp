@@ -1,9 +1,5 @@
 #include "fake_npu.h"
 
-#include <cstring>
-
-#include "ethosu/hooks.h"
-#include "ethosu/io_memcpy.h"
 #include "ethosu/platform.h"
 
 namespace fake {
@@ -16,18 +12,6 @@ Npu& npu() { return current; }
 void reset_npu() { current = Npu(); }
 
 }  // namespace fake
-
-extern "C" {
-
-void arm_ethos_io_memcpy(void* destination, const void* source, size_t bytes) {
-  ++fake::current.copies;
-  fake::current.bytes_copied += bytes;
-  std::memcpy(destination, source, bytes);
-}
-void EthosUBackend_execute_begin() { ++fake::current.hooks_begun; }
-void EthosUBackend_execute_end() { ++fake::current.hooks_ended; }
-
-}  // extern "C"
 
 namespace hil::ethosu::platform {
 

@@ -1,5 +1,5 @@
-// The platform under the backend in its tests: an NPU that a test can look at and break. Also
-// counts what goes through arm_ethos_io_memcpy, which this overrides.
+// The platform under the backend in its tests: an NPU that a test can look at and break. With
+// fake_hooks.cpp it also counts what goes through arm_ethos_io_memcpy and the hooks.
 #pragma once
 
 #include <functional>

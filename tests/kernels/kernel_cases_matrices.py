@@ -1,0 +1,36 @@
+"""Calls of matrix products."""
+
+from __future__ import annotations
+
+import torch
+from kernel_draw import Draw
+from kernel_program import Activation, Case, Constant, Scratch
+
+
+def linear(draw: Draw) -> Case:
+    r = draw.random
+    inner, outs = r.randint(1, 80), r.randint(1, 70)
+    x = draw.int8(*r.choice([(1, inner), (2, inner), (5, inner), (2, 3, inner), (inner,)]))
+    folded = r.random() < 0.5
+    sums = torch.randint(-(1 << 14), 1 << 14, (1, outs), generator=draw.torch).to(torch.int32)
+    multipliers, shifts = draw.scales(1, 75.0 * 75 * inner**0.5)
+    low, high = draw.bounds()
+    arguments = (
+        Activation(x), Constant(draw.weights(outs, inner)), None if folded else draw.bias(outs),
+        Constant(sums) if folded else None, -draw.zero_point(), r.choice([0, 0, 0, 5]),
+        draw.zero_point(), multipliers.tensor.tolist(), shifts.tensor.tolist(), high, low,
+    )  # fmt: skip
+    return Case(f"linear x{list(x.shape)} out {outs}", "cortex_m.quantized_linear", arguments)
+
+
+def batch_matmul(draw: Draw) -> Case:
+    r = draw.random
+    batch, rows, inner, columns = (r.randint(1, 4), r.randint(1, 9), r.randint(1, 80),
+                                   r.randint(1, 70))  # fmt: skip
+    arguments = (
+        Activation(draw.int8(batch, rows, inner)), r.choice([0, -draw.zero_point()]),
+        Activation(draw.int8(batch, columns, inner)), r.choice([0, -draw.zero_point()]),
+        draw.zero_point(), draw.multiplier(), r.choice([-9, -10, -11, -12, -30, 0, 1]), Scratch(),
+    )  # fmt: skip
+    name = f"bmm {batch}x{rows}x{inner}x{columns}"
+    return Case(name, "cortex_m.quantized_batch_matmul", arguments)

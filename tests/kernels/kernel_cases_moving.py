@@ -1,0 +1,95 @@
+"""Calls that move elements and compute nothing."""
+
+from __future__ import annotations
+
+import torch
+from kernel_draw import Draw, any_tensor
+from kernel_program import Activation, Case
+
+
+def pad(draw: Draw) -> Case:
+    r = draw.random
+    rank = r.randint(1, 4)
+    shape = [r.randint(1, 9) for _ in range(rank)]
+    x = draw.int8(*shape)
+    if rank == 4 and r.random() < 0.6:
+        x = x.to(memory_format=torch.channels_last)
+    unused = [0] * (4 - rank)
+    pre, post = ([*unused, *(r.choice([0, 0, 1, 3]) for _ in range(rank))] for _ in range(2))
+    arguments = (Activation(x), pre, post, r.randint(-128, 127))
+    return Case(f"pad {shape} {pre} {post}", "cortex_m.pad", arguments)
+
+
+def transpose(draw: Draw) -> Case:
+    r = draw.random
+    rank = r.randint(2, 4)
+    shape = [r.randint(1, 9) for _ in range(rank)]
+    perm = list(range(rank))
+    r.shuffle(perm)
+    x = draw.int8(*shape)
+    return Case(f"transpose {shape} {perm}", "cortex_m.transpose", (Activation(x), perm))
+
+
+def move(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.choice([1, 6]), 3, 4)
+    if r.random() < 0.5:
+        x = x.to(memory_format=torch.channels_last)
+    perm = list(range(4))
+    r.shuffle(perm)
+    which = r.choice(["clone", "permute", "order"])
+    if which == "permute":
+        return Case(f"permute {perm}", "aten.permute_copy", (Activation(x), perm))
+    order = r.choice([torch.contiguous_format, torch.channels_last])
+    options = {"memory_format": order} if which == "order" else {}
+    return Case(f"clone {x.dtype} {options}", "aten.clone", (Activation(x),), options)
+
+
+def convert(draw: Draw) -> Case:
+    r = draw.random
+    kinds = [torch.float32, torch.float64, torch.bool, torch.uint8, torch.int8, torch.int16,
+             torch.int32, torch.int64]  # fmt: skip
+    kind, to = r.sample(kinds, 2)
+    x = torch.randint(-1000, 1000, (2, r.choice([0, 1, 6]), 3, 4), generator=draw.torch)
+    if kind == torch.int64 and r.random() < 0.5:
+        x = x * ((1 << 53) // 1000) + x  # more bits than a double has
+    x = (x * 0.37 if kind.is_floating_point else x).to(kind)
+    if to == torch.uint8 and kind.is_floating_point:
+        x = x.abs()  # C++ converts no negative float to an unsigned type
+    if r.random() < 0.4 and x.numel() > 0:
+        x = x.to(memory_format=torch.channels_last)
+    options = {"dtype": to}
+    if r.random() < 0.3 and x.numel() > 0:
+        options["memory_format"] = torch.channels_last
+    return Case(f"convert {kind} {to}", "aten._to_copy", (Activation(x),), options)
+
+
+def view(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.choice([0, 1, 6]), 3, 4)
+    shape = r.choice([[2, x.shape[1] * 12], [x.numel()], [4, 3, x.shape[1], 2]])
+    return Case(f"view {x.dtype} {shape}", "aten.view_copy", (Activation(x), shape))
+
+
+def cat(draw: Draw) -> Case:
+    r = draw.random
+    shape = [2, r.randint(1, 4), 3, 4]
+    dim = r.randint(-4, 3)
+    first = any_tensor(draw, *shape)
+    shape[dim] = r.randint(1, 5)
+    second = torch.randint(-9, 10, shape, generator=draw.torch).to(first.dtype)
+    if r.random() < 0.4:
+        first, second = (t.to(memory_format=torch.channels_last) for t in (first, second))
+    pieces = (Activation(first), Activation(second))
+    return Case(f"cat {first.dtype} {dim}", "aten.cat", (pieces, dim))
+
+
+def slices(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.randint(1, 6), 3, 4)
+    if r.random() < 0.5:
+        where = (Activation(x), r.randint(-5, 4))
+        return Case(f"unsqueeze {x.dtype}", "aten.unsqueeze_copy", where)
+    dim = r.randint(-4, 3)
+    index = r.randint(-x.shape[dim], x.shape[dim] - 1)
+    return Case(f"select {dim} {index}", "aten.select_copy", (Activation(x), dim, index))
