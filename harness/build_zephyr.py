@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from harness.errors import BuildError, ToolMissing, UsageError
 # "Environment Variables" and "Toolchains" pages).
 VARIABLES = ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR",
              "GNUARMEMB_TOOLCHAIN_PATH", "CROSS_COMPILE")  # fmt: skip
-_GIT_SECONDS = 120
+DEV_MODE = "HIL_DEV_MODE"  # `hil run --dev-mode` sets it
+_SECONDS = 120
 _HOW = (
     "make one with `west init -m https://github.com/zephyrproject-rtos/zephyr WORKSPACE`, "
     "`cd WORKSPACE`, `west update`, then `export ZEPHYR_BASE=WORKSPACE/zephyr`"
@@ -44,7 +45,12 @@ class Workspace:
 
 def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Workspace:
     """The workspace that ``$ZEPHYR_BASE`` names. Raises UsageError without one, ToolMissing
-    without west; both say how to get it."""
+    without west; both say how to get it.
+
+    Every project but Zephyr is taken to be what the manifest pins. In development mode each of
+    them is looked at, so that an edit in a checkout that is linked into the workspace is another
+    build.
+    """
     said = environ.get("ZEPHYR_BASE")
     if not said:
         raise UsageError(
@@ -53,11 +59,15 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
     base = Path(said).absolute()
     if not (base / "share" / "zephyr-package" / "cmake" / "ZephyrConfig.cmake").is_file():
         raise UsageError(f"ZEPHYR_BASE is {said}, which is not Zephyr", hint=_HOW, path=said)
+    west = _west(environ)
+    identity = _revision(base)
+    if environ.get(DEV_MODE, "0") not in ("", "0"):
+        identity = "\n".join([identity, *map(_revision, _projects(west, base))])
     return Workspace(
-        _west(environ),
+        west,
         base,
         board,
-        _revision(base),
+        identity,
         tuple((name, environ[name]) for name in VARIABLES if name in environ),
     )
 
@@ -70,19 +80,40 @@ def _west(environ: Mapping[str, str]) -> Path:
     return Path(found)
 
 
-def _revision(base: Path) -> str:
-    """What is checked out of Zephyr, edits to its files included; the other repositories of the
-    workspace are not looked at."""
+def _projects(west: Path, base: Path) -> list[Path]:
+    """Every other repository of the workspace, links followed."""
+    done = subprocess.run([west, "list", "--format", "{abspath}"], cwd=base, capture_output=True,
+                          text=True, check=False, timeout=_SECONDS)  # fmt: skip
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        raise UsageError(
+            f"west does not know the workspace of {base}: {last}", hint=_HOW, path=str(base)
+        )
+    found = {Path(line).resolve() for line in done.stdout.splitlines()}
+    return sorted(path for path in found - {base.resolve()} if path.is_dir())
+
+
+def _revision(repository: Path) -> str:
+    """What is checked out, edits to its files and new files included."""
     git = shutil.which("git")
-    if git is None or not (base / ".git").exists():
-        version = base / "VERSION"
-        return version.read_text() if version.is_file() else str(base)
+    if git is None or not (repository / ".git").exists():
+        version = repository / "VERSION"
+        return version.read_text() if version.is_file() else str(repository)
     digest = hashlib.sha256()
     for words in (["rev-parse", "HEAD"], ["diff", "HEAD", "--no-ext-diff", "--binary"]):
-        done = subprocess.run([git, "-C", str(base), *words], capture_output=True, check=False,
-                              timeout=_GIT_SECONDS)  # fmt: skip
-        digest.update(done.stdout)
+        digest.update(_git(git, repository, words))
+    for name in _git(git, repository, ["ls-files", "--others", "--exclude-standard", "-z"]).split(
+        b"\0"
+    ):
+        file = repository / os.fsdecode(name)
+        if name and file.is_file():
+            digest.update(name + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _git(git: str, repository: Path, words: Sequence[str]) -> bytes:
+    return subprocess.run([git, "-C", str(repository), *words], capture_output=True, check=False,
+                          timeout=_SECONDS).stdout  # fmt: skip
 
 
 def west_command(

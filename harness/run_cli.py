@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,20 @@ _fvp_missing = click.option(
     "--fvp-missing",
     type=click.Choice(["fail", "skip"]),
     help="What a case is whose FVP is not installed; fail when $CI is set, else skip.",
+)
+
+
+def _set_dev_mode(_: click.Context, __: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        os.environ["HIL_DEV_MODE"] = "1"  # harness/build_zephyr.py reads it
+
+
+_dev_mode = click.option(
+    "--dev-mode",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_dev_mode,
+    help="Zephyr: look at every repository of the workspace, linked checkouts included, for edits.",
 )
 
 
@@ -53,6 +68,7 @@ _fvp_missing = click.option(
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
 @_limit_factor
 @_fvp_missing
+@_dev_mode
 @verb
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
@@ -118,6 +134,7 @@ def run(
 @click.option("--simulator", default="auto", show_default=True)
 @_limit_factor
 @_fvp_missing
+@_dev_mode
 @verb
 def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,

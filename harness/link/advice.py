@@ -71,6 +71,16 @@ KNOWN = (
             r"lib(?:nosys|rdimon)\.a",
             "newlib's system calls", "Link with --specs=nosys.specs or --specs=rdimon.specs, or "
             "define the system calls."),
+    _advice(r"^(?:_sys_\w+|_ttywrch|__use_no_semihosting\w*)$", "",
+            "the semihosting functions of Arm's C library, which __use_no_semihosting forbids",
+            "Define the function for this board (retarget it), or take __use_no_semihosting out."),
+    _advice(r"^_{0,2}(?:[se](?:text|data|bss|rodata|stack)|sidata|estack|end|(?:bss|data)_(?:start|end)"
+            r"_{0,2}|(?:Stack|Heap)(?:Top|Limit|Base)|initial_sp|heap_(?:base|limit|start|end)"
+            r"|copy_table_(?:start|end)_{0,2}|zero_table_(?:start|end)_{0,2}"
+            r"|[a-z_]+_(?:ram|rom)_(?:start|end|size))$", "",
+            "the linker script or scatter file, which defines it as an address",
+            "Link with the script of this board, or define the symbol in the script that is used "
+            "(armlink takes Image$$ names in its place)."),
     _advice(r"^__atomic_\w+|^__sync_\w+", r"libatomic\.a", "libatomic", "Add -latomic, or provide "
             "the functions: this core has no such instructions."),
     _advice(r"^(?:sinf?|cosf?|tanf?|expf?|logf?|log10f?|log2f?|powf?|sqrtf?|tanhf?|roundf?|floorf?"

@@ -139,6 +139,10 @@ def _unknown(failure: Failure) -> tuple[str, str, str]:
     if failure.attribute and "index" in failure.attribute:
         return ("no_index", f"{failure.files[0]} has no index of its symbols.",
                 f"Run this toolchain's ranlib on {failure.files[0]}.")  # fmt: skip
+    if failure.attribute:
+        return ("not_known", f"The linker said: {failure.attribute}.",
+                "Look the message up in the linker's manual; it is none of those known here."
+                )  # fmt: skip
     return ("not_said", "The link failed, and the log does not say why.",
             "Run the link again with the whole output kept.")  # fmt: skip
 

@@ -13,7 +13,9 @@ from typing import Any
 from harness.errors import InfraError, UsageError
 from harness.link.capture import link_commands, run_linker
 from harness.link.command import LinkCommand, LinkerCall, linker_call, understand, with_output
+from harness.link.demangle import demangled
 from harness.link.elfobj import STB_GLOBAL, STB_WEAK, ElfObject
+from harness.link.failure import Place
 from harness.link.linkindex import Definition, LinkIndex, load
 
 Progress = Callable[[str], None]
@@ -114,7 +116,7 @@ class _Hook:
 
     def _called(self) -> Finding:
         users = self.index.uses(self.symbol)
-        text = f"called from {users[0]}" if users else "no file but its own refers to it"
+        text = f"called from {_shown(users[0])}" if users else "no file but its own refers to it"
         return self._say("called_across_files", bool(users), text)
 
     def _not_inlined(self) -> Finding:
@@ -171,6 +173,12 @@ class _Hook:
         if done.returncode != 0:
             raise InfraError(f"no override could be compiled: {done.stderr.strip()[-300:]}")
         return made
+
+
+def _shown(place: Place) -> Place:
+    """With the function as people know it."""
+    name = place.function
+    return replace(place, function=demangled([name])[name]) if name else place
 
 
 def _binding(elf: Path, name: str) -> int | None:

@@ -76,7 +76,8 @@ class LinkLine:
     scripts: tuple[Path, ...]
     undefined: tuple[str, ...]
     wrap: tuple[str, ...]
-    defined: tuple[str, ...]  # names of --defsym
+    defined: tuple[tuple[int, str, str], ...]  # of --defsym: index in argv, name, value
+    script_at: int = 0  # index in argv of the first script
 
 
 def _starts_with(path: Path, magics: tuple[bytes, ...]) -> bool:
@@ -228,8 +229,18 @@ def understand(call: LinkerCall) -> LinkLine:
         tuple(_script(name, call, search) for name in of("-T", "--script", "-dT")),
         of("-u", "--undefined"),
         of("--wrap", "-wrap"),
-        tuple(text.split("=")[0] for text in of("--defsym", "-defsym")),
+        tuple(
+            (index, *_split(value))
+            for index, option, value in said
+            if option in ("--defsym", "-defsym") and value
+        ),
+        next((i for i, option, _ in said if option in ("-T", "--script", "-dT")), 0),
     )
+
+
+def _split(definition: str) -> tuple[str, str]:
+    name, _, value = definition.partition("=")
+    return name.strip(), value
 
 
 def _library(name: str, search: Sequence[Path]) -> Path | None:

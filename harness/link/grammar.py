@@ -38,7 +38,7 @@ _FILE = r"(?P<file>(?:[A-Za-z]:)?[^:]+?)"
 
 UNDEFINED = (
     _rule("undefined_symbol", "gnu", "undefined reference",
-          f"^(?P<at>.*?)(?:more )?undefined references? to {_SYMBOL}(?: follow)?"),
+          f"^(?P<at>.*?)(?:more )?undefined references? to (?:symbol )?{_SYMBOL}(?: follow)?"),
     _rule("undefined_symbol", "gnu", "undefined reference",
           r"^(?P<at>.*?)undefined reference to (?P<symbol>[A-Za-z_]\w*)$"),
     _rule("undefined_symbol", "gnu", "referenced in expression",
@@ -56,6 +56,10 @@ UNDEFINED = (
           r"^(?:.*error: )undefined (?:(?P<binding>hidden|protected|internal) )?symbol: "
           r"(?P<symbol>.+)$"),
     _rule("undefined_symbol", "lld", "symbol not found: ", r"symbol not found: (?P<symbol>\S+)$"),
+    _rule("undefined_symbol", "gnu", "entry symbol",
+          r"cannot find entry symbol (?P<symbol>[^\s;]+)"),
+    _rule("undefined_symbol", "armlink", "L6915", r"L6915E: Library reports error: "
+          r"(?P<attribute>\w+ was requested), but (?P<symbol>\S+) was referenced"),
     _rule("undefined_symbol", "armlink", "L6218",
           r"L6218E: Undefined symbol (?P<symbol>.+?) \(referred from (?P<at>.+)\)\.?$"),
     _rule("undefined_symbol", "armlink", "L6218",
@@ -82,6 +86,8 @@ OVERFLOWS = (
           f"region {_quoted('region')} overflowed by (?P<bytes>\\d+) bytes?"),
     _rule("region_overflow", "gnu", "overflowed",
           r"region (?P<region>\w+) (?:is )?overflowed(?: with (?P<section>\w+))?"),
+    _rule("region_overflow", "gnu", "is full",  # binutils up to 2.18
+          r"region (?P<region>\S+) is full \((?P<file>\S+) section (?P<section>\S+)\)"),
     _rule("region_overflow", "gnu", "is not within region",
           f"address (?P<address>0x[0-9a-f]+) of (?P<file>\\S+) section {_quoted('section')} "
           f"is not within region {_quoted('region')}"),
@@ -137,8 +143,8 @@ ARCHITECTURES = (
           rf"(?:error: )?(?P<attribute>\S+) architecture of input file {_quoted('file')} is "
           r"incompatible with (?P<other>\S+) output"),
     _rule("wrong_architecture", "gnu", "register arguments",
-          r"(?:error|ERROR): (?P<file>\S+) uses (?P<attribute>\w+) register arguments, "
-          r"(?P<other>\S+) does not"),
+          r"(?:error|ERROR): (?P<file>.+?) uses (?P<attribute>\w+) register arguments, "
+          r"(?P<other>.+?) does not"),
     _rule("wrong_architecture", "gnu", "register arguments",
           r"(?P<file>\S+) uses (?P<attribute>\w+) register arguments, (?P<other>\S+) does not"),
     _rule("wrong_architecture", "gnu", "onflicting",
@@ -147,6 +153,8 @@ ARCHITECTURES = (
     _rule("wrong_architecture", "gnu", "EABI version",
           r"[Ss]ource object (?P<file>\S+) has (?P<attribute>EABI version \S+), but target "
           r"(?P<other>\S+) has EABI version"),
+    _rule("wrong_architecture", "gnu", "EABI object attribute", r"(?:error: )?(?P<file>\S+): "
+          r"(?P<attribute>unknown mandatory EABI object attribute \d+)"),
     _rule("wrong_architecture", "gnu", "format mismatch",
           r"(?P<attribute>fp16 format) mismatch between (?P<file>\S+) and (?P<other>\S+)"),
     _rule("wrong_architecture", "gnu", "endian",
@@ -177,6 +185,8 @@ ARCHITECTURES = (
           r"error: (?P<file>.+?): (?P<attribute>not an object or archive)"),
     _rule("wrong_architecture", "armlink", "L6242",
           r"L6242E: Cannot link object (?P<file>.+?) as its attributes are incompatible"),
+    _rule("wrong_architecture", "armlink", "L6238", r"L6238E: (?P<file>[^(\s]+)\([^)]*\) contains "
+          r"invalid call from '~(?P<attribute>\w+).*' function to '(?P<other>\w+)"),
     _rule("wrong_architecture", "armlink", "L6366",
           r"L6366E: (?P<file>.+?) attributes are not compatible with the provided"
           r" (?P<other>.*attributes.*)"),
@@ -196,7 +206,7 @@ MISSING = (
     _rule("missing_file", "gnu", ("cannot open linker script", "cannot find linker script"),
           r"cannot (?:open|find) linker script(?: file)? (?P<file>[^:]+)"),
     _rule("missing_file", "gnu", ("annot find", "No such file"),
-          r"\bld[^:\s]*: cannot find (?P<file>[^:\s]+)"),
+          r"\bld[^:\s]*: cannot find (?!entry symbol)(?P<file>[^:\s]+)"),
     _rule("missing_file", "gnu", "No such file", rf"\bld[^:\s]*: {_FILE}: No such file"),
     _rule("missing_file", "lld", "annot open", r"(?:error|fatal): cannot open "
           r"(?P<file>.+?): (?:No such file|no such file)"),
@@ -242,6 +252,8 @@ OTHERS = (
           rf"error: no memory region specified for (?:loadable )?section {_quoted('section')}"),
     _rule("orphan_section", "armlink", "L6224",
           r"L6224E: Could not place (?P<file>\S+?)\((?P<section>[^)]+)\) in any"),
+    _rule("orphan_section", "armlink", "L6985", r"L6985E: Unable to automatically place AT section "
+          r"(?P<file>\S+?)\((?P<section>[^)]+)\)"),
     _rule("orphan_section", "armlink", "L6236",
           r"L6236E: No section matches selector - no section to be (?P<attribute>\S+?)\.?$"),
     _rule("lto", "gnu", ("plugin needed", "LTO", "bytecode stream", "lto-wrapper"),
@@ -252,8 +264,8 @@ OTHERS = (
           r"ld[^:\s]*: ?(?P<file>[^:\s]+):\d+(?::\d+)?: (?:.*)syntax error"),
     _rule("script_error", "gnu", ("undefined MEMORY region", "undefined section"),
           rf"undefined (?:MEMORY region|section) {_quoted('region')} referenced in expression"),
-    _rule("script_error", "gnu", "non constant", r"ld[^:\s]*: ?(?P<file>[^:\s]+):\d+: non ?constant"
-          r" (?:expression|or forward reference)"),
+    _rule("script_error", "gnu", ("non constant", "nonconstant"), r"ld[^:\s]*: ?(?P<file>[^:\s]+)"
+          r":\d+: non ?constant (?:expression|or forward reference)"),
     _rule("script_error", "lld", ".ld", r"error: (?P<file>[^:\s]+\.(?:ld|lds|cmd|x)):\d+: (?:.+)"),
     _rule("script_error", "armlink", ("L6228", "L6292", "L6296", "L6223", "L6384", "L6281"),
           r"L6(?:228|292|296|223|384|281)E: (?P<attribute>.+)"),
@@ -274,7 +286,9 @@ RULES = (*UNDEFINED, *DUPLICATES, *OVERFLOWS, *OVERLAPS, *ARCHITECTURES, *MISSIN
 # What says that the linker gave up, without saying why.
 GAVE_UP = re.compile(
     r"collect2: (?:fatal )?error: .*|\bld returned \d+ exit status|(?:linker|ld\S*) command failed"
-    r"|Finished: \d+ information, \d+ warning and [1-9]\d* error messages"
+    r"|^collect2\s?[:：] ?\S+?\s?[:：] ?.*\bld(?!\w).*[1-9]"  # in whatever language
+    r"|Finished: \d+ information, \d+ warning(?:, \d+ error)? and [1-9]\d* (?:fatal )?error "
+    r"messages"
 )
 KILLED = re.compile(
     r"(?:ld|collect2)\S* (?:.*)terminated with signal (?P<signal>\d+)"

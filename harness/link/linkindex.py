@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from harness.link import archive as ar
 from harness.link.command import Input, LinkLine
 from harness.link.elfobj import STB_WEAK, STT_FUNC, ElfObject, NotAnObject, Symbol
+from harness.link.expression import assignment, in_script
 from harness.link.failure import Place
 from harness.link.model import Archive, Assign, Group, Item, Job, ModelSymbol, Prediction, Unit
 from harness.link.model import predict as predict_job
@@ -95,23 +97,34 @@ class LinkIndex:
         by_input: dict[int, list[Unit]] = {}
         for unit in self.units:
             by_input.setdefault(unit.input.index, []).append(_model_unit(unit.object))
-        top: list[Item] = [Assign(name) for name in self.line.defined]
-        group: list[Item] = []
-        current = 0
+        found: list[tuple[int, int, list[Item]]] = []  # index, group, items
         for each in self.line.inputs:
-            if each.group != current:
-                if current:
-                    top.append(Group(tuple(group)))
-                group, current = [], each.group
-            into = group if each.group else top
             units = by_input.get(each.index, [])
-            if each.is_archive:
-                into.append(Archive(f"{each.word}#{each.index}", tuple(units), each.whole))
-            else:
-                into += units
-        if current:
-            top.append(Group(tuple(group)))
+            archive = Archive(f"{each.word}#{each.index}", tuple(units), each.whole)
+            found.append((each.index, each.group, [archive] if each.is_archive else list(units)))
+        for index, _, assign in self._assignments:
+            group = next((g for i, g, _ in reversed(found) if i < index), 0)
+            found += [(index, group, [assign])] if assign is not None else []
+        top: list[Item] = []
+        for number, parts in groupby(sorted(found, key=lambda f: f[0]), key=lambda f: f[1]):
+            items = [item for _, _, some in parts for item in some]
+            top += [Group(tuple(items))] if number else items
         return Job(tuple(top), self.line.undefined, frozenset(self.line.wrap))
+
+    @cached_property
+    def _assignments(self) -> list[tuple[int, str, Assign | None]]:
+        """Index in argv, symbol, and the assignment where the model knows it."""
+        found = [(i, name, assignment(name, value)) for i, name, value in self.line.defined]
+        for script in self.line.scripts:
+            if script.is_file():
+                text = script.read_text("utf-8", "replace")
+                found += [(self.line.script_at, name, each) for name, each in in_script(text)]
+        return found
+
+    @property
+    def not_modelled(self) -> tuple[str, ...]:
+        """Symbols with a value that the model does not know; its prediction may be wrong."""
+        return tuple(name for _, name, each in self._assignments if each is None)
 
 
 def uses_in(unit: ElfObject, name: str) -> list[Place]:

@@ -2,15 +2,15 @@
 """GNU ld's main messages in other languages, said again in English.
 
 The wordings are those of the message catalogues that binutils 2.40 installs
-(/usr/share/locale/*/LC_MESSAGES/ld.mo). Catalogues without these messages (German, Polish)
-leave them in English, and so does everything here.
+(/usr/share/locale/*/LC_MESSAGES/ld.mo). Its catalogues for German, Polish and Korean leave them in
+English; theirs are the wordings of older ones, as people quote them.
 """
 
 from __future__ import annotations
 
 import re
 
-_O, _C = "[`'‘“\"«„]\\s?", "\\s?['’”\"»“]"
+_O, _C = "[`'‘“\"«»„]\\s?", "\\s?['’”\"»«“]"
 _NAME = f"{_O}(.+?){_C}"
 _BARE = "[`'‘“\"«„]?\\s?([^\\s'’”»“]+)\\s?['’”\"»“]?"
 
@@ -33,7 +33,12 @@ _WORDINGS = (
     (f"odefinierad referens till {_NAME}", _UNDEFINED),
     (f"对\\s?{_NAME}\\s?未定义的引用", _UNDEFINED),
     (f"{_NAME}\\s?に対する定義されていない参照です", _UNDEFINED),
+    (f"(?:nicht definierter|undefinierter) Verweis auf {_NAME}", _UNDEFINED),
+    (f"niezdefiniowane odwołanie do {_NAME}", _UNDEFINED),
+    (f"{_NAME}\\s?에 대한 정의되지 않은 참조(?:입니다)?", _UNDEFINED),
     # multiple definition
+    (f"Mehrfachdefinition(?:en)? von {_NAME}", _MULTIPLE),
+    (f"wielokrotna definicja {_NAME}", _MULTIPLE),
     (f"définitions multiples de {_NAME}", _MULTIPLE),
     (f"definiciones múltiples de {_NAME}", _MULTIPLE),
     (f"definizione multipla di {_NAME}", _MULTIPLE),
@@ -60,6 +65,8 @@ _WORDINGS = (
     (f": i funktionen {_NAME}:", _FUNCTION),
     (f"[:：]\\s?在函数\\s?{_NAME}\\s?中[:：]", _FUNCTION),
     (f": 関数 {_NAME} 内:", _FUNCTION),
+    (f": in Funktion {_NAME}:", _FUNCTION),
+    (f": w funkcji {_NAME}:", _FUNCTION),
     # overflow
     (f"la section {_NAME} ne va pas s'adapter à la région {_NAME}", _NO_FIT),
     (f"la sección (?:\\S+ ){_NAME} no cabe en la región {_NAME}", _NO_FIT),
@@ -78,18 +85,17 @@ _WORDINGS = (
 )
 
 
+# What can be said in other languages without a letter outside ASCII.
+_ASCII = re.compile(
+    "sin definir|riferimento non|udefineret|Verweis auf|Funktion|w funkcji|Mehrfachdefinition"
+    "|wielokrotna|definizione multipla|nella funzione|no cabe en|se desborda|overflow della"
+)
+
+
 def english(line: str) -> str:
     """The line with what we know of other languages put into English."""
-    if line.isascii():
-        return _ascii_wordings(line)
+    if line.isascii() and not _ASCII.search(line):
+        return line
     for pattern, said in _WORDINGS:
         line = re.sub(pattern, said, line, flags=re.IGNORECASE)
-    return line
-
-
-def _ascii_wordings(line: str) -> str:
-    """Spanish, Italian and Danish can say it without a letter outside ASCII."""
-    if "sin definir" in line or "riferimento non" in line or "udefineret" in line:
-        for pattern, said in _WORDINGS[:8]:
-            line = re.sub(pattern, said, line)
     return line

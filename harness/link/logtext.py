@@ -21,6 +21,13 @@ _PREFIXES = re.compile(
 )
 
 
+# Parallel jobs that write without an end of line: behind the message, another one begins.
+_GLUED = re.compile(
+    r"(?P<message>undefined reference to [`'][^`]+?')"
+    r"(?P<next>(?:make(?:\[\d+\])?|ninja|\S*?\bld(?:\.\w+)?): |\[\d+/\d+\]|collect2: )"
+)
+
+
 @dataclass(frozen=True)
 class Line:
     number: int  # in the log, from 1
@@ -35,7 +42,8 @@ def lines_of(text: str) -> list[Line]:
     """
     found = []
     for number, raw in enumerate(text.split("\n"), 1):
-        for part in _ANSI.sub("", raw).split("\r"):
+        plain = _GLUED.sub(r"\g<message>\r\g<next>", _ANSI.sub("", raw))
+        for part in plain.split("\r"):
             clean = _PREFIXES.sub("", part).rstrip()
             if clean:
                 found.append(Line(number, clean))

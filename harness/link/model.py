@@ -7,10 +7,12 @@ tests/link compares every answer with the real linker on random link jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+SIZES, ADDRESSES = 1, 2
+_PASSES = 3  # of ld over its assignments before the last one, which must find every value
 State = Literal["undef", "undefweak", "def", "defweak", "common"]
 
 
@@ -46,17 +48,19 @@ class Group:
 class Assign:
     """``--defsym name=value`` or an assignment of the linker script, where it stands.
 
-    ``value`` is the symbol it refers to, None for a number; ``provide`` only where nothing else
-    defines it. Exact for numbers and addresses relative to ``.``; a value that is another symbol
-    or needs the layout (SIZEOF) takes effect later in ld than here, which matters only where an
-    archive or a second object defines the name too.
+    ``symbols`` are those that its value refers to; ``layout`` says whether it needs SIZES
+    (SIZEOF, ALIGNOF) or ADDRESSES (ADDR, LOADADDR) of sections, which ld knows in its first or
+    second pass over the assignments when all files are read; ``provide`` that it counts only
+    where nothing else defines the name.
     """
 
     name: str
-    value: str | None = None
+    symbols: tuple[str, ...] = ()
     provide: bool = False
+    layout: int = 0
 
 
+Place = tuple[int, int]  # of an item on the line: which list, which position
 Item = Unit | Archive | Group | Assign
 
 
@@ -109,9 +113,10 @@ class _Link:
     table: dict[str, _Entry] = field(default_factory=dict)
     wanted: int = 0  # how often a symbol became undefined; ld's list of undefined symbols
     loaded: list[Unit] = field(default_factory=list)
-    seen: set[tuple[str, int]] = field(default_factory=set)
+    seen: set[tuple[Place, int]] = field(default_factory=set)
     pulled: list[Pulled] = field(default_factory=list)
     duplicates: dict[str, list[str]] = field(default_factory=dict)
+    provided: set[int] = field(default_factory=set)  # id of each PROVIDE that took effect
 
     def wrapped(self, name: str) -> str:
         """The symbol a reference to ``name`` means under --wrap."""
@@ -150,22 +155,50 @@ class _Link:
             entry.state, entry.by, entry.early = state, by, False
         entry.once |= state != "common"
 
-    def assign(self, item: Assign) -> None:
+    def assign(self, item: Assign, pass_: int = 0) -> None:
+        """Evaluate an assignment (exp_fold_tree_1 in ld/ldexp.c): where it stands, and several
+        times again when all files are read."""
         entry = self.table.get(item.name)
-        if item.provide and (entry is None or entry.state not in ("undef", "undefweak")):
-            return
-        if item.value is not None:
-            value = self.wrapped(item.value)
-            self.add(value, "undef", "an assignment")
-            if not self.defines(value):
-                return  # its value is not known yet, so what follows may still define it
+        if item.provide and id(item) not in self.provided:
+            if entry is None or entry.state not in ("new", "undef", "undefweak"):
+                return
+            self.provided.add(id(item))  # from now on it is an assignment like any other
+        known = item.layout <= pass_
+        for symbol in map(self.wrapped, item.symbols):
+            if self.table.setdefault(symbol, _Entry()).state == "new":
+                self.add(symbol, "undef", "an assignment")
+            known &= self.table[symbol].state in ("def", "defweak")
         entry = self.table.setdefault(item.name, _Entry())
+        if not known and entry.state != "new":
+            return  # what follows may still define the name; a new one is taken for zero
         entry.over |= entry.once and not entry.early
         entry.early |= not entry.over
         entry.state, entry.by = "def", "an assignment"
 
-    def search(self, archive: Archive) -> None:
-        """Take members until none defines what is wanted, in the order of the archive's index."""
+    def finish(self, assignments: Sequence[Assign]) -> tuple[str, ...]:
+        """When all files are read: the symbols that assignments need in vain."""
+        for entry in self.table.values():
+            entry.state = "def" if entry.state == "common" else entry.state
+        for number in range(1, _PASSES + 1):
+            for item in assignments:
+                self.assign(item, number)
+            if number == 1:
+                self._forget(assignments)
+        counting = [a for a in assignments if not a.provide or id(a) in self.provided]
+        values = {self.wrapped(symbol) for a in counting for symbol in a.symbols}
+        return tuple(sorted(v for v in values if not self.defines(v)))
+
+    def _forget(self, assignments: Sequence[Assign]) -> None:
+        """What is to be assigned counts as new again (bfd_elf_record_link_assignment), so that
+        symbols which need each other are taken for zero."""
+        for item in assignments:
+            entry = self.table.get(item.name)
+            if entry is not None and entry.state in ("undef", "undefweak"):
+                entry.state = "new"
+
+    def search(self, archive: Archive, place: Place) -> None:
+        """Take members until none defines what is wanted, in the order of the archive's index.
+        An archive that stands in two places is read as two."""
         entries = [
             (number, symbol)
             for number, unit in enumerate(archive.units)
@@ -176,26 +209,27 @@ class _Link:
         while again:
             before, left = self.wanted, []
             for number, symbol in entries:
-                if (archive.name, number) in self.seen or symbol.name not in self.table:
+                if (place, number) in self.seen or symbol.name not in self.table:
                     left.append((number, symbol))
                     continue
                 state = self.table[symbol.name].state
                 if state == "undef" or (state == "common" and _replaces_common(symbol)):
-                    self._take(archive, number, symbol.name)
+                    self._take(archive, place, number, symbol.name)
                 elif state in ("undefweak", "common"):
                     left.append((number, symbol))
                 # any other was defined when it was looked up: ld does not look again
             again, entries = self.wanted != before, left
 
-    def _take(self, archive: Archive, number: int, symbol: str | None) -> None:
+    def _take(self, archive: Archive, place: Place, number: int, symbol: str | None) -> None:
         unit = archive.units[number]
-        self.seen.add((archive.name, number))
+        self.seen.add((place, number))
         needed = self.table[symbol].needed_by if symbol else None
         self.pulled.append(Pulled(archive.name, unit.name, symbol, needed))
         self.add_unit(unit)
 
-    def read(self, items: Iterable[Item], *, again: bool = False) -> None:
-        for item in items:
+    def read(self, items: Sequence[Item], *, again: bool = False) -> None:
+        for position, item in enumerate(items):
+            place = (id(items), position)
             if isinstance(item, Assign):
                 self.assign(item)
             elif isinstance(item, Group):
@@ -204,10 +238,10 @@ class _Link:
                 if not again:
                     self.add_unit(item)
             elif not item.whole:
-                self.search(item)
+                self.search(item, place)
             elif not again:
                 for number in range(len(item.units)):
-                    self._take(item, number, None)
+                    self._take(item, place, number, None)
 
     def _group(self, group: Group) -> None:
         again = False
@@ -225,15 +259,13 @@ def predict(job: Job) -> Prediction:
     for name in job.undefined:
         link.add(name, "undef", "--undefined")
     link.read(job.items)
-    assignments = _assignments(job.items)
-    late = {a.name for a in assignments if not a.provide or a.name in link.table}
-    values = {link.wrapped(a.value) for a in assignments if a.value is not None}
+    unresolved = link.finish(_assignments(job.items))
     undefined: dict[str, list[str]] = {}
     for unit in link.loaded:
         for symbol in unit.symbols:
             if symbol.used and symbol.state in ("undef", "undefweak"):
                 name = link.wrapped(symbol.name)
-                if link.table[name].state == "undef" and name not in late:
+                if link.table[name].state == "undef":
                     undefined.setdefault(name, []).append(unit.name)
     return Prediction(
         tuple(link.pulled),
@@ -241,7 +273,7 @@ def predict(job: Job) -> Prediction:
         {name: tuple(units) for name, units in link.duplicates.items()},
         {n: e.by for n, e in link.table.items() if e.state not in ("new", "undef", "undefweak")},
         tuple(unit.name for unit in link.loaded),
-        tuple(sorted(v for v in values if v not in late and not link.defines(v))),
+        unresolved,
     )
 
 

@@ -16,7 +16,8 @@ from harness.link.place import parse_place, stem, without_linker
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
-_FAILED_MERGE = re.compile(r"failed to merge target specific data of file (?P<file>\S+)")
+_FAILED_MERGE = re.compile(r"failed to merge target specific data of file (?P<file>.+)$")
+_SAID = re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|gold|lld|mold)(?:\.\w+)?: (?P<text>.+)$")
 _MEMORY = re.compile(
     r"^\s*(?P<region>\w+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+"
     r"(?P<size>\d+) (?P<size_unit>[KMG]?B)\s+"
@@ -182,7 +183,9 @@ class _Reader:
             use = _LLD_USE.match(line.text)
             if not use:
                 break
-            if re.match(r"(?:referenced \d+ more|did you mean|the vtable)", use["at"]):
+            if use["at"].startswith("did you mean"):
+                break  # what follows is about another symbol
+            if re.match(r"(?:referenced \d+ more|the vtable)", use["at"]):
                 continue
             where = _LLD_OBJECT.match(use["at"])
             starts = re.match(r"(?:>>> )?(?:referenced|defined)", line.text)
@@ -265,5 +268,10 @@ def _last_words(lines: Sequence[Line], failed: bool) -> list[Failure]:
     ]
     if said_by_linker or not failed:
         return said_by_linker
+    words = [x for x in lines if _SAID.match(x.text) and not _WARNING.search(x.text)]
+    if words:
+        first = words[0]
+        return [Failure("unknown", "gnu", first.number, first.text,
+                        attribute=without_linker(first.text))]  # fmt: skip
     last = next(x for x in reversed(lines) if grammar.GAVE_UP.search(x.text))
     return [Failure("unknown", "driver", last.number, last.text)]

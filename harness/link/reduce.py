@@ -31,6 +31,7 @@ from harness.link.folder import write_folder
 from harness.link.linkindex import load
 from harness.link.parse import failed_link, parse
 from harness.link.tree import Tree
+from harness.link.undefined import explain_undefined
 
 Progress = Callable[[str], None]
 
@@ -85,10 +86,17 @@ class _Reducer:
         failures = parse(failed_link(again.text)).failures
         self.explained = diagnose(failures, again.call, Tree(build))
         self.target = self.explained[0]
-        goal = goal_of(failures, self.target.cause_kind, again.text)
+        goal = goal_of(failures, self._cause_on_the_line(failures[0]), again.text)
         arm = "arm" in Path(again.call.argv[0]).name or "arm" in (again.call.driver or "")
         output = Path(again.command.output).name
         self.shop = Workshop(work, again.call.argv[0], goal, arm, output)
+
+    def _cause_on_the_line(self, failure: Failure) -> str | None:
+        """What the files of the link alone say; candidates are linked without their tree."""
+        if failure.kind != "undefined_symbol":
+            return None
+        index = load(understand(self.again.call))
+        return explain_undefined(failure, index, None).cause_kind
 
     def run(self, out: Path, with_test: bool) -> Reduced:
         line = understand(self.again.call)

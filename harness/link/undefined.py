@@ -30,7 +30,9 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         _on_the_line(symbol, shown, index)
         or _in_the_tree(symbol, shown, index, tree)
         or _another_name(symbol, shown, index, tree)
+        or _local(symbol, shown, index)
         or _in_sources(symbol, shown, tree, uses)
+        or _wrapped(symbol)
         or _toolchain(shown, symbol, index)
         or unknown(shown, uses)
     )
@@ -63,32 +65,51 @@ def _names(printed: str, index: LinkIndex) -> tuple[str, str]:
 def _on_the_line(symbol: str, shown: str, index: LinkIndex) -> Cause | None:
     definitions = index.definitions.get(symbol, [])
     places = tuple(d.place() for d in definitions)
-    hidden = [d for d in definitions if d.symbol.visibility in ("hidden", "internal")]
     archived = [d for d in definitions if d.unit.input.is_archive and not d.unit.input.whole]
     if archived:
         return replace(_order(symbol, shown, archived[0], index), definitions=places)
+    hidden = [d for d in definitions if _is_hidden(d)]
     if hidden:
         return Cause("hidden", f"{hidden[0].unit.name} defines it, but as a hidden symbol.",
                      f"Give {shown} default visibility where it is defined.", places)  # fmt: skip
-    local = index.local(symbol)
-    if local is not None:
-        return Cause(
-            "static", f"{local.unit.name} defines it as static, for that file only.",
-            f"Remove `static` from the definition of {shown}, or call it from that file only.",
-            (local.place(),),
-        )  # fmt: skip
-    if symbol.startswith("__wrap_"):
-        return Cause("wrap", f"--wrap={symbol[7:]} sends every call of {symbol[7:]} to {symbol}, "
-                     "which nothing defines.",
-                     f"Define {symbol}, or remove --wrap={symbol[7:]} from the link.")  # fmt: skip
     return None
+
+
+def _local(symbol: str, shown: str, index: LinkIndex) -> Cause | None:
+    """A definition for its own file only: said so in the source, or made so afterwards."""
+    local = index.local(symbol)
+    if local is None:
+        return None
+    if _is_hidden(local):
+        return Cause("hidden", f"{local.unit.name} defines it, but as a hidden symbol that was "
+                     "made local when its file was linked or copied.",
+                     f"Give {shown} default visibility where it is defined.",
+                     (local.place(),))  # fmt: skip
+    return Cause(
+        "static", f"{local.unit.name} defines it as static, for that file only.",
+        f"Remove `static` from the definition of {shown}, or call it from that file only.",
+        (local.place(),),
+    )  # fmt: skip
+
+
+def _wrapped(symbol: str) -> Cause | None:
+    if not symbol.startswith("__wrap_"):
+        return None
+    return Cause("wrap", f"--wrap={symbol[7:]} sends every call of {symbol[7:]} to {symbol}, "
+                 "which nothing defines.",
+                 f"Define {symbol}, or remove --wrap={symbol[7:]} from the link.")  # fmt: skip
+
+
+def _is_hidden(definition: Definition) -> bool:
+    return definition.symbol.visibility in ("hidden", "internal")
 
 
 def _order(symbol: str, shown: str, definition: Definition, index: LinkIndex) -> Cause:
     archive = definition.unit.input
     users = [u for u in index.references.get(symbol, ()) if u.input.index != archive.index]
-    taken = set(index.prediction.loaded)
-    late = [u for u in users if u.input.index > archive.index and u.name in taken] or users
+    taken = None if index.not_modelled else set(index.prediction.loaded)
+    behind = [u for u in users if u.input.index > archive.index]
+    late = [u for u in behind if taken is None or u.name in taken] or users
     user = late[-1] if late else None
     after = user.input.word if user else "what needs it"
     whole = " (under --whole-archive)" if user and user.input.whole else ""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.link.archive import write_archive
 from harness.link.elfwrite import NewSymbol, write_object
 from harness.link.model import (
+    ADDRESSES,
+    SIZES,
     Archive,
     Assign,
     Group,
@@ -132,27 +135,47 @@ class _Builder:
         self.argv.append(archive.name)
         return archive
 
+    def _value(self, name: str, plain: Sequence[str]) -> tuple[str, tuple[str, ...], int]:
+        """A value for ``name``: its text, the symbols in it, and what of the layout it needs."""
+        others = [n for n in self.names if n != name]
+        kind = self.rng.choices(["plain", "symbol", "sum", "layout", "both"], [4, 3, 1, 2, 1])[0]
+        symbols = tuple(self.rng.sample(others, min(len(others), 1 + (kind == "sum"))))
+        size = self.rng.choice(["SIZEOF(.text)", "ADDR(.data)", "LOADADDR(.text) + 4",
+                                "ALIGNOF(.data)"])  # fmt: skip
+        layout = ADDRESSES if "ADDR" in size else SIZES
+        if kind == "plain":
+            return self.rng.choice(plain), (), 0
+        if kind == "layout":
+            return size, (), layout
+        if kind == "both":
+            return f"{size} + {symbols[0]}", symbols[:1], layout
+        return " + ".join((*symbols, "4")), symbols, 0
+
     def _defsym(self, _: list[Item]) -> Item:
         name = self.rng.choice(self.names)
-        self.argv += ["--defsym", f"{name}=0x1000"]
-        return Assign(name)
+        text, symbols, layout = self._value(name, ["0x1000"])
+        self.argv += ["--defsym", f"{name}={text}"]
+        return Assign(name, symbols, layout=layout)
 
     def _script(self, _: list[Item]) -> Item:
         """A linker script among the inputs, as -l files can be; it augments the default one."""
         self.count += 1
         name, script = self.rng.choice(self.names), f"script{self.count}.ld"
-        provide, value = self.rng.random() < 0.5, self.rng.choice([". + 4", "8192"])
+        provide = self.rng.random() < 0.5
+        value, symbols, layout = self._value(name, [". + 4", "8192"])
         text = f"PROVIDE({name} = {value});" if provide else f"{name} = {value};"
         (self.directory / script).write_text(text + "\n")
         self.argv.append(script)
-        return Assign(name, provide=provide)
+        return Assign(name, symbols, provide, layout)
 
     def whole_script(self) -> list[Item]:
         """A linker script of its own (-T), with symbols between and inside its sections."""
         names = self.rng.sample(self.names, min(3, len(self.names)))
         provide = [self.rng.random() < 0.4 for _ in names]
+        values = [self._value(n, ["."]) for n in names]
         said = [
-            f"PROVIDE({n} = .);" if p else f"{n} = .;" for n, p in zip(names, provide, strict=True)
+            f"PROVIDE({n} = {v[0]});" if p else f"{n} = {v[0]};"
+            for n, v, p in zip(names, values, provide, strict=True)
         ]
         said += [""] * (3 - len(said))
         (self.directory / "whole.ld").write_text(
@@ -160,7 +183,7 @@ class _Builder:
             f" .bss : {{ *(.bss*) *(COMMON) }} {said[2]} }}\n"
         )
         self.argv += ["-T", "whole.ld"]
-        return [Assign(n, provide=p) for n, p in zip(names, provide, strict=True)]
+        return [Assign(n, v[1], p, v[2]) for n, v, p in zip(names, values, provide, strict=True)]
 
 
 def linked(argv: tuple[str, ...], directory: Path) -> Outcome:
@@ -180,7 +203,7 @@ def linked(argv: tuple[str, ...], directory: Path) -> Outcome:
         done.returncode == 0,
         tuple(sorted(members)),
         tuple(sorted(set(re.findall(r"undefined reference to `([^']+)'", said)))),
-        tuple(sorted(set(re.findall(r"multiple definition of `([^']+)'", said)))),
+        tuple(sorted(set(re.findall(r"(?<!warning: )multiple definition of `([^']+)'", said)))),
     )
 
 

@@ -106,6 +106,15 @@ _CALL_VENDOR = (
     .replace("log_line(3)", "vendor_scale(3)")
 )
 _UNGUARDED = "int log_line(int);\n" + _FILES["main.cpp"].replace("int log_line(int);\n", "")
+_SEALED = (
+    '__attribute__((visibility("hidden"))) int vendor_scale(int a) { return a * 7; }\n'
+    "int vendor_version(void) { return vendor_scale(1); }\n"
+)
+_CALL_TUNE = (
+    _FILES["main.cpp"]
+    .replace('extern "C" {', 'int tune(int);\nextern "C" {', 1)
+    .replace("log_line(3)", "tune(3)")
+)
 _FLOAT = "float scale(float a) { return a * 1.5f; }\n"
 _CALL_FLOAT = (
     _FILES["main.cpp"]
@@ -170,6 +179,38 @@ PLANTS = (
         right={"main.cpp": _FILES["main.cpp"]},
     ),
     Plant(
+        "same_name_other_parameters", "undefined_symbol", "tune(int)", "signature",
+        ("tune.cpp.obj", "defines tune(float)", "function main"),
+        ("declaration and definition agree", "tune(int) is called", "tune(float) is defined"),
+        "undefined reference to `tune(int)'",
+        wrong={"main.cpp": _CALL_TUNE, "tune.cpp": "int tune(float a) { return (int)a; }\n"},
+        settings={"APP": "main.cpp log.c model.c tune.cpp"},
+        right={"tune.cpp": "int tune(int a) { return a; }\n"},
+    ),
+    Plant(
+        "static_definition", "undefined_symbol", "log_line", "static",
+        ("log.c.obj", "static", "function main"), ("Remove `static`", "log_line"),
+        "undefined reference to `log_line'",
+        wrong={"log.c": "__attribute__((used)) static int log_line(int a) { return a; }\n"},
+        right={"log.c": _FILES["log.c"]},
+    ),
+    Plant(
+        "hidden_and_made_local", "undefined_symbol", "vendor_scale", "hidden",
+        ("sealed.o", "hidden", "function main"), ("default visibility", "vendor_scale"),
+        "undefined reference to `vendor_scale'",
+        wrong={"main.cpp": _CALL_VENDOR, "sealed.c": _SEALED},
+        settings={"APP": "main.cpp log.c model.c ${CMAKE_SOURCE_DIR}/sealed.o"},
+        right={"sealed.c": _SEALED.replace("hidden", "default")},
+    ),
+    Plant(
+        "wrapped_without_a_wrapper", "undefined_symbol", "__wrap_log_line", "wrap",
+        ("--wrap=log_line", "which nothing defines", "function main"),
+        ("Define __wrap_log_line", "remove --wrap=log_line"),
+        "undefined reference to `__wrap_log_line'",
+        settings={"LIBS": "-Wl,--wrap=log_line " + _SETTINGS["LIBS"]},
+        right_settings={"LIBS": _SETTINGS["LIBS"]},
+    ),
+    Plant(
         "soft_against_hard_float", "wrong_architecture", "scale.o", "built_for_another_target",
         ("soft (core registers)", "hard (VFP registers)"), ("Rebuild", "-mfloat-abi"),
         "uses VFP register arguments",
@@ -208,6 +249,10 @@ class Project:
             _run([*compiler, "vendor.c", "-o", "vendor.o"], cwd=directory, check=True)
             (directory / "libvendor.a").unlink(missing_ok=True)
             _run(["ar", "rcs", "libvendor.a", "vendor.o"], cwd=directory, check=True)
+        if (directory / "sealed.c").is_file():
+            _run([*arm, "sealed.c", "-o", "sealed.o"], cwd=directory, check=True)
+            seal = ["arm-none-eabi-objcopy", "--localize-hidden", "sealed.o"]
+            _run(seal, cwd=directory, check=True)
         if (directory / "scale.c").is_file():
             abi = "hard" if fixed else "soft"
             _run(

@@ -3,6 +3,7 @@ is missing is found among them. The time is printed, never asserted."""
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from pathlib import Path
@@ -55,7 +56,8 @@ def test_the_archive_order_is_found_in_a_large_link(tmp_path: Path) -> None:
     (failure,) = explain(root, lambda _m: None).failures
     explained = time.monotonic()
     reduced = reduce_build(root, tmp_path / "out", with_test=False, progress=lambda _m: None)
-    print(f"explain {explained - start:.1f} s, reduce {time.monotonic() - explained:.1f} s")
+    print(f"explain {explained - start:.1f} s, reduce {time.monotonic() - explained:.1f} s, "
+          f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")  # fmt: skip
     assert (failure.symbol, failure.cause_kind) == ("the_missing_one", "archive_order")
     assert failure.definitions[0].object == "libcore.a(core.o)"
     assert set(reduced.objects) == {"libcore.a", "libwhole.a"}

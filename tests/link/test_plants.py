@@ -5,10 +5,11 @@ says, makes the link succeed."""
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plants import PLANTS, Plant, Project
+from plants import _FILES, PLANTS, Plant, Project
 
 from harness.errors import UsageError
 from harness.link.explain import explain
@@ -88,3 +89,30 @@ def test_the_fix_makes_it_link(broken: tuple[Project, str], tmp_path: Path) -> N
     assert explain(project.build, _quiet).failures == ()
     with pytest.raises(UsageError, match="nothing to reduce"):
         reduce_build(project.build, tmp_path / "reduced", with_test=False, progress=_quiet)
+
+
+def test_a_static_of_the_same_name_elsewhere_is_not_the_cause(tmp_path: Path) -> None:
+    """Another file has a function of that name for itself; the library that defines it for all
+    was forgotten."""
+    chosen = next(p for p in PLANTS if p.name == "kernel_library_not_linked")
+    own = "__attribute__((used)) static int kernel_add(int a) { return a; }\n"
+    plant = replace(chosen, wrong={"log.c": own + _FILES["log.c"]})
+    project = Project(plant, tmp_path / "source", tmp_path / "build")
+    assert project.configure_and_build(fixed=False).returncode != 0
+    _assert_explained(explain(project.build, _quiet).failures[0], plant)
+    reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
+    assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
+
+
+def test_a_wrapper_whose_source_was_forgotten(tmp_path: Path) -> None:
+    chosen = next(p for p in PLANTS if p.name == "wrapped_without_a_wrapper")
+    plant = replace(
+        chosen, cause_kind="source_not_compiled", in_cause=("wrapper.c:1",),
+        in_fix=("Add wrapper.c",),
+        wrong={"wrapper.c": "int __wrap_log_line(int a) { return a; }\n"},
+    )  # fmt: skip
+    project = Project(plant, tmp_path / "source", tmp_path / "build")
+    assert project.configure_and_build(fixed=False).returncode != 0
+    _assert_explained(explain(project.build, _quiet).failures[0], plant)
+    reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
+    assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from test_own_builds import forgetful_kernels
+from test_own_builds import LISTS, forgetful_kernels
 from workspace import make_workspace
 
 from harness.build import build
-from harness.build_zephyr import find_workspace, take_products
+from harness.build_zephyr import DEV_MODE, find_workspace, take_products
 from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.link.explain import explain
 from harness.link.reduce import reduce_build
@@ -76,6 +77,21 @@ def test_a_failed_build_is_kept_explained_and_reduced(
     assert len(reduced.objects) + bool(reduced.stubs) <= 3
 
 
+def test_the_other_board_builds_too(
+    zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    kernels = forgetful_kernels(
+        tmp_path, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
+    )
+    options = {"HIL_KERNELS_DIR": str(kernels)}
+    firmware = build(load_target("zephyr-corstone-320"), options=options)
+    assert firmware.build_id
+    assert "Board: mps4/corstone320/fvp" in (firmware.directory / "build.log").read_text()
+    assert build(load_target("zephyr-corstone-300"), options=options).key != firmware.key
+
+
 @pytest.mark.parametrize(
     ("base", "message"),
     [({}, "ZEPHYR_BASE is not set"), ({"ZEPHYR_BASE": "/nowhere"}, "which is not Zephyr")],
@@ -86,6 +102,21 @@ def test_without_a_workspace_it_says_how_to_get_one(base: dict[str, str], messag
     assert caught.value.hint is not None
     assert "west init" in caught.value.hint
     assert "ZEPHYR_BASE" in caught.value.hint
+
+
+def test_a_run_without_a_workspace_ends_before_any_work(tmp_path: Path) -> None:
+    environ = {k: v for k, v in os.environ.items() if k != "ZEPHYR_BASE"}
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", "zephyr-corstone-300", "add", "--simulator",
+         "qemu", "--json"],
+        capture_output=True, text=True, check=False, timeout=120,
+        env={**environ, "HIL_HOME": str(tmp_path / "hil")},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    assert "ZEPHYR_BASE is not set" in said["cause"]["text"]
+    assert "west init" in said["hint"]
+    assert not list((tmp_path / "hil").rglob("*.pte"))  # nothing was exported
 
 
 def test_without_west(zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +139,33 @@ def test_another_zephyr_is_another_build(zephyr: Path) -> None:
               "more"]  # fmt: skip
     subprocess.run(commit, cwd=zephyr, check=True)
     assert find_workspace("b", environ).key() not in (before.key(), edited)
+
+
+def test_in_development_mode_a_linked_checkout_is_looked_at(tmp_path: Path) -> None:
+    """Linked: the workspace's folder of the project is a link to somebody's own checkout."""
+    zephyr = make_workspace(tmp_path / "w")
+    checkout = tmp_path / "checkout"
+    (zephyr.parent / "manifest").rename(checkout)
+    (zephyr.parent / "manifest").symlink_to(checkout)
+    plain = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
+    plain.pop(DEV_MODE, None)
+    developing = {**plain, DEV_MODE: "1"}
+    before = find_workspace("b", plain).key(), find_workspace("b", developing).key()
+    assert before[0] != before[1]
+    assert find_workspace("b", {**plain, DEV_MODE: "0"}).key() == before[0]
+    (checkout / "new.c").write_text("int a;\n")
+    assert find_workspace("b", plain).key() == before[0]
+    edited = find_workspace("b", developing).key()
+    assert edited != before[1]
+    (checkout / "new.c").write_text("int b;\n")
+    assert find_workspace("b", developing).key() not in (before[1], edited)
+
+
+def test_development_mode_outside_a_workspace(zephyr: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "zephyr"
+    shutil.copytree(zephyr, alone)
+    with pytest.raises(UsageError, match="west does not know the workspace"):
+        find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone), DEV_MODE: "1"})
 
 
 def test_a_west_that_leaves_nothing(tmp_path: Path) -> None:

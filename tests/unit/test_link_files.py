@@ -14,8 +14,10 @@ from harness.link.ddmin import ddmin
 from harness.link.demangle import base, demangled, mangled_base
 from harness.link.elfobj import ElfObject, NotAnObject, read_object
 from harness.link.elfwrite import NewSymbol, write_object
-from harness.link.linkindex import uses_in
+from harness.link.expression import assignment, in_script
+from harness.link.linkindex import load, uses_in
 from harness.link.linkmap import contributors, orphans, parse_map
+from harness.link.model import ADDRESSES, SIZES, Assign, Group, Unit
 from harness.link.tree import Tree
 
 SOURCE = """
@@ -104,7 +106,9 @@ def test_a_link_line_is_understood(tmp_path: Path) -> None:
         ("a.o", False, 0, True), ("libx.a", True, 0, True), ("-lz", False, 1, True),
         ("-lnone", False, 1, False),
     ]  # fmt: skip
-    assert (line.wrap, line.undefined, line.defined) == (("w",), ("u",), ("d",))
+    assert (line.wrap, line.undefined) == (("w",), ("u",))
+    assert line.defined == ((18, "d", "1"),)
+    assert line.script_at == 3
     assert line.scripts == (tmp_path / "x.ld",)
 
 
@@ -186,3 +190,54 @@ def test_definitions_are_told_from_calls(tmp_path: Path, text: str, weak: bool |
         assert all(not f.weak for f in found)
         return
     assert [f.weak for f in found] == [weak]
+
+
+@pytest.mark.parametrize(
+    ("value", "known"),
+    [
+        ("0x1000", Assign("a")), (". + 4K", Assign("a")), ("b", Assign("a", ("b",))),
+        ("(b + c) * 2", Assign("a", ("b", "c"))), 
+        ("SIZEOF(.text) + b", Assign("a", ("b",), layout=SIZES)),
+        ("ORIGIN(RAM) + LENGTH(RAM)", Assign("a")), ("ALIGN(b, 8)", Assign("a", ("b",))),
+        ("ADDR(.data)", Assign("a", layout=ADDRESSES)),
+        ("ADDR(.data) + SIZEOF(.data)", Assign("a", layout=ADDRESSES)),
+        ("SIZEOF_HEADERS", Assign("a", layout=SIZES)),
+        ("DEFINED(b) ? b : 0", None), ("a + 1", None), ("b ? c : d", None), ("unheard(b)", None),
+    ],
+)  # fmt: skip
+def test_the_value_of_an_assignment(value: str, known: Assign | None) -> None:
+    assert assignment("a", value) == known
+
+
+def test_the_assignments_of_a_script() -> None:
+    text = """
+    MEMORY { FLASH (rx) : ORIGIN = 0x0, LENGTH = 64K } /* end = 3; */
+    ENTRY(go)
+    first = 4; second = first;third=1;
+    SECTIONS { .text : { start = .; *(.text*) . = ALIGN(4); PROVIDE(stop = ABSOLUTE(.)); } >FLASH =0
+      PROVIDE_HIDDEN (__size = SIZEOF(.text)); HIDDEN(kept = 2);
+      .stack : { . += 4; } counter += 1; maybe = DEFINED(first) ? 1 : 2; }
+    ASSERT(first == 4, "no")
+    """
+    assert list(in_script(text)) == [
+        ("first", Assign("first")), ("second", Assign("second", ("first",))),
+        ("third", Assign("third")), ("start", Assign("start")),
+        ("stop", Assign("stop", provide=True)),
+        ("__size", Assign("__size", provide=True, layout=SIZES)), ("kept", Assign("kept")),
+        ("counter", None), ("maybe", None),
+    ]  # fmt: skip
+
+
+def test_the_job_has_the_assignments_where_they_stand(tmp_path: Path) -> None:
+    for name in ("a.o", "b.o"):
+        (tmp_path / name).write_bytes(write_object([NewSymbol(name[0], "def")]))
+    (tmp_path / "x.ld").write_text("top = 1; odd = DEFINED(a);\n")
+    words = ["ld", "-T", "x.ld", "a.o", "--start-group", "b.o", "--defsym=c=b", "--end-group"]
+    index = load(understand(LinkerCall(tuple(words), tmp_path)))
+    assert index.not_modelled == ("odd",)
+    top, first, group = index.job.items
+    assert top == Assign("top")
+    assert isinstance(first, Unit)
+    assert isinstance(group, Group)
+    assert group.items[1] == Assign("c", ("b",))
+    assert index.prediction.links

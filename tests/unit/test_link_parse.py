@@ -46,6 +46,22 @@ UNDEFINED = [
      "main.c:(.text+0x5) : r\u00e9f\u00e9rence ind\u00e9finie vers \u00ab toto \u00bb", "toto"),
     ("main.c:(.text+0x5): referencia a `baz' sin definir", "baz"),
     ("main.c:(.text+0x5)\uff1a\u5bf9\u2018qux\u2019\u672a\u5b9a\u4e49\u7684\u5f15\u7528", "qux"),
+    ("m.o: In Funktion `main':\nm.c:(.text+0x5): Nicht definierter Verweis auf `foo'", "foo"),
+    ("m.c:(.text+0x5): undefinierter Verweis auf \u00bbfoo\u00ab", "foo"),
+    ("m.c:(.text+0x5): niezdefiniowane odwo\u0142anie do `foo'", "foo"),
+    ("m.c:(.text+0x5): `foo'\uc5d0 \ub300\ud55c \uc815\uc758\ub418\uc9c0 \uc54a\uc740 "
+     "\ucc38\uc870\uc785\ub2c8\ub2e4", "foo"),
+    ("C:/P F (x86)/GNU Arm/bin/ld.exe: C:/a b/libm.a(k.o): in function `r':\n"
+     "C:/a b/k.cc:12: undefined reference to `n::R()'", "n::R()"),
+    ("a.cpp:(.text+0x4): undefined reference to `void f<g()::'lambda'(int)>(int)'",
+     "void f<g()::'lambda'(int)>(int)"),
+    ("/usr/bin/ld: a.o: undefined reference to symbol 'sin@@V_2'", "sin@@V_2"),
+    ("m.c:3: undefined reference to `foo'make[2]: *** [build.make:9: x] Fehler 1", "foo"),
+    ("m.c:3: undefined reference to `foo'[13/20] Building C object `b'", "foo"),
+    ("Error: L6915E: Library reports error: __use_no_semihosting was requested, but _sys_exit was"
+     " referenced\nFinished: 1 information, 0 warning and 1 error messages.", "_sys_exit"),
+    ("ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
+     ">>> did you mean: two\n>>> defined in: b.o", "one"),
 ]  # fmt: skip
 
 
@@ -69,6 +85,9 @@ OVERFLOWS = [
      "rust-lld: error: section '.e' will not fit in region 'ROM': overflowed by 8 bytes", "ROM", 8),
     ("gold: error: section .data overflows end of region RAM", "RAM", None),
     ("/x/ld: region DTCM overflowed with stack", "DTCM", None),
+    ("/x/ld: region RAM is full (a.elf section .bss)", "RAM", None),
+    ("ld: region FLASH overflowed with .data and user data\n"
+     "ld: region `FLASH' overflowed by 9 bytes", "FLASH", 9),
     ("ld: address 0x2001 of a.elf section `.bss' is not within region `RAM'", "RAM", None),
     ("Error: L6220E: Load region LR size (110 bytes) exceeds limit (100 bytes).", "LR", 10),
     ("Error: L6406E: No space in execution regions with .ANY selector matching m.o(.bss).\n"
@@ -147,6 +166,14 @@ OTHERS = [
      "section in f.o", "relocation_out_of_range", "far"),
     ("ld: error: unplaced orphan section `.pte' from `m.o'", "orphan_section", ".pte"),
     ("ld:x.ld:1: syntax error", "script_error", "x.ld"),
+    ("ld:x.ld:20: nonconstant expression for region length", "script_error", "x.ld"),
+    ("Error: L6985E: Unable to automatically place AT section m.o(.ARM.__at_0x31) with required "
+     "base address 0x31.", "orphan_section", ".ARM.__at_0x31"),
+    ("ld: entry function `f' disappeared from secure code\n" + _GAVE_UP, "unknown", "disappeared"),
+    ("ld: warning: cannot find entry symbol\nld: internal error x.c 4\n" + _GAVE_UP, "unknown",
+     "internal error"),
+    ("ld: warning: cannot find entry symbol go; not setting start address\n" + _GAVE_UP,
+     "undefined_symbol", "go"),
     ("`f' referenced in section `.text' of a.o: defined in discarded section `.text.f' of b.o",
      "discarded_section", "f"),
     ("ld: final link failed: No space left on device", "output_error", "No space left"),
@@ -233,3 +260,50 @@ def test_logs_of_windows_and_damaged_logs_are_read() -> None:
     line = "m.c:3: undefined reference to `f'"
     assert only(decode(line.encode("utf-16"))).symbol == "f"
     assert only(decode(line.encode() + b"\n\xff\xfe\x80")).symbol == "f"
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("ld.exe: error: z\\pre.elf uses VFP register arguments, c:/p f (x86)/7.0 q4/c.a(m.o) does"
+         " not\nld.exe: failed to merge target specific data of file c:/p f (x86)/7.0 q4/c.a(m.o)",
+         "c:/p f (x86)/7.0 q4/c.a(m.o)"),
+        ("ld: error: a.o: unknown mandatory EABI object attribute 44", "a.o"),
+        ("Error: L6238E: start.o(.text) contains invalid call from '~PRES8 (The user did not "
+         "require it)' function to 'REQ8 (Code was permitted)' function Init.", "start.o"),
+    ],
+)  # fmt: skip
+def test_files_of_another_abi(text: str, file: str) -> None:
+    failure = only(text)
+    assert failure.kind == "wrong_architecture"
+    assert file in failure.files
+
+
+@pytest.mark.parametrize(
+    "gave_up",
+    [
+        "collect2: Fehler: ld gab 1 als Ende-Status zur\u00fcck",
+        "collect2: erreur: ld a retourn\u00e9 le statut de sortie 1",
+        "collect2: b\u0142\u0105d: ld zwr\u00f3ci\u0142 1 kod wyj\u015bcia",
+        "collect2: \u9519\u8bef\uff1ald \u8fd4\u56de 1",
+        "collect2: ld returned 1 exit status",
+        "Finished: 0 information, 0 warning, 0 error and 1 fatal error messages.",
+    ],
+)
+def test_a_link_that_failed_is_known_in_every_language(gave_up: str) -> None:
+    assert parse(f"{gave_up}\n").failed
+    failure = only(f"/x/arm-none-eabi-ld: Der Stapel passt nicht\n{gave_up}")
+    assert failure.attribute == "Der Stapel passt nicht"
+
+
+def test_two_messages_on_one_line_are_two() -> None:
+    text = ("ld: a.o: in function `f':\na.c:3: undefined reference to `foo'"
+            "ld: b.o: in function `g':\nb.c:4: undefined reference to `bar'\n")  # fmt: skip
+    found = {f.symbol: f.places[0].function for f in parse(text).failures}
+    assert found == {"foo": "f", "bar": "g"}
+
+
+def test_what_lld_suggests_is_no_place() -> None:
+    text = ("ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
+            ">>> did you mean: two\n>>> defined in: b.o\n")  # fmt: skip
+    assert [p.object for p in only(text).places] == ["a.o"]

@@ -12,14 +12,13 @@ extern const uint8_t hil_build_id_start[], hil_build_id_end[];
 
 #include "core/log.h"
 #include "ports/zephyr/main.h"
+#include "ports/zephyr/pool.h"
 #include "runner.h"
 
 namespace hil {
 
 namespace {
 
-// A region of the devicetree (compatible zephyr,memory-region), which Zephyr does not clear.
-#define HIL_POOL(name) __attribute__((section(CONFIG_HIL_POOL_REGION "." name))) alignas(32)
 HIL_POOL("method") uint8_t method_pool[HIL_METHOD_POOL_BYTES];
 HIL_POOL("temp") uint8_t temp_pool[HIL_TEMP_POOL_BYTES];
 HIL_POOL("files") uint8_t file_pool[HIL_FILE_POOL_BYTES];
@@ -62,14 +61,10 @@ int run_command_line() {
   return run(split(line, words, kMaxWords), words);
 }
 
+/// semihost_read() gives the length of a read that was whole; anything else failed or fell short.
 bool read_whole(long file, Span<uint8_t> out) {
-  size_t done = 0;
-  while (done < out.size()) {
-    const long count = semihost_read(file, out.data() + done, static_cast<long>(out.size() - done));
-    if (count <= 0) return false;
-    done += static_cast<size_t>(count);
-  }
-  return true;
+  const auto length = static_cast<long>(out.size());
+  return length == 0 || semihost_read(file, out.data(), length) == length;
 }
 
 }  // namespace

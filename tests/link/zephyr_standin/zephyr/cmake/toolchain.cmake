@@ -7,6 +7,8 @@ set(CMAKE_ASM_COMPILER arm-none-eabi-gcc)
 if(NOT BOARD MATCHES "^(mps3/corstone300/fvp|mps4/corstone320/fvp)$")
   message(FATAL_ERROR "No board named '${BOARD}' found.")
 endif()
+message(STATUS "Board: ${BOARD}")
+# Debian's GCC 12 has no cortex-m85; that core runs code for this one.
 set(STANDIN_CPU -mcpu=cortex-m55 -mthumb -mfloat-abi=hard)
 add_compile_options(${STANDIN_CPU})
 set(CMAKE_CXX_STANDARD 17)

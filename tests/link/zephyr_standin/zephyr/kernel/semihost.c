@@ -20,7 +20,8 @@ long semihost_flen(long fd) { return semihost_exec(SEMIHOST_FLEN, &fd); }
 long semihost_read(long fd, void *buf, long len) {
   long args[] = {fd, (long)buf, len};
   long left = semihost_exec(SEMIHOST_READ, args);
-  return left == len ? -1 : len - left;
+  if (left == len) return -5; /* -EIO */
+  return left == 0 ? len : left; /* as Zephyr does: what is left, when it fell short */
 }
 
 long semihost_write(long fd, const void *buf, long len) {

@@ -1,0 +1,31 @@
+"""The runner built for bare metal with almost no kernels, which is quick."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from test_own_builds import LISTS, forgetful_kernels
+
+from harness.build_plan import executorch_package
+from harness.paths import project_root
+
+ELF = "ports/cortex_m/executor_runner"
+
+
+def built(root: Path, *options: str, runner: Path | None = None) -> Path:
+    """The build directory. ``runner`` is another tree than ours to build."""
+    kernels = forgetful_kernels(
+        root, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
+    )
+    sources, build = runner or project_root() / "targets" / "runner", root / "build"
+    toolchain = project_root() / "cmake" / "toolchains" / "cortex-m.cmake"
+    configure = [
+        "cmake", "-S", str(sources), "-B", str(build), "-G", "Ninja", "-DHIL_PORT=cortex_m",
+        f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", f"-DHIL_KERNELS_DIR={kernels}",
+        f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}", *options,
+    ]  # fmt: skip
+    for argv in (configure, ["ninja", "-C", str(build), "-j2", "executor_runner"]):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return build

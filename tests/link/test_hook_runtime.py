@@ -1,0 +1,84 @@
+"""Protects that an override of the Ethos-U backend's copy is really called: the counting build,
+run on QEMU with the functional NPU, counts exactly the calls and bytes that the program's tensors
+need, in every bare-metal configuration, and its results stay right."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from delegate_program import Copies, needed_copies
+from recorded_programs import PROGRAMS, counted
+from runner_build import ELF, built
+
+from harness.paths import project_root
+
+_COUNTING = ("-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_DRIVER=doorbell", "-DHIL_ETHOSU_COUNT_IO=ON")
+BUILDS = {
+    "no_fast_scratch": (),
+    "fast_scratch": ("-DHIL_ETHOSU_FAST_SCRATCH_BYTES=393216",),
+    "unoptimised": ("-DCMAKE_BUILD_TYPE=Debug",),
+}
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The counting runner of that name; each is built once."""
+
+    @cache
+    def build(name: str) -> Path:
+        return built(tmp_path_factory.mktemp(name), *_COUNTING, *BUILDS[name]) / ELF
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [(b, p) for b in BUILDS for p in PROGRAMS if not PROGRAMS[p].fast or b == "fast_scratch"],
+)
+def test_the_override_sees_every_copy(
+    build: str, name: str, counting: Callable[[str], Path], tmp_path: Path
+) -> None:
+    what = PROGRAMS[name]
+    run = what.run(counting(build), tmp_path / "w")
+    assert run.status == 0, run.console
+    needed = needed_copies(what.program())
+    assert len(needed) == len(what.cases)
+    assert counted(run.console) == 2 * needed, run.console  # once for each set of inputs
+    assert run.outputs == (what.expected(),) * 2
+
+
+def test_what_is_needed_is_not_always_the_same() -> None:
+    """A count that were constant, or one per tensor, would not pass."""
+    needed = {name: needed_copies(what.program()) for name, what in PROGRAMS.items()}
+    assert needed["padded_output"] == [Copies(1 + 25, 5 * 9 * 8 + 25 * 3)]
+    assert needed["two_inputs"] == [Copies(3, 5 + 5 * 20 + 20)]
+    assert len({tuple(each) for each in needed.values()}) >= 9
+
+
+def test_a_copy_that_bypasses_the_hook_is_noticed(tmp_path: Path) -> None:
+    runner = tmp_path / "targets" / "runner"
+    shutil.copytree(project_root() / "targets" / "runner", runner)
+    shutil.copytree(project_root() / "cmake", tmp_path / "cmake")
+    file = runner / "ethosu" / "io_layout.cpp"
+    text = file.read_text()
+    used = "arm_ethos_io_memcpy(scratch.data() + io.offset, tensor.data, tensor.nbytes)"
+    assert used in text
+    direct = text.replace(used, used.replace("arm_ethos_io_memcpy", "std::memcpy"))
+    file.write_text("#include <cstring>\n" + direct)
+    what = PROGRAMS["two_inputs"]
+    run = what.run(built(tmp_path, *_COUNTING, runner=runner) / ELF, tmp_path / "w")
+    assert run.status == 0, run.console
+    assert counted(run.console) == [Copies(1, 20)] * 2  # the output's only
+    assert needed_copies(what.program()) != [Copies(1, 20)]
+
+
+def test_without_the_override_nothing_is_counted(tmp_path: Path) -> None:
+    what = PROGRAMS["u55"]
+    run = what.run(built(tmp_path, *_COUNTING[:2]) / ELF, tmp_path / "w")
+    assert run.status == 0, run.console
+    assert counted(run.console) == []
+    assert run.outputs == (what.expected(),) * 2

@@ -1,0 +1,110 @@
+"""Protects the Ethos-U backend's copy hook in the Zephyr module: it can be overridden in both link
+passes on both boards, the override is called for every copy, and without the backend there is
+none. In the stand-in workspace; never against Zephyr itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from delegate_program import needed_copies
+from recorded_programs import PROGRAMS, counted
+from test_own_builds import LISTS, forgetful_kernels
+from test_runner_hook import CHECKS, HOOK
+from workspace import WEST, make_workspace
+
+from harness.build_plan import executorch_package
+from harness.link.check import check
+from harness.paths import project_root
+
+BOARD_300, BOARD_320 = "mps3/corstone300/fvp", "mps4/corstone320/fvp"
+_ETHOSU = "-DCONFIG_HIL_ETHOSU=y"
+_REGISTERS = (_ETHOSU, "-DCONFIG_HIL_ETHOSU_BASE=0x58102000")
+_DOORBELL = (_ETHOSU, "-DCONFIG_HIL_ETHOSU_DOORBELL=y")
+_SAMPLE = project_root() / "targets" / "runner" / "ports" / "zephyr" / "sample"
+
+
+def _quiet(_message: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("west"))
+
+
+def _west_build(
+    zephyr: Path, root: Path, board: str, *options: str, sample: Path = _SAMPLE
+) -> Path:
+    kernels = forgetful_kernels(
+        root, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
+    )
+    done = subprocess.run(
+        [WEST, "build", "-b", board, "-d", str(root / "build"), str(sample), "--",
+         f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}", f"-DHIL_KERNELS_DIR={kernels}",
+         "-DBUILD_TESTING=OFF", *options],
+        cwd=zephyr, env={**os.environ, "ZEPHYR_BASE": str(zephyr)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root / "build"
+
+
+@pytest.mark.parametrize(
+    ("board", "options"),
+    [(BOARD_300, _REGISTERS), (BOARD_320, _REGISTERS), (BOARD_300, _DOORBELL)],
+    ids=["corstone_300", "corstone_320", "doorbell"],
+)
+def test_the_default_can_be_overridden_in_both_passes(
+    board: str, options: tuple[str, ...], zephyr: Path, tmp_path: Path
+) -> None:
+    found = check(_west_build(zephyr, tmp_path, board, *options), [HOOK], _quiet)
+    assert found.holds, found.text()
+    for program in ("zephyr/zephyr_pre0.elf", "zephyr/zephyr.elf"):
+        assert {f.check for f in found.findings if f.program == program} == CHECKS
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("-DCONFIG_HIL_ETHOSU_FAST_SCRATCH_BYTES=393216",)], ids=["plain", "fast"]
+)
+def test_the_override_sees_every_copy(
+    options: tuple[str, ...], zephyr: Path, tmp_path: Path
+) -> None:
+    counting = (*_DOORBELL, "-DCONFIG_HIL_ETHOSU_COUNT_IO=y", *options)
+    build = _west_build(zephyr, tmp_path, BOARD_300, *counting)
+    assert check(build, [HOOK], _quiet).holds
+    chosen = [name for name, what in PROGRAMS.items() if not what.fast or options]
+    for name in chosen:
+        what = PROGRAMS[name]
+        run = what.run(build / "zephyr" / "zephyr.elf", tmp_path / name)
+        assert run.status == 0, run.console
+        assert counted(run.console) == 2 * needed_copies(what.program()), name
+        assert run.outputs == (what.expected(),) * 2, name
+
+
+def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
+    """A user's application defines the copy; it is in an archive of its own, as Zephyr has it."""
+    sample = tmp_path / "sample"
+    sample.mkdir()
+    for file in _SAMPLE.iterdir():
+        text = file.read_text().replace("${CMAKE_CURRENT_LIST_DIR}/..", str(_SAMPLE.parent))
+        (sample / file.name).write_text(text)
+    with (sample / "main.c").open("a") as main:
+        main.write(f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
+                   "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n")  # fmt: skip
+    build = _west_build(zephyr, tmp_path, BOARD_300, *_DOORBELL, sample=sample)
+    found = check(build, [HOOK], _quiet)
+    assert found.holds, found.text()
+    assert "libapp.a(main.c.obj) replaced" in found.text()
+    what = PROGRAMS["u55"]
+    run = what.run(build / "zephyr" / "zephyr.elf", tmp_path / "w")
+    assert run.status == 0, run.console
+    assert run.outputs[0] != what.expected()  # this override spoils what it copies
+
+
+def test_without_the_backend_there_is_no_hook(zephyr: Path, tmp_path: Path) -> None:
+    found = check(_west_build(zephyr, tmp_path, BOARD_300), [HOOK], _quiet)
+    assert {f.check for f in found.findings} == {"in_program"}
+    assert not found.holds
