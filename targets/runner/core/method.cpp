@@ -61,6 +61,10 @@ Error Method::set_input(size_t index, Span<const uint8_t> bytes) {
     return Error::InvalidArgument;
   }
   Value& value = *inputs_[index];
+  if (value.tag == Tag::None) {
+    HIL_LOG(Info, "input %zu is None in the program: what was given for it is not used", index);
+    return Error::Ok;
+  }
   Span<const uint8_t> storage;
   if (!value_bytes(value, &storage) || (value.tag == Tag::Tensor && value.tensor.constant)) {
     HIL_LOG(Error, "input %zu cannot be set: it is neither a mutable tensor nor a scalar", index);
