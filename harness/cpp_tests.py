@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from harness import toolchain
 from harness.build import executorch_package
@@ -17,6 +19,7 @@ from harness.paths import cache_dir, project_root
 
 FUZZ_SEED = 20260101
 SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
+FUZZERS = ("fuzz_program", "fuzz_vela")
 
 
 def unit_tests() -> bool:
@@ -28,7 +31,10 @@ def unit_tests() -> bool:
 
 
 def fuzz(seconds: int) -> bool:
-    """Fuzz the program loader for ``seconds`` from real programs; a finding is kept and named."""
+    """Fuzz the program loader and the Ethos-U stream reader, each for ``seconds``.
+
+    They start from real programs and real streams; a finding is kept and named.
+    """
     tree = cache_dir("cpp") / "fuzz"
     options = {
         "HIL_SANITIZE": "ON",
@@ -36,27 +42,42 @@ def fuzz(seconds: int) -> bool:
         "BUILD_TESTING": "OFF",
         "CMAKE_CXX_COMPILER": str(toolchain.require("clang++").path),
     }
-    if not (_configure(tree, options) and _ninja(tree, "fuzz_program")):
+    if not (_configure(tree, options) and _ninja(tree, *FUZZERS)):
         return False
-    corpus, seeds = tree / "corpus", tree / "seeds"
-    shutil.rmtree(corpus, ignore_errors=True)
-    corpus.mkdir()
-    _collect_seeds(seeds)
-    print(f"libFuzzer: seed {FUZZ_SEED}, {seconds} s", file=sys.stderr)
+    collect = {"fuzz_program": _collect_programs, "fuzz_vela": _collect_streams}
+    held = [_fuzz_one(tree, name, collect[name], seconds) for name in FUZZERS]
+    return all(held)
+
+
+def _fuzz_one(tree: Path, name: str, collect: Callable[[Path], None], seconds: int) -> bool:
+    corpus, seeds = tree / f"{name}-corpus", tree / f"{name}-seeds"
+    for directory in (corpus, seeds):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+    collect(seeds)
+    print(f"{name}: seed {FUZZ_SEED}, {seconds} s", file=sys.stderr)
     return _run(
-        [str(tree / "fuzz" / "fuzz_program"), f"-max_total_time={seconds}", f"-seed={FUZZ_SEED}",
-         "-timeout=10", "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={tree}/finding-",
-         str(corpus), str(seeds)]
+        [str(tree / "fuzz" / name), f"-max_total_time={seconds}", f"-seed={FUZZ_SEED}",
+         "-timeout=10", "-print_final_stats=1", "-verbosity=0",
+         f"-artifact_prefix={tree}/{name}-finding-", str(corpus), str(seeds)]
     )  # fmt: skip
 
 
-def _collect_seeds(directory: Path) -> None:
+def _collect_programs(directory: Path) -> None:
     """Real programs, plain and bundled, small ones first in the fuzzer's eyes."""
-    directory.mkdir(exist_ok=True)
     for result in export([ExportRequest(find_model(name)) for name in SEED_MODELS]):
         program = result.unwrap()
         shutil.copyfile(program.pte_path, directory / f"{program.model}.pte")
         shutil.copyfile(bundle(program), directory / f"{program.model}.bpte")
+
+
+def _collect_streams(directory: Path) -> None:
+    """What Vela made of the cases that the functional model's tests keep."""
+    with np.load(project_root() / "tests" / "ethosu" / "data" / "cases.npz") as cases:
+        for key in cases.files:
+            if key.endswith("/blob"):
+                name = key.removesuffix("/blob").replace("/", "-")
+                (directory / name).write_bytes(cases[key].tobytes())
 
 
 def _configure(tree: Path, options: Mapping[str, str]) -> bool:

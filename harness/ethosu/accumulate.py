@@ -70,15 +70,19 @@ class Kernel:
 
 def convolution_kernel(weights: NDArray[np.int16]) -> Kernel:
     """From (ofm, y, x, ifm)."""
-    flat = weights.reshape(len(weights), -1)
-    total = float(np.abs(flat.astype(np.int32)).sum(1).max(initial=0))
-    return Kernel(np.ascontiguousarray(flat.T.astype(np.float32)), total)
+    matrix = weights.reshape(len(weights), -1).T.astype(np.float32, order="C")
+    return Kernel(matrix, _largest_sum(matrix))
 
 
 def depthwise_kernel(weights: NDArray[np.int16]) -> Kernel:
     """From (ofm, y, x, 1)."""
-    total = float(np.abs(weights.astype(np.int32)).sum((1, 2, 3)).max(initial=0))
-    return Kernel(weights[:, :, :, 0].transpose(1, 2, 0).astype(np.float32), total)
+    matrix = weights[:, :, :, 0].transpose(1, 2, 0).astype(np.float32, order="C")
+    return Kernel(matrix, _largest_sum(matrix.reshape(-1, len(weights))))
+
+
+def _largest_sum(matrix: Array) -> float:
+    """Of absolute weights, over the columns; a double holds it exactly."""
+    return float(np.abs(matrix).sum(0, dtype=np.float64).max(initial=0))
 
 
 def precision(limit: float) -> type | None:

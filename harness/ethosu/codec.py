@@ -1,20 +1,25 @@
 """The compiled decoder of weight streams, in a process of its own.
 
-``ethosu.mlw_codec.decode`` (ethos-u-vela 5.1.0) ends its process when a stream is cut short.
-Isolated, that is an ordinary error here, and whatever else a malformed stream does to the
-decoder happens elsewhere too. One worker serves all streams of a program.
+``ethosu.mlw_codec`` (ethos-u-vela 5.1.0) ends its process when a stream is cut short. Isolated,
+that is an ordinary error here, and whatever else a malformed stream does to the decoder happens
+elsewhere too. One worker serves all streams of a program.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 
+from harness.errors import InfraError
 from harness.ethosu.errors import AccessError
 from harness.ethosu.weights import Weights
+
+_WORKER = Path(__file__).with_name("codec_worker.py")
 
 
 class Codec:
@@ -46,13 +51,21 @@ class Codec:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._worker is None:
             self._worker = subprocess.Popen(
-                [sys.executable, "-m", "harness.ethosu.codec_worker"],
+                [sys.executable, "-I", "-S", str(_WORKER), _extension()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
             weakref.finalize(self, _stop, self._worker)
         return self._worker
+
+
+def _extension() -> str:
+    """Where Vela's codec lies; only the worker loads it."""
+    found = importlib.util.find_spec("ethosu.mlw_codec")
+    if found is None or found.origin is None:
+        raise InfraError("decoding weights needs the package ethos-u-vela, which is not installed")
+    return found.origin
 
 
 def _stop(worker: subprocess.Popen[bytes]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from harness.ethosu.codec import Codec
 from harness.ethosu.doorbell import (
     STATUS_BUS_ERROR,
     STATUS_IRQ,
@@ -49,6 +50,7 @@ def npu(product: str, macs: int, *, strict: bool = True) -> Run:
     shram = _CONFIGS[product, macs] >> 8 & 0xFF if product != "u85" else 0
     config = Config(product, macs, shram * 1024)
     programs: dict[bytes, Program] = {}
+    codec = Codec()
 
     def run(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         stream = bytes(commands)
@@ -57,7 +59,7 @@ def npu(product: str, macs: int, *, strict: bool = True) -> Run:
             if program is None:
                 if len(programs) >= _PROGRAMS:
                     programs.clear()
-                program = programs[stream] = Program(Actions(config, _words(stream)))
+                program = programs[stream] = Program(Actions(config, _words(stream)), codec)
             program.execute(
                 {
                     number: np.frombuffer(region, np.uint8)

@@ -18,10 +18,15 @@ def look_up_8bit(indices: Array, table: Bytes, dtype: np.dtype[Any]) -> Array:
 
 
 def look_up_16bit(values: Array, table: Bytes, dtype: np.dtype[Any]) -> Array:
-    """512 entries of base (low 16 bits) and slope (high 16), with 7 bits of interpolation."""
+    """512 entries of base (low 16 bits) and slope (high 16), with 7 bits of interpolation.
+
+    A 32-bit result keeps those 7 bits, as TOSA's does; a 16-bit one rounds them off.
+    """
     entries = table.view(np.int16).reshape(512, 2).astype(np.int32)
     wide = values.astype(np.int32)
     chosen = entries[(wide >> 7) + 256]
-    result = chosen[..., 0] + ((chosen[..., 1] * (wide & 127) + 64) >> 7)
+    result = (chosen[..., 0] << 7) + chosen[..., 1] * (wide & 127)
+    if dtype.itemsize == 2:
+        result = (result + 64) >> 7
     stored: Array = result.astype(dtype)
     return stored

@@ -30,7 +30,10 @@ from harness.ethosu.memory import (
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import Operation, Registers, Write, decode_at, has_branches, operations
 
-_MAX_STEPS = 1_000_000  # of a stream with branches: more is a loop that does not end
+# What a stream with branches may do: more is a loop that does not end.
+_MAX_STEPS = 1_000_000
+_MAX_OPERATIONS = 20_000
+_MAX_MOVED = 1 << 32  # bytes
 _LUT_RAM = 2048  # U85
 _FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 
@@ -46,15 +49,15 @@ class Stats:
 
 
 class Program:
-    """A command stream, decoded once."""
+    """A command stream, decoded once. Several may share a ``codec`` and so its process."""
 
-    def __init__(self, actions: Actions) -> None:
+    def __init__(self, actions: Actions, codec: Codec | None = None) -> None:
         self.config = actions.config
         self._words = actions.words
         self._names = register_set(actions.config.product)
         self._engine = engine_u85 if actions.config.product == "u85" else engine_u55
         self._decoded: dict[tuple[object, ...], object] = {}
-        self._codec = Codec()
+        self._codec = codec or Codec()
         self._branches = has_branches(self._words, self._names)
         self._steps: list[tuple[str, Step]] = []
         if not self._branches:
@@ -92,6 +95,7 @@ class Program:
                 registers = Registers(dict(values), item.offset)
                 self._engine.prepare(item, registers, self.config)(context)
                 context.counts[item.name] = context.counts.get(item.name, 0) + 1
+                _require_end(context, item.offset)
         raise StreamError("the stream has no STOP", 4 * len(self._words))
 
     def _branch(self, item: Operation, following: int, context: Context) -> int:
@@ -110,12 +114,24 @@ class Program:
         return item.target // 4
 
 
+def _require_end(context: Context, offset: int) -> None:
+    operations = sum(context.counts.values())
+    moved = sum(context.memory.moved.values())
+    if operations > _MAX_OPERATIONS or moved > _MAX_MOVED:
+        raise StreamError(f"no STOP after {operations} operations on {moved} bytes", offset)
+
+
 class Network:
     """A blob ready to run many times."""
 
-    def __init__(self, data: bytes, named_data: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        named_data: Mapping[str, bytes] | None = None,
+        codec: Codec | None = None,
+    ) -> None:
         self.blob: Blob = read_blob(data, named_data)
-        self.program = Program(read_actions(self.blob.commands))
+        self.program = Program(read_actions(self.blob.commands), codec)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):

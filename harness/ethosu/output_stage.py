@@ -79,20 +79,26 @@ class Finish:
         result = np.empty(accumulators.shape, self.dtype)
         step = max(1, _LANES * rows // max(1, accumulators.size))
         for row in range(0, rows, step):
-            values = np.multiply(accumulators[row : row + step], factor, dtype=np.float64)
-            values += addend
+            part = slice(row, row + step)
+            values = np.multiply(accumulators[part], _rows(factor, part), dtype=np.float64)
+            values += _rows(addend, part)
             if self.clamp is not None:
                 np.floor(values, out=values)
                 np.clip(values, *self.clamp, out=values)
-                result[row : row + step] = values
+                result[part] = values
             else:
-                result[row : row + step] = np.floor(values).astype(np.int64).astype(self.dtype)
+                result[part] = np.floor(values).astype(np.int64).astype(self.dtype)
         return result
 
     def _stored(self, values: Integers) -> Array:
         if self.clamp is not None:
             values = np.clip(values, *self.clamp)
         return values.astype(self.dtype)
+
+
+def _rows(values: NDArray[np.float64], part: slice) -> NDArray[np.float64]:
+    """Some rows of what is given for each position; what is given once serves all rows."""
+    return values[part] if values.ndim == 3 else values
 
 
 def scale_exactly(values: Integers, scale: Scale) -> Integers:

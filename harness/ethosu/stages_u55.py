@@ -115,4 +115,4 @@ def is_identity(scale: Scale, limit: float) -> bool:
     """(2**31 + 1) >> 31 is 1 with every rounding to nearest; it copies, as in transposes."""
     if scale.multiplier.size != 1 or limit >= 1 << 30:
         return False
-    return int(scale.multiplier[0]) == (1 << 31) + 1 and int(scale.shift[0]) == 31
+    return scale.multiplier.item() == (1 << 31) + 1 and scale.shift.item() == 31

@@ -50,10 +50,17 @@ def tensors(*entries: tuple[tuple[int, ...], int, int, int]) -> bytes:
 
 
 def blob(
-    commands: bytes, *, weights: bytes = b"", scratch: int = 4096, io: bytes | None = None
+    commands: bytes,
+    *,
+    weights: bytes = b"",
+    scratch: int = 4096,
+    io: bytes | None = None,
+    inputs: bytes | None = None,
+    outputs: bytes | None = None,
 ) -> bytes:
-    one = io if io is not None else tensors(((1, 1, 1, 4, 4, 16), 1, 0, 1))
-    two = io if io is not None else tensors(((1, 1, 1, 4, 4, 16), 1, 1024, 1))
+    """``io`` stands for both tensor lists; without any, 256 bytes go in at 0 and out at 1024."""
+    one = inputs or (io if io is not None else tensors(((1, 1, 1, 4, 4, 16), 1, 0, 1)))
+    two = outputs or (io if io is not None else tensors(((1, 1, 1, 4, 4, 16), 1, 1024, 1)))
     return b"".join(
         (
             block("vela_bin_stream", b""),

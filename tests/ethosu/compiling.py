@@ -11,6 +11,7 @@ import io
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -91,6 +92,18 @@ def compile_module(
         with _recorded() as graphs:
             to_edge_transform_and_lower(exported, partitioner=[EthosUPartitioner(spec)])
     return [Delegate(tosa, blob, target) for tosa, blob in graphs]
+
+
+def compile_case(case: Any, target: str) -> list[Delegate]:
+    """A case of ``families``."""
+    return compile_module(
+        case.module,
+        case.inputs,
+        target,
+        bits=case.bits,
+        per_channel=case.per_channel,
+        quantised=case.quantised,
+    )
 
 
 def recompile(tosa: bytes, target: str, memory_mode: str | None = None) -> Delegate:

@@ -16,12 +16,14 @@ from recorded import recorded_cases
 from harness.ethosu import (
     accumulate,
     common,
+    dma_u85,
     elementwise_u55,
     elementwise_u85,
     engine_u55,
     engine_u85,
     featuremap,
     lut,
+    model,
     output_stage,
     resize_u85,
     stages_u55,
@@ -189,6 +191,62 @@ def bilinear_like_nearest(patch: Patch) -> None:
     patch.setattr(resize_u85, "_bilinear", one)
 
 
+def division_floors(patch: Patch) -> None:
+    patch.setattr(elementwise_u85, "_division", lambda registers: lambda a, b: a // b)
+
+
+def branch_always(patch: Patch) -> None:
+    patch.setattr(model.Program, "_branch", lambda self, item, after, context: item.target // 4)
+
+
+def branch_never(patch: Patch) -> None:
+    patch.setattr(model.Program, "_branch", lambda self, item, after, context: after)
+
+
+def indices_reversed(patch: Patch) -> None:
+    original = dma_u85._indices
+    patch.setattr(dma_u85, "_indices", lambda *args: original(*args)[::-1])
+
+
+def fraction_dropped(patch: Patch) -> None:
+    original = lut.look_up_16bit
+
+    def look_up(values: Any, table: Any, dtype: Any) -> Any:
+        found = original(values, table, dtype)
+        return found & ~127 if dtype.itemsize == 4 else found
+
+    patch.setattr(stages_u85, "look_up_16bit", look_up)
+
+
+def operand_shift_changed(patch: Patch) -> None:
+    original = elementwise_u55._sum_combiner
+    patch.setattr(
+        elementwise_u55,
+        "_sum_combiner",
+        lambda mode, registers, dtype: original(
+            mode, registers, common.INT16 if dtype == common.INT8 else common.INT8
+        ),
+    )
+
+
+def input_scales_dropped(patch: Patch) -> None:
+    patch.setattr(
+        elementwise_u85, "_input_scales", lambda *args: (output_stage.UNIT, output_stage.UNIT)
+    )
+
+
+def shift_truncates(patch: Patch) -> None:
+    for module in (elementwise_u55, elementwise_u85):
+        original = module.scale_exactly
+        patch.setattr(
+            module,
+            "scale_exactly",
+            lambda v, s, original=original: original(
+                v, replace(s, halves=s.halves and not (s.multiplier == 1).all())
+            ),
+        )
+
+
 BREAKS: dict[str, Break] = {
     "rounding half": half_dropped,
     "OFM zero point": ofm_zero_point_dropped,
@@ -214,6 +272,14 @@ BREAKS: dict[str, Break] = {
     "U85 transpose": transpose_ignored,
     "U85 comparison values": comparisons_positive,
     "U85 bilinear weights": bilinear_like_nearest,
+    "U85 division toward zero": division_floors,
+    "U85 branch on a condition": branch_always,
+    "U85 branch at all": branch_never,
+    "U85 gather and scatter order": indices_reversed,
+    "U85 table fraction of 32 bits": fraction_dropped,
+    "U85 input scales": input_scales_dropped,
+    "U55 operand shift": operand_shift_changed,
+    "rounding of right shifts": shift_truncates,
 }
 
 

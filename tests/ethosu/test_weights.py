@@ -54,5 +54,10 @@ def test_branch_condition_needs_one_element() -> None:
 
 
 def test_endless_loop_is_noticed() -> None:
+    """One that does nothing, and one that works."""
     with pytest.raises(StreamError, match="no STOP within"):
         run(blob(cop1(U85_256, [0x0000_4100, 0])), [bytes(256)])
+    copy = [("DMA0_SRC_REGION", 1), ("DMA0_DST_REGION", 1), ("DMA0_SRC", 0), ("DMA0_DST", 512)]
+    stream = [*words("u85", *copy, ("DMA0_LEN", 16), ("DMA_START", 0)), 0x0000_4100, 0]
+    with pytest.raises(StreamError, match="no STOP after 20001 operations on"):
+        run(blob(cop1(U85_256, stream)), [bytes(256)])

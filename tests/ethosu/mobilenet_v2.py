@@ -1,4 +1,8 @@
-"""MobileNetV2 as in Sandler et al. 2018 (arXiv:1801.04381), table 2, for the speed figures."""
+"""MobileNetV2 as in Sandler et al. 2018 (arXiv:1801.04381), table 2: ``hil bench npu`` runs it.
+
+A model file like a user's. Its weights are drawn with a fixed seed, and its batch norms measure
+a few random images, without which the signal would fade.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +58,30 @@ class MobileNetV2(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.body(x)
         return result
+
+
+_SHAPE = (3, 224, 224)
+
+
+def _alive() -> MobileNetV2:
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        model = MobileNetV2().train()
+        for layer in model.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_in")
+            elif isinstance(layer, nn.BatchNorm2d):
+                layer.momentum = None  # the average of what it sees
+        model(torch.rand(8, *_SHAPE) * 2 - 1)
+        return model.eval()
+
+
+def _images(count: int) -> list[tuple[torch.Tensor]]:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return [(torch.rand(1, *_SHAPE) * 2 - 1,) for _ in range(count)]
+
+
+ModelUnderTest = _alive()
+CalibrationInputs = _images(2)
+ModelInputs = CalibrationInputs[0]
