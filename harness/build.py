@@ -24,13 +24,15 @@ from harness import build_log, build_zephyr, paths, toolchain
 from harness.build_plan import BuildPlan, executorch_package, make_plan
 from harness.disk import disk_errors
 from harness.errors import BuildError, InfraError
+from harness.simulate import AUTO, choose
 from harness.simulate.process import Bounds, run
-from harness.target import Target
+from harness.target import Region, Target
 
 __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware"]
 
 RUNNER = "executor_runner"
 _STAMP = "firmware.json"
+_REGION = "HIL_REGION_"
 _BUILD_SECONDS = 1800.0
 _SILENT_SECONDS = 300.0
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
@@ -59,22 +61,34 @@ class Firmware:
         """The linker map."""
         return self.directory / f"{RUNNER}.map"
 
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The memory it was linked for; a simulator may have less of it than the board."""
+        return tuple(
+            Region(name=name.removeprefix(_REGION), origin=int(at, 16), size=int(size, 16))
+            for name, value in self.options.items()
+            if name.startswith(_REGION)
+            for at, _, size in [value.partition(":")]
+        )
+
 
 def build(
     target: Target,
     *,
     variant: str | None = None,
     options: Mapping[str, str] | None = None,
+    simulator: str = AUTO,
     on_progress: Callable[[str], None] | None = None,
 ) -> Firmware:
     """The runner for a target, from the cache or built now; one process builds, others wait.
 
-    ``options`` are CMake options laid over the target's and the variant's. Raises BuildError,
-    LinkError, ToolMissing, InfraError (disk full), UsageError (no such variant or option).
+    ``options`` are CMake options laid over the target's and the variant's. ``simulator`` is the
+    one it will run on: some want a runner of their own. Raises BuildError, LinkError,
+    ToolMissing, InfraError (disk full), UsageError (no such variant, simulator or option).
     """
     progress = on_progress or (lambda _message: None)
     name = variant or target.default_variant
-    plan = make_plan(target, name, options or {})
+    plan = make_plan(target.on(choose(target, simulator)), name, options or {})
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
@@ -147,7 +161,7 @@ def _with_cmake(
     _run_step("configure", _configure(plan, tree), directory, target, progress)
     said = (directory / "configure.log").read_text("utf-8", "replace")
     # a port need not use every region of its target
-    unused = [n for n in build_log.unused_options(said) if not n.startswith("HIL_REGION_")]
+    unused = [n for n in build_log.unused_options(said) if not n.startswith(_REGION)]
     if unused:
         raise BuildError(
             f"the runner's CMake has no option {', '.join(unused)}",

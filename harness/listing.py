@@ -17,11 +17,30 @@ def list_targets(*, show: bool) -> dict[str, Any]:
     rows = [_target_row(target) for target in load_targets()]
     if show:
         table = _table("target", "marker", "simulators (* = installed)", "description")
+        for column in table.columns[:3]:
+            column.no_wrap = True
         for row in rows:
             simulators = ", ".join(n + "*" * ok for n, ok in row["simulators"].items())
             table.add_row(row["name"], row["marker"], simulators, row["description"])
         Console().print(table)
+        _print_notes(rows)
     return {"targets": rows}
+
+
+def _print_notes(rows: list[dict[str, Any]]) -> None:
+    """What of a board QEMU does not have, and the memory modes, each said once."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        if row["memory_modes"]:
+            modes = " ".join(f"@{mode}" for mode in row["memory_modes"])
+            said.setdefault(f"memory modes {modes} (the first is the default)", []).append(
+                row["name"]
+            )
+        for simulator, differences in row["differences"].items():
+            for difference in differences:
+                said.setdefault(f"on {simulator}: {difference}", []).append(row["name"])
+    for text, names in said.items():
+        Console().print(f"{text}: {', '.join(names)}", style="dim", highlight=False)
 
 
 def _target_row(target: Target) -> dict[str, Any]:
@@ -32,7 +51,19 @@ def _target_row(target: Target) -> dict[str, Any]:
         "compile_target": target.compile_target,
         "description": target.description,
         "simulators": {name: name in usable for name in target.simulators},
+        "memory_modes": _modes(target),
+        "differences": {
+            name: list(found) for name in target.simulators if (found := target.differences(name))
+        },
     }
+
+
+def _modes(target: Target) -> list[str]:
+    """The default one first."""
+    if target.npu is None:
+        return []
+    default = target.npu.default_memory_mode
+    return [default, *(mode for mode in target.npu.memory_modes if mode != default)]
 
 
 def list_models(*, show: bool) -> dict[str, Any]:

@@ -14,31 +14,43 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.build import Firmware, build
+from harness.build_zephyr import find_workspace
 from harness.case import Case
 from harness.case_budgets import run_limits
-from harness.compare import TensorDiff, compare
 from harness.errors import HarnessError, InfraError, UsageError
 from harness.export import ExportEvent, ExportRequest, export
+from harness.first_difference import first_difference
 from harness.footprint.elf import Region, measure
-from harness.judge import Ending, Expectation, Outputs, judge, worst
+from harness.judge import Ending, Expectation, Outputs, judge
 from harness.link.operators import operators_of, require_operators
 from harness.models import find_model
-from harness.observe import Observation, observe
-from harness.observe.symbols import where_spinning, with_symbols
+from harness.observe import observe
+from harness.observe.symbols import where_spinning
 from harness.paths import references_dir, runs_dir
-from harness.program import InputSet, Program, load_program
-from harness.record import RunRecord, SimulatorFacts, failed_record, load_record
+from harness.program import InputSet, Program
+from harness.record import RunRecord, SimulatorFacts, failed_record
 from harness.reference import load_reference
+from harness.rejudge import judge_again, judged
 from harness.report.progress import Progress, silent
 from harness.simulate import Transcript, choose, simulate, skip_without_fvp
 from harness.simulate.fvp import eula_accepted
-from harness.simulate.transcript import CONSOLE, WORK
 from harness.target import Target, load_target
+
+__all__ = [
+    "RunOptions",
+    "elf_metrics",
+    "ending",
+    "export_cases",
+    "judge_again",
+    "new_run_dir",
+    "run_case",
+    "run_cases",
+]
 
 _EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
 
@@ -69,10 +81,16 @@ def run_cases(
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     for target in targets.values():
         choose(target, options.simulator)
+        if target.zephyr is not None:
+            find_workspace(target.zephyr.board)  # says at once how to get one
+    # a default memory mode that was named is not part of the target's name
+    cases = [Case(targets[c.target].name, c.model) for c in cases]
+    targets = {target.name: target for target in targets.values()}
     requests = _requests(cases, targets)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
-            name: pool.submit(build, t, on_progress=progress) for name, t in targets.items()
+            name: pool.submit(build, t, simulator=options.simulator, on_progress=progress)
+            for name, t in targets.items()
         }
         programs = _exported(requests, progress)
         pending = [
@@ -91,7 +109,19 @@ def export_cases(
 
 
 def _requests(cases: Sequence[Case], targets: Mapping[str, Target]) -> list[ExportRequest]:
-    return [ExportRequest(find_model(c.model), targets[c.target].compile_target) for c in cases]
+    return [_request(c.model, targets[c.target]) for c in cases]
+
+
+def _request(model: str, target: Target) -> ExportRequest:
+    source = find_model(model)
+    if target.npu is None:
+        return ExportRequest(source, target.compile_target)
+    return ExportRequest(
+        source,
+        target.compile_target,
+        system_config=target.npu.system_config,
+        memory_mode=target.npu.memory_mode,
+    )
 
 
 def _exported(
@@ -150,7 +180,10 @@ def run_case(
     )
     simulated = time.monotonic()
     _keep_expectations(program, run_dir)
-    static = {"pte_bytes": pte.stat().st_size, **elf_metrics(target, firmware.elf)}
+    static = {
+        "pte_bytes": pte.stat().st_size,
+        **elf_metrics(target.on(transcript.simulator), firmware.elf),
+    }
     expectation = Expectation(
         build_id=firmware.build_id,
         pte_unchanged=pte_sha256 == program.pte_sha256,
@@ -166,93 +199,23 @@ def run_case(
         verdict=judge(observe(b""), ending(transcript), Outputs(()), {}, expectation),
         static_metrics=static,
         run_dir=str(run_dir),
-        simulator=_simulator_facts(transcript),
+        simulator=_simulator_facts(transcript, target),
+        npu=transcript.npu,
         ending=ending(transcript, firmware.elf),
         expectation=expectation,
         program={"pte": str(pte), "sha256": pte_sha256, "oracle": program.oracle,
+                 "oracles": [asdict(agreement) for agreement in program.oracles],
                  "operators": list(program.operators), "versions": program.versions},
         firmware={"elf": str(firmware.elf), "key": firmware.key, "build_id": firmware.build_id,
                   "toolchain": firmware.toolchain_id},
         seconds={"simulate": round(simulated - started, 4)},
     )  # fmt: skip
-    judged = _judged(record, program, transcript.observation)
-    judged.save()
-    return judged
-
-
-def judge_again(run_dir: Path) -> RunRecord:
-    """The verdict of a finished run, from its directory alone; nothing is executed or written.
-
-    Raises UsageError when the directory does not hold a run.
-    """
-    record = load_record(run_dir)
-    program = load_program(run_dir / "expected")
-    if program is None or record.ending is None or record.expectation is None:
-        raise UsageError(f"{run_dir} does not hold a whole run", run_dir=str(run_dir))
-    return _judged(replace(record, run_dir=str(run_dir)), program)
-
-
-def _judged(
-    record: RunRecord, program: Program, observation: Observation | None = None
-) -> RunRecord:
-    """The record with everything that follows from its run directory filled in.
-
-    ``observation`` is what was read while the run went on, if it was.
-    """
-    assert record.run_dir is not None
-    assert record.ending is not None
-    assert record.expectation is not None
-    run_dir = Path(record.run_dir)
-    if observation is None:
-        observation = observe((run_dir / CONSOLE).read_bytes())
-    if "elf" in record.firmware:
-        observation = with_symbols(observation, Path(record.firmware["elf"]))
-    outputs = read_outputs(program, run_dir / WORK)
-    metrics = {**record.static_metrics, **{k: m.value for k, m in observation.metrics.items()}}
-    budgeted = {k: v for k, v in metrics.items() if not k.endswith("_total")}
-    verdict = judge(observation, record.ending, outputs, budgeted, record.expectation)
-    return replace(
-        record,
-        verdict=verdict,
-        metrics=metrics,
-        worst_lsb=worst(outputs.diffs) if outputs.diffs else None,
-        sets=len(program.sets),
-        output_sha256=outputs.sha256,
-        op_ticks=_ticks_by_operator(observation),
-    )
-
-
-def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
-    """Operator to (calls, ticks) in the first input set."""
-    sums: dict[str, tuple[int, int]] = {}
-    for entry in observation.op_ticks:
-        if entry.input_set == 0:
-            calls, ticks = sums.get(entry.operator, (0, 0))
-            sums[entry.operator] = (calls + 1, ticks + entry.ticks)
-    return sums
-
-
-def read_outputs(program: Program, work: Path) -> Outputs:
-    """Compare every output file of a run with what the Program expects."""
-    diffs: list[TensorDiff] = []
-    missing: list[str] = []
-    misshapen: list[str] = []
-    digests: list[tuple[str, ...]] = []
-    for k, input_set in enumerate(program.sets):
-        raws: list[bytes] = []
-        for n, (spec, name) in enumerate(zip(program.outputs, input_set.expected, strict=True)):
-            file = work / f"s{k}-{n}.bin"
-            if file.is_symlink() or not file.is_file():  # a guest may leave anything
-                missing.append(file.name)
-                continue
-            raw = file.read_bytes()
-            raws.append(raw)
-            if len(raw) == spec.nbytes:
-                diffs.append(compare(spec, k, raw, (program.directory / name).read_bytes()))
-            else:
-                misshapen.append(f"{file.name} has {len(raw)} bytes, expected {spec.nbytes}")
-        digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
-    return Outputs(tuple(diffs), tuple(missing), tuple(misshapen), tuple(digests))
+    final = judged(record, program, transcript.observation)
+    if final.verdict.name == "MISMATCH":
+        where = first_difference(program, pte)
+        final = judged(replace(final, mismatch_at=where), program, transcript.observation)
+    final.save()
+    return final
 
 
 def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
@@ -302,7 +265,7 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
     )
 
 
-def _simulator_facts(transcript: Transcript) -> SimulatorFacts:
+def _simulator_facts(transcript: Transcript, target: Target) -> SimulatorFacts:
     return SimulatorFacts(
         name=transcript.simulator,
         version=transcript.version,
@@ -311,6 +274,7 @@ def _simulator_facts(transcript: Transcript) -> SimulatorFacts:
         argv=transcript.argv,
         environment=transcript.environment,
         eula=eula_accepted() if transcript.simulator == "fvp" else None,
+        differences=target.differences(transcript.simulator),
     )
 
 

@@ -8,7 +8,8 @@ run once per case it is marked for::
         require_pass(run)
 
 Without the marker: every catalogue model on every target. Each case carries its target's
-marker, so ``pytest -m cortex_m55`` selects by target.
+marker, so ``pytest -m cortex_m55`` selects by target. An Ethos-U has many memory modes: all of
+its cases are there when ``-m`` names it (``-m u85``), else a sample (``--npu-cases``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from harness.errors import FvpMissing, HarnessError
 
 if TYPE_CHECKING:
     from harness.build import Firmware
+    from harness.case_matrix import Extent
     from harness.program import Program
     from harness.record import RunRecord
     from harness.reference import Reference
@@ -49,6 +51,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=float,
         help="multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
     )
+    group.addoption(
+        "--npu-cases",
+        choices=("all", "sample"),
+        help="Ethos-U: every model in every memory mode, or a sample of them "
+        "(default: all when -m names an Ethos-U, else sample)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,7 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
     except HarnessError as error:
         raise pytest.UsageError(error.message) from error
     config.addinivalue_line(
-        "markers", "hil_cases(targets=None, models=None): the cases a test runs for"
+        "markers",
+        "hil_cases(targets=None, models=None, npu=None): the cases a test runs for; "
+        "npu: only those with one, or only those without",
     )
     config.addinivalue_line("markers", "size: sizes held against budgets and accepted references")
     for marker in sorted({t.marker for t in targets}):
@@ -79,31 +89,57 @@ def _refuse_unknown_markers(config: pytest.Config) -> None:
         raise pytest.UsageError(f"-m: no marker is named {name!r}{meant} (pytest --markers)")
 
 
+def npu_cases(config: pytest.Config) -> Extent:
+    """How many of the Ethos-U cases there are in this session."""
+    said: Extent | None = config.getoption("--npu-cases")
+    named = re.search(r"(?<!not )\b(u55|u65|u85)\b", config.option.markexpr or "")
+    return said or ("all" if named else "sample")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """What is left out is said, and how to get it."""
+    if npu_cases(config) == "all":
+        return None
+    return (
+        "hil: Ethos-U cases are a sample: all models in the default memory mode, one in one mode "
+        "of each other placement and on each other MAC count; all with --npu-cases=all or -m u85"
+    )
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("hil_cases")
     chosen = dict(marker.kwargs) if marker else {}
-    metafunc.parametrize("case", list(_cases(**chosen)), indirect=True)
+    cases = list(_cases(npu_cases(metafunc.config), **chosen))
+    metafunc.parametrize("case", cases, indirect=True)
 
 
 def _cases(
-    targets: Iterable[str] | None = None, models: Iterable[str] | None = None
+    extent: Extent,
+    targets: Iterable[str] | None = None,
+    models: Iterable[str] | None = None,
+    npu: bool | None = None,
 ) -> Iterator[Any]:
+    from harness.case_matrix import default_cases
     from harness.models import catalogue, find_model
     from harness.target import load_target, load_targets
 
     try:
-        chosen = _usable(load_targets()) if targets is None else [load_target(n) for n in targets]
         names = list(catalogue()) if models is None else list(models)
         for name in names:
             find_model(name)
+        if targets is None:
+            found = list(default_cases(_usable(load_targets()), names, extent))
+        else:
+            loaded = [load_target(n) for n in targets]
+            found = [(Case(t.name, model), t) for t in loaded for model in names]
     except HarnessError as error:
         raise pytest.UsageError(f"{error.message}; {error.hint}") from error
-    for target in chosen:
-        for model in names:
-            case = Case(target.name, model)
-            yield pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
+    for case, target in found:
+        if npu is not None and npu != (target.npu is not None):
+            continue
+        yield pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
 
 
 def _usable(targets: Iterable[Target]) -> list[Target]:
@@ -160,12 +196,12 @@ def _collected(session: pytest.Session) -> list[Case]:
 
 
 @pytest.fixture(scope="session")
-def firmware(target: Target) -> Firmware:
+def firmware(target: Target, request: pytest.FixtureRequest) -> Firmware:
     """The runner built for the target; one build per key, whoever comes first."""
     from harness.build import build
 
     try:
-        return build(target)
+        return build(target, simulator=request.config.getoption("--simulator"))
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
 

@@ -13,6 +13,7 @@ from harness.case import Case
 from harness.errors import HarnessError, UsageError
 from harness.judge import Cause, Ending, Expectation, Verdict
 from harness.reference import from_fields
+from harness.simulate.transcript import NpuUse, npu_use
 
 SCHEMA = 1
 RECORD = "record.json"
@@ -29,6 +30,7 @@ class SimulatorFacts:
     argv: tuple[str, ...]
     environment: dict[str, str]
     eula: str | None = None  # how the user said that an FVP's licence is accepted
+    differences: tuple[str, ...] = ()  # what of the board it does not have
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class RunRecord:
     op_ticks: dict[str, tuple[int, int]] = field(default_factory=dict)
     run_dir: str | None = None
     simulator: SimulatorFacts | None = None
+    npu: NpuUse | None = None  # what a model of one beside the simulator was asked for
+    mismatch_at: str | None = None  # where NPU and TOSA first disagree
     ending: Ending | None = None
     expectation: Expectation | None = None
     program: dict[str, Any] = field(default_factory=dict)
@@ -75,6 +79,11 @@ class RunRecord:
             "worst_lsb": self.worst_lsb,
             "input_sets": self.sets,
             "simulator": None if self.simulator is None else self.simulator.name,
+            "differences": [] if self.simulator is None else list(self.simulator.differences),
+            "oracles": {
+                "expected": self.program.get("oracle"),
+                "others": self.program.get("oracles", []),
+            },
             "run_dir": self.run_dir,
         }
 
@@ -131,10 +140,14 @@ def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
             "verdict": Verdict(verdict["name"], cause, tuple(verdict["notes"])),
             "output_sha256": tuple(map(tuple, fields["output_sha256"])),
             "op_ticks": {k: (int(v[0]), int(v[1])) for k, v in fields["op_ticks"].items()},
-            "simulator": None
-            if simulator is None
-            else SimulatorFacts(**{**simulator, "argv": tuple(simulator["argv"])}),
+            "simulator": None if simulator is None else _simulator(simulator),
+            "npu": None if fields.get("npu") is None else npu_use(fields["npu"]),
             "ending": None if ending is None else Ending(**ending),
             "expectation": expectation,
         }
     )
+
+
+def _simulator(fields: Mapping[str, Any]) -> SimulatorFacts:
+    lists = ("argv", "differences")
+    return SimulatorFacts(**{**fields, **{n: tuple(fields.get(n, ())) for n in lists}})

@@ -1,178 +1,39 @@
-"""targets/*.yaml -> Target: a target is data, checked strictly and without behaviour.
+"""targets/*.yaml -> Target. What is wrong in a file is a TargetError, "file:line: message".
 
-What a file says wrong is a TargetError that starts with ``file:line:``.
+``NAME@Mode`` is the target NAME with another memory mode of its NPU.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError
 
-from harness import paths, strict_yaml
+from harness import npu, paths, strict_yaml
 from harness.errors import TargetError, UsageError
-from harness.footprint.budget import Budgets
-from harness.fvp_model import Fvp, Text, load_model
+from harness.fvp_model import load_model
+from harness.target_model import Host, Limits, Qemu, Region, Simulators, Target, Variant, Zephyr
 
-Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-CMakeValue = Annotated[str, Field(pattern=r"^[^\x00-\x1f;]*$")]
-RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
-Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
-Seconds = Annotated[float, Field(gt=0, lt=1e6)]
-SimulatorName = Literal["fvp", "qemu", "host"]
-
-
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Region(_Data):
-    """A stretch of memory the linker may use, at the address the program uses for it."""
-
-    name: RegionName
-    origin: Address
-    size: Bytes
-
-    @property
-    def end(self) -> int:
-        return self.origin + self.size
-
-
-class Limits(_Data):
-    """What bounds a run. ``model`` and ``simulated`` are the simulator's own limits."""
-
-    host: Seconds  # wall time, enforced by the harness
-    stall: Seconds  # no console byte and no CPU time used
-    model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
-    simulated: Seconds | None = None  # time inside the model (--simlimit)
-    cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
-    factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
-
-    def scaled(self, factor: float) -> Limits:
-        """All limits times ``factor`` and the target's own factor, which is then used up."""
-        by = factor * self.factor
-
-        def times(value: float | None) -> float | None:
-            return None if value is None else value * by
-
-        return Limits(
-            host=self.host * by,
-            stall=self.stall * by,
-            model=times(self.model),
-            simulated=times(self.simulated),
-            cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
-        )
-
-
-class Variant(_Data):
-    """A way to build the same target: CMake options laid over the target's, and the
-    environment that a program built so wants at run time."""
-
-    description: Text
-    cmake: dict[CMakeName, CMakeValue] = {}
-    environment: dict[str, str] = {}
-
-
-class Qemu(_Data):
-    executable: Text
-    machine: Text
-    arguments: tuple[Text, ...] = ()
-    memory: Text | None = None
-
-
-class Host(_Data):
-    """The machine we are on. It has no settings."""
-
-
-class Zephyr(_Data):
-    board: Text  # as `west build -b` takes it
-
-
-class Simulators(_Data):
-    auto: tuple[SimulatorName, ...] = Field(min_length=1)  # the first that is installed
-    fvp: Fvp | None = None
-    qemu: Qemu | None = None
-    host: Host | None = None
-
-    @property
-    def names(self) -> tuple[SimulatorName, ...]:
-        every: tuple[SimulatorName, ...] = ("fvp", "qemu", "host")
-        return tuple(name for name in every if getattr(self, name) is not None)
-
-    @model_validator(mode="after")
-    def _auto_names_what_exists(self) -> Simulators:
-        missing = [name for name in self.auto if name not in self.names]
-        if missing:
-            raise ValueError(f"`auto` names {missing[0]!r}, which is not described here")
-        return self
-
-
-class Target(_Data):
-    name: str
-    file: Path
-    description: Text
-    marker: Identifier
-    compile_target: Text  # the exporter's name
-    port: Literal["cortex_m", "host", "zephyr"]
-    zephyr: Zephyr | None = None  # for the port of that name
-    cpu: Text
-    toolchain: Literal["arm-none-eabi-gcc", "gcc"]
-    cmake: dict[CMakeName, CMakeValue] = {}
-    variants: dict[Identifier, Variant] = Field(min_length=1)  # the first is the default
-    memory: tuple[Region, ...] = ()
-    pools: dict[Identifier, Bytes] = {}  # bytes the runner reserves, by pool
-    budgets: Budgets = Budgets()
-    limits: Limits
-    settings: Simulators = Field(alias="simulators")
-
-    @model_validator(mode="after")
-    def _zephyr_has_a_board(self) -> Target:
-        if (self.port == "zephyr") != (self.zephyr is not None):
-            raise ValueError("`port: zephyr` and the section `zephyr` go together")
-        return self
-
-    @field_validator("memory")
-    @classmethod
-    def _regions_are_apart(cls, regions: tuple[Region, ...]) -> tuple[Region, ...]:
-        names = [region.name for region in regions]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise ValueError(f"two regions are called {min(twice)}")
-        ordered = sorted(regions, key=lambda region: region.origin)
-        for low, high in pairwise(ordered):
-            if low.end > high.origin:
-                raise ValueError(f"{low.name} (ends at 0x{low.end:x}) overlaps {high.name}")
-        if ordered and ordered[-1].end > 1 << 32:
-            raise ValueError(f"{ordered[-1].name} reaches beyond 32 bits")
-        return regions
-
-    @property
-    def simulators(self) -> tuple[SimulatorName, ...]:
-        """The names of the simulators this target can run on."""
-        return self.settings.names
-
-    @property
-    def default_variant(self) -> str:
-        return next(iter(self.variants))
-
-    def variant(self, name: str | None) -> Variant:
-        """Raises UsageError for a variant the target does not have."""
-        name = name or self.default_variant
-        if name not in self.variants:
-            raise UsageError(
-                f"target {self.name} has no variant {name!r}",
-                hint="it has: " + ", ".join(self.variants),
-                variant=name,
-                known=list(self.variants),
-            )
-        return self.variants[name]
+__all__ = [
+    "Host",
+    "Limits",
+    "Qemu",
+    "Region",
+    "Simulators",
+    "Target",
+    "Variant",
+    "Zephyr",
+    "global_factor",
+    "load_target",
+    "load_targets",
+    "target_directories",
+    "target_files",
+]
 
 
 def global_factor(environ: Mapping[str, str] = os.environ) -> float:
@@ -216,57 +77,94 @@ def load_targets(directories: tuple[Path, ...] | None = None) -> tuple[Target, .
 
 
 def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Target:
-    """One target, by name or by the path of its ``.yaml``."""
+    """One target, by name or by the path of its ``.yaml``, with ``@Mode`` where it has an NPU."""
     files = target_files(directories)
-    if name in files:
-        return _load(files[name], files)
-    path = Path(name)
+    stem, mode = npu.split_mode(name)
+    if stem in files:
+        return _load(files[stem], files, mode)
+    path = Path(stem)
     if path.suffix == ".yaml":
         if not path.is_file():
-            raise UsageError(f"there is no target file {name}", target=name)
+            raise UsageError(f"there is no target file {stem}", target=name)
         siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
-        return _load(path, {**files, **siblings})
-    close = difflib.get_close_matches(name, files, n=3, cutoff=0.5)
+        return _load(path, {**files, **siblings}, mode)
+    close = _alike(stem, files)
     raise UsageError(
-        f"unknown target {name!r}",
+        f"unknown target {stem!r}",
         hint=f"did you mean {' or '.join(close)}?" if close else "known: " + ", ".join(files),
-        target=name,
+        target=stem,
         close=close,
         known=sorted(files),
     )
 
 
-def _load(path: Path, files: Mapping[str, Path]) -> Target:
-    document = strict_yaml.read(path)
-    if "extends" in document.data:
-        document = _extended(document, files)
-    document = _with_model(document)
+def _alike(name: str, known: Iterable[str]) -> list[str]:
+    """The same board and NPU with other MACs, else the names that look most alike."""
+    family = name.rpartition("-")[0]
+    if family.rpartition("-")[2] in get_args(npu.Product):
+        kin = [other for other in known if other.rpartition("-")[0] == family]
+        if kin:
+            return sorted(kin, key=lambda other: (len(other), other))
+    return difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+
+
+def _load(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Target:
+    document = _with_model(_layered(_read(path), files))
     for reserved in ("name", "file"):
         if reserved in document.data:
             raise document.place((reserved,)).error(
                 f"unknown key {reserved!r}: a target is named after its file", key=reserved
             )
+    data = npu.resolve(document.data, path.stem, mode)
+    name = path.stem if mode is None or mode == _default_mode(data) else f"{path.stem}@{mode}"
     try:
-        return Target.model_validate({**document.data, "name": path.stem, "file": path.absolute()})
+        return Target.model_validate({**data, "name": name, "file": path.absolute()})
     except ValidationError as error:
         raise _explain(error, document) from error
 
 
-def _extended(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
+def _read(path: Path) -> strict_yaml.Document:
+    try:
+        now = path.stat()
+    except OSError:
+        return strict_yaml.read(path)  # says why
+    return _remembered(path, now.st_mtime_ns, now.st_size)
+
+
+@lru_cache(maxsize=64)
+def _remembered(path: Path, _time: int, _size: int) -> strict_yaml.Document:
+    """Many targets extend one file, and nothing changes a Document."""
+    return strict_yaml.read(path)
+
+
+def _default_mode(data: Mapping[str, Any]) -> str:
+    return str(data["npu"]["default_memory_mode"])
+
+
+def _layered(own: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
+    """The file over what its NPU brings, over the file that it extends."""
+    base = _base(own, files) if "extends" in own.data else None
+    document = own if base is None else strict_yaml.merge(base, own)
+    product = npu.layer(document)
+    if product is not None:
+        under = product if base is None else strict_yaml.merge(base, product)
+        document = strict_yaml.merge(under, own)
+    data = {key: value for key, value in document.data.items() if key != "extends"}
+    return strict_yaml.Document(data, document.places)
+
+
+def _base(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
     name = child.data["extends"]
     place = child.place(("extends",))
     if name not in files or files[name].absolute() == place.file.absolute():
         raise place.error(f"extends {name!r}, which is not another target", known=sorted(files))
-    base = strict_yaml.read(files[name])
+    base = _read(files[name])
     if "extends" in base.data:
         raise place.error(
             f"extends {name!r}, which itself extends {base.data['extends']!r}; "
             "one level is all there is"
         )
-    merged = strict_yaml.merge(base, child)
-    return strict_yaml.Document(
-        {key: value for key, value in merged.data.items() if key != "extends"}, merged.places
-    )
+    return base
 
 
 def _with_model(document: strict_yaml.Document) -> strict_yaml.Document:
@@ -279,10 +177,20 @@ def _with_model(document: strict_yaml.Document) -> strict_yaml.Document:
     filled = {
         **model,
         **settings,
-        "parameters": {**model.get("parameters", {}), **settings.get("parameters", {})},
+        "parameters": {
+            **model.get("parameters", {}),
+            **_macs(document, model),
+            **settings.get("parameters", {}),
+        },
     }
     simulators = {**document.data["simulators"], "fvp": filled}
     return strict_yaml.Document({**document.data, "simulators": simulators}, document.places)
+
+
+def _macs(document: strict_yaml.Document, model: Mapping[str, Any]) -> dict[str, int]:
+    """The model's NPU has the target's MACs."""
+    section = document.data.get("npu")
+    return {} if section is None else {model["macs"]: section["macs"]}
 
 
 def _explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from harness.record import RunRecord
 
+# Other oracles that have a column; all are in the record.
+_SHOWN = {"quantised eager model": "eager"}
 _STYLES = {"PASS": "green", "SKIPPED": "yellow", "INFRA": "magenta", "NO_VERDICT": "yellow"}
 
 
@@ -41,12 +43,24 @@ def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for header in ("LSB", ".pte", "text", "planned", "stack", "instr"):
+    others = list(dict.fromkeys(name for r in records for name in _others(r)))
+    for header in ("LSB", *others, ".pte", "text", "planned", "stack", "instr"):
         table.add_column(header, justify="right", no_wrap=True)
     for record in records:
         name = verdict_text(record.verdict.name)
-        table.add_row(record.case.label, name, *_figures(record))
+        lsb, *figures = _figures(record)
+        agreement = [_others(record).get(other, "-") for other in others]
+        table.add_row(record.case.label, name, lsb, *agreement, *figures)
     console.print(table)
+
+
+def _others(record: RunRecord) -> dict[str, str]:
+    """How far, in LSB, the other oracles are from the expected outputs; by column."""
+    return {
+        _SHOWN[oracle["name"]]: f"{max(w['lsb'] for w in oracle['worst']):.3g}"
+        for oracle in record.program.get("oracles", ())
+        if oracle["name"] in _SHOWN and oracle["worst"]
+    }
 
 
 def _simulator(record: RunRecord) -> str:

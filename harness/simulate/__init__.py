@@ -25,6 +25,7 @@ from harness.simulate import fvp, host, qemu
 from harness.simulate.confine import confinement
 from harness.simulate.launch import Launch
 from harness.simulate.monitor import CpuState, cpu_state
+from harness.simulate.npu import Attendant, beside
 from harness.simulate.process import Bounds, Ended, Stop, Watch, run
 from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
 from harness.target import Limits, Target, global_factor
@@ -80,9 +81,9 @@ def simulate(
         placed = _place(work, program, sets, launch.files)
     walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
     environment = {**_environment(), **launch.environment}
-    watcher = _Watcher(work, launch.monitor, on_output)
     started = datetime.now(timezone.utc)
-    with disk_errors(f"running {launch.tool.name}"):
+    with beside(name, target, work) as npu, disk_errors(f"running {launch.tool.name}"):
+        watcher = _Watcher(work, launch.monitor, on_output, npu)
         ended = run(
             [*walls.prefix, *launch.argv],
             cwd=work,
@@ -120,6 +121,7 @@ def simulate(
         outputs=tuple(f"s{index}" for index in range(len(sets))),
         files=_left(work, placed),
         cpu=watcher.cpu,
+        npu=None if npu is None else npu.use(),
         observation=watcher.observation(),
     )
 
@@ -128,16 +130,23 @@ class _Watcher:
     """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
 
     def __init__(
-        self, work: Path, monitor: str | None, on_output: Callable[[bytes], None] | None
+        self,
+        work: Path,
+        monitor: str | None,
+        on_output: Callable[[bytes], None] | None,
+        npu: Attendant | None,
     ) -> None:
         self.cpu: CpuState | None = None
         self._work = work
         self._monitor = monitor
         self._on_output = on_output
+        self._npu = npu
         self._reader = Reader()
 
     def watch(self) -> Watch:
-        return Watch(self._output, lambda: self._reader.final_failure, self._before_kill)
+        return Watch(
+            self._output, lambda: self._reader.final_failure, self._before_kill, self._busy
+        )
 
     def observation(self) -> Observation:
         return self._reader.finish()
@@ -146,6 +155,9 @@ class _Watcher:
         self._reader.feed(data)
         if self._on_output is not None:
             self._on_output(data)
+
+    def _busy(self) -> bool:
+        return self._npu is not None and self._npu.busy
 
     def _before_kill(self, stop: Stop) -> None:
         if self._monitor is not None and stop != "fault":

@@ -44,11 +44,13 @@ class Watch:
 
     ``output`` gets every byte. ``fatal`` answers whether a line was among them after which the
     run need not go on. ``before_kill`` is called with the reason while the child still lives.
+    ``busy``: somebody computes for the child, which is not idle then, however still it is.
     """
 
     output: Callable[[bytes], None] | None = None
     fatal: Callable[[], bool] | None = None
     before_kill: Callable[[Stop], None] | None = None
+    busy: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _watch(
             ended = bool(select.select([pidfd], [], [], _TICK)[0])
             now = time.monotonic()
             spoke = recorder.drain()
-            if spoke:
+            if spoke or (watch.busy is not None and watch.busy()):
                 stall.sign_of_life(now)
             if ended:
                 return "exited"

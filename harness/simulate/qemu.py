@@ -12,6 +12,7 @@ from harness.target import Qemu
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.
 MONITOR = "qemu-monitor"
+DDR = "npu-ddr"  # likewise: the file of the memory that QEMU shares
 
 
 def launch(settings: Qemu, elf: Path, arguments: Sequence[str]) -> Launch:
@@ -23,11 +24,9 @@ def launch(settings: Qemu, elf: Path, arguments: Sequence[str]) -> Launch:
 
 
 def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:
-    memory = ("-m", settings.memory) if settings.memory else ()
     return (
         executable,
-        *("-M", settings.machine),
-        *memory,
+        *_machine(settings),
         "-nographic",
         *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
         *("-serial", "none"),
@@ -35,6 +34,15 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
         *("-semihosting-config", semihosting(arguments)),
         *("-kernel", str(elf)),
     )
+
+
+def _machine(settings: Qemu) -> tuple[str, ...]:
+    memory = ("-m", settings.memory) if settings.memory else ()
+    if settings.shared_memory is None:
+        return ("-M", settings.machine, *memory)
+    size = f"{settings.shared_memory.size >> 20}M"
+    file = f"memory-backend-file,id=ddr,size={size},mem-path={DDR},share=on"
+    return ("-M", f"{settings.machine},memory-backend=ddr", "-m", size, "-object", file)
 
 
 def semihosting(arguments: Sequence[str]) -> str:

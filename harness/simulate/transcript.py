@@ -24,6 +24,28 @@ class LeftFile:
 
 
 @dataclass(frozen=True)
+class NpuStop:
+    """A command stream that the NPU's model did not run to its end.
+
+    ``result``: "fault" (the NPU itself would stop), "refused" (the guest's request is wrong),
+    "unsupported" (the model does not know it), "broken" (the model failed).
+    """
+
+    job: int  # counted from 1
+    result: str
+    message: str
+    offset: int = 0  # bytes of the command stream that were read
+
+
+@dataclass(frozen=True)
+class NpuUse:
+    """What a model of an NPU beside the simulator was asked for."""
+
+    jobs: int
+    stop: NpuStop | None = None  # the first
+
+
+@dataclass(frozen=True)
 class Transcript:
     run_dir: Path
     target: str
@@ -49,6 +71,7 @@ class Transcript:
     outputs: tuple[str, ...]  # the base of the output files of each input set: "s0"
     files: tuple[LeftFile, ...]
     cpu: CpuState | None = None  # at the moment one of our limits ended the run
+    npu: NpuUse | None = None  # None: no model of one was there
     # What was read along; the same that reading the console again gives, and so not stored.
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
@@ -85,5 +108,13 @@ class Transcript:
         if values.get("cpu") is not None:
             state = values["cpu"]
             values["cpu"] = CpuState(dict(state["registers"]), tuple(state["stack"]))
+        if values.get("npu") is not None:
+            values["npu"] = npu_use(values["npu"])
         values["files"] = tuple(LeftFile(**item) for item in values["files"])
         return cls(run_dir=run_dir, **values)
+
+
+def npu_use(data: Mapping[str, Any]) -> NpuUse:
+    """From plain data."""
+    stop = data["stop"]
+    return NpuUse(data["jobs"], None if stop is None else NpuStop(**stop))

@@ -120,3 +120,76 @@ def test_a_malformed_target_file_is_a_usage_error(
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*broken.yaml:*"])
+
+
+def collected(pytester: pytest.Pytester, *arguments: str) -> tuple[list[str], str]:
+    """The cases of a session, and all that it said."""
+    pytester.makepyfile("def test_model(case): pass")
+    result = pytester.runpytest_subprocess("--collect-only", "-q", *arguments)
+    cases = [line.split("[")[1].rstrip("]") for line in result.outlines if "test_model[" in line]
+    return cases, result.stdout.str()
+
+
+def test_an_npu_that_m_names_has_all_its_cases(pytester: pytest.Pytester) -> None:
+    """Every model in every legal memory mode on one MAC count, one case on each other."""
+    cases, _ = collected(pytester, "-m", "u85")
+    modes = {case.partition("/")[0].partition("@")[2] for case in cases}
+    assert modes == {"", "Shared_Sram", "Dedicated_Sram", "Dedicated_Sram_256KB",
+                     "Dedicated_Sram_384KB", "Dedicated_Sram_512KB"}  # fmt: skip
+    for model in ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder", "add", "linear",
+                  "softmax"):  # fmt: skip
+        assert len([c for c in cases if c.endswith(f"-256/{model}")]) == 1
+        assert len([c for c in cases if "-256@" in c and c.endswith(f"/{model}")]) == 5
+    for macs in (128, 512, 1024, 2048):
+        assert len([c for c in cases if f"u85-{macs}/" in c]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sampled"),
+    [
+        ((), True),
+        (("-m", "not u85"), True),
+        (("-m", "u55 or u85"), False),
+        (("--npu-cases=all",), False),
+        (("-m", "u55", "--npu-cases=sample"), True),
+    ],
+)
+def test_a_sample_of_the_npu_cases_says_so(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], sampled: bool
+) -> None:
+    """What is left out is told in the session's header, with the way to get it."""
+    pytester.makepyfile("def test_model(case): pass")
+    result = pytester.runpytest_subprocess("--collect-only", *arguments)
+    said = result.stdout.str()
+    assert ("Ethos-U cases are a sample" in said) == sampled
+    assert ("corstone-300-u55-128@Sram_Only/linear" in said) == (not sampled)
+    assert "corstone-300-u55-128/linear" in said or "-m" in arguments
+
+
+def test_a_memory_mode_in_a_users_own_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.hil_cases(targets=["corstone-300-u55-128@Sram_Only"], models=["add"])
+        def test_model(case, target):
+            assert target.npu.memory_mode == "Sram_Only"
+        @pytest.mark.hil_cases(models=["add"], npu=False)
+        def test_without(case, target):
+            assert target.npu is None
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    assert result.ret == 0
+
+
+def test_an_illegal_memory_mode_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.hil_cases(targets=["corstone-300-u55-128@Dedicated_Sram"])
+        def test_model(case): pass
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*no memory mode Dedicated_Sram*"])

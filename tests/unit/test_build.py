@@ -14,7 +14,7 @@ import pytest
 from harness import build_plan, paths, toolchain
 from harness.build import Firmware, build, load_firmware
 from harness.errors import BuildError, InfraError, LinkError, UsageError
-from harness.target import Target, load_target
+from harness.target import Qemu, Region, Target, load_target
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
@@ -104,6 +104,24 @@ def test_another_variant_is_another_firmware(target: Target, tmp_path: Path) -> 
     same = build(target, options={"HIL_KNOWN": "7"})
     assert (same.key, same.variant) == (other.key, "plain")
     assert configured(tmp_path) == 2
+
+
+def test_a_simulator_may_want_a_runner_of_its_own(target: Target, tmp_path: Path) -> None:
+    """The options of the simulator that will run it are in the build, and in its key."""
+    told = Qemu(executable="qemu-system-arm", machine="m", cmake={"HIL_KNOWN": "7"})
+    settings = target.settings.model_copy(update={"qemu": told})
+    both = target.model_copy(update={"settings": settings})
+    assert subprocess.run([build(both, simulator="host").elf], check=False).returncode == 0
+    assert subprocess.run([build(both, simulator="qemu").elf], check=False).returncode == 7
+    assert build(both).key == build(both, simulator="host").key
+    with pytest.raises(UsageError, match="no simulator 'qmu'"):
+        build(both, simulator="qmu")
+
+
+def test_firmware_knows_the_memory_it_was_linked_for(tmp_path: Path) -> None:
+    options = {"HIL_REGION_SRAM": "0x60000000:0x200000", "HIL_PORT": "cortex_m"}
+    firmware = Firmware(tmp_path, "t", "plain", "k", "gcc", "id", "sha", 1.0, options)
+    assert firmware.regions == (Region(name="SRAM", origin=0x60000000, size=0x200000),)
 
 
 @pytest.mark.parametrize("change", ["source", "new file", "cmake", "schema", "toolchain"])

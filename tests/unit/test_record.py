@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.case import Case
 from harness.errors import DeadModelError, UsageError
@@ -13,6 +15,8 @@ from harness.judge import Cause, Ending, Expectation, Verdict
 from harness.record import RunRecord, SimulatorFacts, failed_record, load_record
 from harness.reference import Reference
 from harness.report import exit_code, overall
+from harness.report.terminal import print_records
+from harness.simulate.transcript import NpuStop, NpuUse
 
 REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1}, {"gcc": {"elf_text": 2}}, ({"why": "x"},))
 
@@ -37,6 +41,35 @@ def test_round_trip(tmp_path: Path) -> None:
     written = record(tmp_path, "MISMATCH")
     written.save()
     assert load_record(tmp_path) == written
+
+
+def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:
+    written = replace(
+        record(tmp_path, "FAULT"),
+        npu=NpuUse(2, NpuStop(1, "fault", "outside", 0x24)),
+        mismatch_at="delegate 0",
+        simulator=SimulatorFacts("qemu", "7", True, None, (), {}, differences=("another CPU",)),
+        program={"oracle": "TOSA", "oracles": [{"name": "eager"}]},
+    )
+    written.save()
+    assert load_record(tmp_path) == written
+    summary = written.summary()
+    assert summary["differences"] == ["another CPU"]
+    assert summary["oracles"] == {"expected": "TOSA", "others": [{"name": "eager"}]}
+
+
+def test_the_terminal_shows_how_far_the_oracles_are_apart() -> None:
+    """A column for the quantised eager model, only where there is one."""
+    worst = [{"lsb": 0.5, "set": 0, "element": [0]}, {"lsb": 2.0, "set": 1, "element": [3]}]
+    oracles = [{"name": "quantised eager model", "worst": worst}]
+    shown = Console(record=True, width=100)
+    print_records(shown, [replace(record(), program={"oracles": oracles}, worst_lsb=0.0)])
+    table = shown.export_text().splitlines()
+    assert table[1].split() == ["model", "verdict", "LSB", "eager", ".pte", "text", "planned",
+                                "stack", "instr"]  # fmt: skip
+    assert table[2].split()[:5] == ["ds_cnn", "PASS", "0", "2", "1"]
+    print_records(shown, [record()])
+    assert "eager" not in shown.export_text()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import ToolMissing, UsageError
 from harness.simulate import fvp, host, qemu, runner_arguments
-from harness.target import Qemu, Target, load_target, target_directories
+from harness.target import Limits, Qemu, Target, load_target, target_directories
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
 
@@ -52,6 +52,26 @@ def test_qemu_comma_is_doubled() -> None:
 def test_qemu_memory() -> None:
     argv = qemu.argv("q", Qemu(executable="q", machine="m", memory="2G"), Path("e"), ["a"])
     assert argv[3:5] == ("-m", "2G")
+
+
+def test_qemu_with_memory_that_the_host_shares() -> None:
+    """The whole of the machine's RAM is a file of a short name in QEMU's current directory."""
+    settings = load_target("corstone-300-u55-128", target_directories({})).settings.qemu
+    assert settings is not None
+    argv = qemu.argv("q", settings, Path("e"), ["a"])
+    assert argv[1:7] == (
+        *("-M", "mps3-an547,memory-backend=ddr"),
+        *("-m", "2048M"),
+        *("-object", "memory-backend-file,id=ddr,size=2048M,mem-path=npu-ddr,share=on"),
+    )
+
+
+def test_fvp_of_an_npu_target_has_its_macs(tmp_path: Path) -> None:
+    settings = load_target("corstone-300-u55-32", target_directories({})).settings.fvp
+    assert settings is not None
+    limits = Limits(host=9, stall=9)
+    argv = fvp.argv("/f", settings, limits, Path("/e"), ["r"], tmp_path)
+    assert "ethosu.num_macs=32" in argv
 
 
 def test_fvp(board: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,22 @@ def test_silent_but_busy_is_no_stall(tmp_path: Path) -> None:
     busy = "sh -c 'while :; do :; done' & wait"
     ended, _ = shell(tmp_path, busy, host=2.0, stall=0.8)
     assert ended.stop == "deadline"
+
+
+def test_idle_while_somebody_computes_for_it_is_no_stall(tmp_path: Path) -> None:
+    """A guest that waits for the host's model of an NPU uses no CPU time of its own."""
+    console = tmp_path / "console.log"
+    started = time.monotonic()
+    ended = run(
+        ["setsid", "sleep", "100"],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=console,
+        bounds=Bounds(30, 0.5),
+        watch=Watch(busy=lambda: time.monotonic() < started + 2),
+    )
+    assert ended.stop == "stall"
+    assert ended.wall_seconds > 2
 
 
 def test_idle_but_talking_is_no_stall(tmp_path: Path) -> None:

@@ -239,3 +239,39 @@ def test_shipped_targets() -> None:
 def test_limits_scale_together(folder: Path) -> None:
     limits = load_target("board", (folder,)).limits.scaled(2)
     assert (limits.host, limits.stall, limits.model) == (120, 21, None)
+
+
+SHARED = "  qemu:\n    executable: qemu-system-arm\n    machine: mps3-an547\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("    moved: [{name: SRAM, origin: 0x60000000, size: 1}]\n", "names SRAM, which is no reg"),
+        ("    moved: [{name: DTCM, origin: 0x10000000, size: 1}]\n", "overlaps"),
+        ("    memory: 2G\n    shared_memory: {name: DDR, origin: 0x60000000, size: 0x80000000}\n",
+         "both say how much memory there is"),
+    ],
+)  # fmt: skip
+def test_a_simulator_moves_regions_that_are_there(folder: Path, more: str, message: str) -> None:
+    path = folder / "board.yaml"
+    path.write_text(GOOD.replace(SHARED, SHARED + more))
+    with pytest.raises(TargetError, match=message):
+        load_target("board", (folder,))
+    path.write_text(GOOD.replace(SHARED, SHARED + more.replace("SRAM", "DTCM").replace(
+        "0x10000000", "0x60000000").replace("    memory: 2G\n", "")))  # fmt: skip
+    assert load_target("board", (folder,)).settings.qemu is not None
+
+
+def test_the_target_on_a_simulator_has_its_memory_and_options(folder: Path) -> None:
+    more = '    cmake: {HIL_X: "1"}\n    moved: [{name: DTCM, origin: 0x60000000, size: 256}]\n'
+    path = folder / "board.yaml"
+    path.write_text(GOOD.replace(SHARED, SHARED + more))
+    board = load_target("board", (folder,))
+    there = board.on("qemu")
+    assert [(r.name, r.origin) for r in there.memory] == [
+        ("ITCM", 0x10000000),
+        ("DTCM", 0x60000000),
+    ]
+    assert there.cmake == {"HIL_X": "1"}
+    assert board.on("fvp") == board

@@ -1,0 +1,91 @@
+"""The model of an Ethos-U beside QEMU: it works in the guest's DDR, which is a file.
+
+The file lies in the run's directory and is as large as the DDR, but has holes: only what the
+firmware uses gets disk space, before the start, so that a full disk is an error and never a
+signal. It is removed when the run is over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from harness.disk import disk_errors
+from harness.ethosu.doorbell import Outcome, Result, Run, SharedMemory, serving
+from harness.npu import Npu
+from harness.simulate.qemu import DDR
+from harness.simulate.transcript import NpuStop, NpuUse
+from harness.target import Region, Target
+
+_BROKEN = "broken"  # the model itself failed
+_REST = 1 << 20  # of what is neither a pool nor a moved region: the mailbox, alignment
+
+
+class Attendant:
+    """Runs the guest's command streams, and remembers how many and what went wrong first."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._jobs = 0
+        self._stop: NpuStop | None = None
+        self.busy = False
+
+    def use(self) -> NpuUse:
+        return NpuUse(self._jobs, self._stop)
+
+    def run(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+        self._jobs += 1
+        self.busy = True
+        try:
+            outcome = self._run(commands, regions)
+        except Exception as error:  # a boundary: the guest is told, and so is the record
+            outcome = self._broken(error)
+        finally:
+            self.busy = False
+        if outcome.result is not Result.OK and self._stop is None:
+            self._stop = NpuStop(
+                self._jobs, outcome.result.name.lower(), outcome.message, outcome.qread
+            )
+        return outcome
+
+    def _broken(self, error: Exception) -> Outcome:
+        message = f"{type(error).__name__}: {error}"
+        if self._stop is None:
+            self._stop = NpuStop(self._jobs, _BROKEN, message)
+        return Outcome(Result.UNSUPPORTED, f"the model failed: {message}", status=0)
+
+
+def beside(simulator: str, target: Target, work: Path) -> AbstractContextManager[Attendant | None]:
+    """While the block runs, the guest in ``work`` has the target's NPU, if QEMU wants a model."""
+    qemu = target.settings.qemu
+    if simulator != "qemu" or target.npu is None or qemu is None or qemu.shared_memory is None:
+        return nullcontext()
+    return _attending(target.on(simulator), target.npu, qemu.shared_memory, work)
+
+
+@contextmanager
+def _attending(target: Target, npu: Npu, memory: Region, work: Path) -> Iterator[Attendant]:
+    from harness.ethosu import doorbell_npu  # numpy: not for a run without an NPU
+
+    attendant = Attendant(doorbell_npu.npu(npu.product, npu.macs))
+    identity = doorbell_npu.identity(npu.product, npu.macs)
+    file = work / DDR
+    try:
+        with disk_errors("making the memory that the NPU's model shares"):
+            _make(file, memory, target)
+        with serving(work, SharedMemory(file, memory.origin), identity, attendant.run):
+            yield attendant
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _make(file: Path, memory: Region, target: Target) -> None:
+    """The whole file with holes; space for what the firmware may write to."""
+    with file.open("xb") as opened:
+        os.ftruncate(opened.fileno(), memory.size)
+        for region in target.memory:
+            if memory.origin <= region.origin and region.end <= memory.end:
+                size = min(region.size, sum(target.pools.values()) + _REST)
+                os.posix_fallocate(opened.fileno(), region.origin - memory.origin, size)

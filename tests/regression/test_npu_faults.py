@@ -1,0 +1,247 @@
+"""Planted faults on an Ethos-U target: each ends in its own verdict, and none in PASS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import simulate
+from harness.build import build
+from harness.case import Case
+from harness.errors import HarnessError, InfraError
+from harness.ethosu import doorbell_npu
+from harness.ethosu.blob import find_blobs, read_blob
+from harness.ethosu.doorbell import Outcome, Run
+from harness.ethosu.errors import EthosUError, Unsupported
+from harness.ethosu.model import Network
+from harness.paths import runs_dir
+from harness.pipeline import RunOptions, export_cases, judge_again, run_case
+from harness.program import Program
+from harness.record import RunRecord
+from harness.simulate import npu as beside_qemu
+from harness.simulate.confine import why_not
+from harness.target import load_target
+
+pytestmark = pytest.mark.u55
+TARGET = "corstone-300-u55-128"
+OTHER_MACS = "corstone-300-u55-256"
+MODEL = "linear"
+
+
+def exported(target: str, model: str = MODEL) -> Program:
+    (program,) = export_cases([Case(target, model)], {target: load_target(target)})
+    assert not isinstance(program, HarnessError), program
+    return program
+
+
+def run(program: Program, target: str = TARGET, **options: object) -> RunRecord:
+    board = load_target(target)
+    firmware = build(board, simulator="qemu")
+    chosen = RunOptions(simulator="qemu", **options)  # type: ignore[arg-type]
+    return run_case(Case(target, program.model), board, program, firmware, chosen)
+
+
+def told(record: RunRecord) -> tuple[str, str]:
+    cause = record.verdict.cause
+    return record.verdict.name, "" if cause is None else cause.kind
+
+
+def text(record: RunRecord) -> str:
+    assert record.verdict.cause is not None
+    return record.verdict.cause.text
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
+    """Put another model in place of the NPU's."""
+
+    def put(run: Run) -> None:
+        monkeypatch.setattr(doorbell_npu, "npu", lambda product, macs: run)
+
+    return put
+
+
+def test_the_unharmed_program_passes_and_its_npu_worked() -> None:
+    """What the faults below are planted into; the model ran one delegate per input set."""
+    record = run(exported(TARGET))
+    assert told(record) == ("PASS", "")
+    assert record.npu is not None
+    assert record.npu.jobs == len(exported(TARGET).sets)
+    assert record.npu.stop is None
+    assert record.simulator is not None
+    assert record.simulator.confined == (why_not() is None)
+
+
+def test_a_program_for_another_mac_count_fails_as_the_driver_does() -> None:
+    record = run(exported(OTHER_MACS))
+    assert record.verdict.name == "FAULT"
+    assert "NPU config mismatch. npu.macs_per_cc=7, optimizer.macs_per_cc=8" in text(record)
+    assert record.npu is not None
+    assert record.npu.jobs == 0
+
+
+def test_a_program_for_another_product_fails_as_the_driver_does() -> None:
+    record = run(exported("corstone-320-u85-256"))
+    assert record.verdict.name == "FAULT"
+    assert "npu.product=0, optimizer.product=2" in text(record)
+
+
+def test_a_program_for_a_memory_mode_with_fast_scratch_faults_without_it() -> None:
+    """Compiled for a dedicated SRAM, run where the board gives the NPU none of its own."""
+    dedicated = exported("corstone-300-u65-256", "ds_cnn")
+    assert told(run(dedicated, "corstone-300-u65-256")) == ("PASS", "")
+    record = run(dedicated, "corstone-300-u65-256@Shared_Sram")
+    assert told(record) == ("FAULT", "npu_fault")
+    assert "region 2" in text(record)
+
+
+def changed(program: Program, folder: Path) -> Path:
+    """The .pte with the first bit of its weights flipped that changes results and no more."""
+    raw = program.pte_path.read_bytes()
+    (blob,) = find_blobs(raw)
+    weights = read_blob(blob).weights
+    at, start = raw.index(blob), blob.index(weights)
+    inputs = [(program.directory / n).read_bytes() for n in program.delegates[0].sets[0].inputs]
+    right = Network(blob).run(inputs)[0]
+    for offset in range(start, start + len(weights)):
+        wrong = bytearray(blob)
+        wrong[offset] ^= 0x10
+        try:
+            if Network(bytes(wrong)).run(inputs)[0] == right:
+                continue
+        except EthosUError:
+            continue
+        file = folder / "changed.pte"
+        file.write_bytes(raw[:at] + bytes(wrong) + raw[at + len(blob) :])
+        return file
+    raise AssertionError("no bit of the weights matters")
+
+
+def test_a_flipped_weight_is_a_mismatch_that_names_its_element(tmp_path: Path) -> None:
+    program = exported(TARGET)
+    record = run(program, pte=changed(program, tmp_path))
+    assert told(record) == ("MISMATCH", "outputs_differ")
+    assert "first: delegate 0, input set 0: " in text(record)
+    assert "on the NPU and" in text(record)
+    assert record.run_dir is not None
+    again = judge_again(Path(record.run_dir))
+    assert again.verdict == record.verdict
+
+
+def test_a_difference_outside_the_npu_is_said_to_be_outside(tmp_path: Path) -> None:
+    """The delegates agree with TOSA; what was expected of the whole program is wrong."""
+    program = exported(TARGET)
+    folder = tmp_path / "program"
+    shutil.copytree(program.directory, folder)
+    planted = replace(program, directory=folder)
+    file = folder / program.sets[0].expected[0]
+    file.write_bytes(bytes(byte ^ 0x41 for byte in file.read_bytes()))
+    record = run(planted)
+    assert told(record) == ("MISMATCH", "outputs_differ")
+    assert "every delegate computes what TOSA does" in text(record)
+
+
+def test_nobody_at_the_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "beside", lambda *_: nullcontext())
+    record = run(exported(TARGET))
+    assert record.verdict.name == "FAULT"
+    assert "the NPU stand-in does not answer" in text(record)
+
+
+def test_an_npu_that_never_answers_is_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guest waits, nobody computes: a stall, which does not take the host limit."""
+
+    @contextmanager
+    def silent(work: Path, *_: object) -> Iterator[None]:
+        with doorbell_pair(work):
+            yield
+
+    monkeypatch.setattr(beside_qemu, "serving", silent)
+    record = run(exported(TARGET), limit_factor=0.1)
+    assert told(record) == ("HANG", "stall")
+
+
+@contextmanager
+def doorbell_pair(work: Path) -> Iterator[None]:
+    """Both FIFOs, open, and nobody who reads the one or writes to the other."""
+    names = [work / "npu-request", work / "npu-answer"]
+    for name in names:
+        os.mkfifo(name)
+    files = [os.open(name, os.O_RDWR) for name in names]
+    try:
+        yield
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def test_a_slow_model_is_not_a_hang(model: Callable[[Run], None]) -> None:
+    """QEMU is silent and idle for longer than the stall limit, while the host computes."""
+    true = doorbell_npu.npu("u55", 128)
+
+    def slow(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+        time.sleep(1.5)
+        return true(commands, regions)
+
+    model(slow)
+    record = run(exported(TARGET), limit_factor=0.05)  # stall after 1 s
+    assert told(record) == ("PASS", "")
+
+
+def test_what_the_model_does_not_know_is_no_verdict(model: Callable[[Run], None]) -> None:
+    """The program may be fine: the verdict names register and offset, and blames nobody."""
+
+    def unsupported(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+        error = Unsupported("OFM_SCALE", 7, 0x24, "planted")
+        return Outcome(doorbell_npu.Result.UNSUPPORTED, error.message, status=0)
+
+    model(unsupported)
+    record = run(exported(TARGET))
+    assert told(record) == ("NO_VERDICT", "npu_unsupported")
+    assert "OFM_SCALE = 7 is not verified: planted (command at byte 0x24" in text(record)
+
+
+def test_a_model_that_fails_is_our_fault(model: Callable[[Run], None]) -> None:
+    def broken(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+        raise IndexError("planted")
+
+    model(broken)
+    record = run(exported(TARGET))
+    assert told(record) == ("INFRA", "npu_model")
+    assert "IndexError: planted" in text(record)
+
+
+def test_the_shared_memory_leaves_nothing_behind(model: Callable[[Run], None]) -> None:
+    """While the run goes on it is a file with holes; afterwards it is gone, and not mapped."""
+    seen: list[os.stat_result] = []
+    true = doorbell_npu.npu("u55", 128)
+
+    def look(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+        seen.extend(file.stat() for file in runs_dir().glob("*/work/npu-ddr"))
+        return true(commands, regions)
+
+    model(look)
+    record = run(exported(TARGET))
+    assert told(record) == ("PASS", "")
+    assert record.run_dir is not None
+    assert not list(Path(record.run_dir).glob("work/npu-*"))
+    assert "npu-ddr" not in Path("/proc/self/maps").read_text()
+    assert seen
+    assert all(file.st_size == 2 << 30 for file in seen)
+    assert all(file.st_blocks * 512 < 64 << 20 for file in seen)
+
+
+def test_a_full_disk_is_an_error_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(beside_qemu.os, "posix_fallocate", full)
+    with pytest.raises(InfraError, match="memory that the NPU's model shares: No space left"):
+        run(exported(TARGET))

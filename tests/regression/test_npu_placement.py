@@ -1,0 +1,69 @@
+"""A memory mode shows in the firmware: what lies in which region, read from the ELF itself."""
+
+from __future__ import annotations
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from harness.build import Firmware, build
+from harness.footprint.elf import Region, measure
+from harness.target import Target, load_target
+
+
+def sections(firmware: Firmware) -> dict[str, tuple[int, int]]:
+    """Address and size of every section that has a size."""
+    with firmware.elf.open("rb") as file:
+        found = ELFFile(file).iter_sections()
+        return {s.name: (s["sh_addr"], s["sh_size"]) for s in found if s["sh_size"]}
+
+
+def region_of(firmware: Firmware, section: str) -> str:
+    address, size = sections(firmware)[section]
+    return next(r.name for r in firmware.regions if r.origin <= address and address + size <= r.end)
+
+
+@pytest.mark.hil_cases(
+    models=["add"], npu=True
+)  # one per target and mode; the model does not matter
+def test_everything_is_where_the_memory_mode_says(target: Target, firmware: Firmware) -> None:
+    """Weights are with the files, the arena is the other two pools; and the footprint, which is
+    the bytes of each region, has the fast scratch only where a dedicated SRAM is."""
+    assert target.npu is not None
+    mode = target.npu.mode
+    assert region_of(firmware, ".pool.files") == mode.weights
+    assert region_of(firmware, ".pool.method") == mode.arena
+    assert region_of(firmware, ".pool.temp") == mode.arena
+    scratch = sections(firmware).get(".pool.fast_scratch", (0, 0))[1]
+    assert scratch == mode.fast_scratch
+    if scratch:
+        assert region_of(firmware, ".pool.fast_scratch") == "SRAM"
+    pools = target.pools
+    sram = (
+        mode.fast_scratch
+        + (pools["file"] if mode.weights == "SRAM" else 0)
+        + (pools["method"] + pools["temp"] if mode.arena == "SRAM" else 0)
+    )
+    regions = [Region(r.name, r.origin, r.size) for r in firmware.regions]
+    footprint = measure(firmware.elf, regions)
+    assert footprint.outside == 0
+    assert footprint.metrics()["elf_SRAM"] == sram
+
+
+@pytest.mark.u55
+@pytest.mark.parametrize(
+    ("name", "stack", "code"),
+    [("corstone-300-u55-128", "DTCM", "ITCM"), ("corstone-320-u85-256", "DTCM", "BRAM")],
+)
+def test_the_runner_for_an_fvp_drives_registers(name: str, stack: str, code: str) -> None:
+    """It links into the board's own memory and knows nothing of the stand-in's doorbell. It was
+    never run on an FVP."""
+    target = load_target(name)
+    firmware = build(target, simulator="fvp")
+    assert {(r.name, r.origin) for r in firmware.regions} == {
+        (r.name, r.origin) for r in target.memory
+    }
+    assert b"npu-request" not in firmware.elf.read_bytes()
+    assert ".pool.doorbell" not in sections(firmware)
+    assert region_of(firmware, ".stack") == stack
+    assert region_of(firmware, ".text") == code
+    assert region_of(firmware, ".vectors") == "ITCM"
