@@ -57,8 +57,8 @@ def accept_case(
     Growth is what accepting is for; anything else that is not PASS is refused
     (NotAcceptable), because a reference must never bless a wrong output.
     """
-    case = parse_case(case_id)
-    (record,) = run_cases([case], options, progress)
+    (record,) = run_cases([parse_case(case_id)], options, progress)
+    case = record.case
     cause = record.verdict.cause
     if cause is not None and cause.kind not in ("grown", "reference_outputs", "not_measured"):
         raise NotAcceptable(

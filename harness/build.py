@@ -64,12 +64,17 @@ class Firmware:
     @property
     def regions(self) -> tuple[Region, ...]:
         """The memory it was linked for; a simulator may have less of it than the board."""
-        return tuple(
-            Region(name=name.removeprefix(_REGION), origin=int(at, 16), size=int(size, 16))
-            for name, value in self.options.items()
-            if name.startswith(_REGION)
-            for at, _, size in [value.partition(":")]
-        )
+        return linked_regions(self.options)
+
+
+def linked_regions(options: Mapping[str, str]) -> tuple[Region, ...]:
+    """The memory map that the CMake options of a firmware gave to the linker."""
+    return tuple(
+        Region(name=name.removeprefix(_REGION), origin=int(at, 16), size=int(size, 16))
+        for name, value in options.items()
+        if name.startswith(_REGION)
+        for at, _, size in [value.partition(":")]
+    )
 
 
 def build(

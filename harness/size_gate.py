@@ -14,6 +14,7 @@ from typing import Any
 from harness.build import Firmware, build
 from harness.case import Case
 from harness.case_budgets import budgets_of
+from harness.case_matrix import default_cases
 from harness.errors import HarnessError, InfraError
 from harness.footprint.accepted import (
     ANY_TOOLCHAIN,
@@ -25,7 +26,6 @@ from harness.footprint.accepted import (
     size_path,
 )
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import Region
 from harness.footprint.figures import firmware_figures, program_figures
 from harness.footprint.gate import Gate, hold, unmeasured
 from harness.footprint.measure import measure_file
@@ -34,7 +34,8 @@ from harness.paths import references_dir
 from harness.pipeline import export_cases
 from harness.program import Program
 from harness.report.progress import Progress, silent
-from harness.target import Target, load_target, load_targets
+from harness.size_files import as_regions
+from harness.target import load_target, load_targets
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ class SizeProposal:
 
 
 def every_subject() -> list[Case]:
-    """Each target's runner, and each catalogue model on each target."""
-    return [
-        Case(target.name, name)
-        for target in load_targets()
-        for name in ([RUNNER] if target.memory else []) + list(catalogue())
+    """The runners and the catalogue's models; of the many Ethos-U targets a sample."""
+    targets = load_targets()
+    runners = [
+        Case(target.name, RUNNER)
+        for target in targets
+        if target.memory and (target.npu is None or target.npu.has_default_macs)
     ]
+    return runners + [case for case, _ in default_cases(targets, list(catalogue()), "sample")]
 
 
 def gate_cases(subjects: Sequence[Case], progress: Progress = silent) -> list[Gate]:
@@ -95,8 +98,7 @@ def measure_cases(
     def one(case: Case) -> Measured | HarnessError:
         try:
             if case.model == RUNNER:
-                target = targets[case.target]
-                return measure_firmware(case, target, build(target, on_progress=progress))
+                return measure_firmware(case, build(targets[case.target], on_progress=progress))
             found = exported[case]
             return found if isinstance(found, HarnessError) else measure_program(case, found)
         except HarnessError as error:
@@ -110,16 +112,12 @@ def measure_program(case: Case, program: Program) -> Measured:
     return Measured(case, ANY_TOOLCHAIN, anatomy, program_figures(anatomy))
 
 
-def measure_firmware(case: Case, target: Target, firmware: Firmware) -> Measured:
-    regions = regions_of(target)
+def measure_firmware(case: Case, firmware: Firmware) -> Measured:
+    regions = as_regions(firmware.regions)
     anatomy = measure_file(firmware.elf, regions, firmware.map)
     return Measured(
         case, firmware.toolchain_id, anatomy, firmware_figures(anatomy, [r.name for r in regions])
     )
-
-
-def regions_of(target: Target) -> list[Region]:
-    return [Region(r.name, r.origin, r.size) for r in target.memory]
 
 
 def hold_measured(measured: Measured) -> Gate:

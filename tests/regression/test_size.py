@@ -51,4 +51,4 @@ def test_runner(target: Target, firmware: Firmware, require_gate: Callable[[Gate
     if not target.memory:
         pytest.skip(f"{target.name} has no memory map: its runner's size is of no interest")
     subject = Case(target.name, RUNNER)
-    require_gate(hold_measured(measure_firmware(subject, target, firmware)))
+    require_gate(hold_measured(measure_firmware(subject, firmware)))
