@@ -16,15 +16,21 @@ from harness.toolchain import inspect_tools
 def list_targets(*, show: bool) -> dict[str, Any]:
     rows = [_target_row(target) for target in load_targets()]
     if show:
-        table = _table("target", "marker", "simulators (* = installed)", "description")
-        for column in table.columns[:3]:
-            column.no_wrap = True
-        for row in rows:
-            simulators = ", ".join(n + "*" * ok for n, ok in row["simulators"].items())
-            table.add_row(row["name"], row["marker"], simulators, row["description"])
-        Console().print(table)
+        _print_targets(rows)
         _print_notes(rows)
     return {"targets": rows}
+
+
+def _print_targets(rows: list[dict[str, Any]]) -> None:
+    """Two lines each: a column of descriptions would have no room beside the other three."""
+    console = Console(highlight=False)
+    wide = [max(len(row[key]) for row in rows) + 2 for key in ("name", "marker")]
+    head = f"{'target':{wide[0]}}{'marker':{wide[1]}}simulators (* = installed)"
+    console.print(head, style="bold")
+    for row in rows:
+        simulators = ", ".join(name + "*" * ok for name, ok in row["simulators"].items())
+        console.print(f"{row['name']:{wide[0]}}{row['marker']:{wide[1]}}{simulators}")
+        console.print(f"  {row['description']}", style="dim")
 
 
 def _print_notes(rows: list[dict[str, Any]]) -> None:
