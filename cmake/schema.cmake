@@ -16,9 +16,11 @@ foreach(_schema "${HIL_SCHEMA_DIR}/program.fbs" "${HIL_SCHEMA_DIR}/scalar_type.f
   endif()
 endforeach()
 
-find_program(HIL_FLATC flatc)
 find_path(HIL_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h PATHS /usr/include
   NO_CMAKE_FIND_ROOT_PATH)
+# First the one beside the headers: an activated Python environment has ExecuTorch's own in PATH.
+find_program(HIL_FLATC flatc HINTS "${HIL_FLATBUFFERS_INCLUDE}/../bin" NO_DEFAULT_PATH)
+find_program(HIL_FLATC flatc)
 if(NOT HIL_FLATC OR NOT HIL_FLATBUFFERS_INCLUDE)
   message(FATAL_ERROR "flatc or flatbuffers/flatbuffers.h not found. On Debian: "
     "apt-get install flatbuffers-compiler libflatbuffers-dev")
