@@ -22,7 +22,7 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, int]:
     """Put commands with the names of Arm's models into DIR.
 
     They take the models' options, run the program on QEMU's mps3-an547 (Corstone-300 with a
-    Cortex-M55, no NPU), and say so.
+    Cortex-M55) with a functional model of the NPU, and say so.
 
     \b
     Example:
@@ -38,7 +38,7 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, int]:
 
 
 @click.command()
-@click.argument("suite", type=click.Choice(["cortex-m"]))
+@click.argument("suite", type=click.Choice(["cortex-m", "ethos-u55", "ethos-u65", "ethos-u85"]))
 @click.option("-k", "keyword", metavar="EXPR", help="Only tests that match, as in pytest.")
 @click.option("--shard", metavar="I/N", help="Only the I-th of N parts of the suite.")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N tests, by chance.")
@@ -57,10 +57,12 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, int]:
     show_default=True,
     help="Processes that run tests; each needs about 1.5 GB.",
 )
+@click.option("--resume", is_flag=True, help="Go on with the same run that was interrupted.")
 @verb
 def conformance(
     suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
-    elf: Path | None, report: Path | None, junit: Path | None, workers: int, as_json: bool,
+    elf: Path | None, report: Path | None, junit: Path | None, workers: int, resume: bool,
+    as_json: bool,
 ) -> tuple[Any, int]:  # fmt: skip
     """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
@@ -69,15 +71,16 @@ def conformance(
       hil conformance cortex-m
       hil conformance cortex-m -k "add or sub" --elf build/arm_executor_runner
       hil conformance cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
+      hil conformance ethos-u55 --shard 1/4 --resume
     """
     from harness.conformance.model import Selection
     from harness.conformance.report import print_report, write_json, write_junit
-    from harness.conformance.run import conform_cortex_m
+    from harness.conformance.run import conform
     from harness.report.progress import terminal_progress
 
     selection = Selection(keyword, _shard(shard), sample, seed)
     with terminal_progress(quiet=as_json) as progress:
-        result = conform_cortex_m(elf, selection, progress, workers=workers)
+        result = conform(suite, elf, selection, progress, workers=workers, continued=resume)
     if report is not None:
         write_json(result, report)
     if junit is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from harness import strict_yaml
 from harness.conformance.model import Verdict
 
-CORTEX_M = Path(__file__).with_name("cortex_m.yaml")
 _REQUIRED = frozenset({"reason", "finding"})
 _CONDITIONS = frozenset({"elf_has", "elf_lacks"})
 
@@ -27,7 +26,7 @@ class Expectation:
         )
 
 
-def load(path: Path = CORTEX_M) -> dict[str, Expectation]:
+def load(path: Path) -> dict[str, Expectation]:
     """By test id. Raises TargetError (file and line) when the file is malformed."""
     document = strict_yaml.read(path)
     expected: dict[str, Expectation] = {}

@@ -46,6 +46,7 @@ class Verdict:
     cause: str
     seconds: float
     missing: tuple[str, ...] = ()  # operators that its program asked for and the build lacks
+    simulated: bool = True  # something ran on the stand-in
 
     @property
     def group(self) -> str:
@@ -64,6 +65,12 @@ class Report:
     seconds: float
     log: Path
     complaints: tuple[str, ...] = field(default=())  # about the expectation file
+    note: str = ""  # about the suite
+
+    @property
+    def on_target(self) -> int:
+        """Tests that started the simulator; the others only compile."""
+        return sum(verdict.simulated for verdict in self.verdicts)
 
     @property
     def summary(self) -> dict[str, int]:
@@ -89,8 +96,16 @@ class Report:
             "elf": self.elf,
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
+            "on_target": self.on_target,
+            "note": self.note,
             "tests": [
-                {"id": v.id, "result": v.result, "cause": v.cause, "seconds": round(v.seconds, 3)}
+                {
+                    "id": v.id,
+                    "result": v.result,
+                    "cause": v.cause,
+                    "seconds": round(v.seconds, 3),
+                    "simulated": v.simulated,
+                }
                 for v in self.verdicts
             ],
             "operators_missing": [
@@ -98,6 +113,7 @@ class Report:
                 for operator, tests in self.operators_missing().items()
             ],
             "complaints": list(self.complaints),
+            "log": str(self.log),
         }
 
 

@@ -1,8 +1,8 @@
 """A pytest plugin for the process that runs the suite: picks the tests, tells what became of them.
 
-In a worker it gives every test its own directory for the stand-in's consoles and attaches them to
-the reports; in the process that started the workers it writes one JSON line per phase to the
-descriptor in ``HIL_CONFORMANCE_EVENTS``.
+In a worker it gives every test its own directory for what the stand-in ran, attaches the consoles
+to the reports and keeps the directory when the test does not pass; in the process that started the
+workers it writes one JSON line per phase to the descriptor in ``HIL_CONFORMANCE_EVENTS``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ import itertools
 import json
 import os
 import random
+import re
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.conformance.quicker import Once, quicken
+
 EVENTS = "HIL_CONFORMANCE_EVENTS"
-CONSOLES = "HIL_CONFORMANCE_CONSOLES"
+KEPT = "HIL_CONFORMANCE_KEPT"
 RECORD = "HIL_STANDIN_RECORD"  # the stand-in's name for it
 _PROPERTY = "hil-consoles"
 _CONSOLE_BYTES = 16384  # kept of each run, half from its beginning and half from its end
@@ -31,26 +36,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hil-shard", default="1/1")
     group.addoption("--hil-sample", type=int, default=0)
     group.addoption("--hil-seed", type=int, default=0)
+    group.addoption("--hil-only", default="")
+    group.addoption("--hil-done", default=os.devnull)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Worker(Path(os.environ[CONSOLES])))
+        config.pluginmanager.register(_Worker(Path(os.environ[KEPT])))
     else:
         config.pluginmanager.register(_Controller(int(os.environ[EVENTS])))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """After ``-k``: the shard, then the sample. Every worker must come to the same list."""
+    """After ``-k``: those of the suite, the shard, the sample, without those that ran already.
+    Every worker must come to the same list."""
+    only = config.getoption("--hil-only")
+    ours = [item for item in items if only in item.nodeid.rpartition("::")[2].partition("[")[0]]
     index, count = (int(part) for part in config.getoption("--hil-shard").split("/"))
-    chosen = [item for number, item in enumerate(items) if number % count == index - 1]
+    chosen = [item for number, item in enumerate(ours) if number % count == index - 1]
     size = config.getoption("--hil-sample")
     if size:
         seed = config.getoption("--hil-seed")
         names = sorted(item.nodeid for item in chosen)
         kept = set(random.Random(seed).sample(names, min(size, len(names))))
         chosen = [item for item in chosen if item.nodeid in kept]
+    done = set(Path(config.getoption("--hil-done")).read_text("utf-8").splitlines())
+    chosen = [item for item in chosen if item.nodeid not in done]
     if len(chosen) != len(items):
         left = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
@@ -58,33 +70,47 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class _Worker:
-    def __init__(self, consoles: Path) -> None:
-        self._consoles = consoles
+    def __init__(self, kept: Path) -> None:
+        self._kept = kept
         self._numbers = itertools.count()
         self._current: Path | None = None
+        self._passed = True
+        self._once: Once | None = None
 
     def pytest_collection_finish(self) -> None:
         """What the imports left is never freed: looking through it costs a third of the time."""
+        if "torch" in sys.modules:
+            self._once = quicken()
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._current = self._consoles / f"{os.getpid()}-{next(self._numbers)}"
-        self._current.mkdir()
+        self._current = self._kept / f"{_file_name(item.nodeid)}.{next(self._numbers)}"
+        self._passed = True
+        if self._once is not None:
+            self._once.outdated()
         os.environ[RECORD] = str(self._current)
         yield
         del os.environ[RECORD]
+        if self._passed:
+            shutil.rmtree(self._current, ignore_errors=True)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Iterator[None]:
         outcome: Any = yield
+        report = outcome.get_result()
+        self._passed = self._passed and report.outcome != "failed"
         if call.when == "call" and self._current is not None:
-            consoles = [_excerpt(path) for path in sorted(self._current.iterdir())]
-            outcome.get_result().user_properties.append((_PROPERTY, consoles))
+            consoles = [_excerpt(path) for path in sorted(self._current.glob("*.log"))]
+            report.user_properties.append((_PROPERTY, consoles))
+
+
+def _file_name(test: str) -> str:
+    return re.sub(r"[^\w.=-]+", "_", test)[-150:]
 
 
 def _excerpt(path: Path) -> str:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness.conformance.model import RESULTS, Report, Verdict, worst_first
+from harness.conformance.verdicts import NPU_MODEL
 from harness.disk import disk_errors
 
 _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}
@@ -32,8 +33,21 @@ def print_report(console: Console, report: Report) -> None:
             console.print(f"  {operator} ({len(tests)})", highlight=False)
     for complaint in report.complaints:
         console.print(f"[red]{escape(complaint)}[/]")
+    for line in _last_lines(report):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _last_lines(report: Report) -> Iterator[str]:
     counts = ", ".join(f"{count} {result}" for result, count in report.summary.items())
-    console.print(f"{report.suite} on {report.simulator}: {counts} in {report.seconds:.0f} s")
+    if report.note:
+        yield report.note
+    if report.on_target < len(report.verdicts):
+        yield f"{report.on_target} of {len(report.verdicts)} tests run something on the target"
+    beyond = sum(v.cause.startswith(NPU_MODEL) for v in report.verdicts)
+    if beyond:
+        share = 100 * beyond / len(report.verdicts)
+        yield f"beyond the NPU model: {beyond} of {len(report.verdicts)} tests ({share:.1f} %)"
+    yield f"{report.suite} on {report.simulator}: {counts} in {report.seconds:.0f} s"
 
 
 def _table(report: Report) -> Table:

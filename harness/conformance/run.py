@@ -7,42 +7,56 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import toolchain
-from harness.conformance import expectations
+from harness.conformance import expectations, resume
 from harness.conformance.model import Report, Selection
 from harness.conformance.session import WORKERS, run_suite
 from harness.conformance.stage import prepare
+from harness.conformance.suites import SUITES, Suite
 from harness.conformance.verdicts import judge
 
+Progress = Callable[[str], None]
 
-def conform_cortex_m(
+
+def conform(
+    name: str,
     elf: Path | None,
     selection: Selection,
-    progress: Callable[[str], None],
+    progress: Progress,
     *,
     workers: int = WORKERS,
-    expected: Path = expectations.CORTEX_M,
+    continued: bool = False,
 ) -> Report:
-    """ExecuTorch's Cortex-M suite against ``elf``, or against the bundled runner."""
-    known = expectations.load(expected)
+    """ExecuTorch's suite ``name`` against ``elf``, or against the bundled runner.
+
+    ``continued``: the results of an interrupted run of the same are taken over.
+    """
+    suite = SUITES[name]
+    known = expectations.load(suite.expectations)
     qemu = toolchain.require("qemu-system-arm")
-    runner = elf or _bundled(progress)
-    stage = prepare(runner)
+    runner = elf or bundled(suite, progress)
+    identity = resume.identity(suite, runner, selection)
+    earlier = resume.interrupted(identity) if continued else ()
+    stage = prepare(suite, runner)
+    resume.mark(stage, identity)
     started = time.monotonic()
-    phases = run_suite(stage, selection, workers, progress)
+    phases = run_suite(stage, selection, workers, progress, earlier)
+    resume.finish(stage)
     verdicts = expectations.apply(judge(phases), expectations.applying(known, runner))
     return Report(
-        suite="cortex-m",
+        suite=suite.name,
         simulator=f"FVP stand-in on QEMU {qemu.version} (mps3-an547)",
         elf=str(runner),
         verdicts=verdicts,
         seconds=time.monotonic() - started,
         log=stage.log,
         complaints=expectations.strangers(verdicts, known) if selection.everything else (),
+        note=suite.note,
     )
 
 
-def _bundled(progress: Callable[[str], None]) -> Path:
+def bundled(suite: Suite, progress: Progress) -> Path:
     from harness.build import build
     from harness.target import load_target
 
-    return build(load_target("corstone-300-m55"), on_progress=progress).elf
+    target = load_target(suite.target)
+    return build(target, simulator="qemu", options=suite.options, on_progress=progress).elf

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 from harness import toolchain
 from harness.conformance.model import Phase, Selection
@@ -28,9 +28,19 @@ _NOTHING_RAN = 5
 
 
 def run_suite(
-    stage: Stage, selection: Selection, workers: int, progress: Callable[[str], None]
+    stage: Stage,
+    selection: Selection,
+    workers: int,
+    progress: Callable[[str], None],
+    earlier: Sequence[str] = (),
 ) -> list[Phase]:
-    """Every phase of every test, in the order they ended."""
+    """Every phase of every test, in the order they ended. ``earlier``: events of tests that ran
+    already; they are not run again."""
+    phases = [_phase(line) for line in earlier]
+    done = sorted({phase.test for phase in phases})
+    with disk_errors("preparing the conformance run"):
+        stage.done.write_text("".join(f"{test}\n" for test in done))
+        stage.events.write_text("".join(f"{line}\n" for line in earlier))
     read, write = os.pipe()
     environment = {**stage.environment, EVENTS: str(write)}
     setpriv = str(toolchain.require("setpriv").path)
@@ -49,8 +59,8 @@ def run_suite(
     overdue = threading.Timer(_LIMIT_SECONDS, _kill, [child])
     overdue.start()
     try:
-        with os.fdopen(read, "rb") as events:
-            phases = list(_phases(events, progress))
+        with os.fdopen(read, "rb") as events, stage.events.open("ab") as record:
+            phases += _phases(events, record, len(done), progress)
         status = child.wait()
     finally:
         overdue.cancel()
@@ -64,33 +74,42 @@ def run_suite(
 def _argv(stage: Stage, selection: Selection, workers: int) -> list[str]:
     shard = selection.shard or (1, 1)
     return [
-        *(sys.executable, "-m", "pytest", "-q", "-W", "ignore"),
-        *("-c", str(stage.ini), "--rootdir", str(stage.suite), "--confcutdir", str(stage.suite)),
+        *(sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"),
+        *("-c", str(stage.ini), "--rootdir", str(stage.root), "--confcutdir", str(stage.root)),
         *("-p", "no:cacheprovider", "-p", "no:hil", "-p", "harness.conformance.recorder"),
+        "--log-level=ERROR",  # torch traces what it does, and pytest would keep all of it
         *("-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"),
         "--continue-on-collection-errors",
+        *("--hil-only", stage.suite.only, "--hil-done", str(stage.done)),
         *("--hil-shard", f"{shard[0]}/{shard[1]}"),
         *("--hil-sample", str(selection.sample or 0), "--hil-seed", str(selection.seed)),
         *(("-k", selection.keyword) if selection.keyword is not None else ()),
-        str(stage.suite),
+        str(stage.root / stage.suite.tests),
     ]
 
 
-def _phases(events: Any, progress: Callable[[str], None]) -> Iterator[Phase]:
-    total, done = 0, 0
+def _phases(
+    events: Any, record: IO[bytes], done: int, progress: Callable[[str], None]
+) -> Iterator[Phase]:
+    total = done
     progress("starting the suite: importing torch and collecting tests")
     for line in events:
         event = json.loads(line)
         if "selected" in event:
-            total = event["selected"]
+            total = done + event["selected"] if total == done else total
             continue
-        phase = Phase(
-            **{**event, "consoles": tuple(base64.b64decode(c) for c in event["consoles"])}
-        )
+        record.write(line)
+        record.flush()
+        phase = _phase(line)
         yield phase
         if phase.when == "teardown":
             done += 1
             progress(f"conformance {done}/{total}")
+
+
+def _phase(line: str | bytes) -> Phase:
+    event = json.loads(line)
+    return Phase(**{**event, "consoles": tuple(base64.b64decode(c) for c in event["consoles"])})
 
 
 def _check(status: int, phases: list[Phase], stage: Stage) -> None:

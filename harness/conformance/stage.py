@@ -10,20 +10,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from harness import paths
-from harness.build_plan import executorch_package
+from harness.conformance.suites import Suite
 from harness.disk import disk_errors
-from harness.errors import InfraError, UsageError
+from harness.errors import UsageError
 from harness.standin.install import install
 
-# ExecuTorch runner_utils.py: directory and name it looks for below $EXECUTORCH_ROOT.
-_RUNNER = Path("arm_test/arm_semihosting_executor_runner_corstone-300_cortex-m55")
-_RUNNER_NAME = "arm_executor_runner"
+_RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
 
 
 @dataclass(frozen=True)
 class Stage:
     directory: Path
-    suite: Path
+    suite: Suite
+    root: Path  # of the suite's tests
     environment: dict[str, str]
 
     @property
@@ -35,36 +34,46 @@ class Stage:
         return self.directory / "pytest.ini"
 
     @property
+    def events(self) -> Path:
+        """What became of each test, written as it becomes known."""
+        return self.directory / "events.jsonl"
+
+    @property
+    def done(self) -> Path:
+        """Ids of tests that need not run again."""
+        return self.directory / "done.txt"
+
+    @property
+    def kept(self) -> Path:
+        """By test, the files of the simulator's runs in tests that did not pass."""
+        return self.directory / "kept"
+
+    @property
     def scratch(self) -> Path:
         """For the suite's temporary files; removed after the run."""
         return self.directory / "tmp"
 
 
-def cortex_m_suite() -> Path:
-    """Where the installed wheel has it."""
-    suite = executorch_package() / "backends" / "cortex_m" / "test"
-    if not (suite / "ops").is_dir():
-        raise InfraError(
-            f"the installed executorch has no Cortex-M suite (no {suite}/ops)",
-            hint="pip install executorch==1.5.1",
-        )
-    return suite
+def directory_of_runs() -> Path:
+    return paths.state_dir() / "conformance"
 
 
-def prepare(elf: Path) -> Stage:
+def prepare(suite: Suite, elf: Path) -> Stage:
     """A fresh stage with ``elf`` as the runner under test."""
     if not elf.is_file():
         raise UsageError(f"there is no ELF {elf}")
-    suite = cortex_m_suite()
+    root = suite.directory
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    directory = paths.state_dir() / "conformance" / f"{stamp}-{os.getpid()}"
+    directory = directory_of_runs() / f"{stamp}-{os.getpid()}"
     with disk_errors("preparing the conformance run"):
-        (directory / _RUNNER).mkdir(parents=True)
-        shutil.copyfile(elf, directory / _RUNNER / _RUNNER_NAME)
-        stage = Stage(directory, suite, _environment(directory))
-        stage.scratch.mkdir()
-        (directory / "consoles").mkdir()
+        for runner in suite.runners:
+            (directory / runner).mkdir(parents=True)
+            shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
+        stage = Stage(directory, suite, root, _environment(directory))
+        for folder in (stage.scratch, stage.kept):
+            folder.mkdir()
         stage.ini.write_text("[pytest]\n")
+        stage.done.write_text("")
     install(directory / "bin")
     return stage
 
@@ -76,7 +85,7 @@ def _environment(directory: Path) -> dict[str, str]:
         **os.environ,
         "PATH": os.pathsep.join(path),
         "EXECUTORCH_ROOT": str(directory),
-        "HIL_CONFORMANCE_CONSOLES": str(directory / "consoles"),
+        "HIL_CONFORMANCE_KEPT": str(directory / "kept"),
         "HIL_HOME": str(paths.state_dir()),
         "PYTHONPATH": str(paths.project_root()),
         "TMPDIR": str(directory / "tmp"),

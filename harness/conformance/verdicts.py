@@ -18,6 +18,8 @@ _MISMATCH = re.compile(
     r"dtype: torch\.(?P<dtype>\w+).*?abs: (?P<abs>[^,]+), mean abs error: (?P<mean>\S+?)\.?\n",
     re.S,
 )
+NPU_MODEL = "the NPU model"
+_UNSUPPORTED = re.compile(rb"the NPU stand-in does not support: (.+)")
 _STRICT = "[XPASS(strict)] "  # pytest, for a test that passed and was marked to fail
 _CAUSE_CHARACTERS = 300
 
@@ -34,7 +36,8 @@ def _judge(test: str, phases: list[Phase]) -> Verdict:
     seen = [observe(console) for phase in phases for console in phase.consoles]
     result, cause = _result(phases, seen)
     seconds = sum(phase.seconds for phase in phases)
-    return Verdict(test, result, cause, seconds, tuple(_missing_operators(seen)))
+    simulated = any(phase.consoles for phase in phases)
+    return Verdict(test, result, cause, seconds, tuple(_missing_operators(seen)), simulated)
 
 
 def _result(phases: list[Phase], seen: Sequence[Observation]) -> tuple[Result, str]:
@@ -48,7 +51,17 @@ def _result(phases: list[Phase], seen: Sequence[Observation]) -> tuple[Result, s
         return "unsupported", f"needs {absent}, which is not installed"
     if worst.outcome == "skipped":
         return "skipped", _one_line(worst.message.removeprefix("Skipped: "))
+    if beyond := _beyond_the_model(phases):
+        return "unsupported", f"{NPU_MODEL}: {beyond}"
     return "failed", _cause(worst, seen)
+
+
+def _beyond_the_model(phases: Iterable[Phase]) -> str:
+    """What the NPU model does not do, as the console has it."""
+    for console in (console for phase in phases for console in phase.consoles):
+        if found := _UNSUPPORTED.search(console):
+            return _one_line(found[1].decode("utf-8", "replace"))
+    return ""
 
 
 def _surprise(phases: list[Phase]) -> str:

@@ -7,8 +7,8 @@ the ABI for the Arm Architecture" for the build attributes (Arm's abi-aa).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.standin.failure import StandinError
@@ -16,6 +16,10 @@ from harness.standin.failure import StandinError
 _LOAD = 1
 _ATTRIBUTES = 0x70000003  # SHT_ARM_ATTRIBUTES
 _EM_ARM = 40
+_SYMBOLS = 2  # SHT_SYMTAB
+_FUNCTION = 2  # STT_FUNC
+_DOORBELL = b"npu-request\0"
+_DRIVER = b"\0ethosu_invoke"
 _CPU_NAME, _CPU_ARCH, _CPU_PROFILE, _PAC = 5, 6, 7, 50
 _STRINGS = (4, 5, 65, 67)  # tags below 70 whose value is a string against the parity rule
 
@@ -36,6 +40,8 @@ class Elf:
     architecture: int | None  # Tag_CPU_arch
     profile: str  # "M", "A", "R" or ""
     pointer_authentication: int  # Tag_PAC_extension: 2 needs the instructions, 1 only hints
+    doorbell: bool = False  # reaches the NPU by targets/runner/ethosu/doorbell.h
+    functions: Mapping[str, int] = field(default_factory=dict)  # addresses, when it has a driver
 
 
 def read_elf(path: Path) -> Elf:
@@ -51,6 +57,7 @@ def read_elf(path: Path) -> Elf:
     try:
         segments = tuple(_segments(image))
         tags = dict(_tags(image))
+        functions = dict(_functions(image)) if _DRIVER in image else {}
     except (struct.error, IndexError, ValueError) as error:
         raise StandinError(f"application {path} is damaged: {error}") from error
     profile = tags.get(_CPU_PROFILE, 0)
@@ -63,6 +70,8 @@ def read_elf(path: Path) -> Elf:
         architecture=architecture if isinstance(architecture, int) else None,
         profile=chr(profile) if isinstance(profile, int) and profile else "",
         pointer_authentication=pac if isinstance(pac, int) else 0,
+        doorbell=_DOORBELL in image,
+        functions=functions,
     )
 
 
@@ -73,6 +82,21 @@ def _segments(image: bytes) -> Iterator[Segment]:
         kind, _, run, load, in_file, size = struct.unpack_from("<6I", image, start + index * step)
         if kind == _LOAD and size:
             yield Segment(load, run, in_file, size)
+
+
+def _functions(image: bytes) -> Iterator[tuple[str, int]]:
+    """Functions by name, without the bit that says Thumb."""
+    (start,) = struct.unpack_from("<I", image, 32)
+    step, count = struct.unpack_from("<HH", image, 46)
+    headers = [struct.unpack_from("<10I", image, start + n * step) for n in range(count)]
+    for header in headers:
+        if header[1] == _SYMBOLS and header[6] < count:
+            strings = headers[header[6]][4]
+            for at in range(header[4], header[4] + header[5], 16):
+                name, value, _, info = struct.unpack_from("<IIIB", image, at)
+                if info & 15 == _FUNCTION and value:
+                    text = image[strings + name : image.index(b"\0", strings + name)]
+                    yield text.decode("ascii", "replace"), value & ~1
 
 
 def _tags(image: bytes) -> Iterator[tuple[int, int | str]]:

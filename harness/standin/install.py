@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import sys
 from pathlib import Path
 
 from harness import paths
 from harness.disk import disk_errors
-from harness.errors import UsageError
+from harness.errors import InfraError, UsageError
 from harness.standin.parameters import model_names
 
 _MARK = "stand-in of executorch-hil"
@@ -17,7 +18,7 @@ _SCRIPT = """\
 # {name}: {mark}, on top of QEMU. This is not an Arm model.
 : "${{HIL_HOME:={home}}}"
 export HIL_HOME
-exec {python} -I -S {program} {name} "$@"
+exec {python} -I -S {program} {packages} {name} "$@"
 """
 
 
@@ -42,8 +43,17 @@ def install(directory: Path) -> tuple[Path, ...]:
                     home=shlex.quote(str(paths.state_dir())),
                     python=shlex.quote(sys.executable),
                     program=shlex.quote(str(program)),
+                    packages=shlex.quote(str(_packages())),
                 )
             )
             path.chmod(0o755)
             written.append(path)
     return tuple(written)
+
+
+def _packages() -> Path:
+    """Where the NPU model finds numpy: the stand-in starts without site-packages, to be quick."""
+    found = importlib.util.find_spec("numpy")
+    if found is None or found.origin is None:
+        raise InfraError("numpy is not installed", hint="./hil installs it")
+    return Path(found.origin).parent.parent

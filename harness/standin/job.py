@@ -16,6 +16,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from harness.standin.clock import Clock
 from harness.standin.elf import Elf, read_elf
 from harness.standin.failure import StandinError
 from harness.standin.grammar import Request
+from harness.standin.npu import Attachment, NpuSettings, attached, npu_driver
 from harness.standin.parameters import Model, Settings
 from harness.standin.session import Outcome, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
 
-RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console
+RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
 COMMAND_LINE_LIMIT = 256
 FEATURES_FILE = ":semihosting-features"
+_KEPT_BYTES = 8 << 20  # of one file
 _STOPPED = "\nInfo: /OSCI/SystemC: Simulation stopped by user."
 _STOPPING = "\nInfo: Simulation is stopping. Reason: {} has been exceeded."
 _WHAT = {
@@ -51,26 +54,32 @@ def qemu_executable() -> str:
     return path
 
 
-def simulate(model: Model, request: Request, settings: Settings) -> int:
+def simulate(model: Model, request: Request, settings: Settings, packages: Path | None) -> int:
     """Run it to its end, everything it writes passed on; the exit status."""
     elf = _application(model, request, settings)
     for data in request.data:
         machine.check_data(data)
     cwd = _directory(model, settings)
-    _notes(model, request, settings)
+    _notes(model, request, settings, elf)
     console = _Console()
     given = list(uart_settings(model, settings))
     uarts = {one.number: Uart(one, console.take) for one in given}
     streams = Streams(os.pipe(), {number: os.pipe() for number in uarts})
-    simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
-    clock = Clock() if simulated or "--stat" in request.flags else None
-    argv = _argv(model, request, settings, elf, cwd, streams, clock)
-    outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock)
-    for uart in uarts.values():
-        uart.close()
+    npu_settings = NpuSettings(model.npu_product, settings.macs, packages)
+    try:
+        with attached(elf, npu_settings, cwd, _Aside(streams.console[0])) as npu:
+            simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
+            clock = Clock() if simulated or "--stat" in request.flags else None
+            argv = _argv(model, request, settings, elf, cwd, streams, clock, npu)
+            outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock, npu)
+    finally:
+        for uart in uarts.values():
+            uart.close()
+        if console.record is not None:
+            _keep(cwd, console.record)
     code = _verdict(model, outcome, console, cwd)
     if "--quiet" not in request.flags:
-        console.take(f"{_stop_line(outcome)}\n".encode())
+        console.line(_stop_line(outcome))
     if "--stat" in request.flags:
         console.take(_statistics(model, outcome).encode())
     return code
@@ -84,6 +93,7 @@ def _argv(
     cwd: Path,
     streams: Streams,
     clock: Clock | None,
+    npu: Attachment,
 ) -> list[str]:
     """QEMU, behind its walls."""
     qemu = qemu_executable()
@@ -95,12 +105,13 @@ def _argv(
         line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
         [streams.uarts[n][1] if n in streams.uarts else None for n in range(UARTS)],
         clock.far_end.fileno() if clock else None,
+        npu.machine,
     )
     readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
     walls = _confinement(cwd, Path(qemu), readable)
     if walls.reason is not None:
         _note(f"the guest is not confined: {walls.reason}")
-    return [*walls.prefix, *words]
+    return [*walls.prefix, *words, *npu.words]
 
 
 def _application(model: Model, request: Request, settings: Settings) -> Elf:
@@ -109,7 +120,8 @@ def _application(model: Model, request: Request, settings: Settings) -> Elf:
             f"one application is needed (-a ELF), {len(request.applications)} were given"
         )
     elf = read_elf(request.applications[0])
-    vectors = settings.number(model.vector_parameter)
+    # A runner with the doorbell was built for this machine, whatever model it stands for.
+    vectors = 0 if elf.doorbell else settings.number(model.vector_parameter)
     if found := list(machine.objections(elf, vectors)):
         raise StandinError(
             f"{elf.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
@@ -125,11 +137,14 @@ def _directory(model: Model, settings: Settings) -> Path:
     return cwd
 
 
-def _notes(model: Model, request: Request, settings: Settings) -> None:
+def _notes(model: Model, request: Request, settings: Settings, elf: Elf) -> None:
     """What a user of the real model would be surprised by, on standard error."""
     if "--quiet" in request.flags:
         return
-    _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, no NPU")
+    npu = f"{model.npu_name} with {settings.macs} MACs (results, not time)"
+    how = {"": "which the program has no driver for", "doorbell": "reached by its doorbell",
+           "driver": "its driver's functions done here"}[npu_driver(elf)]  # fmt: skip
+    _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":
         _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
     for parameter in settings.ineffective():
@@ -157,10 +172,12 @@ class _Console:
 
     def __init__(self) -> None:
         self.tail = b""
+        self.record: Path | None = None
         self._sinks: list[Callable[[bytes], None]] = [lambda data: write_all(1, data)]
         if directory := os.environ.get(RECORD):
-            name = f"{time.time_ns()}-{os.getpid()}.log"
-            copy = os.open(Path(directory) / name, os.O_WRONLY | os.O_CREAT, 0o644)
+            self.record = Path(directory) / f"{time.time_ns()}-{os.getpid()}"
+            self.record.parent.mkdir(parents=True, exist_ok=True)
+            copy = os.open(f"{self.record}.log", os.O_WRONLY | os.O_CREAT, 0o644)
             self._sinks.append(lambda data: write_all(copy, data))
 
     def take(self, data: bytes) -> bool:
@@ -169,6 +186,32 @@ class _Console:
         for sink in self._sinks:
             sink(data)
         return False
+
+    def line(self, text: str) -> None:
+        self.take(f"{text}\n".encode())
+
+
+def _keep(cwd: Path, record: Path) -> None:
+    """What the program read and wrote; its directory may be gone when somebody asks."""
+    record.mkdir()
+    for path in cwd.iterdir():
+        if path.is_file() and path.stat().st_size <= _KEPT_BYTES:
+            shutil.copyfile(path, record / path.name)
+
+
+class _Aside:
+    """Lines of ours among those that QEMU writes to a pipe, in their order: while the program is
+    stopped, all that it has said is in the pipe."""
+
+    def __init__(self, read_end: int) -> None:
+        self._pipe = os.dup(read_end)
+
+    def __call__(self, text: str) -> None:
+        # A second way into the pipe, and closed at once, so that its end is QEMU's to make.
+        way_in = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK)
+        with suppress(BlockingIOError):  # nobody reads any more
+            os.write(way_in, f"{text}\n".encode())
+        os.close(way_in)
 
 
 def _verdict(model: Model, outcome: Outcome, console: _Console, cwd: Path) -> int:

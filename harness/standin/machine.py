@@ -35,10 +35,11 @@ _ALIASED = (
     Region("SRAM", 0x2100_0000, 4 * _M),
     Region("QSPI", 0x2800_0000, 8 * _M),
 )
+DDR = Region("DDR", 0x6000_0000, 2048 * _M)
 REGIONS = (
     *_ALIASED,
     *(Region(region.name, region.origin + _SECURE, region.size) for region in _ALIASED),
-    Region("DDR", 0x6000_0000, 2048 * _M),
+    DDR,
 )
 
 
@@ -94,12 +95,14 @@ def argv(
     command_line: str | None,
     uarts: Sequence[int | None],
     monitor: int | None,
+    properties: str = "",
 ) -> tuple[str, ...]:
-    """``uarts``: a descriptor to write to, or None, for each UART; ``monitor``: a socket.
+    """``uarts``: a descriptor to write to, or None, for each UART; ``monitor``: a socket;
+    ``properties``: more of the machine's.
 
     QEMU truncates a chardev's file unless it appends, and a pipe cannot be truncated.
     """
-    words = [executable, "-M", "mps3-an547", "-nographic", "-icount", "shift=5"]
+    words = [executable, "-M", f"mps3-an547{properties}", "-nographic", "-icount", "shift=5"]
     if monitor is None:
         words += ["-monitor", "none"]
     else:

@@ -16,8 +16,8 @@ from harness.standin.job import qemu_executable, simulate
 from harness.standin.parameters import Model, Settings, load_model
 
 
-def main(name: str, argv: Sequence[str]) -> int:
-    """The exit status."""
+def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
+    """The exit status. ``packages``: where numpy is, when Python would not find it."""
     try:
         model = load_model(name)
         request = parse(argv, model.cpu)
@@ -30,7 +30,7 @@ def main(name: str, argv: Sequence[str]) -> int:
         settings = Settings(model, request.parameters)
         if "--list-params" in request.flags:
             return _list_parameters(model, request.output)
-        return simulate(model, request, settings)
+        return simulate(model, request, settings, packages)
     except (StandinError, HarnessError) as error:
         print(f"Error: {name}: {error}", file=sys.stderr)
         return OWN_FAULT
@@ -42,7 +42,7 @@ def main(name: str, argv: Sequence[str]) -> int:
 def version(model: Model) -> str:
     return (
         f"Stand-in for {model.name} on top of QEMU {_qemu_version()} (machine mps3-an547, "
-        "Cortex-M55, no NPU).\n"
+        f"Cortex-M55) and a functional model of the {model.npu_name}.\n"
         "This is not an Arm model: it has its command line and nothing of its inside.\n"
     )
 

@@ -37,6 +37,7 @@ class Model:
     cpu: str
     npu: str
     npu_name: str
+    npu_product: str  # u55, u65, u85
     macs: tuple[int, ...]
     core: str
     vector_parameter: str
@@ -61,6 +62,7 @@ def load_model(name: str) -> Model:
         cpu=words["cpu"],
         npu=words["npu"],
         npu_name=own["npu_name"],
+        npu_product=own["npu_name"].rpartition("-")[2].lower(),
         macs=tuple(own["macs"]),
         core=words["core"],
         vector_parameter=words["vector_parameter"],
@@ -91,10 +93,12 @@ class Settings:
     def __init__(self, model: Model, given: Mapping[str, str]) -> None:
         self._model = model
         self._given = {name: _checked(model, name, value) for name, value in given.items()}
-        macs = self.number(f"{model.npu}.num_macs")
-        if macs not in model.macs:
+        self.macs = self.number(f"{model.npu}.num_macs")
+        if self.macs not in model.macs:
             allowed = ", ".join(map(str, model.macs))
-            raise StandinError(f"{model.npu}.num_macs={macs}: an {model.npu_name} has {allowed}")
+            raise StandinError(
+                f"{model.npu}.num_macs={self.macs}: an {model.npu_name} has {allowed}"
+            )
 
     def text(self, name: str) -> str:
         return self._given.get(name, self._model.parameters[name].default)

@@ -17,6 +17,7 @@ from typing import Literal
 
 from harness.standin.clock import Clock
 from harness.standin.machine import NANOSECONDS_PER_INSTRUCTION
+from harness.standin.npu import Attachment
 from harness.standin.uart import Uart
 
 Reason = Literal["exited", "stopped", "--timelimit", "--cpulimit", "--simlimit", "--cyclelimit"]
@@ -49,9 +50,10 @@ def run(
     uarts: Mapping[int, Uart],
     limits: Mapping[str, float],
     clock: Clock | None,
+    npu: Attachment,
 ) -> Outcome:
     """``argv`` leads a session of its own. The limits are the model's, by option."""
-    inherited = [write for _, write in streams.uarts.values()]
+    inherited = [*npu.descriptors, *(write for _, write in streams.uarts.values())]
     if clock is not None:
         inherited.append(clock.far_end.fileno())
     cpu = limits.get("--cpulimit")
@@ -68,8 +70,8 @@ def run(
     )
     for write in (streams.console[1], *(write for _, write in streams.uarts.values())):
         os.close(write)
-    if clock is not None:
-        clock.far_end.close()
+    for far_end in (*npu.handed_over, *([clock.far_end] if clock is not None else [])):
+        far_end.close()
     takers: dict[int, Callable[[bytes], bool]] = {
         streams.console[0]: console,
         **{read: uarts[number].take for number, (read, _) in streams.uarts.items()},

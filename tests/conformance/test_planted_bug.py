@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.build import build
 from harness.build_plan import make_plan
 from harness.conformance.model import Selection
-from harness.conformance.run import conform_cortex_m
+from harness.conformance.run import conform
 from harness.paths import project_root
 from harness.target import load_target
 
@@ -51,7 +51,7 @@ def test_a_bug_in_quantized_add_fails_add_and_sub(tmp_path: Path) -> None:
     passes among add and sub (broadcasts, float alphas) does not use quantized_add."""
     elf = built_with_a_bug(tmp_path)
     chosen = Selection("implementation and (test_add or test_sub or test_mul)")
-    report = conform_cortex_m(elf, chosen, lambda _message: None)
+    report = conform("cortex-m", elf, chosen, lambda _message: None)
     failed = [verdict for verdict in report.verdicts if verdict.result == "failed"]
     assert {verdict.group for verdict in failed} == {"add", "sub"}
     assert all(verdict.cause.startswith("mismatch: ") for verdict in failed)
@@ -61,8 +61,7 @@ def test_a_bug_in_quantized_add_fails_add_and_sub(tmp_path: Path) -> None:
 def test_the_bundled_runner_has_no_such_bug() -> None:
     """The other half: the same tests without the bug."""
     elf = build(load_target("corstone-300-m55")).elf
-    report = conform_cortex_m(
-        elf, Selection("implementation and (test_add or test_sub)"), lambda _message: None
-    )
+    chosen = Selection("implementation and (test_add or test_sub)")
+    report = conform("cortex-m", elf, chosen, lambda _message: None)
     assert report.summary["failed"] == 0
     assert report.summary["passed"] > 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,11 +22,12 @@ REPORT = Report(
         Verdict("ops/test_add.py::b[y]", "failed", "bad \x00 <[red]>", 2, ("aten::x.out",)),
         Verdict("ops/test_sub.py::c", "failed", "bad", 2, ("aten::x.out", "aten::y.out")),
         Verdict("models/test_m.py", "unsupported", "needs z", 0),
-        Verdict("models/test_n.py::d", "xfailed", "known", 0),
+        Verdict("models/test_n.py::d", "xfailed", "known", 0, simulated=False),
     ),
     seconds=6,
     log=Path("log"),
     complaints=("a stranger",),
+    note="something to know",
 )
 
 
@@ -37,6 +39,8 @@ def test_json(tmp_path: Path) -> None:
     }  # fmt: skip
     assert [test["id"] for test in data["tests"]] == [v.id for v in REPORT.verdicts]
     assert data["tests"][1]["result"] == "failed"
+    assert [test["simulated"] for test in data["tests"]] == [True, True, True, True, False]
+    assert data["on_target"] == 4
     assert [o["operator"] for o in data["operators_missing"]] == ["aten::x.out", "aten::y.out"]
     assert len(data["operators_missing"][0]["tests"]) == 2
 
@@ -60,3 +64,14 @@ def test_the_table_counts_by_operator() -> None:
     assert "aten::x.out (2)" in text
     assert "ops/test_add.py::b[y]: bad" in text
     assert "a stranger" in text
+    assert "something to know" in text
+    assert "4 of 5 tests run something on the target" in text
+    assert "beyond the NPU model" not in text
+
+
+def test_what_the_npu_model_does_not_do_is_counted() -> None:
+    out = StringIO()
+    beyond = Verdict("ops/test_div.py::t", "unsupported", "the NPU model: DIV = 1", 1)
+    verdicts = (beyond, *REPORT.verdicts[:1])
+    print_report(Console(file=out, width=120), replace(REPORT, verdicts=verdicts))
+    assert "beyond the NPU model: 1 of 2 tests (50.0 %)" in out.getvalue()

@@ -5,14 +5,18 @@ A small suite of its own stands for ExecuTorch's, so that no torch is imported.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from harness.conformance import resume
 from harness.conformance.model import Phase, Selection
 from harness.conformance.session import run_suite
 from harness.conformance.stage import Stage, prepare
+from harness.conformance.suites import SUITES, Suite
 from harness.conformance.verdicts import judge
 from harness.errors import HarnessError, InfraError, UsageError
 from harness.standin_cli import conformance
@@ -21,25 +25,34 @@ SUITE = """
 import os, pathlib, pytest
 @pytest.mark.parametrize("n", range(12))
 def test_number(n):
-    pathlib.Path(os.environ["HIL_STANDIN_RECORD"], "1.log").write_text(f"run of {n}")
+    record = pathlib.Path(os.environ["HIL_STANDIN_RECORD"])
+    record.mkdir()
+    (record / "1.log").write_text(f"run of {n}")
 @pytest.mark.skip(reason="hangs")
 def test_skipped(): pass
 @pytest.mark.xfail(reason="known")
 def test_known(): assert 0
-def test_broken(): assert 1 == 2, "numbers"
+def test_broken():
+    record = pathlib.Path(os.environ["HIL_STANDIN_RECORD"])
+    (record / "1").mkdir(parents=True)
+    (record / "1" / "program.pte").write_text("evidence")
+    assert 1 == 2, "numbers"
 """
+
+
+OWN = Suite("own", root="suite", runners=("arm_test/own",), target="none")
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
-    suite = tmp_path / "suite"
-    (suite / "ops").mkdir(parents=True)
-    (suite / "ops" / "test_own.py").write_text(SUITE)
-    (suite / "ops" / "test_absent.py").write_text("import not_installed_anywhere\n")
-    monkeypatch.setattr("harness.conformance.stage.cortex_m_suite", lambda: suite)
+    root = tmp_path / "suite"
+    (root / "ops").mkdir(parents=True)
+    (root / "ops" / "test_own.py").write_text(SUITE)
+    (root / "ops" / "test_absent.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.setattr("harness.conformance.suites.executorch_package", lambda: tmp_path)
     (tmp_path / "elf").write_bytes(b"elf")
-    return prepare(tmp_path / "elf")
+    return prepare(OWN, tmp_path / "elf")
 
 
 def run(stage: Stage, selection: Selection) -> list[Phase]:
@@ -65,11 +78,70 @@ def test_results_come_through_the_workers(stage: Stage) -> None:
     assert not stage.scratch.exists()
 
 
-def test_the_runner_is_where_the_suite_looks_for_it(stage: Stage) -> None:
-    runner = "arm_test/arm_semihosting_executor_runner_corstone-300_cortex-m55/arm_executor_runner"
+def test_only_what_did_not_pass_is_kept(stage: Stage) -> None:
+    """A failure must be examined, and two thousand passes must not fill the disk."""
+    run(stage, Selection())
+    (kept,) = stage.kept.glob("*/1/program.pte")
+    assert "test_broken" in str(kept)
+
+
+def test_only_the_suites_own_tests_are_run(stage: Stage) -> None:
+    """The product is in a test's name, before its parameters."""
+    some = replace(stage, suite=replace(OWN, only="skip"))
+    assert names(run(some, Selection())) == {"ops/test_own.py::test_skipped"}
+
+
+def test_an_interrupted_run_goes_on(stage: Stage, tmp_path: Path) -> None:
+    """Its tests do not run again, its results count, half a line is no result."""
+    selection = Selection("number")
+    identity = resume.identity(OWN, tmp_path / "elf", selection)
+    resume.mark(stage, identity)
+    phases = run(stage, Selection("number and (3 or 4)"))
+    with stage.events.open("a") as events:
+        events.write(json.dumps({"test": "ops/test_own.py::test_number[7]", "when": "call"}))
+        events.write('\n{"test": "ops/te')
+    earlier = resume.interrupted(identity)
+    again = prepare(OWN, tmp_path / "elf")
+    everything = run_suite(again, selection, 2, lambda _message: None, earlier)
+    known = [phase for phase in phases if phase.when != "collect"]
+    assert everything[: len(known)] == known
+    ran = [phase.test for phase in everything if phase.when == "call"]
+    assert sorted(ran) == sorted(f"ops/test_own.py::test_number[{n}]" for n in range(12))
+
+
+def test_only_the_same_run_is_resumed(stage: Stage, tmp_path: Path) -> None:
+    identity = resume.identity(OWN, tmp_path / "elf", Selection())
+    resume.mark(stage, identity)
+    run(stage, Selection("number and 3"))
+    resume.interrupted(identity)
+    (tmp_path / "elf").write_bytes(b"another")
+    with pytest.raises(UsageError, match="there is no interrupted run to resume"):
+        resume.interrupted(resume.identity(OWN, tmp_path / "elf", Selection()))
+    resume.finish(stage)
+    with pytest.raises(UsageError, match="there is no interrupted run to resume"):
+        resume.interrupted(identity)
+
+
+@pytest.mark.parametrize(
+    ("suite", "board", "model"),
+    [
+        ("cortex-m", "corstone-300_cortex-m55", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("ethos-u55", "corstone-300", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("ethos-u65", "corstone-300-u65", "FVP_Corstone_SSE-300_Ethos-U65"),
+        ("ethos-u85", "corstone-320", "FVP_Corstone_SSE-320"),
+        ("ethos-u85", "portable-ops_corstone-320", "FVP_Corstone_SSE-320"),
+    ],
+)
+def test_the_runner_is_where_the_suite_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str, board: str, model: str
+) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    (tmp_path / "elf").write_bytes(b"elf")
+    stage = prepare(SUITES[suite], tmp_path / "elf")
+    runner = f"arm_test/arm_semihosting_executor_runner_{board}/arm_executor_runner"
     assert (Path(stage.environment["EXECUTORCH_ROOT"]) / runner).read_bytes() == b"elf"
     first = Path(stage.environment["PATH"].split(":")[0])
-    assert (first / "FVP_Corstone_SSE-300_Ethos-U55").is_file()
+    assert (first / model).is_file()
 
 
 def test_shards_are_a_partition_and_samples_repeat(stage: Stage) -> None:
@@ -94,15 +166,16 @@ def test_a_bad_expression_is_an_error(stage: Stage) -> None:
 
 def test_a_missing_elf(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no ELF"):
-        prepare(tmp_path / "none")
+        prepare(SUITES["cortex-m"], tmp_path / "none")
 
 
-def test_a_wheel_without_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.conformance import stage as module
-
-    monkeypatch.setattr(module, "executorch_package", lambda: tmp_path)
-    with pytest.raises(InfraError, match="has no Cortex-M suite"):
-        module.cortex_m_suite()
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_wheel_without_the_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str
+) -> None:
+    monkeypatch.setattr("harness.conformance.suites.executorch_package", lambda: tmp_path)
+    with pytest.raises(InfraError, match=f"has no {suite} suite"):
+        _ = SUITES[suite].directory
 
 
 @pytest.mark.parametrize("shard", ["3/2", "0/2", "1", "a/b"])
@@ -110,3 +183,12 @@ def test_a_wrong_shard(shard: str) -> None:
     done = CliRunner().invoke(conformance, ["cortex-m", "--shard", shard])
     assert done.exit_code == 2
     assert "--shard takes I/N" in done.output
+
+
+def test_nothing_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    (tmp_path / "elf").write_bytes(b"elf")
+    arguments = ["ethos-u55", "--resume", "--elf", str(tmp_path / "elf")]
+    done = CliRunner().invoke(conformance, arguments)
+    assert done.exit_code == 2
+    assert "there is no interrupted run to resume" in done.output

@@ -8,6 +8,7 @@ import pytest
 
 from harness.conformance import expectations
 from harness.conformance.model import Phase, Report, Result, Verdict
+from harness.conformance.suites import SUITES
 from harness.conformance.verdicts import judge
 from harness.errors import TargetError
 
@@ -97,6 +98,25 @@ def test_a_skip_keeps_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        b"E [executorch:doorbell_device.cpp:82 run()] the NPU stand-in does not support: DIV = 1\n",
+        b"E: the NPU stand-in does not support: DIV = 1\n",
+    ],
+)
+def test_what_the_npu_model_does_not_do_is_a_result_of_its_own(line: bytes) -> None:
+    """It is no failure of the runner, and no pass."""
+    verdict = one(phase("failed", "RuntimeError: x", consoles=(b"fine\n" + line,)))
+    assert (verdict.result, verdict.cause) == ("unsupported", "the NPU model: DIV = 1")
+    assert one(phase(consoles=(line,))).result == "passed"
+
+
+def test_tests_that_only_compile_are_told_apart() -> None:
+    assert not one(phase()).simulated
+    assert one(phase(consoles=(b"",))).simulated
+
+
+@pytest.mark.parametrize(
     ("test", "group"),
     [
         (TEST, "add"),
@@ -165,11 +185,12 @@ def test_a_malformed_file_is_an_error_with_its_line(
         expected(tmp_path, text)
 
 
-def test_every_expectation_has_its_finding() -> None:
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_expectation_has_its_finding(suite: str) -> None:
     """An xfail nobody explains is a hole in the suite."""
     root = Path(__file__).parent.parent.parent
     headings = (root / "docs" / "findings.md").read_text().splitlines()
-    for expectation in expectations.load().values():
+    for expectation in expectations.load(SUITES[suite].expectations).values():
         assert f"## {expectation.finding}" in headings
 
 

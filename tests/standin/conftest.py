@@ -47,15 +47,15 @@ def fvp(standin_directory: Path, tmp_path: Path) -> Fvp:
 
 @pytest.fixture(scope="session")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
-    """Compile guest.c with some macros; ``code`` and ``cpu`` choose where and what for."""
+    """Compile a source with some macros; ``code`` and ``cpu`` choose where and what for."""
     directory = tmp_path_factory.mktemp("guests")
     built: dict[tuple[object, ...], Path] = {}
 
     def make(
-        *, code: int = 0x10000000, data: int = 0x30000000, cpu: str = "cortex-m55",
-        **macros: object,
+        *, source: str = "guest.c", code: int = 0x10000000, data: int = 0x30000000,
+        cpu: str = "cortex-m55", **macros: object,
     ) -> Path:  # fmt: skip
-        key = (code, data, cpu, *sorted(macros.items()))
+        key = (source, code, data, cpu, *sorted(macros.items()))
         if key not in built:
             elf = directory / f"guest{len(built)}.elf"
             subprocess.run(
@@ -66,7 +66,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
                     *(f"-Wl,--section-start=.rodata=0x{code + 0x4000:x}", f"-Wl,-Tbss=0x{data:x}"),
                     *("-Wl,-z,max-page-size=256",),
                     *(f"-D{name}={value}" for name, value in macros.items()),
-                    *(str(Path(__file__).with_name("guest.c")), "-o", str(elf)),
+                    *(str(Path(__file__).with_name(source)), "-o", str(elf)),
                 ],
                 check=True,
             )

@@ -1,0 +1,87 @@
+"""ExecuTorch's on-target suites: which tests, which runner, and where the suite looks for it.
+
+Directories and names are those of ExecuTorch 1.5.1 (``backends/arm/test/runner_utils.py``), and so
+is the size of each NPU: ``run_corstone`` there starts the models with 128, 256 and 128 MACs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.build_plan import executorch_package
+from harness.errors import InfraError
+
+_RUNNERS = "arm_test/arm_semihosting_executor_runner_"
+_MIB = 1 << 20
+# Single operators on large tensors: more memory than any board has, all of it shared with the NPU.
+_ROOMY = {
+    **{f"HIL_{pool}_POOL_PLACE": "DDR" for pool in ("METHOD", "TEMP", "FILE")},
+    "HIL_METHOD_POOL_BYTES": str(48 * _MIB),
+    "HIL_TEMP_POOL_BYTES": str(96 * _MIB),
+    "HIL_FILE_POOL_BYTES": str(64 * _MIB),
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    root: str  # of the suite, in the executorch package; test ids are relative to it
+    runners: tuple[str, ...]  # directories that the suite looks for its runner in
+    target: str  # whose bundled runner is used
+    tests: str = "."  # directory of the tests, below root
+    only: str = ""  # a test belongs to the suite when its function's name has this in it
+    options: Mapping[str, str] = field(default_factory=dict)  # of the runner's build
+    note: str = ""
+
+    @property
+    def directory(self) -> Path:
+        """Where the installed wheel has it."""
+        directory = executorch_package() / self.root
+        if not (directory / "ops").is_dir():
+            raise InfraError(
+                f"the installed executorch has no {self.name} suite (no {directory}/ops)",
+                hint="pip install executorch==1.5.1",
+            )
+        return directory
+
+    @property
+    def expectations(self) -> Path:
+        return Path(__file__).with_name(f"{self.name.replace('-', '_')}.yaml")
+
+
+def _ethos_u(product: str, board: str, target: str, note: str = "") -> Suite:
+    return Suite(
+        name=f"ethos-{product}",
+        root="backends/arm/test",
+        tests="ops",
+        only=product,
+        # The other one has ExecuTorch's portable operators; ours always has those it has.
+        runners=(f"{_RUNNERS}{board}", f"{_RUNNERS}portable-ops_{board}"),
+        target=target,
+        options=_ROOMY,
+        note=note,
+    )
+
+
+SUITES: Mapping[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            name="cortex-m",
+            root="backends/cortex_m/test",
+            runners=(f"{_RUNNERS}corstone-300_cortex-m55",),
+            target="corstone-300-m55",
+        ),
+        _ethos_u("u55", "corstone-300", "corstone-300-u55-128"),
+        _ethos_u(
+            "u65",
+            "corstone-300-u65",
+            "corstone-300-u65-256",
+            "ExecuTorch has five tests for the Ethos-U65, all of add, and no option that compiles "
+            "its other tests for one",
+        ),
+        _ethos_u("u85", "corstone-320", "corstone-320-u85-128"),
+    )
+}

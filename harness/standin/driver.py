@@ -1,0 +1,182 @@
+"""The functions of ethos-u-core-driver, done here instead of in the program that calls them.
+
+Names, arguments, results and messages are those of its public header and source
+(include/ethosu_driver.h, src/ethosu_driver.c). An inference is over when the function that starts
+it returns; the application's ``ethosu_inference_begin`` and ``ethosu_inference_end`` are not
+called, and PMU counters read 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from harness.standin.failure import StandinError
+from harness.standin.payload import DriverError, read_payload, verify_config
+
+if TYPE_CHECKING:
+    from harness.ethosu.doorbell import Identity, Outcome, Run
+
+_ALIGN = 16
+_FAST_MEMORY = 2  # the base address that the driver replaces by its own fast memory
+_MOST_REGIONS = 8
+_END_REACHED = 1 << 5  # of STATUS
+_PMU = "ETHOSU_PMU_"
+Argument = Callable[[int], int]  # the n-th word of a call's arguments
+
+
+class Memory(Protocol):
+    """The guest's memory, wherever it lies."""
+
+    def read(self, address: int, size: int) -> bytes: ...
+
+    def view(self, address: int, size: int) -> memoryview:
+        """Writable; ``commit`` makes the changes the guest's."""
+        ...
+
+    def commit(self, address: int, view: memoryview) -> None: ...
+
+
+class Driver:
+    """One NPU and what the program has told its driver. ``log`` takes lines for the console."""
+
+    def __init__(
+        self, memory: Memory, identity: Identity, run: Run, log: Callable[[str], None]
+    ) -> None:
+        self._memory = memory
+        self._identity = identity
+        self._run = run
+        self._log = log
+        self._handles: dict[int, tuple[int, int]] = {}  # driver -> its fast memory
+        self._finished: dict[int, int] = {}  # driver -> what ethosu_wait will say
+
+    def call(self, name: str, argument: Argument) -> int:
+        """The result goes to r0."""
+        if name.startswith(_PMU):
+            return 0
+        return _FUNCTIONS[name](self, argument)
+
+    def _init(self, argument: Argument) -> int:
+        self._handles[argument(0)] = (argument(2), argument(3))
+        return 0
+
+    def _deinit(self, argument: Argument) -> int:
+        self._handles.pop(argument(0), None)
+        return 0
+
+    def _nothing(self, _argument: Argument) -> int:
+        return 0
+
+    def _reserve(self, _argument: Argument) -> int:
+        if not self._handles:
+            raise StandinError(
+                "the program called ethosu_reserve_driver before ethosu_init; the real driver "
+                "would wait for ever"
+            )
+        return next(iter(self._handles))
+
+    def _invoke(self, argument: Argument) -> int:
+        started = self._invoke_async(argument)
+        return self._wait(argument) if started == 0 else started
+
+    def _invoke_async(self, argument: Argument) -> int:
+        handle = argument(0)
+        try:
+            if handle in self._finished:
+                raise DriverError("Inference already running, or waiting to be cleared...")
+            outcome = self._start(handle, [argument(n) for n in range(1, 6)])
+        except DriverError as error:
+            for line in (*error.args, "Failed to invoke inference."):
+                self._error(line)
+            return -1
+        self._finished[handle] = self._report(outcome)
+        return 0
+
+    def _wait(self, argument: Argument) -> int:
+        result = self._finished.pop(argument(0), None)
+        if result is None:
+            self._error("Inference job not running...")
+            return -2
+        return result
+
+    def _start(self, handle: int, words: Sequence[int]) -> Outcome:
+        custom, custom_size, bases, sizes, count = words
+        payload = read_payload(self._memory.read(custom, custom_size))
+        if count > _MOST_REGIONS:
+            raise DriverError(f"{count} base addresses, and the NPU has {_MOST_REGIONS}")
+        regions = self._regions(handle, bases, sizes, count)
+        if payload.config is not None:
+            verify_config((self._identity.config, self._identity.id), payload.config)
+        commands = custom + payload.start
+        if commands % _ALIGN:
+            raise DriverError(f"Command stream addr 0x{commands:x} not aligned to 16 bytes")
+        for number, (address, _) in enumerate(regions):
+            if address % _ALIGN:
+                raise DriverError(f"Base addr {number}: 0x{address:x} not aligned to 16 bytes")
+        views = [self._memory.view(*region) if region[1] else None for region in regions]
+        outcome = self._run(self._memory.view(commands, payload.size), views)
+        for (address, _), view in zip(regions, views, strict=True):
+            if view is not None:
+                self._memory.commit(address, view)
+        return outcome
+
+    def _regions(self, handle: int, bases: int, sizes: int, count: int) -> list[tuple[int, int]]:
+        """Address and size of each; the guest's array is changed as the driver changes it."""
+        addresses = list(struct.unpack(f"<{count}Q", self._memory.read(bases, 8 * count)))
+        if not sizes:
+            raise StandinError(
+                "the program gives no sizes of its base addresses (base_addr_size is null); the "
+                "stand-in needs them"
+            )
+        lengths = list(struct.unpack(f"<{count}I", self._memory.read(sizes, 4 * count)))
+        fast, fast_size = self._handles.get(handle, (0, 0))
+        if fast and count > _FAST_MEMORY:
+            if lengths[_FAST_MEMORY] > fast_size:
+                raise DriverError(
+                    f"Fast memory area too small. fast_memory_size={fast_size}, "
+                    f"base_addr_size={lengths[_FAST_MEMORY]}"
+                )
+            addresses[_FAST_MEMORY], lengths[_FAST_MEMORY] = fast, fast_size
+            place = bases + 8 * _FAST_MEMORY
+            view = self._memory.view(place, 8)
+            view[:] = struct.pack("<Q", fast)
+            self._memory.commit(place, view)
+        return list(zip(addresses, lengths, strict=True))
+
+    def _report(self, outcome: Outcome) -> int:
+        """What ``ethosu_wait`` returns; the lines of a failure."""
+        if not outcome.result:
+            return 0
+        with suppress(KeyError):
+            prefix = {1: "stopped", 2: "refused", 3: "does not support"}[int(outcome.result)]
+            self._error(f"the NPU stand-in {prefix}: {outcome.message}")
+        self._error("NPU error(s) occured during inference.")  # the driver's spelling
+        end = int(bool(outcome.status & _END_REACHED))
+        self._error(
+            f"NPU status=0x{outcome.status:08x}, qread={outcome.qread}, cmd_end_reached={end}"
+        )
+        return -1
+
+    def _error(self, text: str) -> None:
+        self._log(f"E: {text} (stand-in)")
+
+
+def handled(name: str) -> bool:
+    """Whether a function of this name is one of the driver's that are done here."""
+    return name.startswith(_PMU) or name in _FUNCTIONS
+
+
+_FUNCTIONS: Mapping[str, Callable[[Driver, Argument], int]] = {
+    "ethosu_init": Driver._init,
+    "ethosu_deinit": Driver._deinit,
+    "ethosu_soft_reset": Driver._nothing,
+    "ethosu_request_power": Driver._nothing,
+    "ethosu_release_power": Driver._nothing,
+    "ethosu_reserve_driver": Driver._reserve,
+    "ethosu_release_driver": Driver._nothing,
+    "ethosu_invoke_v3": Driver._invoke,
+    "ethosu_invoke_async": Driver._invoke_async,
+    "ethosu_wait": Driver._wait,
+}

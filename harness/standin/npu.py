@@ -1,0 +1,219 @@
+"""The stand-in's NPU: harness/ethosu, reached as the program under test reaches an NPU.
+
+A runner of ours built with HIL_ETHOSU_DRIVER=doorbell rings through two FIFOs in its directory
+and shares its DDR. In any other program that has ethos-u-core-driver in it, the calls of that
+driver are taken over by name, through QEMU's debugger interface.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.standin.driver import Driver, handled
+from harness.standin.elf import Elf
+from harness.standin.failure import StandinError
+from harness.standin.gdbstub import LR, PC, SP, Ended, Stub, StubError
+from harness.standin.machine import DDR
+
+if TYPE_CHECKING:
+    from harness.ethosu.doorbell import Identity, Run, SharedMemory
+
+FIFOS = ("npu-request", "npu-answer")
+RESULTS_ONLY = "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time)"
+
+
+@dataclass(frozen=True)
+class NpuSettings:
+    product: str  # u55, u65, u85
+    macs: int
+    packages: Path | None  # where numpy is, when Python does not look there by itself
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """What QEMU needs: words for its command line and descriptors to inherit."""
+
+    words: tuple[str, ...] = ()
+    machine: str = ""  # more properties of the machine
+    descriptors: tuple[int, ...] = ()
+    handed_over: tuple[socket.socket, ...] = ()  # to be closed here once QEMU has them
+
+
+@contextmanager
+def attached(
+    elf: Elf, settings: NpuSettings, cwd: Path, log: Callable[[str], None]
+) -> Iterator[Attachment]:
+    """An NPU for ``elf`` while the block runs; a program that has no use for one gets none."""
+    driver = npu_driver(elf)
+    if driver == "doorbell":
+        with _doorbell(settings, cwd) as attachment:
+            yield attachment
+    elif driver == "driver":
+        with _intercepted(_entries(elf), settings, log) as attachment:
+            yield attachment
+    else:
+        yield Attachment()
+
+
+def npu_driver(elf: Elf) -> str:
+    """How the program reaches an NPU: "doorbell", "driver" (ethos-u-core-driver), or not: ""."""
+    if elf.doorbell:
+        return "doorbell"
+    return "driver" if _entries(elf) else ""
+
+
+def _entries(elf: Elf) -> dict[str, int]:
+    return {name: address for name, address in elf.functions.items() if handled(name)}
+
+
+@contextmanager
+def _doorbell(settings: NpuSettings, cwd: Path) -> Iterator[Attachment]:
+    from harness.ethosu.doorbell import serving
+
+    _remove_stale(cwd)
+    with _shared_memory() as (memory, attachment):
+        identity, run = _model(settings)
+        with serving(cwd, memory, identity, run):
+            yield attachment
+
+
+def _remove_stale(cwd: Path) -> None:
+    """FIFOs that a killed run has left."""
+    for path in (cwd / name for name in FIFOS):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISFIFO(path.lstat().st_mode):
+                raise StandinError(f"{path} exists and is not a FIFO; the NPU needs its place")
+            path.unlink()
+
+
+@contextmanager
+def _intercepted(
+    names: dict[str, int], settings: NpuSettings, log: Callable[[str], None]
+) -> Iterator[Attachment]:
+    with ExitStack() as stack:
+        memory, shared = stack.enter_context(_shared_memory())
+        near, far = socket.socketpair()
+        stack.callback(near.close)
+        stack.callback(far.close)
+        identity, run = _model(settings)
+        stub = Stub(near)
+        guest = _GuestMemory(memory, stub)
+        debugger = ThreadPoolExecutor(1, "npu")
+        service = debugger.submit(_serve, stub, names, Driver(guest, identity, run, log), log)
+        try:
+            yield Attachment(
+                words=(
+                    *shared.words,
+                    *("-chardev", f"socket,id=gdb,fd={far.fileno()}"),
+                    *("-gdb", "chardev:gdb", "-S"),
+                ),
+                machine=shared.machine,
+                descriptors=(*shared.descriptors, far.fileno()),
+                handed_over=(far,),
+            )
+        finally:
+            with suppress(OSError):
+                near.shutdown(socket.SHUT_RDWR)
+            debugger.shutdown()
+        service.result()
+
+
+def _serve(stub: Stub, names: dict[str, int], driver: Driver, log: Callable[[str], None]) -> None:
+    """Every call of a function in ``names`` returns at once, with the driver's answer."""
+    by_address = {address: name for name, address in names.items()}
+    told = False
+    try:
+        stub.open()
+        for address in by_address:
+            stub.breakpoint(address)
+        while True:
+            stub.resume()
+            name = by_address[stub.register(PC) & ~1]
+            if name.startswith("ethosu_invoke") and not told:
+                log(RESULTS_ONLY)
+                told = True
+            stub.set_register(0, driver.call(name, lambda n: _argument(stub, n)))
+            stub.set_register(PC, stub.register(LR) & ~1)
+    except Ended:
+        return
+    except StubError as error:
+        stub.kill()
+        raise StandinError(f"QEMU's debugger interface: {error}") from error
+    except BaseException:
+        stub.kill()  # the program waits for an answer that will not come
+        raise
+
+
+def _argument(stub: Stub, number: int) -> int:
+    """Procedure call standard (Arm AAPCS32): four words in registers, the rest on the stack."""
+    if number < 4:
+        return stub.register(number)
+    return int.from_bytes(stub.read(stub.register(SP) + 4 * (number - 4), 4), "little")
+
+
+class _GuestMemory:
+    """DDR is shared; whatever lies elsewhere is copied through the debugger interface."""
+
+    def __init__(self, ddr: SharedMemory, stub: Stub) -> None:
+        self._ddr = ddr
+        self._stub = stub
+
+    def read(self, address: int, size: int) -> bytes:
+        if _in_ddr(address, size):
+            return bytes(self._ddr.at(address, size))
+        return self._stub.read(address, size)
+
+    def view(self, address: int, size: int) -> memoryview:
+        if _in_ddr(address, size):
+            return self._ddr.at(address, size)
+        return memoryview(bytearray(self._stub.read(address, size)))
+
+    def commit(self, address: int, view: memoryview) -> None:
+        if not _in_ddr(address, len(view)):
+            self._stub.write(address, bytes(view))
+
+
+def _in_ddr(address: int, size: int) -> bool:
+    return DDR.origin <= address and address + size <= DDR.origin + DDR.size
+
+
+@contextmanager
+def _shared_memory() -> Iterator[tuple[SharedMemory, Attachment]]:
+    """The guest's DDR as memory without a name: nothing is left behind, however we end."""
+    from harness.ethosu.doorbell import SharedMemory
+
+    descriptor = os.memfd_create("ddr")
+    try:
+        os.ftruncate(descriptor, DDR.size)
+        backend = f"memory-backend-file,id=ddr,size={DDR.size},share=on"
+        yield (
+            SharedMemory(Path(f"/proc/self/fd/{descriptor}"), DDR.origin),
+            Attachment(
+                words=("-object", f"{backend},mem-path=/proc/self/fd/{descriptor}"),
+                machine=",memory-backend=ddr",
+                descriptors=(descriptor,),
+            ),
+        )
+    finally:
+        os.close(descriptor)
+
+
+def _model(settings: NpuSettings) -> tuple[Identity, Run]:
+    if settings.packages is not None and str(settings.packages) not in sys.path:
+        sys.path.append(str(settings.packages))
+    # For the decoder of weights, which is a process of its own.
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent.parent)
+    try:
+        from harness.ethosu.doorbell_npu import identity, npu
+    except ImportError as error:
+        raise StandinError(f"the NPU model cannot be loaded: {error}") from error
+    return identity(settings.product, settings.macs), npu(settings.product, settings.macs)
