@@ -1,34 +1,24 @@
-"""One program cache for the whole session, so that each model is exported once.
+"""The project's own program cache, so that the whole suite exports each model once.
 
 Workers of pytest-xdist share it: whoever comes first exports, the others wait.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.export import ExportRequest, export
 from harness.models import ModelSource, find_model
+from harness.paths import state_dir
 from harness.program import Program
 
 
 @pytest.fixture(scope="session")
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if "HIL_HOME" in os.environ:
-        return Path(os.environ["HIL_HOME"])
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "hil"
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _home(shared_home: Path) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HIL_HOME", str(shared_home))
-        yield
+def shared_home() -> Path:
+    return state_dir()
 
 
 @pytest.fixture
