@@ -34,8 +34,18 @@ class JudgedLog:
             "pmu": {name: m.value for name, m in seen.pmu.items()},
             "bundle_passes": seen.bundle_passes,
             "outputs": [
-                {"index": t.index, "dtype": t.dtype, "elements": len(t.values), "whole": t.whole}
+                {
+                    "index": t.index,
+                    "dtype": t.dtype,
+                    "elements": len(t.values),
+                    "whole": t.whole,
+                    "sizes": t.sizes,
+                }
                 for t in seen.tensors
+            ],
+            "files": [
+                {"name": b.name, "bytes": len(b.data), "whole": b.whole, "line": b.line}
+                for b in seen.blocks
             ],
             "stop": None if seen.stop is None else asdict(seen.stop),
             "versions": seen.versions,

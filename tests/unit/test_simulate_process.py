@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.simulate.cputime import tree_cpu_seconds
+from harness.simulate.cputime import tree_cpu_seconds, tree_is_ready
 from harness.simulate.process import Bounds, Ended, Watch, run
 
 
@@ -220,6 +220,24 @@ def test_cpu_time_counts_the_tree(tmp_path: Path) -> None:
     assert tree_cpu_seconds(10, tmp_path) == 9
     assert tree_cpu_seconds(11, tmp_path) == 6
     assert tree_cpu_seconds(99, tmp_path) == 0
+
+
+def test_a_process_that_waits_for_a_cpu_is_ready(tmp_path: Path) -> None:
+    """On a busy machine a child may use no CPU time for long; it is no stall."""
+
+    def stat(pid: int, state: str, parent: int) -> None:
+        (tmp_path / str(pid)).mkdir()
+        text = f"{pid} (a name) {state} {parent} " + "0 " * 20
+        (tmp_path / str(pid) / "stat").write_text(text)
+
+    stat(10, "S", 1)
+    stat(11, "R", 10)
+    stat(20, "S", 1)
+    stat(30, "D", 1)
+    assert tree_is_ready(10, tmp_path)
+    assert not tree_is_ready(20, tmp_path)
+    assert tree_is_ready(30, tmp_path)
+    assert not tree_is_ready(99, tmp_path)
 
 
 def watched(tmp_path: Path, script: str, **bounds: float) -> tuple[Ended, list[str]]:
