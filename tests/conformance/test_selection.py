@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from harness.cli.standin import conformance
 from harness.conformance import resume
 from harness.conformance.model import Phase, Selection
 from harness.conformance.session import run_suite
@@ -19,7 +20,6 @@ from harness.conformance.stage import Stage, prepare
 from harness.conformance.suites import SUITES, Suite
 from harness.conformance.verdicts import judge
 from harness.errors import HarnessError, InfraError, UsageError
-from harness.standin_cli import conformance
 
 SUITE = """
 import os, pathlib, pytest

@@ -6,7 +6,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from harness.bench_verdict import TimedEnding, TimedEndings
+from harness.bench.verdict import TimedEnding, TimedEndings
 from harness.cli import main
 
 FAULT = TimedEnding("double", "hard_fault", "FAULT", "hard_fault", True, 0.2, 0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.bench_npu import NpuResults, NpuTimes, _child
+from harness.bench.npu import NpuResults, NpuTimes, _child
 
 
 def test_the_table_and_the_ratios() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from assembling import U55_128, blob, cop1, pool, words
 from click.testing import CliRunner
 
-from harness.npu_cli import npu
+from harness.cli.npu import npu
 
 INPUT = bytes(range(256))
 

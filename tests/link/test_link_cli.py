@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from plants import PLANTS, Project
 
-from harness.link_cli import link
+from harness.cli.link import link
 
 LOG = "ld: main.o: in function `main':\nmain.c:3: undefined reference to `foo'\ncollect2: error: ld returned 1 exit status\n"  # fmt: skip # noqa: E501
 

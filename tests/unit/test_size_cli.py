@@ -11,16 +11,14 @@ import pytest
 from click.testing import CliRunner, Result
 from footprint_samples import sample_pte
 
-import harness.cli
 from harness import size_gate
 from harness.case import Case
+from harness.cli.size import gate, size
 from harness.errors import ExportError, HarnessError
 from harness.footprint.figures import program_figures
 from harness.footprint.measure import measure_file
-from harness.size_cli import gate, size
 
 CASE = Case("corstone-300-m55", "ds_cnn")
-assert harness.cli.verb is not None  # imported first: it imports the commands of size_cli
 
 
 def call(*arguments: str) -> Result:

@@ -96,7 +96,7 @@ def _measured(program: Program) -> list[NpuTimes]:
 def _in_a_process(program: Program, delegate: Delegate) -> dict[str, float]:
     names = [delegate.blob, delegate.tosa, *delegate.sets[0].inputs]
     shapes = json.dumps([(spec.dtype, spec.shape) for spec in delegate.inputs])
-    argv = [sys.executable, "-m", "harness.bench_npu", shapes]
+    argv = [sys.executable, "-m", "harness.bench.npu", shapes]
     argv += [str(program.directory / name) for name in names]
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     done = subprocess.run(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.cli import verb
+from harness.cli.verb import verb
 
 
 @click.group()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.cli import verb
+from harness.cli.verb import verb
 from harness.report.progress import terminal_progress
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from harness.cli import _progress, verb
+from harness.cli.verb import progress_shown, verb
 
 _limit_factor = click.option(
     "--limit-factor",
@@ -98,7 +98,7 @@ def run(
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
     missing = fvp_missing or missing_policy()
     options = RunOptions(simulator, tolerance, pte, profile, limit_factor, missing)
-    with _progress(as_json) as progress:
+    with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
     if not as_json:
         from rich.console import Console
@@ -154,7 +154,7 @@ def exec_(
     from harness.simulate.fvp import missing_policy
 
     options = ExecOptions(simulator, limit_factor, fvp_missing or missing_policy())
-    with _progress(as_json) as progress:
+    with progress_shown(as_json) as progress:
         result = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:
         result.print()
@@ -226,7 +226,7 @@ def accept(
     from harness.simulate.fvp import missing_policy
 
     options = RunOptions(limit_factor=limit_factor, fvp_missing=fvp_missing or missing_policy())
-    with _progress(as_json) as progress:
+    with progress_shown(as_json) as progress:
         proposal = accept_case(case, reason, options, dry_run=dry_run, progress=progress)
     if not as_json:
         click.echo(proposal.text())

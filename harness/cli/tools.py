@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from harness.cli import _progress, verb
+from harness.cli.verb import progress_shown, verb
 
 
 @click.command()
@@ -53,24 +53,24 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]
     from harness.bench import measure_all
 
     if what == "verdict":
-        from harness.bench_verdict import measure_verdicts
+        from harness.bench.verdict import measure_verdicts
 
-        with _progress(as_json) as progress:
+        with progress_shown(as_json) as progress:
             timed = measure_verdicts(progress, endings)
         if not as_json:
             click.echo(timed.text())
         return timed.summary(), timed.exit_code
 
     if what == "npu":
-        from harness.bench_npu import measure_npu
+        from harness.bench.npu import measure_npu
 
-        with _progress(as_json) as progress:
+        with progress_shown(as_json) as progress:
             npu = measure_npu(progress)
         if not as_json:
             click.echo(npu.text())
         return npu.summary(), 0
 
-    with _progress(as_json) as progress:
+    with progress_shown(as_json) as progress:
         results = measure_all(what, progress)
     if not as_json:
         click.echo(results.text())

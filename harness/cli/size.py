@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from harness.cli import verb
+from harness.cli.verb import verb
 from harness.errors import InfraError, UsageError
 
 
@@ -156,13 +156,13 @@ def accept(subject: str, reason: str, dry_run: bool, as_json: bool) -> tuple[Any
       hil size accept corstone-300-m55/runner --reason "first footprint of gcc 14"
     """
     from harness.case import parse_case
-    from harness.cli import _progress
+    from harness.cli.verb import progress_shown
     from harness.errors import HarnessError
     from harness.size_gate import accept_sizes, measure_cases
 
     if not reason.strip():
         raise UsageError("the reason is empty", hint="say why this size is right")
-    with _progress(as_json) as progress:
+    with progress_shown(as_json) as progress:
         (measured,) = measure_cases([parse_case(subject)], progress)
     if isinstance(measured, HarnessError):
         raise measured
@@ -184,12 +184,12 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     from harness.case import parse_case
-    from harness.cli import _progress
+    from harness.cli.verb import progress_shown
     from harness.footprint.annotate import workflow_commands, write_summary
     from harness.size_gate import every_subject, gate_cases
 
     cases = [parse_case(s) for s in subjects] or every_subject()
-    with _progress(as_json) as progress:
+    with progress_shown(as_json) as progress:
         gates = gate_cases(cases, progress)
     for line in workflow_commands(gates, os.environ):
         click.echo(line, err=as_json)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from harness.cli import verb
+from harness.cli.verb import verb
 from harness.errors import UsageError
 from harness.ethosu.blob import find_blobs, read_blob
 from harness.ethosu.disasm import disassemble

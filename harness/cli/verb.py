@@ -1,0 +1,64 @@
+"""What every verb has in common: ``--json``, errors with exit codes, progress on a terminal."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import click
+
+from harness.errors import HarnessError
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+def verb(function: _Verb) -> _Verb:
+    """Give a command ``--json`` and the common way to fail.
+
+    The function gets ``as_json`` and returns the object to print when it is set.
+    """
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+    @functools.wraps(function)
+    def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
+        try:
+            result, code = function(*args, as_json=as_json, **kwargs)
+        except HarnessError as error:
+            result, code = _error_object(error), error.exit_code
+            if not as_json:
+                _say_error(error)
+        except KeyboardInterrupt:
+            click.echo("hil: interrupted", err=True)
+            sys.exit(130)
+        if as_json:
+            click.echo(json.dumps(result, indent=1, default=str))
+        sys.exit(code)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _error_object(error: HarnessError) -> dict[str, Any]:
+    cause = {"kind": error.kind, "text": error.message, "line": None, "facts": error.facts}
+    return {
+        "verdict": error.verdict,
+        "cause": cause,
+        "hint": error.hint,
+        "metrics": {},
+        "run_dir": None,
+    }
+
+
+def _say_error(error: HarnessError) -> None:
+    click.secho(f"hil: error: {error.message}", err=True, fg="red")
+    if error.hint:
+        click.echo(f"hil: {error.hint}", err=True)
+
+
+def progress_shown(as_json: bool) -> AbstractContextManager[Callable[[str], None]]:
+    from harness.report.progress import terminal_progress
+
+    return terminal_progress(quiet=as_json)
