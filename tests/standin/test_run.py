@@ -267,11 +267,16 @@ def test_interrupting_the_model_is_a_stop(standin_directory: Path, guest: Guest)
     model = subprocess.Popen(
         [standin_directory / U55, "-a", guest(LOOP=1), *UART0],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        # A suite that runs in the background of a script was started with the signal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-    assert model.stdout is not None
-    assert model.stdout.read(5) == b"hello"
-    model.send_signal(signal.SIGINT)
-    said, _ = model.communicate(timeout=30)
+    try:
+        assert model.stdout is not None
+        assert model.stdout.read(5) == b"hello"
+        model.send_signal(signal.SIGINT)
+        said, _ = model.communicate(timeout=30)
+    finally:
+        model.kill()
     assert STOPPED in said.decode()
 
 
