@@ -97,8 +97,8 @@ def _distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float6
     """Element-wise |a - b| as float64; 0 where both are NaN, infinity where one is."""
     import numpy as np
 
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # a signalling NaN, or infinity less infinity
+        wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
         distance: npt.NDArray[np.float64] = np.abs(wide_a - wide_b)
     nan_a, nan_b = np.isnan(wide_a), np.isnan(wide_b)
     distance[nan_a != nan_b] = np.inf
