@@ -50,7 +50,7 @@ def steps() -> tuple[Step, ...]:
         Step("cpp", "the runner's unit tests under ASan and UBSan", lambda _s, _a: unit_tests()),
         Step("pytest", "unit, plugin, export, kernel and regression tests",
              lambda _s, a: _pytest(a)),
-        Step("fuzz", "the program loader under libFuzzer and sanitizers",
+        Step("fuzz", "program loader and Vela reader under libFuzzer and sanitizers",
              lambda s, _a: s == 0 or fuzz(s)),
     )  # fmt: skip
 

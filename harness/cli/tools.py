@@ -83,7 +83,7 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]
     default=60,
     show_default=True,
     type=click.IntRange(min=0),
-    help="How long the program loader is fuzzed; 0 leaves it out.",
+    help="How long each of the two fuzzers runs; 0 leaves it out.",
 )
 @click.option("--only", multiple=True, help="Only these steps; `--only list` names them.")
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
