@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.simulate import process
 from harness.simulate.cputime import tree_cpu_seconds, tree_is_ready
 from harness.simulate.process import Bounds, Ended, Watch, run
 
@@ -242,6 +243,15 @@ def test_a_process_that_waits_for_a_cpu_is_ready(tmp_path: Path) -> None:
     assert not tree_is_ready(20, tmp_path)
     assert tree_is_ready(30, tmp_path)
     assert not tree_is_ready(99, tmp_path)
+
+
+def test_a_child_that_only_waits_for_a_cpu_is_not_called_stalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It meets the deadline instead. That the child looks ready is planted."""
+    monkeypatch.setattr(process, "tree_is_ready", lambda _pid: True)
+    ended, _ = child(tmp_path, "sleep", "100", host=1.5, stall=0.3)
+    assert ended.stop == "deadline"
 
 
 def watched(tmp_path: Path, script: str, **bounds: float) -> tuple[Ended, list[str]]:
