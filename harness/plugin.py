@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.case import Case
+from harness.case.case import Case
 from harness.errors import FvpMissing, HarnessError
 
 if TYPE_CHECKING:
-    from harness.build import Firmware
-    from harness.case_matrix import Extent
-    from harness.program import Program
-    from harness.record import RunRecord
-    from harness.reference import Reference
-    from harness.target import Target
+    from harness.build.firmware import Firmware
+    from harness.case.matrix import Extent
+    from harness.export.program import Program
+    from harness.judge.reference import Reference
+    from harness.run.record import RunRecord
+    from harness.target.loading import Target
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from harness.target import load_targets
+    from harness.target.loading import load_targets
 
     try:
         targets = load_targets()
@@ -121,9 +121,9 @@ def _cases(
     models: Iterable[str] | None = None,
     npu: bool | None = None,
 ) -> Iterator[Any]:
-    from harness.case_matrix import default_cases
-    from harness.models import catalogue, find_model
-    from harness.target import load_target, load_targets
+    from harness.case.matrix import default_cases
+    from harness.case.models import catalogue, find_model
+    from harness.target.loading import load_target, load_targets
 
     try:
         names = list(catalogue()) if models is None else list(models)
@@ -157,7 +157,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 @pytest.fixture(scope="session")
 def target(case: Case) -> Target:
     """The target's description."""
-    from harness.target import load_target
+    from harness.target.loading import load_target
 
     return load_target(case.target)
 
@@ -171,9 +171,9 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
     """
     from filelock import FileLock
 
-    from harness.paths import cache_dir
-    from harness.pipeline import export_cases
-    from harness.target import load_target
+    from harness.run.pipeline import export_cases
+    from harness.system.paths import cache_dir
+    from harness.target.loading import load_target
 
     wanted = [case, *(c for c in _collected(request.session) if c != case)]
     targets = {name: load_target(name) for name in {c.target for c in wanted}}
@@ -198,7 +198,7 @@ def _collected(session: pytest.Session) -> list[Case]:
 @pytest.fixture(scope="session")
 def firmware(target: Target, request: pytest.FixtureRequest) -> Firmware:
     """The runner built for the target; one build per key, whoever comes first."""
-    from harness.build import build
+    from harness.build.firmware import build
 
     try:
         return build(target, simulator=request.config.getoption("--simulator"))
@@ -209,8 +209,8 @@ def firmware(target: Target, request: pytest.FixtureRequest) -> Firmware:
 @pytest.fixture(scope="session")
 def reference(case: Case) -> Reference | None:
     """The accepted reference run of the case; None when none was accepted."""
-    from harness.paths import references_dir
-    from harness.reference import load_reference
+    from harness.judge.reference import load_reference
+    from harness.system.paths import references_dir
 
     return load_reference(references_dir(), case)
 
@@ -225,7 +225,7 @@ def run(
     record_property: Any,
 ) -> RunRecord:
     """A finished run of the case, with its verdict; JUnit gets it as properties."""
-    from harness.pipeline import RunOptions, run_case
+    from harness.run.pipeline import RunOptions, run_case
     from harness.simulate.fvp import missing_policy
 
     option = request.config.getoption

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.paths import state_dir
+from harness.system.paths import state_dir
 
 
 @pytest.fixture(scope="session")

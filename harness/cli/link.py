@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.report.progress import terminal_progress
+from harness.system.progress import terminal_progress
 
 
 @click.group()
@@ -30,8 +30,8 @@ def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, int]:
       hil link explain build.log
       hil link explain build --json
     """
-    from harness.link.explain import explain
-    from harness.link.show import print_explanation
+    from harness.link.why.explain import explain
+    from harness.report.link import print_explanation
 
     with terminal_progress(quiet=as_json) as progress:
         explanation = explain(log_or_build, progress)
@@ -54,7 +54,7 @@ def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tu
       hil link reduce build
       hil link reduce build -o /tmp/report --pytest
     """
-    from harness.link.reduce import reduce_build
+    from harness.link.smaller.reduce import reduce_build
 
     target = out or build.parent / f"{build.name}-reduced"
     with terminal_progress(quiet=as_json) as progress:

@@ -24,7 +24,7 @@ _fvp_missing = click.option(
 
 def _set_dev_mode(_: click.Context, __: click.Parameter, wanted: bool) -> None:
     if wanted:
-        os.environ["HIL_DEV_MODE"] = "1"  # harness/build_zephyr.py reads it
+        os.environ["HIL_DEV_MODE"] = "1"  # harness/build/zephyr.py reads it
 
 
 _dev_mode = click.option(
@@ -85,10 +85,10 @@ def run(
       hil run host --model my_model.py
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
     """
-    from harness.case import Case
+    from harness.case.case import Case
     from harness.errors import UsageError
-    from harness.pipeline import RunOptions, run_cases
     from harness.report import exit_code, overall
+    from harness.run.pipeline import RunOptions, run_cases
     from harness.simulate.fvp import missing_policy
 
     wanted = [*models, *map(str, files)]
@@ -150,7 +150,7 @@ def exec_(
     Example:
       hil exec corstone-300-m55 model.pte -i image.bin -o /tmp/out
     """
-    from harness.execute import ExecOptions, execute
+    from harness.run.execute import ExecOptions, execute
     from harness.simulate.fvp import missing_policy
 
     options = ExecOptions(simulator, limit_factor, fvp_missing or missing_policy())
@@ -189,7 +189,7 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
         if not as_json:
             click.echo(log_text(log))
         return log.summary(), log_exit_code(log.verdict)
-    from harness.pipeline import judge_again
+    from harness.run.pipeline import judge_again
 
     record = judge_again(run_dir)
     if not as_json:
@@ -221,8 +221,8 @@ def accept(
     Example:
       hil accept corstone-300-m55/ds_cnn --reason "faster depthwise kernel, +400 B"
     """
-    from harness.accept import accept_case
-    from harness.pipeline import RunOptions
+    from harness.run.accept import accept_case
+    from harness.run.pipeline import RunOptions
     from harness.simulate.fvp import missing_policy
 
     options = RunOptions(limit_factor=limit_factor, fvp_missing=fvp_missing or missing_policy())

@@ -72,7 +72,7 @@ def show(
       hil size show .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
     if file.is_dir():
-        from harness.footprint.run_use import print_use, run_use
+        from harness.size.run_use import print_use, run_use
 
         used = run_use(file)
         if not as_json:
@@ -80,8 +80,8 @@ def show(
         return used, 0
     from rich.console import Console
 
-    from harness.footprint.render import print_anatomy
-    from harness.size_files import measure
+    from harness.size.files import measure
+    from harness.size.tables import print_anatomy
 
     anatomy = measure(file, target, linker_map)
     if html is not None:
@@ -118,9 +118,10 @@ def diff(
     """
     from rich.console import Console
 
-    from harness.footprint import explain, render
+    from harness.footprint import explain
     from harness.footprint.difference import difference
-    from harness.size_files import measure
+    from harness.size import tables as render
+    from harness.size.files import measure
 
     before, after = measure(old, target), measure(new, target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
@@ -155,10 +156,10 @@ def accept(subject: str, reason: str, dry_run: bool, as_json: bool) -> tuple[Any
       hil size accept corstone-300-m55/ds_cnn --reason "two more operators, see #12"
       hil size accept corstone-300-m55/runner --reason "first footprint of gcc 14"
     """
-    from harness.case import parse_case
+    from harness.case.case import parse_case
     from harness.cli.verb import progress_shown
     from harness.errors import HarnessError
-    from harness.size_gate import accept_sizes, measure_cases
+    from harness.size.gate import accept_sizes, measure_cases
 
     if not reason.strip():
         raise UsageError("the reason is empty", hint="say why this size is right")
@@ -183,10 +184,10 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
       hil gate
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
-    from harness.case import parse_case
+    from harness.case.case import parse_case
     from harness.cli.verb import progress_shown
-    from harness.footprint.annotate import workflow_commands, write_summary
-    from harness.size_gate import every_subject, gate_cases
+    from harness.size.gate import every_subject, gate_cases
+    from harness.size.github import workflow_commands, write_summary
 
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown(as_json) as progress:

@@ -74,9 +74,9 @@ def conformance(
       hil conformance ethos-u55 --shard 1/4 --resume
     """
     from harness.conformance.model import Selection
-    from harness.conformance.report import print_report, write_json, write_junit
     from harness.conformance.run import conform
-    from harness.report.progress import terminal_progress
+    from harness.report.conformance import print_report, write_json, write_junit
+    from harness.system.progress import terminal_progress
 
     selection = Selection(keyword, _shard(shard), sample, seed)
     with terminal_progress(quiet=as_json) as progress:

@@ -13,7 +13,7 @@ from harness.cli.verb import progress_shown, verb
 @verb
 def targets(as_json: bool) -> tuple[Any, int]:
     """List the targets and which of their simulators are installed."""
-    from harness.listing import list_targets
+    from harness.report.listing import list_targets
 
     return list_targets(show=not as_json), 0
 
@@ -22,7 +22,7 @@ def targets(as_json: bool) -> tuple[Any, int]:
 @verb
 def models(as_json: bool) -> tuple[Any, int]:
     """List the models, and why some that ExecuTorch names are not among them."""
-    from harness.listing import list_models
+    from harness.report.listing import list_models
 
     return list_models(show=not as_json), 0
 
@@ -31,7 +31,7 @@ def models(as_json: bool) -> tuple[Any, int]:
 @verb
 def doctor(as_json: bool) -> tuple[Any, int]:
     """Show each tool, its version, and how to get what is missing (FVPs included)."""
-    from harness.listing import list_tools
+    from harness.report.listing import list_tools
 
     return list_tools(show=not as_json)
 
@@ -50,10 +50,10 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
     Ethos-U model beside the TOSA reference model.
     """
-    from harness.bench import measure_all
+    from harness.dev.bench import measure_all
 
     if what == "verdict":
-        from harness.bench.verdict import measure_verdicts
+        from harness.dev.bench.verdict import measure_verdicts
 
         with progress_shown(as_json) as progress:
             timed = measure_verdicts(progress, endings)
@@ -62,7 +62,7 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]
         return timed.summary(), timed.exit_code
 
     if what == "npu":
-        from harness.bench.npu import measure_npu
+        from harness.dev.bench.npu import measure_npu
 
         with progress_shown(as_json) as progress:
             npu = measure_npu(progress)
@@ -98,6 +98,6 @@ def test(
       hil test
       hil test --only pytest -m cortex_m55
     """
-    from harness.selftest import run_steps
+    from harness.dev.selftest import run_steps
 
     return run_steps(only, fuzz_seconds, pytest_args, as_json=as_json)

@@ -59,6 +59,6 @@ def _say_error(error: HarnessError) -> None:
 
 
 def progress_shown(as_json: bool) -> AbstractContextManager[Callable[[str], None]]:
-    from harness.report.progress import terminal_progress
+    from harness.system.progress import terminal_progress
 
     return terminal_progress(quiet=as_json)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import strict_yaml
 from harness.conformance.model import Verdict
+from harness.system import strict_yaml
 
 _REQUIRED = frozenset({"reason", "finding"})
 _CONDITIONS = frozenset({"elf_has", "elf_lacks"})

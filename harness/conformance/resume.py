@@ -9,12 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from harness import paths
 from harness.conformance.model import Selection
 from harness.conformance.stage import Stage, directory_of_runs
 from harness.conformance.suites import Suite
-from harness.disk import disk_errors
 from harness.errors import UsageError
+from harness.system import paths
+from harness.system.disk import disk_errors
 
 _IDENTITY = "run.json"
 _FINISHED = "finished"

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import toolchain
 from harness.conformance import expectations, resume
 from harness.conformance.model import Report, Selection
 from harness.conformance.session import WORKERS, run_suite
 from harness.conformance.stage import prepare
 from harness.conformance.suites import SUITES, Suite
 from harness.conformance.verdicts import judge
+from harness.system import toolchain
 
 Progress = Callable[[str], None]
 
@@ -55,8 +55,8 @@ def conform(
 
 
 def bundled(suite: Suite, progress: Progress) -> Path:
-    from harness.build import build
-    from harness.target import load_target
+    from harness.build.firmware import build
+    from harness.target.loading import load_target
 
     target = load_target(suite.target)
     return build(target, simulator="qemu", options=suite.options, on_progress=progress).elf

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
-from harness import toolchain
 from harness.conformance.model import Phase, Selection
 from harness.conformance.recorder import EVENTS
 from harness.conformance.stage import Stage
-from harness.disk import disk_errors
 from harness.errors import InfraError, UsageError
+from harness.system import toolchain
+from harness.system.disk import disk_errors
 
 WORKERS = 2
 _LIMIT_SECONDS = 7200.0

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from harness import paths
 from harness.conformance.suites import Suite
-from harness.disk import disk_errors
 from harness.errors import UsageError
 from harness.standin.install import install
+from harness.system import paths
+from harness.system.disk import disk_errors
 
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
 

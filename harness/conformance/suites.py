@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.build_plan import executorch_package
+from harness.build.plan import executorch_package
 from harness.errors import InfraError
 
 _RUNNERS = "arm_test/arm_semihosting_executor_runner_"

@@ -17,7 +17,7 @@ import numpy as np
 
 from harness.errors import InfraError
 from harness.ethosu.errors import AccessError
-from harness.ethosu.weights import Weights
+from harness.ethosu.u55.weights import Weights
 
 _WORKER = Path(__file__).with_name("codec_worker.py")
 

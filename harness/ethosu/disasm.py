@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.ethosu.driver_actions import Actions
-from harness.ethosu.elementwise_u85 import MODES as ELEMENTWISE
 from harness.ethosu.registers import SCALES, register_set
 from harness.ethosu.stream import Operation, Write, instructions
+from harness.ethosu.u85.elementwise import MODES as ELEMENTWISE
 
 _POOLING = ("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
 _HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_FORMAT", "REGION")

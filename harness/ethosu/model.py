@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.ethosu import engine_u55, engine_u85
 from harness.ethosu.blob import Blob, IoTensor, read_blob
 from harness.ethosu.codec import Codec
 from harness.ethosu.common import Context, Step
@@ -29,6 +28,8 @@ from harness.ethosu.memory import (
 )
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import Operation, Registers, Write, decode_at, has_branches, operations
+from harness.ethosu.u55 import engine as engine_u55
+from harness.ethosu.u85 import engine as engine_u85
 
 # What a stream with branches may do: more is a loop that does not end.
 _MAX_STEPS = 1_000_000

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, InfraError
 from harness.export import cache, quiet
+from harness.export.program import Program
 from harness.export.request import ExportRequest, content_key, exporter_versions
-from harness.program import Program
 
 if TYPE_CHECKING:
     from harness.export.worker import Exported

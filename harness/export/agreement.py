@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from harness.export.program import OracleAgreement, TensorSpec, WorstDifference
 from harness.export.routes import Rival
 from harness.export.source import Sample
-from harness.program import OracleAgreement, TensorSpec, WorstDifference
 
 
 def agreements(

@@ -18,7 +18,7 @@ from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_V
 from executorch.exir.scalar_type import ScalarType
 
 from harness.export.describe import DTYPES
-from harness.program import Program, TensorSpec
+from harness.export.program import Program, TensorSpec
 
 _SCALAR_TYPES = {ours: ScalarType[theirs] for theirs, ours in DTYPES.items()}
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import filelock
 
 from harness.errors import InfraError
-from harness.paths import cache_dir
-from harness.program import Program, load_program
+from harness.export.program import Program, load_program
+from harness.system.paths import cache_dir
 
 
 def entry_dir(key: str) -> Path:

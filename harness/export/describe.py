@@ -8,7 +8,7 @@ from executorch.exir import ExecutorchProgramManager
 from executorch.exir import schema as et
 
 from harness.errors import ExportError
-from harness.program import TensorSpec
+from harness.export.program import TensorSpec
 
 DTYPES = {
     "BYTE": "uint8",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.errors import UsageError
 
 if TYPE_CHECKING:  # for an Ethos-U only, so that a Cortex-M request stays quick
-    from harness.npu import ProductFacts
+    from harness.target.npu import ProductFacts
 
 _VELA_INI = "ethosu/config_files/Arm/vela.ini"
 
@@ -63,7 +63,7 @@ def resolve(compile_target: str, system_config: str = "", memory_mode: str = "")
 
 
 def _product(compile_target: str) -> tuple[str, ProductFacts]:
-    from harness.npu import products
+    from harness.target.npu import products
 
     for product, facts in products().products.items():
         match = re.fullmatch(rf"ethos-{product}-(\d+)", compile_target)

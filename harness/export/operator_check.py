@@ -20,9 +20,9 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from harness.errors import ExportError
+from harness.export.program import OperatorAgreement
 from harness.export.tosa_graph import Array, computed, read_graph, run_graph, with_outputs
 from harness.export.tosa_oracle import DelegateCall, as_logical
-from harness.program import OperatorAgreement
 
 BOUND_LSB = 2  # the catalogue's worst is 1; tables and reciprocals may give one more
 _LAYOUTS = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2))  # as it is, NHWC, NCHW

@@ -12,8 +12,8 @@ from executorch.exir import EdgeProgramManager
 from torch.utils import _pytree as pytree
 
 from harness.errors import ExportError
+from harness.export.program import TensorSpec
 from harness.export.samples import channels_last
-from harness.program import TensorSpec
 
 Sample = tuple[torch.Tensor, ...]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from harness.case.models import ModelSource, source_files
 from harness.errors import ToolMissing, UsageError
 from harness.export.npu_options import is_ethos_u, resolve
-from harness.models import ModelSource, source_files
 
 EXPORTERS = ("torch", "executorch", "torchao")
 ETHOS_U_EXPORTERS = (*EXPORTERS, "ethos-u-vela", "tosa-tools")
@@ -82,7 +82,7 @@ def _user_sources(model: ModelSource) -> dict[str, str]:
 
 def _own_sources() -> tuple[Path, ...]:
     package = Path(__file__).parent
-    return (*sorted(package.glob("*.py")), package.parent / "program.py")
+    return tuple(sorted(package.glob("*.py")))
 
 
 def _digests(paths: tuple[Path, ...], root: Path) -> dict[str, str]:

@@ -13,12 +13,12 @@ from harness.export import lower, lower_ethosu, oracle, tosa_oracle
 from harness.export.lower_ethosu import Lowered
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
 from harness.export.operator_check import check_operators
+from harness.export.program import OperatorAgreement
 from harness.export.request import ExportRequest
 from harness.export.samples import in_layout_of
 from harness.export.source import Sample
 from harness.export.stage import stage
 from harness.export.tosa_oracle import Answer, DelegateCall
-from harness.program import OperatorAgreement
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from harness.errors import ExportError
-from harness.program import DTYPE_BYTES
+from harness.export.program import DTYPE_BYTES
 
 
 @dataclass(frozen=True)

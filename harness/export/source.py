@@ -13,9 +13,9 @@ from types import ModuleType
 
 import torch
 
+from harness.case.models import ModelSource
 from harness.errors import UsageError
 from harness.export.samples import check_sample
-from harness.models import ModelSource
 
 Sample = tuple[torch.Tensor, ...]
 

@@ -21,13 +21,13 @@ from harness.export.life import RawSet, require_life
 from harness.export.live import make_live
 from harness.export.npu_options import NpuOptions
 from harness.export.oracle import method_bytes
+from harness.export.program import Delegate, InputSet, OracleAgreement, Program, TensorSpec
 from harness.export.request import ExportRequest
 from harness.export.routes import RawDelegate, route
 from harness.export.samples import draw, observed_ranges, shipped_ranges
 from harness.export.source import LoadedModel, Sample, load_model
 from harness.export.stage import stage
 from harness.export.tosa_graph import Tensor, read_graph
-from harness.program import Delegate, InputSet, OracleAgreement, Program, TensorSpec
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from harness.footprint import gaps
 from harness.footprint.anatomy import Anatomy, Tally
 from harness.footprint.claims import Claims
-from harness.footprint.damage import WrongOffset
-from harness.footprint.flatbuffer import FlatBuffer, Table
-from harness.footprint.schema import Schema
+from harness.formats.damage import WrongOffset
+from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.schema import Schema
 
 _GENERAL = ("bundle",)
 ProgramAnatomy = Callable[[memoryview], Anatomy]

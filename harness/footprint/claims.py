@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.footprint.anatomy import Path, Tally
-from harness.footprint.damage import WrongOffset
-from harness.footprint.flatbuffer import FlatBuffer, Table, Vector
-from harness.footprint.schema import Field
+from harness.formats.damage import WrongOffset
+from harness.formats.flatbuffer import FlatBuffer, Table, Vector
+from harness.formats.schema import Field
 
 INSIDE_TABLES = ("padding", "inside tables")
 _NOBODY = -1  # the owner of what the caller accounts for by itself

@@ -17,12 +17,12 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.footprint import anatomy as names
 from harness.footprint.anatomy import Anatomy, Tally
-from harness.footprint.dwarf_units import Units, read_units
 from harness.footprint.elf import Region
-from harness.footprint.elf_file import SHT_NOBITS, ElfFile, Section, Symbol, read_elf
-from harness.footprint.linkmap import FILL, LinkMap, Piece, read_map
-from harness.footprint.symbol_names import demangle, scopes
-from harness.paths import cache_dir
+from harness.formats.dwarf_units import Units, read_units
+from harness.formats.elf_file import SHT_NOBITS, ElfFile, Section, Symbol, read_elf
+from harness.formats.section_map import FILL, LinkMap, Piece, read_map
+from harness.formats.symbol_names import demangle, scopes
+from harness.system.paths import cache_dir
 
 _VERSION = "2"  # of what is computed here; part of the cache's key
 NO_REGION = "outside every region"

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.footprint import bpte, elf_anatomy, ptd, pte, schema
+from harness.footprint import bpte, elf_anatomy, ptd, pte
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.damage import DamagedFile, WrongOffset
 from harness.footprint.elf import Region
+from harness.formats import schema
+from harness.formats.damage import DamagedFile, WrongOffset
 
 _ELF_MAGIC = b"\x7fELF"
 

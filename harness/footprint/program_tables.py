@@ -7,8 +7,8 @@ from math import prod
 
 from harness.footprint.anatomy import Numbering, Part, Path
 from harness.footprint.claims import Claims
-from harness.footprint.flatbuffer import Table
 from harness.footprint.planned import Planned, owners
+from harness.formats.flatbuffer import Table
 
 _ITEM_SIZES = {
     "BYTE": 1, "CHAR": 1, "SHORT": 2, "INT": 4, "LONG": 8, "HALF": 2, "FLOAT": 4, "DOUBLE": 8,

@@ -13,9 +13,9 @@ from functools import partial
 from harness.footprint import gaps, segments
 from harness.footprint.anatomy import Anatomy, Tally
 from harness.footprint.claims import Claims
-from harness.footprint.damage import WrongOffset
-from harness.footprint.flatbuffer import FlatBuffer
-from harness.footprint.schema import Schema
+from harness.formats.damage import WrongOffset
+from harness.formats.flatbuffer import FlatBuffer
+from harness.formats.schema import Schema
 
 _GENERAL = ("tables",)
 _MAGIC = b"FH01"

@@ -14,10 +14,10 @@ from functools import partial
 from harness.footprint import gaps, segments, vela
 from harness.footprint.anatomy import Anatomy, Numbering, Part, Tally
 from harness.footprint.claims import Claims
-from harness.footprint.damage import WrongOffset
-from harness.footprint.flatbuffer import FlatBuffer, Table, Vector
 from harness.footprint.program_tables import Constant, Plans, claim_program
-from harness.footprint.schema import Schema
+from harness.formats.damage import WrongOffset
+from harness.formats.flatbuffer import FlatBuffer, Table, Vector
+from harness.formats.schema import Schema
 
 _GENERAL = ("program",)
 _MAGIC = b"eh00"

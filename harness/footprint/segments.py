@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from harness.footprint import gaps
 from harness.footprint.anatomy import Path, Tally
-from harness.footprint.damage import WrongOffset
-from harness.footprint.flatbuffer import Table
 from harness.footprint.program_tables import Constant
+from harness.formats.damage import WrongOffset
+from harness.formats.flatbuffer import Table
 
 
 @dataclass(frozen=True)

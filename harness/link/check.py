@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InfraError, UsageError
-from harness.link.capture import link_commands, run_linker
-from harness.link.command import LinkCommand, LinkerCall, linker_call, understand, with_output
-from harness.link.demangle import demangled
-from harness.link.elfobj import STB_GLOBAL, STB_WEAK, ElfObject
+from harness.formats.demangle import demangled
+from harness.formats.elf_object import STB_GLOBAL, STB_WEAK, ElfObject
 from harness.link.failure import Place
-from harness.link.linkindex import Definition, LinkIndex, load
+from harness.link.line.capture import link_commands, run_linker
+from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
+from harness.link.model.index import Definition, LinkIndex, load
 
 Progress = Callable[[str], None]
 

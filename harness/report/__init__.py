@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.judge import Verdict
-from harness.record import RunRecord
+from harness.judge.run import Verdict
+from harness.run.record import RunRecord
 
 
 def exit_code(records: Sequence[RunRecord]) -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.judge import Verdict
-from harness.judge_log import judge_log
+from harness.judge.console_log import judge_log
+from harness.judge.run import Verdict
+from harness.judge.symbols import with_symbols
 from harness.observe import Observation, Reader
-from harness.observe.symbols import with_symbols
 
 _PIECE = 1 << 20
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.record import RunRecord
+from harness.run.record import RunRecord
 
 # Other oracles that have a column; all are in the record.
 _SHOWN = {"quantised eager model": "eager"}

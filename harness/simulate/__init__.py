@@ -17,18 +17,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
-from harness import toolchain
-from harness.disk import disk_errors
 from harness.errors import FvpMissing, InfraError, ToolMissing, UsageError
 from harness.observe import Observation, Reader
 from harness.simulate import fvp, host, qemu
-from harness.simulate.confine import confinement
 from harness.simulate.launch import Launch
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.npu import Attendant, beside
-from harness.simulate.process import Bounds, Ended, Stop, Watch, run
 from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
-from harness.target import Limits, Target, global_factor
+from harness.system import toolchain
+from harness.system.confine import confinement
+from harness.system.disk import disk_errors
+from harness.system.process import Bounds, Ended, Stop, Watch, run
+from harness.target.loading import Limits, Target, global_factor
 
 __all__ = [
     "LeftFile",

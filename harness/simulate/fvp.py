@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import toolchain
 from harness.errors import UsageError
-from harness.fvp_model import Fvp
 from harness.simulate.launch import Launch
-from harness.target import Limits
+from harness.system import toolchain
+from harness.target.fvp import Fvp
+from harness.target.loading import Limits
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
 # this name in the guest's directory makes SYS_EXIT_EXTENDED, and so an exit status, usable.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.simulate.launch import Launch
-from harness.toolchain import Tool
+from harness.system.toolchain import Tool
 
 
 def launch(elf: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> Launch:

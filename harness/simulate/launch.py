@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.toolchain import Tool
+from harness.system.toolchain import Tool
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from harness.disk import disk_errors
 from harness.ethosu.doorbell import Outcome, Result, Run, SharedMemory, serving
-from harness.npu import Npu
 from harness.simulate.qemu import DDR
 from harness.simulate.transcript import NpuStop, NpuUse
-from harness.target import Region, Target
+from harness.system.disk import disk_errors
+from harness.target.loading import Region, Target
+from harness.target.npu import Npu
 
 _BROKEN = "broken"  # the model itself failed
 _REST = 1 << 20  # of what is neither a pool nor a moved region: the mailbox, alignment

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import toolchain
 from harness.simulate.launch import Launch
-from harness.target import Qemu
+from harness.system import toolchain
+from harness.target.loading import Qemu
 
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.observe import Observation
 from harness.simulate.monitor import CpuState
-from harness.simulate.process import Stop
+from harness.system.process import Stop
 
 CONSOLE = "console.log"
 WORK = "work"

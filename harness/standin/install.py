@@ -7,10 +7,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from harness import paths
-from harness.disk import disk_errors
 from harness.errors import InfraError, UsageError
 from harness.standin.parameters import model_names
+from harness.system import paths
+from harness.system.disk import disk_errors
 
 _MARK = "stand-in of executorch-hil"
 _SCRIPT = """\

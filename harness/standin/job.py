@@ -156,8 +156,8 @@ def _note(text: str) -> None:
 
 
 def _confinement(cwd: Path, executable: Path, readable: Sequence[Path]) -> Any:
-    """harness.simulate.confine, loaded by itself: the package around it is slow to import."""
-    source = Path(__file__).resolve().parent.parent / "simulate" / "confine.py"
+    """harness.system.confine, loaded by itself: the package around it is slow to import."""
+    source = Path(__file__).resolve().parent.parent / "system" / "confine.py"
     spec = importlib.util.spec_from_file_location("harness_standin_confine", source)
     if spec is None or spec.loader is None:
         raise StandinError(f"{source} is missing")

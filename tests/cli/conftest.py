@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from harness.case.models import find_model
 from harness.export import ExportRequest, export
-from harness.models import find_model
-from harness.program import Program
+from harness.export.program import Program
 
 
 @dataclass(frozen=True)

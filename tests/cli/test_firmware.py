@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.build import Firmware, build
+from harness.build.firmware import Firmware, build
+from harness.export.program import Program
 from harness.footprint.elf import Region, measure
-from harness.program import Program
-from harness.target import Target, load_target
+from harness.target.loading import Target, load_target
 
 from .conftest import Hil
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.program import Program
+from harness.export.program import Program
 
 from .conftest import Hil
 

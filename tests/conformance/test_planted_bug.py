@@ -9,12 +9,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness.build import build
-from harness.build_plan import make_plan
+from harness.build.firmware import build
+from harness.build.plan import make_plan
 from harness.conformance.model import Selection
 from harness.conformance.run import conform
-from harness.paths import project_root
-from harness.target import load_target
+from harness.system.paths import project_root
+from harness.target.loading import load_target
 
 _QUANTIZED_ADD = "targets/runner/kernels/op_quantized_add.cpp"
 _OFFSET = "scale_out(sum), stage.offset"  # in its Helium loop

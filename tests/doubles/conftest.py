@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.case import Case
-from harness.doubles import double_firmware, double_program, install_double
-from harness.pipeline import RunOptions, run_case
-from harness.record import RunRecord
+from harness.case.case import Case
+from harness.dev.doubles import double_firmware, double_program, install_double
+from harness.run.pipeline import RunOptions, run_case
+from harness.run.record import RunRecord
 from harness.standin.parameters import load_model
-from harness.target import Limits, load_target, target_directories
+from harness.target.loading import Limits, load_target, target_directories
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 # A starved process is as still as an idle one: on a busy machine $HIL_LIMIT_FACTOR gives it time.

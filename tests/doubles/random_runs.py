@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.case import Case
-from harness.doubles import double_firmware, double_program, endings, install_double
-from harness.pipeline import RunOptions, run_case
+from harness.case.case import Case
+from harness.dev.doubles import double_firmware, double_program, endings, install_double
+from harness.run.pipeline import RunOptions, run_case
 from harness.standin.parameters import load_model
-from harness.target import Limits, load_target, target_directories
+from harness.target.loading import Limits, load_target, target_directories
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 TABLE = endings()

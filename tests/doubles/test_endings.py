@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.doubles import endings
+from harness.dev.doubles import endings
 from harness.errors import InfraError
-from harness.pipeline import judge_again
-from harness.record import RunRecord
+from harness.run.pipeline import judge_again
+from harness.run.record import RunRecord
 
 TABLE = endings()
 Double = Callable[..., RunRecord]
@@ -91,7 +91,7 @@ def test_a_stale_output_in_the_run_directory_stops_the_run(
     (run_dir / "work").mkdir(parents=True)
     for name in ("s0-0.bin", "s1-0.bin"):
         (run_dir / "work" / name).write_bytes((tmp_path / "program" / "out0.bin").read_bytes())
-    monkeypatch.setattr("harness.pipeline.new_run_dir", lambda _label: run_dir)
+    monkeypatch.setattr("harness.run.pipeline.new_run_dir", lambda _label: run_dir)
     with pytest.raises(InfraError, match="exists"):
         double("no_output")
 

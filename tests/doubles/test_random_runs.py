@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import paths
+from harness.system import paths
 
 COUNT = int(os.environ.get("HIL_RANDOM_RUNS", "30"))
 

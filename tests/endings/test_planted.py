@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.case import Case
-from harness.doubles import (
+from harness.case.case import Case
+from harness.dev.doubles import (
     double_program,
     planted_endings,
     planted_firmware,
 )
-from harness.judge import Cause
-from harness.pipeline import RunOptions, run_case
-from harness.record import RunRecord
-from harness.target import Limits, load_target, target_directories
+from harness.judge.run import Cause
+from harness.run.pipeline import RunOptions, run_case
+from harness.run.record import RunRecord
+from harness.target.loading import Limits, load_target, target_directories
 
 TABLE = planted_endings()
 pytestmark = pytest.mark.skipif(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from recording import FILE
+
+from tests.ethosu.recording import FILE
 
 Array = np.ndarray
 

@@ -44,7 +44,7 @@ def record(file: Path, seconds: float) -> None:
 
 
 def _record_direct(arrays: Arrays) -> None:
-    import tosa_cases
+    from tests.ethosu import tosa_cases
 
     for family, numbers in DIRECT.items():
         for number in numbers:
@@ -56,8 +56,7 @@ def _record_direct(arrays: Arrays) -> None:
 
 
 def _record_exports(arrays: Arrays, file: Path, end: float) -> None:
-    import compiling
-    import families
+    from tests.ethosu import compiling, families
 
     for family, make in families.PINNED.items():
         for target in TARGETS[:2]:

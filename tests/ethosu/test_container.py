@@ -6,13 +6,13 @@ import struct
 
 import numpy as np
 import pytest
-from assembling import U55_128, U85_256, blob, block, cop1, cop2, pool, tensors, words
 
 from harness.ethosu.blob import find_blobs, read_blob
 from harness.ethosu.disasm import disassemble
 from harness.ethosu.driver_actions import read_actions
 from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported
 from harness.ethosu.model import run
+from tests.ethosu.assembling import U55_128, U85_256, blob, block, cop1, cop2, pool, tensors, words
 
 INPUT = bytes(range(256))
 

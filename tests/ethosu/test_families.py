@@ -12,10 +12,10 @@ import os
 import numpy as np
 import pytest
 
-families = pytest.importorskip("families", reason="needs torch")
-compiling = pytest.importorskip("compiling", reason="needs ExecuTorch and Vela")
+pytest.importorskip("tosa_reference_model", reason="needs torch, ExecuTorch and Vela")
 
-from harness.ethosu.model import run  # noqa: E402
+from harness.ethosu.model import run
+from tests.ethosu import compiling, families
 
 CASES = int(os.environ.get("HIL_NPU_EXPORTS", "15"))
 FIRST_SEED = 100

@@ -11,28 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded import recorded_cases
 
-from harness.ethosu import (
-    accumulate,
-    common,
-    dma_u85,
-    elementwise_u55,
-    elementwise_u85,
-    engine_u55,
-    engine_u85,
-    featuremap,
-    lut,
-    model,
-    output_stage,
-    resize_u85,
-    stages_u55,
-    stages_u85,
-    weights,
-    weights_u85,
-)
+from harness.ethosu import accumulate, common, featuremap, lut, model, output_stage
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import run
+from harness.ethosu.u55 import elementwise as elementwise_u55
+from harness.ethosu.u55 import engine as engine_u55
+from harness.ethosu.u55 import stages as stages_u55
+from harness.ethosu.u55 import weights
+from harness.ethosu.u85 import dma as dma_u85
+from harness.ethosu.u85 import elementwise as elementwise_u85
+from harness.ethosu.u85 import engine as engine_u85
+from harness.ethosu.u85 import resize as resize_u85
+from harness.ethosu.u85 import stages as stages_u85
+from harness.ethosu.u85 import weights as weights_u85
+from tests.ethosu.recorded import recorded_cases
 
 Patch = pytest.MonkeyPatch
 Break = Callable[[Patch], None]

@@ -10,11 +10,11 @@ import time
 
 import numpy as np
 import pytest
-from recorded import Recorded, recorded_cases
 
 from harness.ethosu.codec import Codec
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import Network
+from tests.ethosu.recorded import Recorded, recorded_cases
 
 MUTATIONS = int(os.environ.get("HIL_NPU_FUZZ", "500"))
 SEED = 20

@@ -7,13 +7,14 @@ import os
 import numpy as np
 import pytest
 
-compiling = pytest.importorskip("compiling", reason="needs ExecuTorch and Vela")
+pytest.importorskip("tosa_reference_model", reason="needs ExecuTorch and Vela")
 
-from harness.ethosu.model import Network  # noqa: E402
-from harness.export.request import ExportRequest  # noqa: E402
-from harness.export.source import load_model  # noqa: E402
-from harness.export.worker import _prepare  # noqa: E402
-from harness.models import find_model  # noqa: E402
+from harness.case.models import find_model
+from harness.ethosu.model import Network
+from harness.export.request import ExportRequest
+from harness.export.source import load_model
+from harness.export.worker import _prepare
+from tests.ethosu import compiling
 
 LARGE = ("deep_autoencoder", "ds_cnn", "mobilenet_v1_025", "resnet8")
 SMALL = ("add", "linear", "softmax")

@@ -13,7 +13,9 @@ import pytest
 
 from harness.ethosu.codec import Codec
 
-tosa_cases = pytest.importorskip("tosa_cases", reason="needs Vela and tosa-tools")
+pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
+
+from tests.ethosu import tosa_cases
 
 CASES = int(os.environ.get("HIL_NPU_CASES", "500"))
 FAMILIES = sorted(tosa_cases.FAMILIES)
@@ -28,7 +30,7 @@ def test_npu_equals_tosa(family: str) -> None:
         try:
             assert tosa_cases.agrees(case, codec)
         except BaseException:
-            print(f"python tests/ethosu/tosa_cases.py {family} {number}")
+            print(f"python -m tests.ethosu.tosa_cases {family} {number}")
             print(case)
             raise
 

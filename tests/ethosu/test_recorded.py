@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from recorded import Recorded, recorded_cases
 
 from harness.ethosu.model import Network, run
+from tests.ethosu.recorded import Recorded, recorded_cases
 
 
 @pytest.mark.parametrize("npu_case", recorded_cases(), ids=lambda c: c.name)

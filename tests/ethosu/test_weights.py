@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from assembling import U85_256, blob, cop1, words
 
 from harness.ethosu.codec import Codec
 from harness.ethosu.errors import AccessError, StreamError, Unsupported
 from harness.ethosu.model import run
-from harness.ethosu.weights import WeightLayout, reorder
-from harness.ethosu.weights_u85 import decode_fast
+from harness.ethosu.u55.weights import WeightLayout, reorder
+from harness.ethosu.u85.weights import decode_fast
+from tests.ethosu.assembling import U85_256, blob, cop1, words
 
 LAYOUT = WeightLayout(8, (1, 1), 8, 8, 8, False, False, False, (1, 1))
 

@@ -1,6 +1,6 @@
 """Every family of random TOSA operators, and one case by family and number.
 
-``python tests/ethosu/tosa_cases.py FAMILY NUMBER`` runs one case again and says what it was.
+``python -m tests.ethosu.tosa_cases FAMILY NUMBER`` runs one case again and says what it was.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import tosa_control
-import tosa_layers
-import tosa_maths
-import tosa_moves
 import tosa_reference_model
-from tosa_graph import Array, Graph, compile_tosa
 
 from harness.ethosu.codec import Codec
 from harness.ethosu.model import Network
+from tests.ethosu import tosa_control, tosa_layers, tosa_maths, tosa_moves
+from tests.ethosu.tosa_graph import Array, Graph, compile_tosa
 
 SEED = 7
 COMMON = {**tosa_layers.COMMON, **tosa_maths.COMMON, **tosa_moves.COMMON}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from tosa_graph import BOOL, INT8, INT32, Graph, Value, attributes
-from tosa_layers import Draw, chance, scale, zero_point
-from tosa_maths import small_shape
+
+from tests.ethosu.tosa_graph import BOOL, INT8, INT32, Graph, Value, attributes
+from tests.ethosu.tosa_layers import Draw, chance, scale, zero_point
+from tests.ethosu.tosa_maths import small_shape
 
 
 def _positive(graph: Graph, number: Value) -> Value:

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import tosa_serializer as ts
-from assembling import blob, tensors
 from ethosu.vela import vela
+
+from tests.ethosu.assembling import blob, tensors
 
 Array = np.ndarray
 BOOL, INT8, INT16, INT32, INT48 = (

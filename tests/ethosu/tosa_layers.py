@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import tosa_serializer as ts
-from tosa_graph import INT8, INT16, INT32, INT48, LIMITS, Array, Graph, Value, attributes
+
+from tests.ethosu.tosa_graph import (
+    INT8,
+    INT16,
+    INT32,
+    INT48,
+    LIMITS,
+    Array,
+    Graph,
+    Value,
+    attributes,
+)
 
 Draw = np.random.Generator
 

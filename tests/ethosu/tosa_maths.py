@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import tosa_serializer as ts
-from tosa_graph import BOOL, INT8, INT16, INT32, Graph, Value, attributes
-from tosa_layers import Draw, chance, pick, scale, zero_point
+
+from tests.ethosu.tosa_graph import BOOL, INT8, INT16, INT32, Graph, Value, attributes
+from tests.ethosu.tosa_layers import Draw, chance, pick, scale, zero_point
 
 PROPAGATE = ts.NanPropagationMode.PROPAGATE
 _CAMEL = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from tosa_graph import INT8, INT16, INT32, Graph, Value, attributes
-from tosa_layers import Draw, chance, pick
-from tosa_maths import small_shape
+
+from tests.ethosu.tosa_graph import INT8, INT16, INT32, Graph, Value, attributes
+from tests.ethosu.tosa_layers import Draw, chance, pick
+from tests.ethosu.tosa_maths import small_shape
 
 
 def _type(g: Draw) -> object:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.case.models import ModelSource, find_model
 from harness.export import ExportRequest, export
-from harness.models import ModelSource, find_model
-from harness.paths import state_dir
-from harness.program import Program
+from harness.export.program import Program
+from harness.system.paths import state_dir
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ from executorch.devtools.bundled_program.serialize import (
     deserialize_from_flatbuffer_to_bundled_program,
 )
 
+from harness.case.models import ModelSource
 from harness.export import bundle
-from harness.models import ModelSource
-from harness.program import Program
+from harness.export.program import Program
 
 
 def test_a_bundle_holds_program_inputs_and_expected_outputs(

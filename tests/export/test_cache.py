@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.case.models import find_model
 from harness.errors import InfraError
 from harness.export import ExportRequest, cache, export
-from harness.models import find_model
-from harness.program import InputSet, Program, TensorSpec
+from harness.export.program import InputSet, Program, TensorSpec
 
 KEY = "model-cortex-m55-0123"
 

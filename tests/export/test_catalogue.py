@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.models import ModelSource, catalogue, unavailable
-from harness.program import Program
+from harness.case.models import ModelSource, catalogue, unavailable
+from harness.export.program import Program
 
 Get = Callable[[str | ModelSource], Program]
 

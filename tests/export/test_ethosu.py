@@ -10,14 +10,14 @@ import pytest
 import torch
 from tosa.TosaGraph import TosaGraph
 
+from harness.case.models import ModelSource, catalogue
 from harness.errors import DeadModelError, ExportError
 from harness.ethosu.blob import find_blobs
 from harness.ethosu.model import Network
 from harness.export import ExportRequest, export, lower_ethosu
 from harness.export.lower_ethosu import Lowered
-from harness.localise import localise
-from harness.models import ModelSource, catalogue
-from harness.program import Program, load_program
+from harness.export.program import Program, load_program
+from harness.localise.disagreement import localise
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]

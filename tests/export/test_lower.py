@@ -15,10 +15,10 @@ from executorch.exir import (
 )
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
+from harness.case.models import find_model
 from harness.export import lower
 from harness.export.samples import channels_last, draw, shipped_ranges
 from harness.export.source import load_model
-from harness.models import find_model
 
 CONFIG = lower.target_config("cortex-m55")
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from harness.case.models import find_model
 from harness.errors import ExportError
 from harness.export import lower
 from harness.export.live import make_live
 from harness.export.oracle import method_bytes, run_oracle
+from harness.export.program import TensorSpec
 from harness.export.samples import draw, shipped_ranges
 from harness.export.source import load_model
-from harness.models import find_model
-from harness.program import TensorSpec
 
 
 def test_the_oracle_stays_close_to_the_float_network() -> None:

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.program import Program
+from harness.export.program import Program
 
 Get = Callable[..., Program]
 
 CHILD = """
 import json, sys
 from harness.export import ExportRequest, export
-from harness.models import find_model
+from harness.case.models import find_model
 asked = [name.partition("@") for name in sys.argv[1:]]
 results = export([ExportRequest(find_model(n), t or "cortex-m55") for n, _, t in asked])
 json.dump([[str(r.unwrap().directory), r.cached, 'torch' in sys.modules] for r in results],

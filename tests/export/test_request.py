@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.case.models import ModelSource, find_model
 from harness.errors import ToolMissing, UsageError
 from harness.export import ExportRequest, export
 from harness.export.request import content_key, exporter_versions
-from harness.models import ModelSource, find_model
 
 VERSIONS = {"torch": "2", "executorch": "1", "torchao": "0"}
 BASE = ExportRequest(find_model("ds_cnn"))

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from harness.case.models import ModelSource
 from harness.errors import DeadModelError, ExportError, HarnessError, UsageError
 from harness.export import ExportRequest, export
-from harness.models import ModelSource
-from harness.program import Program
+from harness.export.program import Program
 
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import build
-from harness.target import load_target
+from harness.build.firmware import build
+from harness.target.loading import load_target
 
 LIMIT_SECONDS = 120
 

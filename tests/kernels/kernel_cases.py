@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import kernel_cases_elementwise as elementwise
-import kernel_cases_matrices as matrices
-import kernel_cases_moving as moving
-import kernel_cases_quantising as quantising
-import kernel_cases_windows as windows
-from kernel_draw import Draw
-from kernel_program import Case
+from tests.kernels import kernel_cases_elementwise as elementwise
+from tests.kernels import kernel_cases_matrices as matrices
+from tests.kernels import kernel_cases_moving as moving
+from tests.kernels import kernel_cases_quantising as quantising
+from tests.kernels import kernel_cases_windows as windows
+from tests.kernels.kernel_draw import Draw
+from tests.kernels.kernel_program import Case
 
 MAKERS: dict[str, tuple[Callable[[Draw], Case], int]] = {
     "conv2d": (windows.conv2d, 60),

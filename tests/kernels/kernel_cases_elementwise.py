@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from kernel_draw import Draw, any_tensor
-from kernel_program import Activation, Case, Constant
+
+from tests.kernels.kernel_draw import Draw, any_tensor
+from tests.kernels.kernel_program import Activation, Case, Constant
 
 
 def operands(draw: Draw) -> tuple[Activation, Activation]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from kernel_draw import Draw, pair, pool_axes, window
-from kernel_program import Activation, Case, Constant, Scratch
+
+from tests.kernels.kernel_draw import Draw, pair, pool_axes, window
+from tests.kernels.kernel_program import Activation, Case, Constant, Scratch
 
 
 def conv2d(draw: Draw) -> Case:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import torch
-from kernel_program import Constant
+
+from tests.kernels.kernel_program import Constant
 
 INT32_MAX = 2**31 - 1
 

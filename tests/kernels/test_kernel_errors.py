@@ -22,8 +22,9 @@ from executorch.exir._serialize._program import (
     serialize_pte_binary,
 )
 from executorch.exir.schema import Bool, Double, EValue, Int, IntList, KernelCall, Null, Tensor
-from kernel_draw import Draw
-from kernel_program import Activation, Case, Constant, Scratch, build
+
+from tests.kernels.kernel_draw import Draw
+from tests.kernels.kernel_program import Activation, Case, Constant, Scratch, build
 
 SEED = 20260822
 

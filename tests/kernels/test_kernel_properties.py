@@ -15,9 +15,10 @@ import pytest
 from executorch.backends.cortex_m.library import cmsis_nn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_cases import MAKERS
-from kernel_draw import Draw
-from kernel_program import build
+
+from tests.kernels.kernel_cases import MAKERS
+from tests.kernels.kernel_draw import Draw
+from tests.kernels.kernel_program import build
 
 EXAMPLES = os.environ.get("HIL_PROPERTY_EXAMPLES")
 GROUPS = sorted(set(MAKERS) - {"view_copy"})

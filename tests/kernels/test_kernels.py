@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from executorch.backends.cortex_m.library import cmsis_nn
-from kernel_cases import MAKERS, cases
-from kernel_program import KernelProgram, build
+
+from tests.kernels.kernel_cases import MAKERS, cases
+from tests.kernels.kernel_program import KernelProgram, build
 
 SEED = 20260822
 

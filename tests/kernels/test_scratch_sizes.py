@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from executorch.backends.cortex_m.library import cmsis_nn
 
-from harness.paths import project_root
+from harness.system.paths import project_root
 
 SEED = 20260822
 SHAPES = 2500

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.build_plan import executorch_package
+from harness.build.plan import executorch_package
 from harness.ethosu.blob import IoTensor, read_blob
-from harness.footprint.flatbuffer import FlatBuffer, Table
-from harness.footprint.schema import PTE, load_schema
+from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.schema import PTE, load_schema
 
 _TYPES = {1: "CHAR", 2: "SHORT", 4: "INT"}
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 11: 1}  # of ScalarType, in bytes

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.link.archive import write_archive
-from harness.link.elfwrite import NewSymbol, write_object
-from harness.link.model import (
+from harness.formats.archive import write_archive
+from harness.formats.elf_writer import NewSymbol, write_object
+from harness.link.model.resolution import (
     ADDRESSES,
     SIZES,
     Archive,

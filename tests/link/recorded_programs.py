@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from delegate_program import Copies, Step, delegate_program
-from doorbell_run import GuestRun, run_guest
 
 from harness.ethosu.blob import read_blob
+from tests.link.delegate_program import Copies, Step, delegate_program
+from tests.link.doorbell_run import GuestRun, run_guest
 
 CASES = Path(__file__).parents[1] / "ethosu" / "data" / "cases.npz"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from test_own_builds import LISTS, forgetful_kernels
-
-from harness.build_plan import executorch_package
-from harness.paths import project_root
+from harness.build.plan import executorch_package
+from harness.system.paths import project_root
+from tests.link.test_own_builds import LISTS, forgetful_kernels
 
 ELF = "ports/cortex_m/executor_runner"
 

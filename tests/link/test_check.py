@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plants import _FILES, Plant, Project
 
 from harness.errors import UsageError
 from harness.link.check import check
 from harness.link.fixture import assert_overridable
+from tests.link.plants import _FILES, Plant, Project
 
 HOOK = "arm_ethos_io_memcpy"
 _DEFAULT = _FILES["io_default.c"]

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from delegate_program import Copies, needed_copies
-from recorded_programs import PROGRAMS, counted
-from runner_build import ELF, built
 
-from harness.paths import project_root
+from harness.system.paths import project_root
+from tests.link.delegate_program import Copies, needed_copies
+from tests.link.recorded_programs import PROGRAMS, counted
+from tests.link.runner_build import ELF, built
 
 _COUNTING = ("-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_DRIVER=doorbell", "-DHIL_ETHOSU_COUNT_IO=ON")
 BUILDS = {

@@ -6,12 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from delegate_program import needed_copies
-from recorded_programs import PROGRAMS, counted
-from test_own_builds import LISTS, forgetful_kernels
 
-from harness.build import build
-from harness.target import load_target
+from harness.build.firmware import build
+from harness.target.loading import load_target
+from tests.link.delegate_program import needed_copies
+from tests.link.recorded_programs import PROGRAMS, counted
+from tests.link.test_own_builds import LISTS, forgetful_kernels
 
 TARGETS = (
     "corstone-300-u55-128", "corstone-300-u55-128@Sram_Only",

@@ -8,10 +8,10 @@ import random
 import time
 from pathlib import Path
 
-from harness.link.archive import write_archive
-from harness.link.elfwrite import NewSymbol, write_object
-from harness.link.explain import explain
-from harness.link.reduce import reduce_build
+from harness.formats.archive import write_archive
+from harness.formats.elf_writer import NewSymbol, write_object
+from harness.link.smaller.reduce import reduce_build
+from harness.link.why.explain import explain
 
 OBJECTS, SYMBOLS = 2000, 100
 _NINJA = """\

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import build
+from harness.build.firmware import build
 from harness.errors import LinkError
-from harness.link.explain import explain
-from harness.link.reduce import reduce_build
-from harness.target import load_target
+from harness.link.smaller.reduce import reduce_build
+from harness.link.why.explain import explain
+from harness.target.loading import load_target
 
 LISTS = "add_library(hil_kernels STATIC registry.cpp)\n" \
         "target_link_libraries(hil_kernels PUBLIC hil_options hil_core)\n"  # fmt: skip

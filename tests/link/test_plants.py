@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plants import _FILES, PLANTS, Plant, Project
 
 from harness.errors import UsageError
-from harness.link.explain import explain
 from harness.link.failure import Failure
-from harness.link.reduce import reduce_build
+from harness.link.smaller.reduce import reduce_build
+from harness.link.why.explain import explain
+from tests.link.plants import _FILES, PLANTS, Plant, Project
 
 
 def _quiet(_message: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.operators import missing_operators
-from harness.link.parse import parse
+from harness.build.operators import missing_operators
+from harness.link.log.parse import parse
 
 SOURCES = {
     "a.cpp": "int f(int); int x = 1; int main() { return f(x); }\n",

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from runner_build import ELF, built
 
 from harness.link.check import check
+from tests.link.runner_build import ELF, built
 
 HOOK = "arm_ethos_io_memcpy"
 CHECKS = {

@@ -9,15 +9,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from delegate_program import needed_copies
-from recorded_programs import PROGRAMS, counted
-from test_own_builds import LISTS, forgetful_kernels
-from test_runner_hook import CHECKS, HOOK
-from workspace import WEST, make_workspace
 
-from harness.build_plan import executorch_package
+from harness.build.plan import executorch_package
 from harness.link.check import check
-from harness.paths import project_root
+from harness.system.paths import project_root
+from tests.link.delegate_program import needed_copies
+from tests.link.recorded_programs import PROGRAMS, counted
+from tests.link.test_own_builds import LISTS, forgetful_kernels
+from tests.link.test_runner_hook import CHECKS, HOOK
+from tests.link.workspace import WEST, make_workspace
 
 BOARD_300, BOARD_320 = "mps3/corstone300/fvp", "mps4/corstone320/fvp"
 _ETHOSU = "-DCONFIG_HIL_ETHOSU=y"

@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from plants import PLANTS
-from test_plants import _assert_explained
-from workspace import ZephyrProject, in_zephyr, make_workspace
 
 from harness.errors import UsageError
-from harness.link.explain import explain
-from harness.link.reduce import reduce_build
+from harness.link.smaller.reduce import reduce_build
+from harness.link.why.explain import explain
+from tests.link.plants import PLANTS
+from tests.link.test_plants import _assert_explained
+from tests.link.workspace import ZephyrProject, in_zephyr, make_workspace
 
 
 def _quiet(_message: str) -> None:

@@ -11,16 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_own_builds import LISTS, forgetful_kernels
-from workspace import make_workspace
 
-from harness.build import build
-from harness.build_zephyr import DEV_MODE, find_workspace, take_products
+from harness.build.firmware import build
+from harness.build.zephyr import DEV_MODE, find_workspace, take_products
 from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
-from harness.link.explain import explain
-from harness.link.reduce import reduce_build
-from harness.paths import project_root
-from harness.target import load_target
+from harness.link.smaller.reduce import reduce_build
+from harness.link.why.explain import explain
+from harness.system.paths import project_root
+from harness.target.loading import load_target
+from tests.link.test_own_builds import LISTS, forgetful_kernels
+from tests.link.workspace import make_workspace
 
 
 def _quiet(_message: str) -> None:

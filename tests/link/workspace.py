@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from plants import _FILES, _SETTINGS, Plant, Project, _run
+from tests.link.plants import _FILES, _SETTINGS, Plant, Project, _run
 
 STANDIN = Path(__file__).parent / "zephyr_standin"
 BOARD = "mps3/corstone300/fvp"

@@ -96,7 +96,7 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
         from dataclasses import replace
         import pytest
         from harness.plugin import require_pass
-        from harness.judge import Cause, Verdict
+        from harness.judge.run import Cause, Verdict
 
         @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
         def test_model(run):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.doubles import install_double
+from harness.dev.doubles import install_double
 from harness.standin.parameters import load_model
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
@@ -21,7 +21,7 @@ TESTS = """
     import os
     from pathlib import Path
     import pytest
-    from harness.doubles import double_firmware, double_program
+    from harness.dev.doubles import double_firmware, double_program
     from harness.plugin import require_pass
 
     @pytest.fixture(scope="session")

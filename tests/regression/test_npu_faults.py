@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 
 from harness import simulate
-from harness.build import build
-from harness.case import Case
+from harness.build.firmware import build
+from harness.case.case import Case
 from harness.errors import HarnessError, InfraError
 from harness.ethosu import doorbell_npu
 from harness.ethosu.blob import find_blobs, read_blob
 from harness.ethosu.doorbell import Outcome, Run
 from harness.ethosu.errors import EthosUError, Unsupported
 from harness.ethosu.model import Network
-from harness.paths import runs_dir
-from harness.pipeline import RunOptions, export_cases, judge_again, run_case
-from harness.program import Program
-from harness.record import RunRecord
+from harness.export.program import Program
+from harness.run.pipeline import RunOptions, export_cases, judge_again, run_case
+from harness.run.record import RunRecord
 from harness.simulate import npu as beside_qemu
-from harness.simulate.confine import why_not
-from harness.target import load_target
+from harness.system.confine import why_not
+from harness.system.paths import runs_dir
+from harness.target.loading import load_target
 
 pytestmark = pytest.mark.u55
 TARGET = "corstone-300-u55-128"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from harness.build import Firmware, build
+from harness.build.firmware import Firmware, build
 from harness.footprint.elf import Region, measure
-from harness.target import Target, load_target
+from harness.target.loading import Target, load_target
 
 
 def sections(firmware: Firmware) -> dict[str, tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.plugin import require_pass
-from harness.record import RunRecord
+from harness.run.record import RunRecord
 
 
 def test_model(run: RunRecord) -> None:

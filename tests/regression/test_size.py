@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness.build import Firmware
-from harness.case import Case
-from harness.footprint.accepted import RUNNER
-from harness.footprint.annotate import workflow_commands, write_summary
-from harness.footprint.gate import Gate
-from harness.program import Program
-from harness.size_gate import hold_measured, measure_firmware, measure_program
-from harness.target import Target
+from harness.build.firmware import Firmware
+from harness.case.case import Case
+from harness.export.program import Program
+from harness.size.accepted import RUNNER
+from harness.size.gate import hold_measured, measure_firmware, measure_program
+from harness.size.github import workflow_commands, write_summary
+from harness.size.ratchet import Gate
+from harness.target.loading import Target
 
 pytestmark = pytest.mark.size
 

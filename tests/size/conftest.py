@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from harness.case.models import find_model
 from harness.export import ExportRequest, export
-from harness.models import find_model
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))  # footprint_samples
 
 MODELS = ("add", "ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder", "linear", "softmax")
 ETHOS_U = ("ethos-u55-128", "ethos-u85-256")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from footprint_samples import make_pte, segment_bytes, to_json
 
 from harness.footprint import vela
 from harness.footprint.difference import Difference, causes, difference
 from harness.footprint.explain import sentences
 from harness.footprint.measure import measure_file
+from tests.footprint.samples import make_pte, segment_bytes, to_json
 
 Edit = Callable[[dict[str, Any], bytearray], None]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from footprint_samples import sample_pte, tensor
 
 from harness.footprint.measure import measure_file
 from harness.footprint.page import render_page
+from tests.footprint.samples import sample_pte, tensor
 
 webdriver = pytest.importorskip("selenium.webdriver")
 

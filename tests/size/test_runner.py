@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from harness import paths
-from harness.build import build
-from harness.footprint.accepted import propose
+from harness.build.firmware import build
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.budget import Budgets
 from harness.footprint.difference import causes, difference
 from harness.footprint.elf import Region, measure
 from harness.footprint.explain import sentences
 from harness.footprint.figures import firmware_figures
-from harness.footprint.gate import Gate, hold
-from harness.footprint.linkmap import read_map
 from harness.footprint.measure import measure_file
-from harness.paths import project_root
-from harness.target import load_target
+from harness.formats.section_map import read_map
+from harness.size.accepted import propose
+from harness.size.ratchet import Gate, hold
+from harness.system import paths
+from harness.system.paths import project_root
+from harness.target.budget import Budgets
+from harness.target.loading import load_target
 
 TARGET = "corstone-300-m55"
 

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
-from mutations import mutations
 
 from harness.errors import HarnessError
 from harness.footprint.measure import measure_file
+from tests.size.mutations import mutations
 
 COUNT = int(os.environ.get("HIL_FUZZ_MUTATIONS", "300"))
 SEED = int(os.environ.get("HIL_FUZZ_SEED", "20260822"))

@@ -1,0 +1,300 @@
+"""Target and options -> Firmware: the runner, built by CMake and kept by content.
+
+``.hil/cache/firmware/<key>`` holds the ELF, its linker map, ``build.log`` and, written last,
+``firmware.json``. The key covers everything that decides what is built, so an equal key means
+the same program, and CMake is not even started.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from harness.build import log as build_log
+from harness.build import zephyr as build_zephyr
+from harness.build.plan import BuildPlan, executorch_package, make_plan
+from harness.errors import BuildError, InfraError
+from harness.simulate import AUTO, choose
+from harness.system import paths, toolchain
+from harness.system.disk import disk_errors
+from harness.system.process import Bounds, run
+from harness.target.loading import Region, Target
+
+__all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware"]
+
+RUNNER = "executor_runner"
+_STAMP = "firmware.json"
+_REGION = "HIL_REGION_"
+_BUILD_SECONDS = 1800.0
+_SILENT_SECONDS = 300.0
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A built runner. ``options`` are the CMake options that made it."""
+
+    directory: Path
+    target: str
+    variant: str
+    key: str
+    toolchain_id: str
+    build_id: str  # hex, from the ELF's note; also printed by the runner
+    elf_sha256: str
+    seconds: float  # what building it took
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def elf(self) -> Path:
+        return self.directory / RUNNER
+
+    @property
+    def map(self) -> Path:
+        """The linker map."""
+        return self.directory / f"{RUNNER}.map"
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The memory it was linked for; a simulator may have less of it than the board."""
+        return linked_regions(self.options)
+
+
+def linked_regions(options: Mapping[str, str]) -> tuple[Region, ...]:
+    """The memory map that the CMake options of a firmware gave to the linker."""
+    return tuple(
+        Region(name=name.removeprefix(_REGION), origin=int(at, 16), size=int(size, 16))
+        for name, value in options.items()
+        if name.startswith(_REGION)
+        for at, _, size in [value.partition(":")]
+    )
+
+
+def build(
+    target: Target,
+    *,
+    variant: str | None = None,
+    options: Mapping[str, str] | None = None,
+    simulator: str = AUTO,
+    on_progress: Callable[[str], None] | None = None,
+) -> Firmware:
+    """The runner for a target, from the cache or built now; one process builds, others wait.
+
+    ``options`` are CMake options laid over the target's and the variant's. ``simulator`` is the
+    one it will run on: some want a runner of their own. Raises BuildError, LinkError,
+    ToolMissing, InfraError (disk full), UsageError (no such variant, simulator or option).
+    """
+    progress = on_progress or (lambda _message: None)
+    name = variant or target.default_variant
+    plan = make_plan(target.on(choose(target, simulator)), name, options or {})
+    key = plan.key()
+    cache = paths.cache_dir("firmware")
+    if (ready := load_firmware(cache / key)) is not None:
+        return replace(ready, target=target.name, variant=name)
+    with disk_errors("preparing the firmware cache"):
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = _acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
+    try:
+        if (ready := load_firmware(cache / key)) is not None:
+            return replace(ready, target=target.name, variant=name)
+        with disk_errors("building the runner"):
+            return _build(plan, cache / key, target.name, name, progress)
+    finally:
+        lock.release()
+
+
+def load_firmware(directory: Path) -> Firmware | None:
+    """The Firmware in a directory; None when there is none, or not all of it."""
+    try:
+        stamp = json.loads((directory / _STAMP).read_text())
+        firmware = Firmware(**stamp, directory=directory)
+        complete = firmware.elf_sha256 == _sha256(firmware.elf) and firmware.map.is_file()
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+        return None
+    return firmware if complete else None
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
+    lock = FileLock(str(path))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        on_wait()
+        try:
+            lock.acquire(timeout=_BUILD_SECONDS)
+        except Timeout as error:
+            raise InfraError(
+                f"another process has been building for {_BUILD_SECONDS:.0f} s", lock=str(path)
+            ) from error
+    return lock
+
+
+def _build(
+    plan: BuildPlan, directory: Path, target: str, variant: str, progress: Callable[[str], None]
+) -> Firmware:
+    from harness.link.line import fileapi
+
+    started = time.monotonic()
+    _clear(directory)
+    tree = directory / "build"
+    tree.mkdir(parents=True)
+    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
+    steps = _with_cmake if plan.zephyr is None else _with_west
+    steps(plan, tree, directory, target, progress)
+    if plan.key() != directory.name:
+        raise InfraError("the runner's sources changed while it was built", hint="run it again")
+    firmware = _collect(plan, tree, directory, target, variant, time.monotonic() - started)
+    shutil.rmtree(tree)
+    return firmware
+
+
+def _with_cmake(
+    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Callable[[str], None]
+) -> None:
+    progress(f"{target}: configuring the runner")
+    _run_step("configure", _configure(plan, tree), directory, target, progress)
+    said = (directory / "configure.log").read_text("utf-8", "replace")
+    # a port need not use every region of its target
+    unused = [n for n in build_log.unused_options(said) if not n.startswith(_REGION)]
+    if unused:
+        raise BuildError(
+            f"the runner's CMake has no option {', '.join(unused)}",
+            hint=f"see {directory / 'configure.log'}",
+            unused=unused,
+        )
+    ninja = str(toolchain.require("ninja").path)
+    jobs = str(len(os.sched_getaffinity(0)))
+    _run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
+
+
+def _with_west(
+    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Callable[[str], None]
+) -> None:
+    assert plan.zephyr is not None
+    options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
+    argv = build_zephyr.west_command(plan.zephyr, plan.sources, tree, options)
+    progress(f"{target}: building the runner with west")
+    _run_step("build", argv, directory, target, progress, dict(plan.zephyr.environment))
+    build_zephyr.take_products(tree, RUNNER)
+
+
+def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
+    toolchain.require("ninja")
+    options = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree),
+        "HIL_SCHEMA_DIR": str(plan.schemas / "schema"),
+        **plan.options,
+    }
+    if plan.toolchain_file is not None:
+        options["CMAKE_TOOLCHAIN_FILE"] = str(plan.toolchain_file)
+    else:
+        options["CMAKE_CXX_COMPILER"] = str(toolchain.require("g++").path)
+    return (
+        str(toolchain.require("cmake").path),
+        *("-S", str(plan.sources)),
+        *("-B", str(tree)),
+        *("-G", "Ninja"),
+        *(f"-D{name}={value}" for name, value in options.items()),
+    )
+
+
+def _run_step(
+    step: str,
+    argv: Sequence[str],
+    directory: Path,
+    target: str,
+    progress: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """One of the two commands, its output in ``<step>.log``, bounded in time."""
+    log = directory / f"{step}.log"
+
+    def watch(data: bytes) -> None:
+        if steps := re.findall(rb"^\[(\d+/\d+)\] ", data, re.MULTILINE):
+            progress(f"{target}: building the runner {steps[-1].decode()}")
+
+    tied = (str(toolchain.require("setsid").path), str(toolchain.require("setpriv").path))
+    ended = run(
+        [*tied, "--pdeathsig", "KILL", "--", *argv],
+        cwd=directory,
+        environment={
+            **{name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            **(environment or {}),
+            "LC_ALL": "C.UTF-8",
+        },
+        console=log,
+        bounds=Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
+        on_output=watch,
+    )
+    if ended.stop != "exited":
+        raise InfraError(f"the {step} step was stopped: {ended.stop}", log=str(log))
+    if ended.status != 0:
+        text = log.read_text("utf-8", "replace")
+        raise build_log.diagnose(log, text, step, status=ended.status, target=target)
+
+
+def _collect(
+    plan: BuildPlan, tree: Path, directory: Path, target: str, variant: str, seconds: float
+) -> Firmware:
+    """Move the products to their place and write the stamp, last."""
+    for name in (RUNNER, f"{RUNNER}.map"):
+        if not (tree / name).is_file():
+            raise BuildError(f"the build ended well but left no {name}", directory=str(tree))
+        (tree / name).replace(directory / name)
+    firmware = Firmware(
+        directory=directory,
+        target=target,
+        variant=variant,
+        key=directory.name,
+        toolchain_id=plan.toolchain_id,
+        build_id=build_id(directory / RUNNER),
+        elf_sha256=_sha256(directory / RUNNER),
+        seconds=round(seconds, 3),
+        options=plan.options,
+    )
+    stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
+    temporary = directory / f".{_STAMP}"
+    temporary.write_text(json.dumps(stamp, indent=1, sort_keys=True) + "\n")
+    temporary.replace(directory / _STAMP)
+    return firmware
+
+
+def build_id(elf: Path) -> str:
+    """The GNU build id of an ELF, in hex. Raises BuildError when it has none."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with elf.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".note.gnu.build-id")
+            for note in section.iter_notes() if section is not None else ():
+                if note["n_type"] == "NT_GNU_BUILD_ID":
+                    return str(note["n_desc"])
+    except ELFError as error:
+        raise BuildError(f"{elf} is not an ELF file: {error}", elf=str(elf)) from error
+    raise BuildError(
+        f"{elf} has no build id", hint="link it with -Wl,--build-id=sha1", elf=str(elf)
+    )
+
+
+def _clear(directory: Path) -> None:
+    """Remove what a killed build left. Renamed first: compilers it left behind may still run,
+    and write to where their current directory is then."""
+    if directory.exists():
+        trash = directory.with_name(f"{directory.name}.{uuid.uuid4().hex[:8]}.trash")
+        directory.rename(trash)
+        shutil.rmtree(trash)

@@ -1,0 +1,93 @@
+"""Which operators of a program an ELF has no kernel for, before anything is run.
+
+Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), so the
+name is in the ELF as a string of its own; ExecuTorch's and ours do.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from harness.errors import LinkError
+from harness.formats.elf_object import SHF_ALLOC, ElfObject, Section, read_object
+
+
+class OperatorMissing(LinkError):
+    """The linked program has no kernel for an operator; ``facts`` has ``operators``, ``elf``."""
+
+    kind = "operator_missing"
+
+
+def require_operators(elf: Path, operators: Iterable[str]) -> None:
+    """Raises OperatorMissing, with all their names, when the ELF lacks kernels."""
+    missing = missing_operators(elf, operators)
+    if missing:
+        which = f"operator {missing[0]}" if len(missing) == 1 else f"operators {', '.join(missing)}"
+        raise OperatorMissing(
+            f"the runner has no kernel for {which}",
+            hint="add the kernel to targets/runner/kernels (a source file and its line in "
+            "registry.cpp), link the library that registers it, or lower the model differently",
+            operators=list(missing),
+            elf=str(elf),
+        )
+
+
+def missing_operators(elf: Path, operators: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``operators`` ("namespace::name.overload") that no loaded section names."""
+    program = read_object(elf)
+    loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
+    return tuple(
+        name for name in dict.fromkeys(operators) if not _is_named(name.encode(), program, loaded)
+    )
+
+
+def _is_named(name: bytes, program: ElfObject, loaded: Sequence[tuple[Section, bytes]]) -> bool:
+    """The name as a whole string; or as the tail of one to which something points, for the
+    linker lets a string share the end of a longer one."""
+    text = name + b"\0"
+    for section, content in loaded:
+        at = content.find(text)
+        while at >= 0:
+            if at == 0 or content[at - 1] == 0:
+                return True
+            if _is_pointed_to(section.address + at, program, loaded):
+                return True
+            at = content.find(text, at + 1)
+    return False
+
+
+def _is_pointed_to(
+    address: int, program: ElfObject, loaded: Sequence[tuple[Section, bytes]]
+) -> bool:
+    order = "<" if program.data[5] == 1 else ">"
+    size = program.elf_class // 8
+    pointer = struct.pack(order + ("Q" if size == 8 else "I"), address)
+    return any(
+        (section.address + content.find(pointer)) % size == 0
+        for section, content in loaded
+        if pointer in content
+    )
+
+
+def operators_of(pte: Path) -> tuple[str, ...]:
+    """The operators that a ``.pte`` calls; ``()`` for a file that does not keep to the format,
+    of which the runner says more."""
+    from harness.formats.damage import WrongOffset
+    from harness.formats.flatbuffer import FlatBuffer
+    from harness.formats.schema import PTE, load_schema
+
+    content = pte.read_bytes()
+    if content[4:6] != b"ET":
+        return ()
+    found = []
+    try:
+        program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
+        for plan in program.items("execution_plan"):
+            for operator in plan.items("operators"):
+                overload = operator.get("overload")
+                found.append((operator.get("name") or "") + (f".{overload}" if overload else ""))
+    except WrongOffset:
+        return ()
+    return tuple(dict.fromkeys(found))

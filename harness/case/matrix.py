@@ -1,0 +1,48 @@
+"""Which cases there are when nobody names any: every model on every target, NPUs thinned out.
+
+An Ethos-U is many targets: MAC counts times memory modes. ``all`` takes every memory mode on
+its default MAC count, and one case on each other MAC count. ``sample`` takes one memory mode of
+each kind of placement, and beside the default one only one model on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from harness.case.case import Case
+from harness.target.loading import Target
+from harness.target.npu import Npu, products
+
+Extent = Literal["all", "sample"]
+ONE = "ds_cnn"  # the model that stands for all: convolutions of every kind, and quickly exported
+
+
+def default_cases(
+    targets: Iterable[Target], models: Sequence[str], extent: Extent
+) -> Iterator[tuple[Case, Target]]:
+    """Each case with the target whose file it comes from (the memory mode is in the case)."""
+    one = ONE if ONE in models else models[0]
+    for target in targets:
+        if target.npu is None:
+            yield from ((Case(target.name, model), target) for model in models)
+        elif not target.npu.has_default_macs:
+            yield Case(target.name, one), target
+        else:
+            for mode in _modes(target.npu, extent):
+                default = mode == target.npu.default_memory_mode
+                name = target.name if default else f"{target.name}@{mode}"
+                chosen = models if default or extent == "all" else [one]
+                yield from ((Case(name, model), target) for model in chosen)
+
+
+def _modes(npu: Npu, extent: Extent) -> list[str]:
+    """The default memory mode first; in a sample no two that place everything alike."""
+    ordered = sorted(npu.memory_modes, key=lambda mode: mode != npu.default_memory_mode)
+    if extent == "all":
+        return ordered
+    kinds = products().memory_modes
+    first: dict[str, str] = {}
+    for mode in ordered:
+        first.setdefault(kinds[mode].kind, mode)
+    return list(first.values())

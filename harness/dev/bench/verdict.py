@@ -1,0 +1,170 @@
+"""``hil bench verdict``: the time from each way to end to its verdict.
+
+Doubles of an FVP and, where the tools are there, planted firmware on QEMU are run through the
+whole pipeline; the figure is the wall time of launching, running, observing and judging.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.case.case import Case
+from harness.dev import doubles
+from harness.errors import UsageError
+from harness.export.program import Program
+from harness.run.pipeline import RunOptions, run_case
+from harness.system import toolchain
+from harness.system.progress import Progress
+from harness.target.fvp import Fvp
+from harness.target.loading import Limits, Target, load_target, target_directories
+
+TARGET = "corstone-300-m55"
+_LIMITS = Limits(host=3.0, stall=1.0, model=60.0, simulated=60.0)
+_MOST_FAULT = 1.0  # seconds, from launch to verdict
+_BY_LIMIT = {"deadline": _LIMITS.host, "stall": _LIMITS.stall}
+
+
+@dataclass(frozen=True)
+class TimedEnding:
+    """``limit``: the seconds our own limit had to wait before it could end the run."""
+
+    simulator: str
+    name: str
+    verdict: str
+    cause: str | None
+    expected: bool
+    seconds: float
+    limit: float
+
+    @property
+    def in_time(self) -> bool:
+        return self.seconds <= self.limit + _MOST_FAULT
+
+    def text(self) -> str:
+        after = f" ({self.limit:.1f} s is the limit)" if self.limit else ""
+        problem = "" if self.expected else "  WRONG VERDICT"
+        late = "" if self.in_time else "  LATE"
+        shown = f"{self.verdict} {self.cause or ''}"
+        return (
+            f"{self.simulator:7}{self.name:26}{shown:34}{self.seconds:7.3f} s{after}{problem}{late}"
+        )
+
+
+@dataclass(frozen=True)
+class TimedEndings:
+    endings: tuple[TimedEnding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 when a verdict was wrong. Lateness depends on the machine and is only shown."""
+        return 0 if all(e.expected for e in self.endings) else 1
+
+    def text(self) -> str:
+        late = sum(not e.in_time for e in self.endings)
+        wrong = sum(not e.expected for e in self.endings)
+        slowest = max((e.seconds - e.limit for e in self.endings), default=0.0)
+        return "\n".join(
+            [
+                *(e.text() for e in self.endings),
+                f"{len(self.endings)} endings, {wrong} with a wrong verdict, {late} later than "
+                f"{_MOST_FAULT:.0f} s after their limit; the slowest took {slowest:.3f} s",
+            ]
+        )
+
+    def summary(self) -> dict[str, Any]:
+        return {"endings": [{**vars(e), "in_time": e.in_time} for e in self.endings]}
+
+
+def measure_verdicts(progress: Progress, only: Sequence[str] = ()) -> TimedEndings:
+    """All endings, or those that are named. Raises UsageError for one that there is not."""
+    of_doubles, planted = doubles.endings(), doubles.planted_endings()
+    for name in only:
+        if name not in of_doubles and name not in planted:
+            close = difflib.get_close_matches(name, [*of_doubles, *planted], n=1)
+            raise UsageError(
+                f"there is no ending {name!r}",
+                hint=f"did you mean {close[0]}?" if close else None,
+                ending=name,
+            )
+    with tempfile.TemporaryDirectory(prefix="hil-bench-") as scratch:
+        return TimedEndings(
+            (
+                *_doubles(Path(scratch), progress, _chosen(of_doubles, only)),
+                *_planted(Path(scratch), progress, _chosen(planted, only)),
+            )
+        )
+
+
+_Table = dict[str, tuple[str, str | None]]
+
+
+def _chosen(table: _Table, only: Sequence[str]) -> _Table:
+    return {name: row for name, row in table.items() if not only or name in only}
+
+
+def _doubles(scratch: Path, progress: Progress, table: _Table) -> Iterator[TimedEnding]:
+    board = load_target(TARGET, target_directories({}))
+    settings = board.settings.fvp
+    assert settings is not None
+    program = doubles.double_program(scratch / "program")
+    firmware = doubles.double_firmware(scratch)
+    for name, expected in table.items():
+        progress(f"double: {name}")
+        folder = scratch / f"double-{name}"
+        double = doubles.install_double(folder, settings.executable, name, _known(settings))
+        # an absolute name is found as it is, whatever FVPs are installed
+        target = _bounded(board, settings.model_copy(update={"executable": str(double)}))
+        yield _timed(target, "fvp", name, expected, program, firmware)
+
+
+def _planted(scratch: Path, progress: Progress, table: _Table) -> Iterator[TimedEnding]:
+    if not all(toolchain.find(name) for name in ("arm-none-eabi-gcc", "qemu-system-arm")):
+        return
+    target = _bounded(load_target(TARGET, target_directories({})), None)
+    program = doubles.double_program(scratch / "planted-program")
+    for name, expected in table.items():
+        progress(f"planted: {name}")
+        firmware = doubles.planted_firmware(scratch, name)
+        yield _timed(target, "qemu", name, expected, program, firmware)
+
+
+def _timed(
+    target: Target, simulator: str, name: str, expected: tuple[str, str | None],
+    program: Program, firmware: Any,
+) -> TimedEnding:  # fmt: skip
+    # Budgets and references are looked up by name: this is a model that has neither.
+    model = program.directory / "double.py"
+    model.touch()
+    case = Case(target.name, str(model))
+    started = time.monotonic()
+    record = run_case(case, target, program, firmware, RunOptions(simulator, limit_factor=1.0))
+    seconds = time.monotonic() - started
+    if record.run_dir is not None:
+        shutil.rmtree(record.run_dir, ignore_errors=True)
+    cause = record.verdict.cause
+    kind = None if cause is None else cause.kind
+    return TimedEnding(
+        "double" if simulator == "fvp" else simulator, name, record.verdict.name, kind,
+        (record.verdict.name, kind) == expected, seconds, _BY_LIMIT.get(kind or "", 0.0),
+    )  # fmt: skip
+
+
+def _bounded(target: Target, fvp: Fvp | None) -> Target:
+    settings = target.settings
+    if fvp is not None:
+        settings = settings.model_copy(update={"fvp": fvp})
+    return target.model_copy(update={"limits": _LIMITS, "settings": settings})
+
+
+def _known(settings: Fvp) -> list[str]:
+    semihosting = settings.semihosting
+    own = [] if semihosting is None else [semihosting.enable, semihosting.cwd,
+                                          semihosting.command_line]  # fmt: skip
+    return [*settings.parameters, *own]

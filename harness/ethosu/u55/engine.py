@@ -1,0 +1,241 @@
+"""Operations of the U55 and U65.
+
+Register meanings from regor's ``ethos_u55_register_cs_generator.cpp`` (Vela 5.1.0); arithmetic
+as the TOSA reference model has it. "(inferred)" marks what only comparison confirms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.ethosu import accumulate as acc
+from harness.ethosu.common import (
+    INT8,
+    INT16,
+    INT32,
+    Array,
+    Context,
+    Step,
+    check_accumulators,
+    element_type,
+    is_bricks,
+    kernel_window,
+    largest_input,
+    ofm_shape,
+    upscale,
+    upscaled_source,
+)
+from harness.ethosu.driver_actions import Config
+from harness.ethosu.errors import AccessError
+from harness.ethosu.featuremap import FeatureMap, feature_map
+from harness.ethosu.output_stage import Scale, single_scale
+from harness.ethosu.stream import Operation, Registers
+from harness.ethosu.u55.dma import prepare_dma
+from harness.ethosu.u55.elementwise import prepare_elementwise
+from harness.ethosu.u55.stages import prepare_output
+from harness.ethosu.u55.weights import WeightLayout, reorder
+
+_POOLING = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
+_RECORD = 10  # bytes per channel: int40 bias, u32 scale, u6 shift
+
+
+def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
+    if operation.name == "CONV":
+        return _prepare_convolution(registers, config, depthwise=False)
+    if operation.name == "DEPTHWISE":
+        return _prepare_convolution(registers, config, depthwise=True)
+    if operation.name == "POOL":
+        return _prepare_pool(operation, registers)
+    if operation.name == "ELEMENTWISE":
+        return prepare_elementwise(operation, registers)
+    if operation.name == "DMA_START":
+        return prepare_dma(registers)
+    raise registers.unsupported(operation.name, operation.parameter)
+
+
+def _input(registers: Registers, needed: tuple[int, int], depth: int) -> FeatureMap:
+    dtype = element_type(registers, "IFM_PRECISION", 2)
+    height, width = upscaled_source(registers, needed)
+    return feature_map(
+        registers, "IFM", (height, width, depth), dtype, is_bricks(registers, "IFM_PRECISION")
+    )
+
+
+def _prepare_convolution(registers: Registers, config: Config, depthwise: bool) -> Step:
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    ifm_depth = registers["IFM_DEPTH_M1"] + 1
+    if depthwise and ifm_depth != shape[2]:
+        raise registers.unsupported("IFM_DEPTH_M1", ifm_depth - 1, "depth multiplier")
+    ifm = _input(registers, window.needed, ifm_depth)
+    if ifm.dtype not in (INT8, INT16):
+        raise registers.unsupported("IFM_PRECISION", ifm.dtype)
+    zero_point, mode = registers.signed16("IFM_ZERO_POINT"), registers["IFM_UPSCALE"]
+    kernels = WeightReader(registers, config, window, ifm, shape[2], depthwise)
+    output = prepare_output(registers, shape)
+    if registers.bits("OFM_PRECISION", 8):
+        raise registers.unsupported("OFM_PRECISION.scale_mode", "GLOBAL", "in a convolution")
+    bits = accumulator_bits(registers)
+    macs = shape[0] * shape[1] * shape[2] * window.kernel[0] * window.kernel[1]
+    macs *= 1 if depthwise else ifm_depth
+
+    def run(context: Context) -> None:
+        kernel, scale, bias = kernels.read(context)
+        limit = kernel.weight_sum * largest_input(ifm.dtype, zero_point)
+        dtype = acc.precision(limit)
+        if dtype is None:
+            raise registers.unsupported("accumulator", limit)
+        values = acc.centred(ifm.read(context.memory), zero_point, dtype)
+        values = upscale(values, mode, window.needed)
+        convolve = acc.convolve_depthwise if depthwise else acc.convolve
+        sums = convolve(values, kernel, window)
+        check_accumulators(sums, limit, bits, registers.offset)
+        context.macs += macs
+        output.store(context, sums, limit, scale, bias)
+
+    return run
+
+
+def accumulator_bits(registers: Registers) -> int:
+    form = registers.bits("ACC_FORMAT", 0, 2)
+    if form > 1:
+        raise registers.unsupported("ACC_FORMAT", form)
+    return 40 if form else 32
+
+
+class WeightReader:
+    """Fetches, decodes and reorders weights and scales; decoded once per content."""
+
+    def __init__(
+        self,
+        registers: Registers,
+        config: Config,
+        window: acc.Window,
+        ifm: FeatureMap,
+        depth: int,
+        depthwise: bool,
+    ) -> None:
+        strides = registers["KERNEL_STRIDE"]
+        dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
+        self._depthwise = depthwise
+        self._offset = registers.offset
+        self._layout = WeightLayout(
+            ofm_depth=depth,
+            kernel=window.kernel,
+            ifm_depth=ifm.shape[2],
+            ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
+            ofm_ublock=4 if config.macs == 32 else 8,
+            ifm_16bit=ifm.dtype == INT16,
+            part_kernel=bool(strides >> 2 & 1) and not depthwise,
+            depthwise=depthwise,
+            dilation=window.dilation,
+            cores=2 if dual else 1,
+        )
+        cores = range(self._layout.cores)
+        self._weights = [_span(registers, "WEIGHT", core) for core in cores]
+        self._scales = [_span(registers, "SCALE", core) for core in cores]
+
+    def read(self, context: Context) -> tuple[acc.Kernel, Scale, NDArray[np.int64]]:
+        encoded = tuple(self._fetch(context, span, "WEIGHT") for span in self._weights)
+        records = tuple(self._fetch(context, span, "SCALE") for span in self._scales)
+        key = (self._layout, encoded, records)
+        found = context.decoded.get(key)
+        if found is None:
+            found = (self._kernel(context, encoded), *self._scale(records))
+            context.decoded[key] = found
+        return found  # type: ignore[return-value]
+
+    def _fetch(self, context: Context, span: tuple[int, int, int], what: str) -> bytes:
+        return context.memory.read(*span, what, self._offset).tobytes() if span[2] else b""
+
+    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
+        streams = [context.codec.decode(part, self._offset) for part in encoded]
+        weights = reorder(streams, self._layout, self._offset)
+        return (acc.depthwise_kernel if self._depthwise else acc.convolution_kernel)(weights)
+
+    def _scale(self, records: tuple[bytes, ...]) -> tuple[Scale, NDArray[np.int64]]:
+        depth, cores = self._layout.ofm_depth, self._layout.cores
+        fields = np.zeros((depth, _RECORD), np.uint8)
+        for core, part in enumerate(records):
+            count = len(range(core, depth, cores))
+            fields[core::cores] = scale_records(part, count, self._offset)
+        bias = little_endian(fields[:, :5])
+        bias -= (bias >> 39) << 40
+        multiplier = little_endian(fields[:, 5:9])
+        return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
+
+
+def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
+    number = "1" if core else ""
+    length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
+    address = registers[f"{kind}{number}_BASE"] if length else 0
+    return registers[f"{kind}_REGION"] & 7, address, length
+
+
+def scale_records(data: bytes, count: int, offset: int) -> NDArray[np.uint8]:
+    """``count`` records of ten bytes, one row each."""
+    if len(data) < count * _RECORD:
+        raise AccessError(f"{len(data)} bytes of scales for {count} channels", offset)
+    return np.frombuffer(data, np.uint8, count * _RECORD).reshape(count, _RECORD)
+
+
+def little_endian(columns: NDArray[np.uint8]) -> NDArray[np.int64]:
+    powers = np.int64(1) << (8 * np.arange(columns.shape[1], dtype=np.int64))
+    result: NDArray[np.int64] = (columns.astype(np.int64) * powers).sum(1)
+    return result
+
+
+def _prepare_pool(operation: Operation, registers: Registers) -> Step:
+    mode = _POOLING.get(operation.parameter & 7)
+    if mode is None:
+        raise registers.unsupported("POOL.pooling_mode", operation.parameter & 7)
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    depth = registers["IFM_DEPTH_M1"] + 1
+    if mode == "REDUCE_SUM":
+        if shape[2] != 1:
+            raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
+    elif depth != shape[2]:
+        raise registers.unsupported("IFM_DEPTH_M1", depth - 1, "differs from the OFM's")
+    ifm = _input(registers, window.needed, depth)
+    if ifm.dtype == INT32 and mode != "REDUCE_SUM":
+        raise registers.unsupported("IFM_PRECISION", ifm.dtype, f"in {mode} pooling")
+    if not registers.bits("OFM_PRECISION", 8):
+        raise registers.unsupported("OFM_PRECISION.scale_mode", "PER_CHANNEL", "in a pool")
+    zero_point, upscaling = registers.signed16("IFM_ZERO_POINT"), registers["IFM_UPSCALE"]
+    output = prepare_output(registers, shape)
+    scale = global_scale(registers)
+    if mode == "AVERAGE" and any(window.pads):
+        if not scale.is_unit:
+            raise registers.unsupported("OFM_SCALE", registers["OFM_SCALE"], "padded AVERAGE")
+        scale = reciprocal(acc.valid_counts(window)[:, :, None])
+    elements = 1 if mode == "MAX" else window.kernel[0] * window.kernel[1]
+    elements *= depth if mode == "REDUCE_SUM" else 1
+    limit = largest_input(ifm.dtype, zero_point) * elements
+
+    def run(context: Context) -> None:
+        raw = ifm.read(context.memory)
+        wide: Array = raw.astype(np.int64 if limit >= 1 << 31 else np.int32)
+        values = wide - zero_point
+        values = upscale(values, upscaling, window.needed)
+        if mode == "MAX":
+            sums = acc.pool_extreme(values, window, largest=True)
+        else:
+            sums = values if window.is_pointwise else acc.pool_sum(values, window)
+        if mode == "REDUCE_SUM":
+            sums = sums.sum(2, keepdims=True)
+        check_accumulators(sums, limit, 32, registers.offset)
+        output.store(context, sums, limit, scale, None)
+
+    return run
+
+
+def reciprocal(counts: NDArray[np.int64]) -> Scale:
+    """1 / n as the hardware divides in padded average pooling (inferred)."""
+    bits = np.ceil(np.log2(counts)).astype(np.int64)
+    one = np.int64(1)
+    return Scale(((one << (31 + bits)) + (one << bits)) // counts, 31 + bits)
+
+
+def global_scale(registers: Registers) -> Scale:
+    value = registers["OFM_SCALE"]
+    return single_scale(value & 0xFFFFFFFF, value >> 32 & 63)

@@ -1,0 +1,180 @@
+"""Operations of the U85.
+
+Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1.0); arithmetic
+as the TOSA reference model has it. "(inferred)" marks what only comparison confirms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.ethosu import accumulate as acc
+from harness.ethosu.common import (
+    INT8,
+    INT16,
+    INT32,
+    Array,
+    Context,
+    Step,
+    kernel_window,
+    largest_input,
+    ofm_shape,
+    upscale,
+    upscaled_source,
+)
+from harness.ethosu.driver_actions import Config
+from harness.ethosu.output_stage import Scale
+from harness.ethosu.stream import Operation, Registers
+from harness.ethosu.u85.dma import prepare_dma
+from harness.ethosu.u85.elementwise import prepare_elementwise
+from harness.ethosu.u85.operands import IFM2, Accumulators, KernelReader, ScaleReader
+from harness.ethosu.u85.resize import prepare_resize
+from harness.ethosu.u85.stages import (
+    Source,
+    prepare_output,
+    prepare_source,
+)
+
+_POOLING = ("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
+Integers = NDArray[np.int64]
+
+
+def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
+    if operation.name == "CONV" and operation.parameter & 1:
+        return _prepare_matmul(registers)
+    if operation.name in ("CONV", "DEPTHWISE"):
+        return _prepare_convolution(registers, config, operation.name == "DEPTHWISE")
+    if operation.name == "POOL":
+        return _prepare_pool(operation, registers)
+    if operation.name == "ELEMENTWISE":
+        return prepare_elementwise(operation, registers)
+    if operation.name == "RESIZE":
+        return prepare_resize(operation, registers)
+    if operation.name == "DMA_START":
+        return prepare_dma(registers)
+    raise registers.unsupported(operation.name, operation.parameter)
+
+
+def _prepare_input(registers: Registers, needed: tuple[int, int], depth: int) -> Source:
+    height, width = upscaled_source(registers, needed)
+    return prepare_source(registers, "IFM", (height, width, depth))
+
+
+def _prepare_convolution(registers: Registers, config: Config, depthwise: bool) -> Step:
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    depth = shape[2] if depthwise else registers["IFM_DEPTH_M1"] + 1
+    ifm = _prepare_input(registers, window.needed, depth)
+    if ifm.dtype not in (INT8, INT16):
+        raise registers.unsupported("IFM_PRECISION", ifm.dtype)
+    mode, accumulators = registers["IFM_UPSCALE"], Accumulators(registers, shape)
+    kernels = KernelReader(registers, config, window, ifm, shape[2], depthwise)
+    scales = ScaleReader(registers, shape[2])
+    output = prepare_output(registers, shape)
+    macs = shape[0] * shape[1] * shape[2] * window.kernel[0] * window.kernel[1]
+    macs *= 1 if depthwise else depth
+
+    def run(context: Context) -> None:
+        kernel = kernels.read(context)
+        limit = kernel.weight_sum * largest_input(ifm.dtype, ifm.zero_point)
+        dtype = acc.precision(limit)
+        if dtype is None:
+            raise registers.unsupported("accumulator", limit)
+        values = acc.centred(ifm.read(context), ifm.zero_point, dtype)
+        values = upscale(values, mode, window.needed)
+        convolve = acc.convolve_depthwise if depthwise else acc.convolve
+        sums, limit = accumulators.add(context, convolve(values, kernel, window), limit)
+        context.macs += macs
+        output.store(context, sums, limit, *scales.read(context))
+
+    return run
+
+
+def _prepare_matmul(registers: Registers) -> Step:
+    """CONV whose weights are IFM2: its positions are the output channels."""
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    if window.kernel != (1, 1) or not window.is_pointwise:
+        raise registers.unsupported("KERNEL", window.kernel, "with weights in IFM2")
+    depth = registers["IFM_DEPTH_M1"] + 1
+    ifm = _prepare_input(registers, window.needed, depth)
+    columns = registers["IFM2_WIDTH0_M1"] + 1
+    rows = shape[2] // columns if shape[2] % columns == 0 else 0
+    if rows < 1 or rows != registers["IFM2_HEIGHT0_M1"] + 1:
+        raise registers.unsupported("IFM2_WIDTH0_M1", columns - 1, f"{shape[2]} channels")
+    other = prepare_source(registers, "IFM2", (rows, columns, depth))
+    if ifm.dtype not in (INT8, INT16) or other.dtype not in (INT8, INT16):
+        raise registers.unsupported("IFM_PRECISION", (ifm.dtype, other.dtype))
+    accumulators, scales = Accumulators(registers, shape), ScaleReader(registers, shape[2])
+    output = prepare_output(registers, shape)
+    limit = largest_input(ifm.dtype, ifm.zero_point) * depth
+    limit *= largest_input(other.dtype, other.zero_point)
+    dtype = acc.precision(limit)
+    macs = shape[0] * shape[1] * shape[2] * depth
+
+    def run(context: Context) -> None:
+        if dtype is None:
+            raise registers.unsupported("accumulator", limit)
+        left = acc.centred(ifm.read(context), ifm.zero_point, dtype).reshape(-1, depth)
+        right = acc.centred(other.read(context), other.zero_point, dtype).reshape(-1, depth)
+        sums, bound = accumulators.add(context, (left @ right.T).reshape(shape), limit)
+        context.macs += macs
+        output.store(context, sums, bound, *scales.read(context))
+
+    return run
+
+
+def _prepare_pool(operation: Operation, registers: Registers) -> Step:
+    mode = _POOLING[operation.parameter & 7]
+    if mode.startswith("ARGMAX"):
+        raise registers.unsupported("POOL.pooling_mode", mode)
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    accumulators, scales = Accumulators(registers, shape), ScaleReader(registers, shape[2])
+    output = prepare_output(registers, shape)
+    if mode == "NONE":
+        if registers.bits("ACC_FORMAT", 4, 2) != IFM2:
+            raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
+
+        def copy(context: Context) -> None:
+            sums, bound = accumulators.add(context, None, 0.0)
+            output.store(context, sums, bound, *scales.read(context))
+
+        return copy
+    depth = registers["IFM_DEPTH_M1"] + 1 if mode == "REDUCE_SUM" else shape[2]
+    if mode == "REDUCE_SUM" and shape[2] != 1:
+        raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
+    ifm, upscaling = _prepare_input(registers, window.needed, depth), registers["IFM_UPSCALE"]
+    if ifm.dtype == INT32 and mode == "AVERAGE":
+        raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
+    average = _reciprocal(acc.valid_counts(window)[:, :, None]) if mode == "AVERAGE" else None
+    elements = 1 if mode in ("MAX", "MIN") else window.kernel[0] * window.kernel[1]
+    elements *= depth if mode == "REDUCE_SUM" else 1
+    limit = largest_input(ifm.dtype, ifm.zero_point) * elements
+
+    def run(context: Context) -> None:
+        raw = ifm.read(context)
+        wide: Array = raw.astype(np.int64 if limit >= 1 << 31 else np.int32)
+        values = wide - ifm.zero_point
+        sums = _pool(mode, upscale(values, upscaling, window.needed), window)
+        sums, bound = accumulators.add(context, sums, limit)
+        scale, bias = scales.read(context)
+        if average is not None:
+            if not scale.is_unit or bias is not None:
+                raise registers.unsupported("OFM_SCALE", registers["OFM_SCALE"], "AVERAGE")
+            scale = average
+        output.store(context, sums, bound, scale, bias)
+
+    return run
+
+
+def _pool(mode: str, values: Array, window: acc.Window) -> Array:
+    if mode in ("MAX", "MIN"):
+        return acc.pool_extreme(values, window, largest=mode == "MAX")
+    sums = values if window.is_pointwise else acc.pool_sum(values, window)
+    return sums.sum(2, keepdims=True) if mode == "REDUCE_SUM" else sums
+
+
+def _reciprocal(counts: Integers) -> Scale:
+    """1 / n as TOSA's AVG_POOL2D divides."""
+    bits = np.ceil(np.log2(counts)).astype(np.int64)
+    one = np.int64(1)
+    return Scale(((one << (30 + bits)) + (one << bits)) // counts, 30 + bits)

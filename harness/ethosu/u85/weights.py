@@ -1,0 +1,221 @@
+"""Decoded weights back to (ofm, y, x, ifm) for the U85, and its fast weight format.
+
+The order is the one of ``EthosU85WeightOrdering`` in regor's ``ethos_u85_weight_encoder.cpp``,
+the fast format the one of ``mlw_encode_fwd.cpp`` (Vela 5.1.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.ethosu.errors import AccessError
+from harness.ethosu.u55.weights import Stream, Weights
+
+_FAST_HEADER = 32
+_GROUP = 4  # output channels that stand together
+STREAMS = {128: 1, 256: 1, 512: 2, 1024: 4, 2048: 4}
+# OFM microblock depth by (MACs, ACC_FORMAT.microblock), from s_EthosU85Configs in ethos_u85.cpp
+UBLOCK_DEPTH = {
+    (128, 1): 8,
+    (128, 0): 16,
+    (256, 1): 16,
+    (256, 2): 8,
+    (256, 3): 8,
+    (512, 3): 16,
+    (512, 2): 16,
+    (1024, 3): 32,
+    (1024, 2): 32,
+    (1024, 4): 16,
+    (2048, 3): 64,
+    (2048, 2): 64,
+    (2048, 5): 16,
+}
+
+
+@dataclass(frozen=True)
+class WeightLayoutU85:
+    macs: int
+    ofm_depth: int
+    kernel: tuple[int, int]
+    ifm_depth: int
+    ofm_block: int
+    ofm_ublock: int
+    ifm_bits: int
+    part_kernel: bool
+    depthwise: bool
+    sparse: bool
+    fast: bool
+    dilation: tuple[int, int]
+    stride: tuple[int, int]
+
+    @property
+    def streams(self) -> int:
+        return STREAMS[self.macs]
+
+    @property
+    def ifm_block(self) -> int:
+        """In no register; the rule of ``FindBlockConfig`` in ``ethos_u85.cpp``."""
+        if self.part_kernel:
+            return 16
+        if self.ifm_bits == 32 or (self.macs <= 256 and self.ofm_ublock == 16 and not self.sparse):
+            return 32
+        return 128 if self.sparse and self.ifm_bits == 8 else 64
+
+    @property
+    def ifm_ublock(self) -> int:
+        if self.depthwise:
+            return 1
+        if self.part_kernel and self.ifm_bits == 16 and not self.sparse:
+            return 8
+        return self.ifm_block
+
+    @property
+    def rounding(self) -> int:
+        """Kernel elements of a sub-kernel are rounded up to a multiple of this."""
+        if self.depthwise:
+            return 10
+        if self.part_kernel:
+            return 10 if self.ifm_bits == 16 or self.sparse else 5
+        return 1
+
+    @property
+    def depthwise_padding(self) -> int:
+        """Rows of padding after every ten kernel elements."""
+        if not self.depthwise or (self.ifm_bits != 16 and self.macs <= 256):
+            return 0
+        return 2 if self.macs <= 512 else 6
+
+    @property
+    def ifm_step(self) -> int:
+        return 1 if self.depthwise else 16 if self.sparse else 8
+
+
+def decode_fast(encoded: bytes, offset: int) -> Weights:
+    if len(encoded) < _FAST_HEADER:
+        raise AccessError("the fast weight header is cut short", offset)
+    header = int.from_bytes(encoded[:_FAST_HEADER], "little")
+    items = np.frombuffer(encoded, np.uint8)[_FAST_HEADER:]
+    if header & 1:
+        adjust = header >> 104 & 0xFF
+        return items.view(np.int8).astype(np.int16) - (adjust - 256 if adjust & 128 else adjust)
+    bits = 2 if header & 2 else 4
+    folded = [header >> 112 + 9 * n & 0x1FF for n in range(16)]
+    table = np.array([-(f >> 1) if f & 1 else f >> 1 for f in folded], np.int16)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    result: Weights = table[(items[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)]
+    return result
+
+
+def deinterleave(values: Weights, layout: WeightLayoutU85) -> list[Weights]:
+    """The fast format has the streams in one, in turns of a block each."""
+    count = layout.streams
+    if count == 1:
+        return [values]
+    size = layout.ofm_ublock * layout.ifm_ublock * layout.rounding // count
+    turns = values[: len(values) // (size * count) * size * count].reshape(-1, count, size)
+    return [turns[:, n].reshape(-1) for n in range(count)]
+
+
+def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int) -> Weights:
+    height, width = layout.kernel
+    ifm_depth = 1 if layout.depthwise else layout.ifm_depth
+    whole = np.zeros(
+        (
+            layout.ofm_depth + max(layout.ofm_block, layout.ofm_ublock) + layout.ofm_ublock,
+            height,
+            width,
+            ifm_depth + layout.ifm_block,
+        ),
+        np.int16,
+    )
+    takers = [Stream(values, offset) for values in streams]
+    ifm_blocks = list(range(0, ifm_depth, layout.ifm_block))
+    for ofm in range(0, layout.ofm_depth, layout.ofm_block):
+        for ifm in ifm_blocks:
+            for x in range(0, width, 8 // layout.dilation[1]):
+                for y in range(0, height, 8 // layout.dilation[0]):
+                    size = (
+                        min(height - y, 8 // layout.dilation[0]),
+                        min(width - x, 8 // layout.dilation[1]),
+                    )
+                    _place(takers, layout, whole, (ofm, y, x, ifm), size)
+        ifm_blocks.reverse()  # serpentine
+    for taker in takers:
+        if not layout.fast:
+            taker.finish()
+    if whole[layout.ofm_depth :].any() or whole[..., ifm_depth:].any():
+        raise AccessError("a weight in a padding position is not 0", offset)
+    return whole[: layout.ofm_depth, :, :, :ifm_depth]
+
+
+def _place(
+    takers: Sequence[Stream],
+    layout: WeightLayoutU85,
+    whole: Weights,
+    corner: tuple[int, int, int, int],
+    size: tuple[int, int],
+) -> None:
+    """One sub-kernel of one OFM block and IFM block, from all streams."""
+    ofm, y, x, ifm = corner
+    ofm_units = -(-min(layout.ofm_block, layout.ofm_depth - ofm) // layout.ofm_ublock)
+    ifm_units = 1
+    if not layout.depthwise:
+        ifm_units = -(-min(layout.ifm_block, layout.ifm_depth - ifm) // layout.ifm_ublock)
+    order = np.array(element_order(size, layout))
+    groups = layout.ofm_ublock // (_GROUP * layout.streams)
+    inner = layout.ifm_ublock // layout.ifm_step
+    depth = ifm_units * layout.ifm_ublock
+    count = ofm_units * layout.ofm_ublock
+    target = whole[ofm : ofm + count, :, :, ifm : ifm + depth]
+    for number, taker in enumerate(takers):
+        piece = _take_elements(taker, layout, (ifm_units, ofm_units), len(order))
+        shape = (ifm_units, ofm_units, len(order), inner, groups, _GROUP, layout.ifm_step)
+        piece = piece.reshape(shape).transpose(1, 4, 5, 2, 0, 3, 6)
+        channels = _channels(layout, ofm_units, groups, number)
+        rows, columns = y + order[:, 0], x + order[:, 1]
+        target[channels[:, None], rows, columns] = piece.reshape(-1, len(order), depth)
+
+
+def _channels(
+    layout: WeightLayoutU85, ofm_units: int, groups: int, number: int
+) -> NDArray[np.int64]:
+    """Output channels of stream ``number`` inside an OFM block, in stream order."""
+    unit = np.arange(ofm_units)[:, None, None] * layout.ofm_ublock
+    group = (np.arange(groups)[:, None] * layout.streams + number) * _GROUP
+    channels: NDArray[np.int64] = (unit + group + np.arange(_GROUP)).reshape(-1)
+    return channels
+
+
+def _take_elements(
+    taker: Stream, layout: WeightLayoutU85, units: tuple[int, int], elements: int
+) -> Weights:
+    """(units of ifm and ofm, kernel element, rest), without the rounding and the padding."""
+    rounded = -(-elements // layout.rounding) * layout.rounding
+    row = layout.ifm_ublock * layout.ofm_ublock // layout.streams
+    groups = rounded // layout.rounding
+    tall = layout.rounding + layout.depthwise_padding
+    piece = taker.take(units[0] * units[1] * groups * tall * row)
+    piece = piece.reshape(units[0] * units[1], groups, tall, row)
+    taker.require_zero(piece[:, :, layout.rounding :])
+    piece = piece[:, :, : layout.rounding].reshape(units[0] * units[1], rounded, row)
+    taker.require_zero(piece[:, elements:])
+    return piece[:, :elements]
+
+
+def element_order(size: tuple[int, int], layout: WeightLayoutU85) -> list[tuple[int, int]]:
+    """(y, x) of a sub-kernel: one stride phase after the other, x in serpentine."""
+    stride_y, stride_x = (1, 1)
+    if layout.part_kernel or layout.depthwise:
+        stride_y, stride_x = layout.stride
+    order = []
+    for phase_y in range(stride_y):
+        for phase_x in range(stride_x):
+            ys = range(phase_y, size[0], stride_y)
+            xs = list(range(phase_x, size[1], stride_x))
+            for index, y in enumerate(ys):
+                order += [(y, x) for x in (xs if index % 2 == 0 else reversed(xs))]
+    return order

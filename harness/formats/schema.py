@@ -1,0 +1,202 @@
+"""FlatBuffers schemas of ExecuTorch's file formats, out of its wheel. Imports no torch.
+
+The wheel's ``flatc`` turns a ``.fbs`` into a binary schema once; the binary schema is cached and
+read here with nothing but ``struct``. Its layout is FlatBuffers' own ``reflection.fbs`` (version
+24.3.25): the field numbers below are those of that file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InfraError, ToolMissing
+from harness.system.paths import cache_dir
+
+PTE = "schema/program.fbs"
+BPTE = "devtools/bundled_program/schema/bundled_program_schema.fbs"
+PTD = "extension/flat_tensor/serialize/flat_tensor.fbs"
+
+# reflection.fbs, enum BaseType: size in bytes of what stands in the table or vector.
+_SIZES = {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8, 11: 4, 12: 8}
+_CODES = {1: "B", 2: "?", 3: "b", 4: "B", 5: "h", 6: "H", 7: "i", 8: "I", 9: "q", 10: "Q",
+          11: "f", 12: "d"}  # fmt: skip
+_UTYPE, _STRING, _VECTOR, _OBJECT, _UNION = 1, 13, 14, 15, 16
+
+
+@dataclass(frozen=True)
+class Field:
+    """``kind`` is "scalar", "string", "table", "struct", "union", or "vector of" one of them.
+
+    ``size`` is what one value takes in the table, or one element in the vector; ``index`` is
+    that of the table, or of the union's enum.
+    """
+
+    name: str
+    slot: int
+    kind: str
+    size: int
+    code: str = ""
+    index: int = -1
+    default: int | float = 0
+
+
+@dataclass(frozen=True)
+class TableType:
+    name: str
+    fields: tuple[Field | None, ...]  # by slot; None for a slot that is not described
+    by_name: dict[str, Field]
+
+
+@dataclass(frozen=True)
+class Schema:
+    identifier: str
+    tables: tuple[TableType, ...]
+    unions: tuple[dict[int, int], ...]  # by enum: member's number -> table
+    enums: dict[str, dict[int, str]]
+    root: int
+
+    def table(self, name: str) -> int:
+        return next(i for i, t in enumerate(self.tables) if t.name == name)
+
+
+def load_schema(file: str) -> Schema:
+    """One of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""
+    return _Reflection(_binary_schema(_wheel() / file)).schema()
+
+
+def _wheel() -> Path:
+    found = importlib.util.find_spec("executorch")
+    if found is None or not found.submodule_search_locations:
+        raise ToolMissing(
+            "ExecuTorch's wheel is not installed, and the schemas of its files are in it",
+            hint="pip install executorch==1.5.1",
+        )
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def _binary_schema(source: Path) -> bytes:
+    flatc = _wheel() / "data" / "bin" / "flatc"
+    try:
+        text = source.read_bytes() + (source.parent / "scalar_type.fbs").read_bytes()
+        key = hashlib.sha256(text + str(flatc.stat().st_size).encode()).hexdigest()[:20]
+        cached = cache_dir("schemas") / f"{source.stem}-{key}.bfbs"
+        if not cached.exists():
+            _compile(flatc, source, cached)
+        return cached.read_bytes()
+    except OSError as error:
+        raise InfraError(f"cannot prepare the schema {source}: {error}") from error
+
+
+def _compile(flatc: Path, source: Path, result: Path) -> None:
+    result.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=result.parent) as scratch:
+        done = subprocess.run(
+            [flatc, "--binary", "--schema", "-o", scratch, source],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise InfraError(f"flatc cannot compile {source}: {done.stdout}{done.stderr}")
+        os.replace(Path(scratch) / f"{source.stem}.bfbs", result)
+
+
+class _Reflection:
+    """Reads a binary schema. The file is our own flatc's, so it is taken at its word."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def schema(self) -> Schema:
+        root = self._u32(0)
+        objects = self._tables(root, 0)
+        names = [self._string(o, 0).rsplit(".", 1)[-1] for o in objects]
+        enums = self._tables(root, 1)
+        top = self._string(self._table(root, 4), 0)
+        whole = [self._string(o, 0) for o in objects]
+        return Schema(
+            identifier=self._string(root, 2),
+            tables=tuple(map(self._object, objects, names)),
+            unions=tuple(map(self._members, enums)),
+            enums={self._string(e, 0).rsplit(".", 1)[-1]: self._values(e) for e in enums},
+            root=whole.index(top),
+        )
+
+    def _object(self, table: int, name: str) -> TableType:
+        fields = [self._field(f) for f in self._tables(table, 1)]
+        slots: list[Field | None] = [None] * (max((f.slot for f in fields), default=-1) + 1)
+        for field in fields:
+            slots[field.slot] = field
+        return TableType(name, tuple(slots), {f.name: f for f in fields})
+
+    def _field(self, table: int) -> Field:
+        name, slot = self._string(table, 0), self._scalar(table, 2, "H", 0)
+        kind = self._table(table, 1)
+        base, element = self._scalar(kind, 0, "b", 0), self._scalar(kind, 1, "b", 0)
+        index = self._scalar(kind, 2, "i", -1)
+        default = self._scalar(table, 4, "q", 0)
+        if base == _VECTOR:
+            what, size = self._described(element, index)
+            return Field(name, slot, f"vector of {what}", size, _CODES.get(element, ""), index)
+        what, size = self._described(base, index)
+        return Field(name, slot, what, size, _CODES.get(base, ""), index, default)
+
+    def _described(self, base: int, index: int) -> tuple[str, int]:
+        if base in _SIZES:
+            return "scalar", _SIZES[base]
+        if base == _OBJECT:
+            described = self._tables(self._u32(0), 0)[index]
+            if self._scalar(described, 2, "B", 0):
+                return "struct", self._scalar(described, 4, "i", 0)
+        return {_STRING: "string", _OBJECT: "table", _UNION: "union"}[base], 4
+
+    def _members(self, enum: int) -> dict[int, int]:
+        members = {}
+        for value in self._tables(enum, 1):
+            kind = self._table(value, 3) if self._at(value, 3) else 0
+            if kind and self._scalar(kind, 0, "b", 0) == _OBJECT:
+                members[self._scalar(value, 1, "q", 0)] = self._scalar(kind, 2, "i", -1)
+        return members
+
+    def _values(self, enum: int) -> dict[int, str]:
+        return {self._scalar(v, 1, "q", 0): self._string(v, 0) for v in self._tables(enum, 1)}
+
+    def _u32(self, at: int) -> int:
+        return int(struct.unpack_from("<I", self._data, at)[0])
+
+    def _at(self, table: int, slot: int) -> int:
+        """Where a field's value stands, 0 when it is absent."""
+        vtable = table - int(struct.unpack_from("<i", self._data, table)[0])
+        size = struct.unpack_from("<H", self._data, vtable)[0]
+        if 4 + 2 * slot >= size:
+            return 0
+        offset = int(struct.unpack_from("<H", self._data, vtable + 4 + 2 * slot)[0])
+        return table + offset if offset else 0
+
+    def _scalar(self, table: int, slot: int, code: str, default: int) -> int:
+        at = self._at(table, slot)
+        return int(struct.unpack_from(f"<{code}", self._data, at)[0]) if at else default
+
+    def _table(self, table: int, slot: int) -> int:
+        at = self._at(table, slot)
+        return at + self._u32(at)
+
+    def _string(self, table: int, slot: int) -> str:
+        at = self._at(table, slot)
+        if not at:
+            return ""
+        at += self._u32(at)
+        return self._data[at + 4 : at + 4 + self._u32(at)].decode()
+
+    def _tables(self, table: int, slot: int) -> list[int]:
+        at = self._at(table, slot)
+        if not at:
+            return []
+        at += self._u32(at)
+        places = range(at + 4, at + 4 + 4 * self._u32(at), 4)
+        return [place + self._u32(place) for place in places]

@@ -1,0 +1,150 @@
+"""How an execution went, from its console and its end: the part of judging that needs no outputs.
+
+Pure. The first failure line is the cause; what follows it is usually only its consequence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.judge.verdict import Cause, Ending, Finding
+from harness.observe import Event, Kind, Observation
+from harness.observe.events import LAUNCH
+
+
+def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> Finding:
+    """Why the execution itself is not proven good: (verdict, cause), or None when it is.
+
+    ``build_id`` is of the firmware that was asked for; None asks for none.
+    """
+    return (
+        failed(observation)
+        or _ended_badly(observation, ending)
+        or _wrong_firmware(observation, build_id)
+        or _never_completed(observation)
+    )
+
+
+def failed(observation: Observation) -> Finding:
+    """The first failure line; what follows it is usually only its consequence."""
+    if not observation.failures:
+        return None
+    first: Event = observation.failures[0]
+    verdict = "INFRA" if first.kind in LAUNCH else _VERDICTS.get(first.kind, "FAULT")
+    facts: dict[str, Any] = dict(first.facts)
+    operators = [
+        f.facts["operator"]
+        for f in observation.failures
+        if f.kind is Kind.OPERATOR_MISSING and "operator" in f.facts
+    ]
+    if first.kind is Kind.OPERATOR_MISSING and operators:
+        facts["operators"] = list(dict.fromkeys(operators))
+    return verdict, Cause(first.kind.value, first.text, first.line, facts)
+
+
+_VERDICTS = {Kind.BUNDLE_FAILED: "MISMATCH"}
+_STOPS = {
+    "deadline": "still running",
+    "stall": "no output and no CPU time",
+    "output_limit": "more output than any run should have",
+}
+_MODEL_LIMITS = ("wall_limit", "simulated_limit", "cycle_limit")
+_NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
+
+
+def _ended_badly(observation: Observation, ending: Ending) -> Finding:
+    last = observation.lines or None
+    after = f"; the last line was: {observation.last_line}" if observation.last_line else ""
+    if ending.stop != "exited":
+        return "HANG", Cause(
+            ending.stop, _hang_text(observation, ending) + after, last, _hang_facts(ending)
+        )
+    if ending.signal is not None and ending.native:
+        return "FAULT", Cause(
+            "process_crash", f"the runner was ended by signal {ending.signal}{after}", last
+        )
+    if ending.signal is not None:
+        return "NO_VERDICT", Cause(
+            "simulator_killed", f"the simulator was ended by signal {ending.signal}{after}", last
+        )
+    limit = model_limit(observation)
+    if limit is not None:
+        return limit
+    if ending.exit_status != 0:
+        if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
+            return "INFRA", Cause(
+                "not_started",
+                f"the simulator was not started: exit status {ending.exit_status}{after}",
+                last,
+            )
+        return "FAULT", Cause(
+            "exit_status",
+            f"ended with exit status {ending.exit_status}{after}",
+            last,
+            _suspicion(observation),
+        )
+    return None
+
+
+def model_limit(observation: Observation) -> Finding:
+    """A limit of the model's own that came before the runner's end."""
+    stop = observation.stop
+    if stop is None or stop.reason not in _MODEL_LIMITS or observation.complete_line is not None:
+        return None
+    reached = observation.progress[-1] if observation.progress else None
+    how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
+    return "HANG", Cause(stop.reason, stop.text + how_far, stop.line, _suspicion(observation))
+
+
+def _hang_text(observation: Observation, ending: Ending) -> str:
+    what = f"{_STOPS.get(ending.stop, ending.stop)} after {ending.seconds:.1f} s"
+    if ending.where is not None:
+        where = ending.where.get("pc_symbol") or ending.where.get("pc", "?")
+        source = ending.where.get("pc_source")
+        what += f", in {where}" + (f" ({source})" if source else "")
+    if observation.complete_line is not None:
+        what += "; the runner had completed but never ended"
+    return what
+
+
+def _hang_facts(ending: Ending) -> dict[str, Any]:
+    return {"stop": ending.stop, **(ending.where or {})}
+
+
+def _suspicion(observation: Observation) -> dict[str, Any] | None:
+    """Words that prove nothing but may explain a bad end."""
+    if not observation.suspects:
+        return None
+    first = observation.suspects[0]
+    return {"suspect": first.text, "suspect_line": first.line}
+
+
+def _wrong_firmware(observation: Observation, build_id: str | None) -> Finding:
+    if build_id is None or observation.build_id == build_id:
+        return None
+    said = observation.build_id or "nothing"
+    return "NO_VERDICT", Cause(
+        "wrong_firmware", f"asked for build {build_id}, the target said {said}"
+    )
+
+
+def _never_completed(observation: Observation) -> Finding:
+    if observation.complete_line is not None:
+        return None
+    said = (
+        f"the last line was: {observation.last_line}" if observation.lines else "nothing was said"
+    )
+    return "NO_VERDICT", Cause(
+        "no_end_marker",
+        f"the runner never said it completed; {said}",
+        observation.lines or None,
+        _suspicion(observation),
+    )
+
+
+def limit_notes(observation: Observation) -> tuple[str, ...]:
+    """A passing run may end by a limit of the model, where nothing tells the model to stop."""
+    stop = observation.stop
+    if stop is None or stop.reason not in _MODEL_LIMITS or observation.complete_line is None:
+        return ()
+    return (f"ended by the model's own limit after the runner had completed (line {stop.line})",)

@@ -1,0 +1,213 @@
+"""Everything the files of a link define and need, by symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+from harness.formats import archive as ar
+from harness.formats.elf_object import STB_WEAK, STT_FUNC, ElfObject, NotAnObject, Symbol
+from harness.link.failure import Place
+from harness.link.line.command import Input, LinkLine
+from harness.link.model.expression import assignment, in_script
+from harness.link.model.resolution import (
+    Archive,
+    Assign,
+    Group,
+    Item,
+    Job,
+    ModelSymbol,
+    Prediction,
+    Unit,
+)
+from harness.link.model.resolution import predict as predict_job
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One object of the link, or a member of one of its archives."""
+
+    input: Input
+    object: ElfObject
+
+    @property
+    def name(self) -> str:
+        return self.object.name
+
+
+@dataclass(frozen=True)
+class Definition:
+    unit: Loaded
+    symbol: Symbol
+
+    def place(self) -> Place:
+        sections = self.unit.object.sections
+        known = 0 < self.symbol.shndx < len(sections)
+        return Place(
+            object=self.unit.name,
+            section=sections[self.symbol.shndx].name if known else None,
+            binding=self.symbol.binding,
+        )
+
+
+@dataclass(frozen=True)
+class LinkIndex:
+    line: LinkLine
+    units: tuple[Loaded, ...]
+    unreadable: tuple[str, ...]  # inputs that are no ELF objects
+
+    @cached_property
+    def definitions(self) -> dict[str, list[Definition]]:
+        found: dict[str, list[Definition]] = {}
+        for unit in self.units:
+            for symbol in unit.object.globals:
+                if symbol.defined:
+                    found.setdefault(symbol.name, []).append(Definition(unit, symbol))
+        return found
+
+    @cached_property
+    def references(self) -> dict[str, list[Loaded]]:
+        found: dict[str, list[Loaded]] = {}
+        for unit in self.units:
+            for symbol in unit.object.globals:
+                if not symbol.defined:
+                    found.setdefault(symbol.name, []).append(unit)
+        return found
+
+    def local(self, name: str) -> Definition | None:
+        """A static definition of the name: there, but for its own file only."""
+        for unit in self.units:
+            if name.encode() in unit.object.data:
+                for symbol in unit.object.symbols:
+                    if symbol.name == name and symbol.bind == 0 and symbol.defined:
+                        return Definition(unit, symbol)
+        return None
+
+    def uses(self, name: str, limit: int = 8) -> tuple[Place, ...]:
+        """Where relocations refer to the name."""
+        found = []
+        for unit in self.references.get(name, ()):
+            for place in uses_in(unit.object, name):
+                found.append(place)
+                if len(found) >= limit:
+                    return tuple(found)
+        return tuple(found)
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        return predict_job(self.job)
+
+    @cached_property
+    def job(self) -> Job:
+        """The link for the model."""
+        by_input: dict[int, list[Unit]] = {}
+        for unit in self.units:
+            by_input.setdefault(unit.input.index, []).append(_model_unit(unit.object))
+        found: list[tuple[int, int, list[Item]]] = []  # index, group, items
+        for each in self.line.inputs:
+            units = by_input.get(each.index, [])
+            archive = Archive(f"{each.word}#{each.index}", tuple(units), each.whole)
+            found.append((each.index, each.group, [archive] if each.is_archive else list(units)))
+        for index, _, assign in self._assignments:
+            group = next((g for i, g, _ in reversed(found) if i < index), 0)
+            found += [(index, group, [assign])] if assign is not None else []
+        top: list[Item] = []
+        for number, parts in groupby(sorted(found, key=lambda f: f[0]), key=lambda f: f[1]):
+            items = [item for _, _, some in parts for item in some]
+            top += [Group(tuple(items))] if number else items
+        return Job(tuple(top), self.line.undefined, frozenset(self.line.wrap))
+
+    @cached_property
+    def _assignments(self) -> list[tuple[int, str, Assign | None]]:
+        """Index in argv, symbol, and the assignment where the model knows it."""
+        found = [(i, name, assignment(name, value)) for i, name, value in self.line.defined]
+        for script in self.line.scripts:
+            if script.is_file():
+                text = script.read_text("utf-8", "replace")
+                found += [(self.line.script_at, name, each) for name, each in in_script(text)]
+        return found
+
+    @property
+    def not_modelled(self) -> tuple[str, ...]:
+        """Symbols with a value that the model does not know; its prediction may be wrong."""
+        return tuple(name for _, name, each in self._assignments if each is None)
+
+
+def uses_in(unit: ElfObject, name: str) -> list[Place]:
+    wanted = {i for i, s in enumerate(unit.symbols) if s.name == name and not s.defined}
+    found = []
+    for relocation in unit.relocations():
+        if relocation.symbol in wanted:
+            function = unit.function_at(relocation.section, relocation.offset)
+            sections = unit.sections
+            known = relocation.section < len(sections)
+            found.append(
+                Place(unit.name, function, None, None,
+                      sections[relocation.section].name if known else None, relocation.offset,
+                      relocation_name(unit.machine, relocation.type),
+                      "weak" if any(unit.symbols[i].bind == STB_WEAK for i in wanted) else "strong")
+            )  # fmt: skip
+    return found
+
+
+def relocation_name(machine: str, kind: int) -> str:
+    from elftools.elf.enums import ENUM_RELOC_TYPE_AARCH64, ENUM_RELOC_TYPE_ARM
+
+    names = {"Arm (32 bit)": ENUM_RELOC_TYPE_ARM, "AArch64": ENUM_RELOC_TYPE_AARCH64}.get(machine)
+    found = next((n for n, v in (names or {}).items() if v == kind), None)
+    return found or f"type {kind}"
+
+
+def _model_unit(unit: ElfObject) -> Unit:
+    symbols = []
+    for symbol in unit.globals:
+        weak = symbol.bind == STB_WEAK
+        if not symbol.defined:
+            state = "undefweak" if weak else "undef"
+        else:
+            state = "common" if symbol.common else "defweak" if weak else "def"
+        symbols.append(ModelSymbol(symbol.name, state, symbol.type == STT_FUNC, True))  # type: ignore[arg-type]
+    return Unit(unit.name, tuple(symbols))
+
+
+def units_of(path: Path, word: str) -> tuple[list[ElfObject], list[str]]:
+    """The objects of a file, and the names of what is no object."""
+    found, not_objects = [], []
+    for name, data in contents(path, word):
+        unit = ElfObject(name, data)
+        try:
+            _ = unit.machine
+            found.append(unit)
+        except NotAnObject:
+            not_objects.append(name)
+    return found, not_objects
+
+
+def contents(path: Path, word: str) -> list[tuple[str, bytes]]:
+    data = path.read_bytes()
+    if ar.is_archive(data):
+        return [(f"{word}({m.name})", m.data) for m in ar.members(path)]
+    return [(word, data)]
+
+
+def load(line: LinkLine) -> LinkIndex:
+    """Read every input that is there."""
+    units, unreadable = [], []
+    for each in line.inputs:
+        if each.path is None:
+            continue
+        objects, others = units_of(each.path, _shown(each))
+        units += [Loaded(each, unit) for unit in objects]
+        unreadable += others
+    return LinkIndex(line, tuple(units), tuple(unreadable))
+
+
+def _shown(each: Input) -> str:
+    return each.path.name if each.word.startswith("-l") and each.path else each.word
+
+
+def names(definitions: Iterable[Definition]) -> Sequence[str]:
+    return tuple(dict.fromkeys(d.unit.name for d in definitions))

@@ -1,0 +1,224 @@
+"""``hil link reduce``: the smallest link that fails in the same way."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.formats import archive as ar
+from harness.formats.elf_object import ElfObject, NotAnObject
+from harness.link.failure import Failure
+from harness.link.line.capture import Replay, failing_link
+from harness.link.line.command import understand
+from harness.link.log.parse import failed_link, parse
+from harness.link.model.index import load
+from harness.link.smaller.candidate import (
+    Piece,
+    Workshop,
+    brought_in,
+    goal_of,
+    pieces_of,
+    write_members,
+)
+from harness.link.smaller.ddmin import ddmin
+from harness.link.smaller.folder import write_folder
+from harness.link.why.explain import diagnose
+from harness.link.why.tree import Tree
+from harness.link.why.undefined import explain_undefined
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Reduced:
+    directory: Path
+    failure: Failure
+    objects: tuple[str, ...]
+    stubs: tuple[str, ...]
+    before: int  # inputs of the original link
+    words: int
+    message: str
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "directory": str(self.directory), "objects": list(self.objects),
+            "stubs": list(self.stubs), "inputs_before": self.before, "words": self.words,
+            "message": self.message, "failure": self.failure.summary(),
+        }  # fmt: skip
+
+    def text(self) -> str:
+        return (
+            f"{self.failure.kind}: {self.failure.subject}\n"
+            f"  {self.before} inputs reduced to {len(self.objects)}: {', '.join(self.objects)}\n"
+            f"  sh {self.directory}/repro.sh\n"
+        )
+
+
+def reduce_build(build: Path, out: Path, *, with_test: bool, progress: Progress) -> Reduced:
+    """Reduce the failing link of a build directory into the folder ``out``.
+
+    Raises UsageError when nothing fails or ``out`` is there already.
+    """
+    if not build.is_dir():
+        raise UsageError(f"{build} is not a build directory", path=str(build))
+    if out.exists():
+        raise UsageError(f"{out} exists already", hint="give another directory with -o")
+    progress(f"linking again what fails in {build.name}")
+    with tempfile.TemporaryDirectory(prefix="hil-reduce-") as scratch:
+        work = Path(scratch)
+        again = failing_link(build.resolve(), work)
+        if again is None:
+            raise UsageError(f"every link in {build} succeeds; there is nothing to reduce")
+        return _Reducer(again, build.resolve(), work / "r", progress).run(out, with_test)
+
+
+class _Reducer:
+    def __init__(self, again: Replay, build: Path, work: Path, progress: Progress) -> None:
+        work.mkdir()
+        self.again, self.progress, self.work = again, progress, work
+        failures = parse(failed_link(again.text)).failures
+        self.explained = diagnose(failures, again.call, Tree(build))
+        self.target = self.explained[0]
+        goal = goal_of(failures, self._cause_on_the_line(failures[0]), again.text)
+        arm = "arm" in Path(again.call.argv[0]).name or "arm" in (again.call.driver or "")
+        output = Path(again.command.output).name
+        self.shop = Workshop(work, again.call.argv[0], goal, arm, output)
+
+    def _cause_on_the_line(self, failure: Failure) -> str | None:
+        """What the files of the link alone say; candidates are linked without their tree."""
+        if failure.kind != "undefined_symbol":
+            return None
+        index = load(understand(self.again.call))
+        return explain_undefined(failure, index, None).cause_kind
+
+    def run(self, out: Path, with_test: bool) -> Reduced:
+        line = understand(self.again.call)
+        everything = pieces_of(self.again.call)
+        self.progress(f"reducing {len(line.inputs)} inputs")
+        pieces = brought_in(self._fewer_inputs(everything), self.work, line.search)
+        pieces = self._smallest(self._fewer_members(self._smallest(pieces)))
+        pieces = self._fewer_sections(pieces)
+        stubs = self.shop.stubs_for(pieces)
+        if stubs is None:
+            raise UsageError("the link does not fail the same way outside its build directory")
+        text, _ = self.shop.link(pieces, stubs)
+        objects = tuple(p.words[-1] for p in pieces if p.input)
+        self.progress(f"writing {out}")
+        words = self.shop.argv(pieces, stubs)
+        message = write_folder(out, self.again, self.work, words, text, self.target, with_test)
+        return Reduced(out, self.target, objects, stubs, len(line.inputs), len(words), message)
+
+    def _fewer_inputs(self, pieces: list[Piece]) -> list[Piece]:
+        """What concerns the failure, at once; all of it when that does not fail the same way."""
+        named = self._concerned()
+        guess = [p for p in pieces if not p.input or Path(p.words[-1]).name in named]
+        for options in ([], self._pulling()) if named else ():
+            if self.shop.stubs_for([*options, *guess]) is not None:
+                return [*options, *guess]
+        inputs = [p for p in pieces if p.input]
+        if self.shop.stubs_for(pieces) is None:
+            return pieces
+
+        def still(kept: Sequence[Piece]) -> bool:
+            chosen = set(map(id, kept))
+            rest = [p for p in pieces if not p.input or id(p) in chosen]
+            return self.shop.stubs_for(rest) is not None
+
+        kept = set(map(id, ddmin(inputs, still)))
+        return [p for p in pieces if not p.input or id(p) in kept]
+
+    def _pulling(self) -> list[Piece]:
+        """The option that takes what needs the symbol out of its archive, with no other user."""
+        users = {place.object for place in self.target.places[:1]}
+        for unit in load(understand(self.again.call)).units:
+            if unit.name in users and unit.input.is_archive:
+                own = [s.name for s in unit.object.globals if s.defined]
+                return [Piece(("-u", name)) for name in own[:1]]
+        return []
+
+    def _concerned(self) -> set[str]:
+        """File names of the inputs that the explanation speaks of."""
+        failure = self.target
+        uses = failure.places[:1] if failure.kind == "undefined_symbol" else failure.places
+        names = [p.object for p in (*uses, *failure.definitions) if p.object]
+        names += list(failure.files) + [str(p["file"]) for p in failure.contributors]
+        names += [file for o in failure.orphans for file in o["files"]]
+        found = {re.split(r"[/\\]", name.split("(")[0])[-1] for name in names}
+        if failure.kind == "wrong_architecture":
+            found |= {Path(w).name for w in re.findall(r"[\w./+-]+\.(?:o|obj)\b", failure.cause)}
+        return found
+
+    def _smallest(self, pieces: list[Piece]) -> list[Piece]:
+        """No piece can go: inputs first, options after them."""
+        for chosen in (True, False):
+            part = [p for p in pieces if p.input == chosen]
+
+            def still(
+                kept: Sequence[Piece], chosen: bool = chosen, all_: list[Piece] = pieces
+            ) -> bool:
+                ids = set(map(id, kept))
+                rest = [p for p in all_ if p.input != chosen or id(p) in ids]
+                return self.shop.stubs_for(rest) is not None
+
+            if self.shop.stubs_for(pieces) is not None:
+                ids = set(map(id, ddmin(part, still)))
+                pieces = [p for p in pieces if p.input != chosen or id(p) in ids]
+        plain = [replace(p, group=0) for p in pieces]
+        return plain if self.shop.stubs_for(plain) is not None else pieces
+
+    def _fewer_members(self, pieces: list[Piece]) -> list[Piece]:
+        """Archives with only the members that matter."""
+        for piece in pieces:
+            file = self.work / piece.words[-1]
+            members = ar.members(file) if piece.input and file.is_file() else ()
+            if len(members) < 2:
+                continue
+
+            def still(kept: Sequence[ar.Member], file: Path = file) -> bool:
+                write_members(file, [(m.name, m.data) for m in kept])
+                return self.shop.stubs_for(pieces) is not None
+
+            if still(members):
+                still(ddmin(members, still))
+            else:
+                write_members(file, [(m.name, m.data) for m in members])
+        return pieces
+
+    def _fewer_sections(self, pieces: list[Piece]) -> list[Piece]:
+        """Objects without debug information, and without each section that does not matter."""
+        prefix = re.sub(r"ld(?:\.\w+)?$", "", Path(self.shop.linker).name)
+        objcopy = shutil.which(f"{prefix}objcopy")
+        if objcopy is None:
+            return pieces
+        for piece in pieces:
+            file = self.work / piece.words[-1]
+            if not piece.input or not file.is_file() or not self._removable(file):
+                continue
+            self._try(objcopy, ["--strip-debug"], file, pieces)
+            for section in self._removable(file):
+                self._try(objcopy, [f"--remove-section={section}"], file, pieces)
+        return pieces
+
+    def _removable(self, file: Path) -> list[str]:
+        try:
+            sections = ElfObject(file.name, file.read_bytes()).sections
+        except NotAnObject:
+            return []
+        kept = {"", ".symtab", ".strtab", ".shstrtab", ".group"}
+        return sorted({s.name for s in sections if s.name not in kept and s.type not in (4, 9)})[
+            :40
+        ]
+
+    def _try(self, objcopy: str, words: list[str], file: Path, pieces: list[Piece]) -> None:
+        before = file.read_bytes()
+        done = subprocess.run([objcopy, *words, str(file)], capture_output=True, check=False,
+                              timeout=60)  # fmt: skip
+        if done.returncode != 0 or self.shop.stubs_for(pieces) is None:
+            file.write_bytes(before)

@@ -1,0 +1,145 @@
+"""``hil link explain``: from a log or a build directory to causes and fixes."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InfraError, UsageError
+from harness.formats.linker_map import LinkMap, parse_map
+from harness.link.failure import Failure
+from harness.link.line.capture import commands_in_log, failing_link, run_linker
+from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
+from harness.link.log.parse import failed_link, parse
+from harness.link.log.text import decode
+from harness.link.model.index import LinkIndex, load
+from harness.link.why import causes
+from harness.link.why.tree import Tree
+from harness.link.why.undefined import explain_undefined
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``failures`` is empty when nothing failed."""
+
+    source: str
+    failures: tuple[Failure, ...]
+    command: LinkCommand | None
+    text: str  # what the linker said
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "failed": bool(self.failures),
+            "output": self.command.output if self.command else None,
+            "objects_read": self.command is not None,
+            "failures": [failure.summary() for failure in self.failures],
+        }
+
+
+def explain(path: Path, progress: Progress) -> Explanation:
+    """Explain a log file, or the link of a build directory that fails."""
+    if path.is_dir():
+        return _explain_build(path.resolve(), progress)
+    if not path.is_file():
+        raise UsageError(f"there is no file or directory {path}", path=str(path))
+    return explain_log(decode(path.read_bytes()), path.resolve(), progress)
+
+
+def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
+    """A log; the objects are read too when the log shows the link and they are still there."""
+    parsed = parse(text)
+    if not parsed.failures:
+        return Explanation(str(path), (), None, text)
+    commands = commands_in_log(text, path.parent)
+    for command in commands:
+        try:
+            call = linker_call(command)
+        except InfraError:
+            continue
+        if _concerns(command, parsed.failures):
+            progress(f"reading the objects of {command.output}")
+            found = diagnose(parsed.failures, call, Tree(command.directory))
+            return Explanation(str(path), found, command, text)
+    line = _line_words(text)
+    failures = tuple(causes.without_objects(f, line) for f in parsed.failures)
+    return Explanation(str(path), failures, None, text)
+
+
+def _concerns(command: LinkCommand, failures: tuple[Failure, ...]) -> bool:
+    """Whether a command's files occur in what failed; a log may hold several links."""
+    words = " ".join(command.argv)
+    named = [p.object for f in failures for p in f.places if p.object]
+    named += [name for f in failures for name in f.files]
+    stems = {re.split(r"[/\\(]", name)[-1].rstrip(")") for name in named}
+    stems |= {re.split(r"[/\\]", name.split("(")[0])[-1] for name in named}
+    return not stems or any(stem and stem in words for stem in stems)
+
+
+def _line_words(text: str) -> tuple[str, ...]:
+    """The inputs of a link command shown in the log, though its files are elsewhere."""
+    shown = [line for line in text.splitlines() if " -o " in line and ".a" in line]
+    return (
+        tuple(word for word in shown[-1].split() if word.endswith((".a", ".o", ".obj")))
+        if shown
+        else ()
+    )
+
+
+def _explain_build(build: Path, progress: Progress) -> Explanation:
+    progress(f"linking again what fails in {build.name}")
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        again = failing_link(build, Path(scratch))
+    if again is None:
+        return Explanation(str(build), (), None, "")
+    progress(f"reading the objects of {again.command.output}")
+    parsed = parse(failed_link(again.text))
+    found = diagnose(parsed.failures, again.call, Tree(build))
+    return Explanation(str(build), found, again.command, again.text)
+
+
+def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
+    index = load(understand(call))
+    link_map = None
+    if any(f.kind == "region_overflow" for f in failures):
+        link_map = _map_of(call)
+    return tuple(_one(failure, index, tree, link_map) for failure in failures)
+
+
+def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | None) -> Failure:
+    if failure.kind == "undefined_symbol":
+        return explain_undefined(failure, index, tree)
+    if failure.kind == "duplicate_symbol":
+        return causes.explain_duplicate(failure, index)
+    if failure.kind == "wrong_architecture":
+        return causes.explain_architecture(failure, index)
+    if failure.kind == "region_overflow" and link_map is not None:
+        scripts = [p.read_text("utf-8", "replace") for p in index.line.scripts if p.is_file()]
+        return causes.explain_overflow(failure, link_map, scripts)
+    if failure.kind == "missing_library" and failure.symbol:
+        return _built_elsewhere(causes.without_objects(failure), tree)
+    return causes.without_objects(failure)
+
+
+def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
+    """A library that exists, in a directory nobody searches."""
+    name = f"lib{(failure.symbol or '').removeprefix('-l')}.a"
+    found = next((p for p in tree.built if p.name == name), None)
+    if found is None:
+        return failure
+    return replace(failure, cause=f"{failure.cause} {found} exists.",
+                   fix=f"Add -L{found.parent}, or link {found} by its path.")  # fmt: skip
+
+
+def _map_of(call: LinkerCall) -> LinkMap | None:
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        file = Path(scratch) / "link.map"
+        again = with_output(call, Path(scratch) / "x.elf")
+        run_linker(replace(again, argv=(*again.argv, "-Map", str(file))))
+        return parse_map(file.read_text("utf-8", "replace")) if file.is_file() else None

@@ -1,0 +1,228 @@
+"""Who else could define a symbol: archives, objects and sources that are not on the link line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from harness.formats import archive as ar
+from harness.formats.elf_object import Symbol
+from harness.link.line.fileapi import CMakeTarget, read_targets
+from harness.link.model.index import units_of
+
+_SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
+_OBJECTS = {".o", ".obj", ".a"}
+_SKIPPED = {".git", "node_modules", "__pycache__", ".venv", "CMakeTmp"}
+_MOST_FILES = 40_000
+_SECONDS = 2.5
+_WEAK = re.compile(r"\bweak\b|\w*WEAK\w*")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something in the tree that defines a symbol."""
+
+    path: Path
+    member: str  # "libx.a(y.o)", or the file's name
+    symbol: Symbol
+
+
+@dataclass(frozen=True)
+class SourceFound:
+    path: Path
+    line: int
+    weak: bool
+    compiled: bool  # a compile command names it
+    object: Path | None  # what that command writes
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A build directory and the sources it was made from."""
+
+    build: Path
+    also: tuple[Path, ...] = field(default=())
+
+    @cached_property
+    def source(self) -> Path | None:
+        cache = self.build / "CMakeCache.txt"
+        if not cache.is_file():
+            return None
+        found = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", cache.read_text("utf-8", "replace"),
+                          re.MULTILINE)  # fmt: skip
+        return Path(found[1]) if found else None
+
+    @cached_property
+    def compile_commands(self) -> dict[Path, Path | None]:
+        """Source to object; from compile_commands.json, else from ninja's own data base, and
+        from CMake's File API."""
+        file = self.build / "compile_commands.json"
+        entries = json.loads(file.read_text()) if file.is_file() else self._ninja_entries()
+        found: dict[Path, Path | None] = {}
+        for entry in entries:
+            directory = Path(entry["directory"])
+            source = (directory / entry["file"]).resolve()
+            if source.suffix in _SOURCES:
+                words = entry.get("command", " ".join(entry.get("arguments", ()))).split()
+                output = words[words.index("-o") + 1] if "-o" in words[:-1] else None
+                found[source] = directory / output if output else None
+        for target in self.targets:
+            for source in target.sources:
+                if source.suffix in _SOURCES:
+                    found.setdefault(source.resolve(), target.object_of(source))
+        return found
+
+    @cached_property
+    def targets(self) -> tuple[CMakeTarget, ...]:
+        """What CMake's File API says; often nothing."""
+        return read_targets(self.build)
+
+    def target_of_file(self, file: str) -> str | None:
+        """The target that makes an archive or a program, given as a path or a name of a file;
+        or that compiles a source."""
+        path = Path(file)
+        for target in self.targets:
+            if any(self.build / path == made or file == made.name for made in target.artifacts):
+                return target.name
+        for target in self.targets:
+            if path in target.sources or path.resolve() in target.sources:
+                return target.name
+        return None
+
+    def _ninja_entries(self) -> list[dict[str, str]]:
+        import shutil
+        import subprocess
+
+        ninja = shutil.which("ninja")
+        if ninja is None or not (self.build / "build.ninja").is_file():
+            return []
+        done = subprocess.run([ninja, "-C", str(self.build), "-t", "compdb"], capture_output=True,
+                              text=True, timeout=60, check=False)  # fmt: skip
+        start = done.stdout.find("[")
+        return [] if done.returncode or start < 0 else list(json.loads(done.stdout[start:]))
+
+    def program(self, on_line: Iterable[Path]) -> str | None:
+        """The target that is linked from these files, by the folder of its own objects."""
+        folders = {folder for path in on_line for folder in path.parents}
+        linked = (t for t in self.targets if t.links and t.objects in folders)
+        return next((target.name for target in linked), None)
+
+    def users_of(self, library: Path) -> tuple[str, ...]:
+        """The targets that link this library."""
+        return tuple(
+            target.name
+            for target in self.targets
+            if any(Path(text).name == library.name for text in target.libraries())
+        )
+
+    @cached_property
+    def built(self) -> tuple[Path, ...]:
+        return tuple(_files([self.build, *self.also], _OBJECTS))
+
+    @cached_property
+    def sources(self) -> tuple[Path, ...]:
+        """Those that are compiled, and those that stand beside them and below the source."""
+        roots = [r for r in (self.source, *self.also) if r is not None]
+        listed = list(self.compile_commands)
+        inside = {*roots, self.build.resolve()}
+        folders = dict.fromkeys(path.parent for path in listed)
+        roots += [f for f in folders if not inside.intersection((f, *f.parents))]
+        return tuple(dict.fromkeys([*listed, *_files(roots or [self.build], _SOURCES)]))
+
+    def definers(self, name: str, on_line: Iterable[Path]) -> list[Found]:
+        """Archives and objects that define the name and are not on the link line."""
+        used = {path.resolve() for path in on_line}
+        found = []
+        for path in self.built:
+            if path.resolve() not in used:
+                found += defining(path, name)
+        inside = {f.path for f in found if f.path.suffix == ".a"}
+        archived = {f.member.split("(")[-1].rstrip(")") for f in found if f.path in inside}
+        return [f for f in found if f.path in inside or f.path.name not in archived]
+
+    def in_sources(self, name: str) -> list[SourceFound]:
+        """Source files that seem to define a function or variable of this name."""
+        found = []
+        deadline = time.monotonic() + _SECONDS
+        for path in self.sources:
+            if time.monotonic() > deadline:
+                break
+            spot = _definition(path, name)
+            if spot is not None:
+                compiled = path.resolve() in self.compile_commands
+                found.append(
+                    SourceFound(path, spot[0], spot[1], compiled,
+                                self.compile_commands.get(path.resolve()))
+                )  # fmt: skip
+        return found
+
+
+def defining(path: Path, name: str) -> list[Found]:
+    """The objects of a file that define the name for others to use."""
+    try:
+        if path.suffix == ".a" and (index := ar.index(path)) and name not in index:
+            return []
+        if name.encode() not in path.read_bytes():
+            return []
+        units, _ = units_of(path, path.name)
+    except OSError:
+        return []
+    return [
+        Found(path, unit.name, symbol)
+        for unit in units
+        for symbol in unit.globals
+        if symbol.name == name and symbol.defined
+    ]
+
+
+def toolchain_archives(search: Sequence[Path], used: Iterable[Path], name: str) -> Path | None:
+    """An archive in the linker's search path that defines the name."""
+    seen = {path.resolve() for path in used}
+    for directory in dict.fromkeys(path.resolve() for path in search if path.is_dir()):
+        for path in sorted(directory.glob("lib*.a")):
+            if path.resolve() not in seen and name in ar.index(path):
+                return path
+    return None
+
+
+def _definition(path: Path, name: str) -> tuple[int, bool] | None:
+    """Line, and whether it is weak, of a definition of ``name`` in a source file."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return None
+    if name not in text:
+        return None
+    if path.suffix in (".s", ".S"):
+        label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
+        weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
+        return (text.count("\n", 0, label.start()) + 1, bool(weak)) if label else None
+    word = re.escape(name)
+    function = rf"(?P<head>[^;{{}}#]*?)\b{word}\s*\([^;{{}}]*\)\s*(?:\w+\s*(?:\([^)]*\))?\s*)*\{{"
+    variable = rf"(?P<head2>^[A-Za-z_][\w\s*:<>,]*?)\b{word}\s*(?:\[[^\]]*\]\s*)*(?:=|;)"
+    for match in re.finditer(f"{function}|{variable}", text, re.MULTILINE):
+        head = match["head"] or match["head2"] or ""
+        call = re.search(r"\b(?:return|if|while|extern|typedef)\b|=\s*$", head)
+        if not call or (match["head"] is not None and "extern" in head):
+            line = text.count("\n", 0, text.index(name, match.start())) + 1
+            return line, bool(_WEAK.search(match[0].split("{")[0]))
+    return None
+
+
+def _files(roots: Sequence[Path], suffixes: set[str]) -> Iterator[Path]:
+    count, deadline = 0, time.monotonic() + _SECONDS
+    for root in roots:
+        for directory, folders, names in os.walk(root):
+            folders[:] = sorted(f for f in folders if f not in _SKIPPED)
+            for name in sorted(names):
+                if os.path.splitext(name)[1] in suffixes:
+                    yield Path(directory, name)
+                    count += 1
+            if count > _MOST_FILES or time.monotonic() > deadline:
+                return

@@ -1,0 +1,123 @@
+"""``hil exec``: run a given program on given raw inputs and keep its outputs, unjudged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.build.firmware import build
+from harness.errors import InfraError, UsageError
+from harness.judge.ending import execution_cause
+from harness.judge.verdict import Cause
+from harness.observe import observe
+from harness.run.pipeline import ending, new_run_dir
+from harness.simulate import simulate, skip_without_fvp
+from harness.simulate.transcript import CONSOLE, WORK
+from harness.system.progress import Progress
+from harness.target.loading import load_target
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came of it: the output files, or why there are none."""
+
+    run_dir: Path
+    outputs: tuple[Path, ...]
+    metrics: dict[str, int]
+    verdict: str | None
+    cause: Cause | None
+
+    @property
+    def exit_code(self) -> int:
+        if self.cause is None:
+            return 0
+        return 3 if self.verdict == "INFRA" else 1
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "cause": None if self.cause is None else vars(self.cause),
+            "metrics": self.metrics,
+            "outputs": list(map(str, self.outputs)),
+            "run_dir": str(self.run_dir),
+        }
+
+    def print(self) -> None:
+        if self.cause is not None:
+            where = f" (console line {self.cause.line})" if self.cause.line else ""
+            click.secho(f"hil: {self.verdict} {self.cause.kind}{where}: {self.cause.text}",
+                        err=True, fg="red")  # fmt: skip
+            click.echo(f"hil: evidence: {self.run_dir}", err=True)
+        for path in self.outputs:
+            click.echo(path)
+
+
+@dataclass(frozen=True)
+class ExecOptions:
+    """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
+    "fail" or "skip"."""
+
+    simulator: str = "auto"
+    limit_factor: float | None = None
+    fvp_missing: str = "fail"
+
+
+def execute(
+    target_name: str,
+    program: Path,
+    inputs: Sequence[Path],
+    base: Path,
+    options: ExecOptions,
+    progress: Progress,
+) -> Execution:
+    """Run ``program`` once; outputs go to ``<base>-<n>.bin``.
+
+    Raises UsageError for files that cannot be read, InfraError when outputs cannot be written,
+    FvpMissing when the FVP is not there and that is to be skipped.
+    """
+    target = load_target(target_name)
+    for path in (program, *inputs):
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}", path=str(path))
+    if not base.parent.is_dir():
+        raise UsageError(f"there is no directory {base.parent} for the outputs")
+    if options.fvp_missing == "skip":
+        skip_without_fvp(target, options.simulator)
+    firmware = build(target, simulator=options.simulator, on_progress=progress)
+    run_dir = new_run_dir(program.stem)
+    progress(f"running {program.name} on {target.name}")
+    transcript = simulate(
+        target,
+        firmware,
+        program=program,
+        sets=[list(inputs)],
+        run_dir=run_dir,
+        simulator=options.simulator,
+        limit_factor=options.limit_factor,
+    )
+    observation = observe((run_dir / CONSOLE).read_bytes())
+    finding = execution_cause(observation, ending(transcript, firmware.elf), firmware.build_id)
+    metrics = {name: metric.value for name, metric in observation.metrics.items()}
+    if finding is not None:
+        return Execution(run_dir, (), metrics, *finding)
+    return Execution(run_dir, _collect(run_dir / WORK, base), metrics, None, None)
+
+
+def _collect(work: Path, base: Path) -> tuple[Path, ...]:
+    """Move the runner's outputs to where the user wants them."""
+    collected = []
+    for number in range(len(list(work.glob("s0-*.bin")))):
+        destination = base.parent / f"{base.name}-{number}.bin"
+        try:
+            shutil.copyfile(work / f"s0-{number}.bin", destination)
+        except OSError as error:
+            raise InfraError(
+                f"cannot write the output {destination}: {error.strerror}", path=str(destination)
+            ) from error
+        collected.append(destination)
+    return tuple(collected)

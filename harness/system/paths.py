@@ -1,0 +1,30 @@
+"""Where things are: the project's own files, and the state directory ``.hil``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def project_root() -> Path:
+    """The checkout that holds ``targets/`` and ``cmake/``."""
+    return Path(__file__).resolve().parents[2]
+
+
+def state_dir() -> Path:
+    """``$HIL_HOME``, or ``.hil`` in the current directory. Not created here."""
+    return Path(os.environ.get("HIL_HOME", ".hil")).absolute()
+
+
+def cache_dir(kind: str) -> Path:
+    """Content-addressed artefacts of one kind: ``programs``, ``firmware``."""
+    return state_dir() / "cache" / kind
+
+
+def runs_dir() -> Path:
+    return state_dir() / "runs"
+
+
+def references_dir() -> Path:
+    """Accepted reference runs, reviewed files, written only by ``hil accept``."""
+    return Path(os.environ.get("HIL_REFERENCES", project_root() / "references"))

@@ -1,0 +1,245 @@
+"""The programs the harness calls: where each is, its version, and how to get it.
+
+Nothing is executed at import. A version is asked once and then remembered in the state
+directory for as long as the program's path, size and time stay the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InfraError, ToolMissing
+from harness.system import paths
+
+FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
+_QUERY_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A program, the Debian package that has it, and how to read its version."""
+
+    name: str
+    package: str
+    required: bool = True
+    version_arguments: tuple[str, ...] = ("--version",)
+    version_pattern: str = r"\b([0-9]+(?:\.[0-9]+)+)"
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    path: Path
+    version: str  # "unknown" when the program does not say
+    package: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+SPECS = {
+    spec.name: spec
+    for spec in (
+        ToolSpec("cmake", "cmake"),
+        ToolSpec("ctest", "cmake"),
+        ToolSpec("ninja", "ninja-build"),
+        ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
+        ToolSpec("flatc", "flatbuffers-compiler"),
+        ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
+        ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
+        ToolSpec("g++", "g++", version_arguments=("-dumpfullversion",)),
+        ToolSpec("qemu-system-arm", "qemu-system-arm"),
+        ToolSpec("bwrap", "bubblewrap", required=False),
+        ToolSpec("setsid", "util-linux"),
+        ToolSpec("setpriv", "util-linux"),
+    )
+}
+# What an FVP calls itself, as in "Fast Models [11.27.42 (Dec  9 2024)]"; the 11.31 releases
+# may say it differently.
+_FVP_VERSION = r"Fast Models \[([0-9][^\s\]]*)"
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """One line of ``hil doctor``; ``version`` and ``path`` are None when it is missing."""
+
+    name: str
+    version: str | None
+    path: str | None
+    required: bool
+    how_to_get: str
+
+
+def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...]:
+    """Every tool the harness may call. ``fvps``: executable and package of FVPs to look for."""
+    found = [_inspected(find(s.name), s.name, s.required, _install(s)) for s in SPECS.values()]
+    for name, package in (fvps or {}).items():
+        found.append(_inspected(find_fvp(name), name, False, _fvp_hint(package)))
+    return tuple(found)
+
+
+def _inspected(tool: Tool | None, name: str, required: bool, how: str) -> Inspected:
+    if tool is None:
+        return Inspected(name, None, None, required, how)
+    return Inspected(name, tool.version, str(tool.path), required, how)
+
+
+def _install(spec: ToolSpec) -> str:
+    return f"Debian and Ubuntu: apt-get install {spec.package}"
+
+
+def _fvp_hint(package: str) -> str:
+    return (
+        f"get {package} from {FVP_DOWNLOADS}, accept Arm's licence, and set HIL_FVP_DIR "
+        "to the directory it was installed in"
+    )
+
+
+def find(name: str) -> Tool | None:
+    """A tool on PATH, or None."""
+    spec = SPECS[name]
+    found = shutil.which(name)
+    if found is None:
+        return None
+    version = _version(Path(found), spec.version_arguments, spec.version_pattern)
+    return Tool(name, Path(found), version, spec.package)
+
+
+def require(name: str) -> Tool:
+    """A tool on PATH; raises ToolMissing with the package that has it."""
+    tool = find(name)
+    if tool is None:
+        raise ToolMissing(
+            f"{name} is not installed (not found on PATH)",
+            hint=_install(SPECS[name]),
+            tool=name,
+            package=SPECS[name].package,
+        )
+    return tool
+
+
+def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool | None:
+    """An installed FVP: in ``$HIL_FVP_DIR``, on PATH, or where Arm's installers put it."""
+    named = [Path(item) for item in environ.get("HIL_FVP_DIR", "").split(os.pathsep) if item]
+    homes = [Path(environ["HOME"])] if environ.get("HOME") else []
+    usual = [p for home in (*homes, Path("/usr/local")) for p in sorted(home.glob("FVP*"))]
+    on_path = shutil.which(executable, path=environ.get("PATH"))
+    candidates = (
+        *_in_directories(executable, named),
+        *([Path(on_path)] if on_path else []),
+        *_in_directories(executable, usual),
+    )
+    for path in candidates:
+        if path.is_file() and os.access(path, os.X_OK):
+            return Tool(executable, path, _version(path, ("--version",), _FVP_VERSION), "Arm")
+    return None
+
+
+def _in_directories(executable: str, directories: Iterable[Path]) -> Iterator[Path]:
+    for directory in directories:
+        for pattern in ("", "bin/", "models/*/", "*/models/*/"):
+            yield from sorted(directory.glob(pattern + executable))
+
+
+def require_fvp(executable: str, package: str, environ: Mapping[str, str] = os.environ) -> Tool:
+    tool = find_fvp(executable, environ)
+    if tool is None:
+        raise ToolMissing(
+            f"{executable} is not installed (looked in $HIL_FVP_DIR, on PATH, in ~/FVP* and "
+            "/usr/local/FVP*)",
+            hint=_fvp_hint(package),
+            tool=executable,
+            package=package,
+        )
+    return tool
+
+
+def toolchain_id(toolchain: str) -> str:
+    """Compiler and C library by name and version: "arm-none-eabi-gcc 12.2.1 newlib 3.3.0"."""
+    if toolchain == "gcc":
+        return str(require("g++"))
+    compiler = require("arm-none-eabi-gcc")
+    require("arm-none-eabi-g++")
+    return f"{compiler} newlib {_newlib_version(compiler.path)}"
+
+
+def _newlib_version(compiler: Path) -> str:
+    arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
+    version = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _newlib_headers())
+    if version == "unknown":
+        raise ToolMissing(
+            f"{compiler.name} finds no newlib (its C library)",
+            hint="Debian and Ubuntu: apt-get install libnewlib-arm-none-eabi "
+            "libstdc++-arm-none-eabi-newlib",
+            tool="newlib",
+            package="libnewlib-arm-none-eabi",
+        )
+    return version
+
+
+def _newlib_headers() -> tuple[Path, ...]:
+    """Debian's place; elsewhere newlib comes with the compiler and changes with it."""
+    return (Path("/usr/include/newlib/_newlib_version.h"),)
+
+
+def _version(
+    program: Path, arguments: tuple[str, ...], pattern: str, also: Iterable[Path] = ()
+) -> str:
+    """What ``program arguments`` says about ``pattern``, from memory where nothing changed."""
+    real = program.resolve()
+    facts = [str(real), *arguments, pattern, *(_stamp(path) for path in (real, *also))]
+    key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
+    memory = paths.cache_dir("tools") / f"{key}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(memory.read_text())["version"])
+    match = re.search(pattern, _ask(program, arguments))
+    version = match.group(1) if match else "unknown"
+    if match:
+        _remember(memory, {"program": str(real), "version": version})
+    return version
+
+
+def _stamp(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return "absent"
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def _ask(program: Path, arguments: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run(
+            [str(program), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=_QUERY_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    except OSError as error:
+        raise InfraError(
+            f"{program} cannot be started: {error.strerror}", tool=program.name, path=str(program)
+        ) from error
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _remember(memory: Path, facts: dict[str, str]) -> None:
+    """Best effort: a cache that cannot be written only costs time."""
+    temporary = memory.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(facts) + "\n")
+        temporary.replace(memory)

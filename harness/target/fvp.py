@@ -1,0 +1,101 @@
+"""What is known of Arm's FVPs, as data: targets/fvp/models.yaml, one entry per model.
+
+Names of MPS3 boards (Corstone-300/310) and MPS4 boards (Corstone-315/320) look alike and are
+never accepted for each other: a model takes an unknown parameter as an error at best.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from harness.system import paths, strict_yaml
+
+Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
+Version = Annotated[str, Field(pattern=r"^[0-9]+([._][0-9]+)*$")]
+Board = Literal["mps3", "mps4", "corstone1000"]
+Npu = Literal["ethos-u55", "ethos-u65", "ethos-u85"]
+
+# First parts of parameter names, by the board they belong to.
+_PREFIXES = {
+    "mps3": ("mps3_board.", "ethosu.", "cpu0.", "core_clk."),
+    "mps4": ("mps4_board.", "vis_hdlcd.", "core_clk."),
+    "corstone1000": ("board.", "host.", "se.", "extsys0.", "diagnostics"),
+}
+# MAC counts: Ethos-U architecture as Vela knows it (architecture_features.py).
+_MACS = {
+    "ethos-u55": (32, 64, 128, 256),
+    "ethos-u65": (256, 512),
+    "ethos-u85": (128, 256, 512, 1024, 2048),
+}
+
+
+class Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Semihosting(Data):
+    """The names this model gives to its semihosting parameters."""
+
+    enable: Text
+    cwd: Text
+    command_line: Text
+    command_line_limit: Annotated[int, Field(gt=0)]
+
+
+class Fvp(Data):
+    executable: Text
+    package: Text  # the archive it comes in
+    tested: tuple[Version, ...]  # versions known to take these parameters
+    semihosting: Semihosting | None = None  # None: a model that boots an operating system
+    parameters: dict[Text, bool | int | str]
+    model: Text | None = None  # the entry of targets/fvp/models.yaml this came from
+    board: Board | None = None
+    npu: Npu | None = None
+    macs: Text | None = None  # the name of the parameter with the NPU's MAC count
+
+    @model_validator(mode="after")
+    def _names_of_one_board(self) -> Fvp:
+        if self.board is None:
+            return self
+        names = [*self.parameters]
+        if self.semihosting is not None:
+            names += [self.semihosting.enable, self.semihosting.cwd, self.semihosting.command_line]
+        for name in names:
+            if not name.startswith(_PREFIXES[self.board]):
+                owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)
+                belongs = f"it belongs to {owner} boards" if owner else "no board has it"
+                raise ValueError(f"{name!r} is no parameter of a {self.board} model: {belongs}")
+        return self
+
+    @model_validator(mode="after")
+    def _macs_of_the_npu(self) -> Fvp:
+        if self.npu is None or self.macs is None or self.macs not in self.parameters:
+            return self
+        macs, known = self.parameters[self.macs], _MACS[self.npu]
+        if macs not in known:
+            raise ValueError(
+                f"{self.macs} is {macs}: an {self.npu} has {', '.join(map(str, known))}"
+            )
+        return self
+
+
+@cache
+def models_file() -> strict_yaml.Document:
+    return strict_yaml.read(models_path())
+
+
+def models_path() -> Path:
+    return paths.project_root() / "targets" / "fvp" / "models.yaml"
+
+
+def load_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:
+    """The entry of one model. TargetError at ``place`` when there is none of this name."""
+    models = models_file().data
+    if not isinstance(name, str) or name not in models:
+        raise place.error(f"no FVP is called {name!r}", hint="there are: " + ", ".join(models))
+    found: dict[str, Any] = models[name]
+    return found

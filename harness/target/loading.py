@@ -1,0 +1,225 @@
+"""targets/*.yaml -> Target. What is wrong in a file is a TargetError, "file:line: message".
+
+``NAME@Mode`` is the target NAME with another memory mode of its NPU.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from harness.errors import TargetError, UsageError
+from harness.system import paths, strict_yaml
+from harness.target import npu
+from harness.target.fvp import load_model
+from harness.target.model import Host, Limits, Qemu, Region, Simulators, Target, Variant, Zephyr
+
+__all__ = [
+    "Host",
+    "Limits",
+    "Qemu",
+    "Region",
+    "Simulators",
+    "Target",
+    "Variant",
+    "Zephyr",
+    "global_factor",
+    "load_target",
+    "load_targets",
+    "target_directories",
+    "target_files",
+]
+
+
+def global_factor(environ: Mapping[str, str] = os.environ) -> float:
+    """``$HIL_LIMIT_FACTOR``, by which all limits of all targets are multiplied; 1 without."""
+    said = environ.get("HIL_LIMIT_FACTOR", "1")
+    try:
+        factor = float(said)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor <= 1000:
+        raise UsageError(f"HIL_LIMIT_FACTOR is {said!r}, not a number above 0 and up to 1000")
+    return factor
+
+
+def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """The project's ``targets`` and the directories in ``$HIL_TARGETS``."""
+    extra = environ.get("HIL_TARGETS", "").split(os.pathsep)
+    return (paths.project_root() / "targets", *(Path(item).absolute() for item in extra if item))
+
+
+def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]:
+    """Every target file by target name. Two files of one name are a TargetError."""
+    found: dict[str, Path] = {}
+    for directory in directories or target_directories():
+        if not directory.is_dir():
+            raise UsageError(f"{directory} is not a directory of targets", path=str(directory))
+        for path in sorted(directory.glob("*.yaml")):
+            if path.stem in found and found[path.stem] != path:
+                raise strict_yaml.Place(path, 1).error(
+                    f"there is another target {path.stem!r}: {found[path.stem]}",
+                    hint="give it another name; `extends` takes over the rest",
+                )
+            found[path.stem] = path
+    return found
+
+
+def load_targets(directories: tuple[Path, ...] | None = None) -> tuple[Target, ...]:
+    """All targets, in the order of their names."""
+    files = target_files(directories)
+    return tuple(_load(files[name], files) for name in sorted(files))
+
+
+def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Target:
+    """One target, by name or by the path of its ``.yaml``, with ``@Mode`` where it has an NPU."""
+    files = target_files(directories)
+    stem, mode = npu.split_mode(name)
+    if stem in files:
+        return _load(files[stem], files, mode)
+    path = Path(stem)
+    if path.suffix == ".yaml":
+        if not path.is_file():
+            raise UsageError(f"there is no target file {stem}", target=name)
+        siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
+        return _load(path, {**files, **siblings}, mode)
+    close = _alike(stem, files)
+    raise UsageError(
+        f"unknown target {stem!r}",
+        hint=f"did you mean {' or '.join(close)}?" if close else "known: " + ", ".join(files),
+        target=stem,
+        close=close,
+        known=sorted(files),
+    )
+
+
+def _alike(name: str, known: Iterable[str]) -> list[str]:
+    """The same board and NPU with other MACs, else the names that look most alike."""
+    family = name.rpartition("-")[0]
+    if family.rpartition("-")[2] in get_args(npu.Product):
+        kin = [other for other in known if other.rpartition("-")[0] == family]
+        if kin:
+            return sorted(kin, key=lambda other: (len(other), other))
+    return difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+
+
+def _load(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Target:
+    document = _with_model(_layered(_read(path), files))
+    for reserved in ("name", "file"):
+        if reserved in document.data:
+            raise document.place((reserved,)).error(
+                f"unknown key {reserved!r}: a target is named after its file", key=reserved
+            )
+    data = npu.resolve(document.data, path.stem, mode)
+    name = path.stem if mode is None or mode == _default_mode(data) else f"{path.stem}@{mode}"
+    try:
+        return Target.model_validate({**data, "name": name, "file": path.absolute()})
+    except ValidationError as error:
+        raise _explain(error, document) from error
+
+
+def _read(path: Path) -> strict_yaml.Document:
+    try:
+        now = path.stat()
+    except OSError:
+        return strict_yaml.read(path)  # says why
+    return _remembered(path, now.st_mtime_ns, now.st_size)
+
+
+@lru_cache(maxsize=64)
+def _remembered(path: Path, _time: int, _size: int) -> strict_yaml.Document:
+    """Many targets extend one file, and nothing changes a Document."""
+    return strict_yaml.read(path)
+
+
+def _default_mode(data: Mapping[str, Any]) -> str:
+    return str(data["npu"]["default_memory_mode"])
+
+
+def _layered(own: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
+    """The file over what its NPU brings, over the file that it extends."""
+    base = _base(own, files) if "extends" in own.data else None
+    document = own if base is None else strict_yaml.merge(base, own)
+    product = npu.layer(document)
+    if product is not None:
+        under = product if base is None else strict_yaml.merge(base, product)
+        document = strict_yaml.merge(under, own)
+    data = {key: value for key, value in document.data.items() if key != "extends"}
+    return strict_yaml.Document(data, document.places)
+
+
+def _base(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
+    name = child.data["extends"]
+    place = child.place(("extends",))
+    if name not in files or files[name].absolute() == place.file.absolute():
+        raise place.error(f"extends {name!r}, which is not another target", known=sorted(files))
+    base = _read(files[name])
+    if "extends" in base.data:
+        raise place.error(
+            f"extends {name!r}, which itself extends {base.data['extends']!r}; "
+            "one level is all there is"
+        )
+    return base
+
+
+def _with_model(document: strict_yaml.Document) -> strict_yaml.Document:
+    """``simulators.fvp.model`` takes over what targets/fvp says of that model."""
+    where = ("simulators", "fvp", "model")
+    if where not in document.places:
+        return document
+    settings = document.data["simulators"]["fvp"]
+    model = load_model(settings["model"], document.place(where))
+    filled = {
+        **model,
+        **settings,
+        "parameters": {
+            **model.get("parameters", {}),
+            **_macs(document, model),
+            **settings.get("parameters", {}),
+        },
+    }
+    simulators = {**document.data["simulators"], "fvp": filled}
+    return strict_yaml.Document({**document.data, "simulators": simulators}, document.places)
+
+
+def _macs(document: strict_yaml.Document, model: Mapping[str, Any]) -> dict[str, int]:
+    """The model's NPU has the target's MACs."""
+    section = document.data.get("npu")
+    return {} if section is None else {model["macs"]: section["macs"]}
+
+
+def _explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:
+    """The first of the errors, by line, in the words of the file."""
+    found = []
+    for item in error.errors(include_url=False):
+        place = document.place(tuple(item["loc"]))
+        found.append((place, _sentence(item, document)))
+    found.sort(key=lambda pair: (str(pair[0].file), pair[0].line))
+    place, message = found[0]
+    every = [f"{where.file}:{where.line}: {text}" for where, text in found]
+    more = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
+    return place.error(message + more, hint="\n".join(every[1:]) or None, errors=every)
+
+
+def _sentence(item: Any, document: strict_yaml.Document) -> str:
+    location = tuple(item["loc"])
+    key = location[-1] if location else ""
+    if item["type"] == "missing":
+        return f"required key {'.'.join(map(str, location))!r} is missing"
+    if item["type"] == "extra_forbidden":
+        return f"unknown key {'.'.join(map(str, location))!r}"
+    shown = ".".join(str(part) for part in location if part != "[key]")
+    if key == "[key]":
+        return f"{shown}: this name is not allowed here ({item['msg']})"
+    text = document.place(location).text if location in document.places else None
+    if item["type"] == "string_type" and text is not None:
+        return f'{shown}: a string is wanted and {text} is not one; write it in quotes: "{text}"'
+    said = f" (it is {text})" if text is not None else ""
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return f"{shown}: {message}{said}" if shown else message

@@ -1,0 +1,222 @@
+"""Target and its parts: data, checked strictly, without behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from harness.errors import UsageError
+from harness.target.budget import Budgets
+from harness.target.fvp import Data, Fvp, Text
+from harness.target.npu import Npu
+
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+CMakeValue = Annotated[str, Field(pattern=r"^[^\x00-\x1f;]*$")]
+Options = dict[CMakeName, CMakeValue]
+RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
+Seconds = Annotated[float, Field(gt=0, lt=1e6)]
+SimulatorName = Literal["fvp", "qemu", "host"]
+
+
+class Region(Data):
+    """A stretch of memory the linker may use, at the address the program uses for it."""
+
+    name: RegionName
+    origin: Address
+    size: Bytes
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.size
+
+
+class Limits(Data):
+    """What bounds a run. ``model`` and ``simulated`` are the simulator's own limits."""
+
+    host: Seconds  # wall time, enforced by the harness
+    stall: Seconds  # no console byte and no CPU time used
+    model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
+    simulated: Seconds | None = None  # time inside the model (--simlimit)
+    cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
+    factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
+
+    def scaled(self, factor: float) -> Limits:
+        """All limits times ``factor`` and the target's own factor, which is then used up."""
+        by = factor * self.factor
+
+        def times(value: float | None) -> float | None:
+            return None if value is None else value * by
+
+        return Limits(
+            host=self.host * by,
+            stall=self.stall * by,
+            model=times(self.model),
+            simulated=times(self.simulated),
+            cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
+        )
+
+
+class Variant(Data):
+    """A way to build the same target: CMake options laid over the target's, and the
+    environment that a program built so wants at run time."""
+
+    description: Text
+    cmake: Options = Field(default_factory=dict)
+    environment: dict[str, str] = Field(default_factory=dict)
+
+
+class Qemu(Data):
+    executable: Text
+    machine: Text
+    arguments: tuple[Text, ...] = ()
+    memory: Text | None = None
+    core: Text | None = None  # its CPU, where it is not the board's
+    cmake: Options = Field(default_factory=dict)  # how the runner for it is built differently
+    moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
+    shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
+
+    @model_validator(mode="after")
+    def _one_size_of_memory(self) -> Qemu:
+        if self.memory is not None and self.shared_memory is not None:
+            raise ValueError("`memory` and `shared_memory` both say how much memory there is")
+        return self
+
+
+class Host(Data):
+    """The machine we are on. It has no settings."""
+
+
+class Zephyr(Data):
+    board: Text  # as `west build -b` takes it
+
+
+class Simulators(Data):
+    auto: tuple[SimulatorName, ...] = Field(min_length=1)  # the first that is installed
+    fvp: Fvp | None = None
+    qemu: Qemu | None = None
+    host: Host | None = None
+
+    @property
+    def names(self) -> tuple[SimulatorName, ...]:
+        every: tuple[SimulatorName, ...] = ("fvp", "qemu", "host")
+        return tuple(name for name in every if getattr(self, name) is not None)
+
+    @model_validator(mode="after")
+    def _auto_names_what_exists(self) -> Simulators:
+        missing = [name for name in self.auto if name not in self.names]
+        if missing:
+            raise ValueError(f"`auto` names {missing[0]!r}, which is not described here")
+        return self
+
+
+class Target(Data):
+    name: str
+    file: Path
+    description: Text
+    marker: Identifier
+    compile_target: Text  # the exporter's name
+    port: Literal["cortex_m", "host", "zephyr"]
+    zephyr: Zephyr | None = None  # for the port of that name
+    cpu: Text  # what the compiler is told
+    core: Text | None = None  # the board's CPU, where a simulator has another
+    npu: Npu | None = None
+    toolchain: Literal["arm-none-eabi-gcc", "gcc"]
+    cmake: Options = Field(default_factory=dict)
+    variants: dict[Identifier, Variant] = Field(min_length=1)  # the first is the default
+    memory: tuple[Region, ...] = ()
+    pools: dict[Identifier, Bytes] = Field(
+        default_factory=dict
+    )  # bytes the runner reserves, by pool
+    budgets: Budgets = Budgets()
+    limits: Limits
+    settings: Simulators = Field(alias="simulators")
+
+    @model_validator(mode="after")
+    def _zephyr_has_a_board(self) -> Target:
+        if (self.port == "zephyr") != (self.zephyr is not None):
+            raise ValueError("`port: zephyr` and the section `zephyr` go together")
+        return self
+
+    @field_validator("memory")
+    @classmethod
+    def _regions_are_apart(cls, regions: tuple[Region, ...]) -> tuple[Region, ...]:
+        check_apart(regions)
+        return regions
+
+    @model_validator(mode="after")
+    def _moved_regions_are_apart(self) -> Target:
+        moved = () if self.settings.qemu is None else self.settings.qemu.moved
+        unknown = {r.name for r in moved} - {r.name for r in self.memory}
+        if unknown:
+            raise ValueError(f"`moved` names {min(unknown)}, which is no region of the target")
+        check_apart(self.on("qemu").memory)
+        return self
+
+    @property
+    def simulators(self) -> tuple[SimulatorName, ...]:
+        """The names of the simulators this target can run on."""
+        return self.settings.names
+
+    @property
+    def default_variant(self) -> str:
+        return next(iter(self.variants))
+
+    def variant(self, name: str | None) -> Variant:
+        """Raises UsageError for a variant the target does not have."""
+        name = name or self.default_variant
+        if name not in self.variants:
+            raise UsageError(
+                f"target {self.name} has no variant {name!r}",
+                hint="it has: " + ", ".join(self.variants),
+                variant=name,
+                known=list(self.variants),
+            )
+        return self.variants[name]
+
+    def on(self, simulator: str) -> Target:
+        """The target as the runner for ``simulator`` is built: its memory, CPU and options."""
+        qemu = self.settings.qemu
+        if simulator != "qemu" or qemu is None:
+            return self
+        moved = {region.name: region for region in qemu.moved}
+        return self.model_copy(
+            update={
+                "memory": tuple(moved.get(region.name, region) for region in self.memory),
+                "cmake": {**self.cmake, **qemu.cmake},
+            }
+        )
+
+    def differences(self, simulator: str) -> tuple[str, ...]:
+        """What of the board ``simulator`` does not have, as sentences for a record."""
+        qemu = self.settings.qemu
+        if simulator != "qemu" or qemu is None:
+            return ()
+        found = []
+        if self.npu is not None:
+            found.append(f"the {self.npu.name} is a functional model: results, not time")
+        if self.core is not None and qemu.core is not None:
+            found.append(f"the board's CPU is a {self.core}; QEMU ran a {qemu.core}")
+        if self.npu is not None and any(region.name == "SRAM" for region in qemu.moved):
+            found.append("the SRAM is a slice of QEMU's DDR, which the NPU's model shares")
+        return tuple(found)
+
+
+def check_apart(regions: Iterable[Region]) -> None:
+    """ValueError when two regions have one name, overlap, or leave the 32-bit space."""
+    ordered = sorted(regions, key=lambda region: region.origin)
+    names = [region.name for region in ordered]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"two regions are called {min(twice)}")
+    for low, high in pairwise(ordered):
+        if low.end > high.origin:
+            raise ValueError(f"{low.name} (ends at 0x{low.end:x}) overlaps {high.name}")
+    if ordered and ordered[-1].end > 1 << 32:
+        raise ValueError(f"{ordered[-1].name} reaches beyond 32 bits")

@@ -1,0 +1,93 @@
+"""Protects the promise that a program with an operator the runner lacks is refused, by name,
+before a simulator starts; and that no other program is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.build.firmware import build
+from harness.build.operators import OperatorMissing, missing_operators, operators_of
+from harness.build.operators import require_operators as require
+from harness.case.models import find_model
+from harness.export import ExportRequest, export
+from harness.export.program import Program
+from harness.target.loading import load_target
+
+TABLE = '"cortex_m::quantized_add.out", "aten::view_copy.out"'
+
+
+def _compiled(directory: Path, source: str, *, link: bool = False) -> Path:
+    (directory / "k.c").write_text(source)
+    options = ["-nostdlib", "-Wl,-e,kernels"] if link else ["-c"]
+    argv = ["arm-none-eabi-gcc", "-O2", "-mcpu=cortex-m55", *options, "k.c", "-o", "k.elf"]
+    subprocess.run(argv, cwd=directory, check=True)
+    return directory / "k.elf"
+
+
+@pytest.fixture(scope="module")
+def add(shared_hil_home: str) -> Program:
+    return export([ExportRequest(find_model("add"))])[0].unwrap()
+
+
+def test_the_tail_of_a_longer_name_is_no_kernel(tmp_path: Path) -> None:
+    elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n", link=True)
+    wanted = ["aten::view_copy.out", "quantized_add.out", "m::quantized_add.out", "aten::view_copy"]
+    assert missing_operators(elf, wanted) == tuple(wanted[1:])
+
+
+def test_a_name_that_shares_the_end_of_another_is_found(tmp_path: Path) -> None:
+    """The linker merges the tails of strings; refusing such a program would be wrong."""
+    table = 'const char *const kernels[] = { "xxxxaten::add.out", "aten::add.out" };\n'
+    elf = _compiled(tmp_path, table, link=True)
+    assert elf.read_bytes().count(b"aten::add.out\0") == 1  # merged, or the test shows nothing
+    assert missing_operators(elf, ["aten::add.out", "add.out"]) == ("add.out",)
+
+
+def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None:
+    elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
+    with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
+        require(elf, ["a::b.out", "aten::view_copy.out", "c::d.out"])
+    assert e.value.facts["operators"] == ["a::b.out", "c::d.out"]
+    assert e.value.hint is not None
+    assert "registry.cpp" in e.value.hint
+    assert e.value.verdict == "LINK_ERROR"
+
+
+def test_a_file_names_its_operators_itself(add: Program, tmp_path: Path) -> None:
+    assert set(operators_of(add.pte_path)) == set(add.operators)
+    for damaged in (b"", b"not a program", add.pte_path.read_bytes()[:40]):
+        (tmp_path / "bad.pte").write_bytes(damaged)
+        assert operators_of(tmp_path / "bad.pte") == ()
+
+
+def test_the_runner_has_every_operator_of_a_program_that_runs(add: Program) -> None:
+    assert missing_operators(build(load_target("host")).elf, add.operators) == ()
+
+
+def test_a_run_is_refused_before_the_simulator_starts(
+    add: Program, shared_hil_home: str, tmp_path: Path
+) -> None:
+    """What has no run directory was not simulated."""
+    content = add.pte_path.read_bytes()
+    assert content.count(b"cortex_m::quantized_add\0") == 1
+    bad = tmp_path / "bad.pte"
+    bad.write_bytes(content.replace(b"cortex_m::quantized_add\0", b"cortex_m::quantized_axe\0"))
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", "host", "add", "--pte", str(bad), "--json"],
+        capture_output=True, text=True, check=False, timeout=600,
+        env={**os.environ, "HIL_HOME": shared_hil_home},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "quantized_axe" in done.stdout
+    said = json.dumps(json.loads(done.stdout))
+    assert '"LINK_ERROR"' in said
+    assert '"operator_missing"' in said
+    assert '"operators": ["cortex_m::quantized_axe.out"]' in said
+    assert '"run_dir": null' in said
+    assert '"simulator": null' in said

@@ -1,0 +1,75 @@
+"""Protects the surface of `hil link`: exit codes and the JSON that others read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.link import link
+from tests.link.plants import PLANTS, Project
+
+LOG = "ld: main.o: in function `main':\nmain.c:3: undefined reference to `foo'\ncollect2: error: ld returned 1 exit status\n"  # fmt: skip # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("cli")
+    project = Project(PLANTS[0], root / "source", root / "build")
+    project.configure_and_build(fixed=False)
+    return project.build
+
+
+def test_explain_speaks_json(build: Path) -> None:
+    result = CliRunner().invoke(link, ["explain", str(build), "--json"])
+    assert result.exit_code == 1
+    (failure,) = json.loads(result.stdout)["failures"]
+    assert failure["kind"] == "undefined_symbol"
+    assert failure["symbol"] == "arm_ethos_io_memcpy"
+    assert {"region", "bytes", "cause", "fix", "places", "definitions"} <= failure.keys()
+
+
+def test_explain_speaks_to_people(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOG)
+    result = CliRunner().invoke(link, ["explain", str(tmp_path / "log")])
+    assert result.exit_code == 1
+    assert "undefined symbol: foo" in result.stdout
+    assert "fix" in result.stdout
+
+
+def test_a_log_without_a_failed_link_exits_with_0(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("[1/1] Linking C executable x.elf\n")
+    result = CliRunner().invoke(link, ["explain", str(tmp_path / "log")])
+    assert result.exit_code == 0
+    assert "no failed link" in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["explain", "reduce"])
+def test_what_is_not_there_is_wrong_usage(verb: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(link, [verb, str(tmp_path / "none"), "--json"])
+    assert result.exit_code == 2
+    assert "none" in json.loads(result.stdout)["cause"]["text"]
+
+
+def test_a_directory_without_a_link_is_wrong_usage(tmp_path: Path) -> None:
+    result = CliRunner().invoke(link, ["explain", str(tmp_path), "--json"])
+    assert result.exit_code == 2
+    assert "no link command" in json.loads(result.stdout)["cause"]["text"]
+
+
+def test_reduce_writes_once(build: Path, tmp_path: Path) -> None:
+    words = ["reduce", str(build), "-o", str(tmp_path / "out"), "--json"]
+    first = CliRunner().invoke(link, words)
+    assert first.exit_code == 0
+    assert json.loads(first.stdout)["failure"]["symbol"] == "arm_ethos_io_memcpy"
+    second = CliRunner().invoke(link, words)
+    assert second.exit_code == 2
+    assert "exists already" in second.stdout
+
+
+def test_check_that_proves_nothing_exits_with_1(build: Path) -> None:
+    result = CliRunner().invoke(link, ["check", str(build), "--overridable", "log_line", "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["overridable"] is False

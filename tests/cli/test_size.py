@@ -1,0 +1,131 @@
+"""What `hil size` and `hil gate` protect: the shown numbers, exit codes, JSON, and accepting."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.case.case import Case
+from harness.cli.size import gate, size
+from harness.errors import ExportError, HarnessError
+from harness.footprint.figures import program_figures
+from harness.footprint.measure import measure_file
+from harness.size import gate as size_gate
+from tests.footprint.samples import sample_pte
+
+CASE = Case("corstone-300-m55", "ds_cnn")
+
+
+def call(*arguments: str) -> Result:
+    group = gate if arguments[0] == "gate" else size
+    return CliRunner().invoke(group, list(arguments[1:]))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    old, new = tmp_path / "old.pte", tmp_path / "new.pte"
+    old.write_bytes(sample_pte())
+    new.write_bytes(sample_pte(operators=[{"name": "my::linear_relu_and_more", "overload": "out"}]))
+    return str(old), str(new)
+
+
+def test_a_file_alone_is_shown(files: tuple[str, str]) -> None:
+    done = call("size", files[0])
+    assert done.exit_code == 0
+    assert "0 unknown" in done.output
+    assert "fc.weight" in done.output
+
+
+def test_json_adds_up(files: tuple[str, str]) -> None:
+    answer = json.loads(call("size", files[0], "--json").output)
+    assert answer["total"] == sum(p["bytes"] for p in answer["parts"])
+    assert answer["total"] == Path(files[0]).stat().st_size
+    assert answer["unknown"] == 0
+
+
+def test_diff_names_what_grew(files: tuple[str, str]) -> None:
+    done = call("size", "diff", *files)
+    assert done.exit_code == 0
+    assert "my::linear_relu_and_more" in done.output
+    assert "+14 B: renamed my::linear.out to the operator name" in call(
+        "size", "diff", *files, "--why", "10"
+    ).output.replace("\n", " ")
+    assert call("size", "diff", *files, "--markdown").output.startswith("### old.pte")
+    changes = json.loads(call("size", "diff", *files, "--json").output)["parts"]
+    assert "renamed" in [change["kind"] for change in changes]
+
+
+def test_page_is_written(files: tuple[str, str], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert call("size", "diff", *files, "--html", str(page)).exit_code == 0
+    assert '"compared":true' in page.read_text()
+
+
+def test_damage_is_wrong_usage_with_the_offset(tmp_path: Path) -> None:
+    file = tmp_path / "x.pte"
+    file.write_bytes(sample_pte()[:100])
+    done = call("size", str(file), "--json")
+    assert done.exit_code == 2
+    assert json.loads(done.output)["cause"]["facts"]["offset"] == 16
+    assert call("size", str(tmp_path / "none.pte")).exit_code == 2
+
+
+@pytest.fixture
+def measured(files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The gates measure this file instead of exporting; what is in the list is what they see."""
+    anatomy = measure_file(Path(files[0]))
+    seen: list[Any] = [size_gate.Measured(CASE, "any", anatomy, program_figures(anatomy))]
+
+    def measure(subjects: Any, progress: Any = None) -> list[Any]:
+        return [seen[0] for _ in subjects]
+
+    monkeypatch.setattr(size_gate, "measure_cases", measure)
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return seen
+
+
+def test_new_accept_grow_fail(
+    measured: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The life of a gate: new, accepted with a reason, held, and failed with the cause."""
+    first = call("gate", CASE.id)
+    assert first.exit_code == 0
+    assert "new, nothing accepted yet" in first.output
+    assert call("size", "accept", CASE.id, "--reason", " ").exit_code == 2
+    dry = call("size", "accept", CASE.id, "--reason", "first", "--dry-run")
+    assert "not written" in dry.output
+    assert call("size", "accept", CASE.id, "--reason", "first").exit_code == 0
+    accepted = tmp_path / "references" / CASE.target / "ds_cnn.size.json"
+    assert json.loads(accepted.read_text())["history"][0]["why"] == "first"
+    assert "nothing changes" in call("size", "accept", CASE.id, "--reason", "again").output
+    assert call("gate", CASE.id).exit_code == 0
+
+    anatomy = measured[0].anatomy
+    big = replace(anatomy.parts[0], path=("constants", "int8[900]"), bytes=900)
+    larger = replace(anatomy, total=anatomy.total + 900, parts=(*anatomy.parts, big))
+    measured[0] = replace(measured[0], anatomy=larger, figures=program_figures(larger))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    failed = call("gate", CASE.id)
+    assert failed.exit_code == 1
+    assert "::error title=size of corstone-300-m55/ds_cnn::" in failed.output
+    assert "+900 B: added the constant tensor int8[900]." in failed.output
+    assert f"./hil size accept {CASE.id} --reason" in failed.output
+    assert "int8" in (tmp_path / "summary.md").read_text()
+
+
+def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:
+    error: HarnessError = ExportError("the exporter died")
+    measured[0] = error
+    done = call("gate", CASE.id)
+    assert done.exit_code == 1
+    assert "could not be measured" in done.output
+    assert "the exporter died" in done.output
+    assert call("size", "accept", CASE.id, "--reason", "x").exit_code == 1

@@ -1,0 +1,37 @@
+"""``hil bench npu``: it measures what it says; how fast that is, is nowhere asserted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.dev.bench.npu import NpuResults, NpuTimes, _child
+
+
+def test_the_table_and_the_ratios() -> None:
+    """Decoding is the first run without a warm one; the ratio is TOSA's time by the warm time."""
+    row = NpuTimes("net", "ethos-u55-128", first=0.3, warm=0.1, strict=0.2, tosa=0.9)
+    results = NpuResults((row,))
+    assert results.text().splitlines()[1].split() == [
+        "net", "ethos-u55-128", "100.0", "200.0", "200.0", "900.0", "9.0",
+    ]  # fmt: skip
+    assert results.summary()["rows"][0]["times_faster"] == pytest.approx(9.0)
+
+
+def test_a_measurement_has_all_figures(tmp_path: Path) -> None:
+    pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
+    from tests.ethosu import tosa_cases
+
+    case = tosa_cases.make("pointwise", 0)
+    (tmp_path / "blob").write_bytes(case.compile())
+    (tmp_path / "tosa").write_bytes(case.tosa)
+    paths = []
+    for index, value in enumerate(case.inputs):
+        paths.append(tmp_path / f"i{index}")
+        paths[-1].write_bytes(value.tobytes())
+    shapes = json.dumps([(str(value.dtype), value.shape) for value in case.inputs])
+    times = _child(shapes, tmp_path / "blob", tmp_path / "tosa", paths)
+    assert sorted(times) == ["first", "strict", "tosa", "warm"]
+    assert all(seconds > 0 for seconds in times.values())

@@ -1,0 +1,201 @@
+"""What the anatomy of an ELF protects: every allocated byte has a place, a source and a name."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.footprint.anatomy import Anatomy
+from harness.footprint.elf import Region
+from harness.footprint.elf_anatomy import NO_REGION
+from harness.footprint.measure import measure_file
+from harness.formats.damage import DamagedFile
+from harness.formats.section_map import read_map
+from harness.formats.symbol_names import demangle, scopes
+
+SCRIPT = """
+MEMORY { CODE (rx) : ORIGIN = 0x10000000, LENGTH = 64K  RAM (rw) : ORIGIN = 0x30000000, LENGTH = 64K }
+ENTRY(main)
+SECTIONS {
+  .text : { *(.text .text.* .rodata .rodata.*) } > CODE
+  .ARM.exidx : { *(.ARM.exidx*) } > CODE
+  .data : { *(.data .data.*) } > RAM AT > CODE
+  .bss : { *(.bss .bss.* COMMON) } > RAM
+  .stack (NOLOAD) : { . += 512; } > RAM
+  .pool (NOLOAD) : { *(.pool.*) } > RAM
+}
+"""  # noqa: E501
+SOURCE = """
+namespace app { namespace {
+int counter = 5;
+int table[32];
+}
+struct Scale { __attribute__((noinline)) int by(int a) const { return a * 3; } };
+const char *hello() { return "hello, world"; }
+__attribute__((noinline)) void unused() { counter = 9; }
+__attribute__((section(".pool.a"))) char pool[1024];
+}
+extern "C" int main() {
+  app::table[app::counter] = app::Scale{}.by(app::counter);
+  return app::hello()[app::table[3]] + app::pool[2];
+}
+"""
+REGIONS = (Region("CODE", 0x10000000, 0x10000), Region("RAM", 0x30000000, 0x10000))
+
+
+@dataclass(frozen=True)
+class Built:
+    elf: Path
+    map: Path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("elf")
+    (folder / "layout.ld").write_text(SCRIPT)
+    (folder / "main.cpp").write_text(SOURCE)
+    result = Built(folder / "program", folder / "program.map")
+    run = ["arm-none-eabi-g++", "-O1", "-g", "-mcpu=cortex-m55", "-ffunction-sections",
+           "-fdata-sections", "-nostdlib", "-T", "layout.ld", f"-Wl,-Map={result.map}",
+           "-Wl,--gc-sections", "-o", str(result.elf), "main.cpp"]  # fmt: skip
+    subprocess.run(run, check=True, timeout=60, cwd=folder)
+    return result
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+
+
+def find(anatomy: Anatomy, *words: str) -> int:
+    return sum(p.bytes for p in anatomy.parts if all(w in p.path for w in words))
+
+
+def test_totals_are_those_of_binutils(built: Built) -> None:
+    """Per section, our sum is what `arm-none-eabi-size -A` prints, and the map agrees."""
+    anatomy = measure_file(built.elf, REGIONS, built.map)
+    run = ["arm-none-eabi-size", "-A", built.elf]
+    listing = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listing.splitlines()]
+    sizes = {r[0]: int(r[1]) for r in rows if len(r) == 3 and r[0].startswith(".") and r[2] != "0"}
+    ours = {
+        name: sum(
+            p.bytes for p in anatomy.parts if p.path[2] == name and "load image" not in p.path
+        )
+        for name in sizes
+    }
+    assert ours == sizes
+    outputs = read_map(built.map).outputs
+    assert {n: outputs[n][1] for n in sizes} == sizes
+
+
+def test_names_files_and_scopes(built: Built) -> None:
+    """Functions and objects are under their region, source and namespace."""
+    anatomy = measure_file(built.elf, REGIONS, built.map)
+    paths = {p.path: p.bytes for p in anatomy.parts}
+    scale = [p for p in paths if p[-3:] == ("app", "Scale", "by(int) const")]
+    assert [p[:3] for p in scale] == [("CODE", "code", ".text")]
+    assert find(anatomy, "RAM", "reserved", "(anonymous namespace)", "table") == 128
+    assert find(anatomy, "RAM", "data", "counter") == 4
+    assert find(anatomy, "CODE", "load image") == 4
+    assert find(anatomy, "CODE", "string literals") == len("hello, world") + 1
+
+
+def test_reserved_memory_is_apart(built: Built) -> None:
+    """A pool or a stack that is in no file does not look like code."""
+    anatomy = measure_file(built.elf, REGIONS, built.map)
+    assert find(anatomy, "RAM", "reserved", ".pool") == 1024
+    assert find(anatomy, "RAM", "reserved", ".stack") == 512
+
+
+def test_everything_is_attributed(built: Built) -> None:
+    assert measure_file(built.elf, REGIONS, built.map).unknown == 0
+
+
+def test_what_the_linker_dropped(built: Built) -> None:
+    dropped = {p.path[-1] for p in measure_file(built.elf, REGIONS, built.map).dropped}
+    assert "unused()" in dropped
+
+
+def test_regions_of_the_map_without_a_target(built: Built) -> None:
+    assert {p.path[0] for p in measure_file(built.elf, (), built.map).parts} == {"CODE", "RAM"}
+
+
+def test_outside_of_every_region(built: Built) -> None:
+    """What lies where the target has no memory is named so."""
+    anatomy = measure_file(built.elf, REGIONS[:1], built.map)
+    assert find(anatomy, NO_REGION) > 1024
+
+
+def test_sources_from_dwarf_without_a_map(built: Built) -> None:
+    anatomy = measure_file(built.elf, REGIONS)
+    assert find(anatomy, "CODE", "main.cpp", "by(int) const") > 0
+
+
+def test_second_time_comes_from_the_cache(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal content is not read again: nothing is computed the second time."""
+    first = measure_file(built.elf, REGIONS, built.map)
+    monkeypatch.setattr("harness.footprint.elf_anatomy._compute", None)
+    second = measure_file(built.elf, REGIONS, built.map)
+    assert sorted(second.parts, key=str) == sorted(first.parts, key=str)
+
+
+def test_map_of_another_link_is_refused(built: Built, tmp_path: Path) -> None:
+    """A stale map would attribute every byte to the wrong function."""
+    stale = tmp_path / "stale.map"
+    text = built.map.read_text()
+    stale.write_text(text.replace("\n.bss            0x3", "\n.bss            0x4"))
+    assert stale.read_text() != text
+    with pytest.raises(UsageError, match="map of another link"):
+        measure_file(built.elf, REGIONS, stale)
+
+
+def test_not_a_map(built: Built, tmp_path: Path) -> None:
+    (tmp_path / "x.map").write_text("hello")
+    with pytest.raises(UsageError, match="not a map of GNU ld"):
+        measure_file(built.elf, REGIONS, tmp_path / "x.map")
+
+
+@pytest.mark.parametrize(
+    ("keep", "says"),
+    [(20, "do not start with an ELF header"), (60, "table of section headers ends"),
+     (-100, "ends 100 bytes behind")],
+)  # fmt: skip
+def test_truncated(built: Built, tmp_path: Path, keep: int, says: str) -> None:
+    """An ELF that breaks off says where."""
+    file = tmp_path / "cut"
+    file.write_bytes(built.elf.read_bytes()[:keep])
+    with pytest.raises(DamagedFile, match=says) as caught:
+        measure_file(file)
+    assert "offset" in caught.value.facts
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("main", ("main",)),
+        ("a::b(int)", ("a", "b(int)")),
+        ("a::(anonymous namespace)::c", ("a", "(anonymous namespace)", "c")),
+        ("std::map<a::b, c>::at(x::y)", ("std", "map<a::b, c>", "at(x::y)")),
+        ("void a::f<int>(int)", ("a", "f<int>(int)")),
+        ("a::f(int)::words", ("a", "f(int)", "words")),
+        ("vtable for a::B", ("a", "vtable for B")),
+        ("a::operator<<(b, c::d)", ("a", "operator<<(b, c::d)")),
+        ("a::B::operator()(int) const", ("a", "B", "operator()(int) const")),
+    ],
+)
+def test_scopes(name: str, parts: tuple[str, ...]) -> None:
+    assert scopes(name) == parts
+
+
+def test_demangle_without_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names stay mangled, and a note says why."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    plain, note = demangle(["_Z1fv"])
+    assert plain == {}
+    assert note is not None
+    assert "c++filt" in note

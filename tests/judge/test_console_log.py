@@ -1,0 +1,84 @@
+"""A stranger's console log: what it proves, what it does not, and what nobody can know from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import main
+from harness.judge.console_log import judge_log
+from harness.observe import observe
+
+P = "I [executorch:arm_executor_runner.cpp:1 main()] "
+LOADED = f"{P}Method loaded.\n{P}Starting the model execution...\n"
+PASS = f"{P}TEST: BundleIO index[0] Test_result: PASS\n"
+END = f"{P}Program complete, exiting.\n"
+HARD_FAULT = "Hard fault. irq=-13, pc=0x10000abc, lr=0x1, xpsr=0x2, sp=0x3\n"
+LIMIT = "Info: Simulation is stopping. Reason: CPU time has been exceeded.\n"
+LOGS = {
+    "compared and complete": (LOADED + PASS + END, "PASS", None, None),
+    "complete, then the model's limit": (LOADED + PASS + END + LIMIT, "PASS", None, None),
+    "complete, outputs compared by nobody": (
+        LOADED + "Output[0][0]: (float) 0.5\n" + END, "NO_VERDICT", "nothing_compared", 4),
+    "compared, but no end": (LOADED + PASS, "NO_VERDICT", "no_end_marker", 3),
+    "silence after the start": (LOADED, "NO_VERDICT", "no_end_marker", 2),
+    "limit": (LOADED + LIMIT, "HANG", "wall_limit", 3),
+    "limit without a word": (LIMIT, "HANG", "wall_limit", 1),
+    "failed comparison": (
+        LOADED + PASS.replace("PASS", "FAIL") + END, "MISMATCH", "bundled_test_failed", 3),
+    "abort after PASS": (
+        LOADED + PASS + "F [executorch:a.cpp:9] Problem running model\n", "FAULT", "runner_error",
+        4),
+    "fault": (LOADED + HARD_FAULT + "EXITTHESIM\n", "FAULT", "hard_fault", 3),
+    "fault and yet an end": (HARD_FAULT + LOADED + PASS + END, "FAULT", "hard_fault", 1),
+    "no licence": ("Error: license checkout failed\n", "INFRA", "licence", 1),
+    "empty": ("", "NO_VERDICT", "empty_log", None),
+    "not a runner's": ("hello\nworld\n", "NO_VERDICT", "no_runner_line", 2),
+    "only a boot": ("*** Booting Zephyr OS build v4.2.0 ***\n", "NO_VERDICT", "no_end_marker", 1),
+    "run_fvp.sh says all is well": (
+        "[run_fvp] Simulation complete, 0\nNo problems found!\n",
+        "NO_VERDICT", "no_runner_line", 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_verdict_of_a_log(name: str) -> None:
+    log, verdict, kind, line = LOGS[name]
+    judged = judge_log(observe(log.encode()))
+    assert judged.name == verdict
+    assert (judged.cause and judged.cause.kind) == kind
+    assert (judged.cause and judged.cause.line) == line
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_a_log_cannot_tell_is_said(name: str) -> None:
+    notes = judge_log(observe(LOGS[name][0].encode())).notes
+    assert any("exit status" in note for note in notes)
+    assert any("firmware" in note for note in notes)
+
+
+def test_a_cut_log_is_said_to_be_cut() -> None:
+    notes = judge_log(observe((LOADED + P + "Progr").encode())).notes
+    assert any("may be cut" in note for note in notes)
+
+
+def test_the_command_takes_a_log(tmp_path: Path) -> None:
+    """Exit codes: 0 only for PASS, 3 for a simulator that did not work, else 1."""
+    log = tmp_path / "ci.log"
+    codes = {"compared and complete": 0, "fault": 1, "limit": 1, "no licence": 3, "empty": 1}
+    for name, code in codes.items():
+        log.write_text(LOGS[name][0])
+        result = CliRunner().invoke(main, ["judge", str(log), "--json"])
+        assert result.exit_code == code, name
+        summary = json.loads(result.output)
+        assert summary["verdict"] == LOGS[name][1]
+        assert summary["unknown"]
+    log.write_text(LOGS["fault"][0])
+    said = CliRunner().invoke(main, ["judge", str(log)]).output
+    assert "FAULT hard_fault" in said
+    assert "line 3: Hard fault. irq=-13" in said
+    assert "not known: which .pte ran" in said
+    assert CliRunner().invoke(main, ["judge", str(tmp_path / "absent")]).exit_code == 2

@@ -1,0 +1,175 @@
+"""Protects the promise: PASS means proven, and the first cause is named.
+
+Each test plants one fault into a run that would pass without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.judge.compare import TensorDiff
+from harness.judge.reference import Reference
+from harness.judge.run import Ending, Expectation, Outputs, Verdict, judge
+from harness.observe import observe
+
+GOOD_LOG = b"""I [executorch:runner.cpp:10 main()] build id 00112233445566778899
+I [executorch:runner.cpp:20 main()] Method loaded.
+I [executorch:runner.cpp:30 main()] Program complete, exiting.
+"""
+EXACT = TensorDiff("output 0", 0, True, 0, 4, worst_lsb=0.0)
+OFF_BY_ONE = TensorDiff("output 0", 1, False, 1, 4, (0, 2), 1.5, 1.0, 0.5, 1.0)
+REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1000}, {"gcc 12": {"elf_text": 10_000}}, ())
+GOOD: dict[str, Any] = {
+    "log": GOOD_LOG,
+    "ending": Ending("exited", 0, None, 0.2),
+    "outputs": Outputs((EXACT,), sha256=(("11",),)),
+    "metrics": {"pte_bytes": 1000, "elf_text": 10_000},
+    "expectation": Expectation("00112233445566778899", True, "aa", "gcc 12", 0.0, REFERENCE),
+}
+
+
+def verdict(**changes: Any) -> Verdict:
+    facts = {**GOOD, **changes}
+    log = facts.pop("log")
+    return judge(observe(log), **facts)
+
+
+def expecting(**changes: Any) -> Expectation:
+    changed: Expectation = replace(GOOD["expectation"], **changes)
+    return changed
+
+
+def test_all_proofs_present_is_pass() -> None:
+    assert verdict() == Verdict("PASS")
+
+
+CAUSES = {
+    "an error line before a good end": (
+        {"log": b"E [executorch:x.cpp:1 f()] something broke\n" + GOOD_LOG},
+        "FAULT", "runner_error", 1),
+    "a fatal line": (
+        {"log": b"F [executorch:x.cpp:1 f()] assertion\n" + GOOD_LOG}, "FAULT", "runner_error", 1),
+    "a hard fault": (
+        {"log": GOOD_LOG + b"Hard fault. irq=-13, pc=0x10000abc, lr=0x1, xpsr=0x2, sp=0x3\n"},
+        "FAULT", "hard_fault", 4),
+    "a missing operator": (
+        {"log": b"E [executorch:m.cpp:1 f()] kernel 'aten::exp.out' not found.\n" + GOOD_LOG},
+        "FAULT", "operator_missing", 1),
+    "non-zero exit without a word": (
+        {"ending": Ending("exited", 3, None, 0.1)}, "FAULT", "exit_status", 3),
+    "the simulator died of a signal": (
+        {"ending": Ending("exited", None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
+    "the deadline": ({"ending": Ending("deadline", None, 9, 60.0)}, "HANG", "deadline", 3),
+    "a stall": ({"ending": Ending("stall", None, 9, 9.0)}, "HANG", "stall", 3),
+    "other firmware": (
+        {"log": GOOD_LOG.replace(b"0011", b"ffff")}, "NO_VERDICT", "wrong_firmware", None),
+    "firmware that does not say what it is": (
+        {"log": GOOD_LOG.split(b"\n", 1)[1]}, "NO_VERDICT", "wrong_firmware", None),
+    "no end marker": (
+        {"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 2),
+    "empty log": ({"log": b""}, "NO_VERDICT", "wrong_firmware", None),
+    "an output that was not written": (
+        {"outputs": Outputs((EXACT,), missing=("s1-0.bin",))},
+        "NO_VERDICT", "output_missing", None),
+    "an output of the wrong size": (
+        {"outputs": Outputs((EXACT,), misshapen=("s1-0.bin has 3 bytes, expected 4",))},
+        "MISMATCH", "output_size", None),
+    "nothing compared": ({"outputs": Outputs(())}, "NO_VERDICT", "nothing_compared", None),
+    "wrong by one LSB": (
+        {"outputs": Outputs((EXACT, OFF_BY_ONE), sha256=(("11",),))},
+        "MISMATCH", "outputs_differ", None),
+    "not the accepted outputs": (
+        {"outputs": Outputs((EXACT,), sha256=(("22",),))}, "MISMATCH", "reference_outputs", None),
+    "another .pte than the exported one": (
+        {"expectation": expecting(pte_unchanged=False)}, "NO_VERDICT", "program_changed", None),
+    "growth beyond the slack": (
+        {"metrics": {"pte_bytes": 1257, "elf_text": 10_000}}, "OVER_BUDGET", "grown", None),
+    "a figure that was not measured": (
+        {"metrics": {"pte_bytes": 1000}}, "NO_VERDICT", "not_measured", None),
+    "a simulator that did not start": (
+        {"log": b"qemu-system-arm: unsupported machine type\n",
+         "ending": Ending("exited", 1, None, 0.1)}, "INFRA", "simulator_error", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_each_planted_fault_gets_its_name(name: str) -> None:
+    changes, expected_verdict, kind, line = CAUSES[name]
+    result = verdict(**changes)
+    assert result.name == expected_verdict
+    assert result.cause is not None
+    assert (result.cause.kind, result.cause.line) == (kind, line)
+
+
+def test_the_first_failure_is_the_cause_not_the_last() -> None:
+    log = (
+        b"E [executorch:m.cpp:1 f()] kernel 'aten::exp.out' not found.\n"
+        b"I [executorch:m.cpp:2 f()] Loading of method forward failed with status 0x14\n"
+        b"F [executorch:m.cpp:3 f()] assert failed\n"
+    )
+    result = verdict(log=log, ending=Ending("exited", 1, None, 0.1))
+    assert result.cause is not None
+    assert result.cause.kind == "operator_missing"
+    assert result.cause.facts == {"operator": "aten::exp.out", "operators": ["aten::exp.out"]}
+
+
+def test_all_missing_operators_are_in_the_facts() -> None:
+    log = b"".join(
+        b"E [executorch:m.cpp:1 f()] kernel 'aten::%s.out' not found.\n" % name
+        for name in (b"exp", b"log", b"exp")
+    )
+    result = verdict(log=log)
+    assert result.cause is not None
+    assert result.cause.facts is not None
+    assert result.cause.facts["operators"] == ["aten::exp.out", "aten::log.out"]
+
+
+def test_growth_inside_the_slack_passes() -> None:
+    assert verdict(metrics={"pte_bytes": 1256, "elf_text": 10_256}).passed
+
+
+def test_tolerance_is_honoured_and_noted_nowhere_else() -> None:
+    outputs = Outputs((EXACT, OFF_BY_ONE), sha256=(("22",),))
+    tolerant = expecting(tolerance_lsb=1.0, pte_sha256="bb")
+    assert verdict(outputs=outputs, expectation=tolerant).passed
+
+
+def test_a_new_toolchain_is_new_not_grown() -> None:
+    result = verdict(
+        metrics={"pte_bytes": 1000, "elf_text": 99_999}, expectation=expecting(toolchain="gcc 14")
+    )
+    assert result.passed
+    assert result.notes == ("no accepted footprint for toolchain gcc 14",)
+
+
+def test_without_a_reference_it_says_so() -> None:
+    result = verdict(expectation=expecting(reference=None))
+    assert result.passed
+    assert result.notes == ("no reference run accepted yet",)
+
+
+def test_the_worst_difference_names_tensor_index_and_size() -> None:
+    result = verdict(outputs=Outputs((OFF_BY_ONE,), sha256=(("11",),)))
+    assert result.cause is not None
+    assert result.cause.text.startswith("output 0[0, 2] of input set 1 is off by 1 LSB")
+    assert result.cause.facts is not None
+    assert result.cause.facts["index"] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("limits", "verdict_name", "kind"),
+    [({"stack_high_water": 899}, "OVER_BUDGET", "over_limit"),
+     ({"stack_high_water": 900}, "PASS", None),
+     ({"temp_allocator": 5}, "NO_VERDICT", "not_measured")],
+)  # fmt: skip
+def test_hard_limits_on_figures_of_the_run(
+    limits: dict[str, int], verdict_name: str, kind: str | None
+) -> None:
+    """A limit that is written down is enforced, and one that cannot be is no PASS."""
+    metrics = {"pte_bytes": 1000, "elf_text": 10_000, "stack_high_water": 900}
+    result = verdict(metrics=metrics, expectation=expecting(limits=limits))
+    assert result.name == verdict_name
+    assert (result.cause.kind if result.cause else None) == kind

@@ -1,0 +1,91 @@
+"""Logs as strangers send them: whole consoles in the public formats, each with its verdict.
+
+Every row is (log, verdict, kind of the cause, its line); the logs were written for this test.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from harness.judge.console_log import judge_log
+from harness.observe import observe
+from tests.judge.stranger_failures import BAD, LINUX_OOPS, ZEPHYR_AARCH64
+from tests.judge.stranger_logs import END, GOOD, UNPROVEN
+
+LOGS = {**GOOD, **UNPROVEN, **BAD}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_verdict_cause_and_line(name: str) -> None:
+    log, verdict, kind, line = LOGS[name]
+    judged = judge_log(observe(log))
+    assert (judged.name, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
+    if verdict != "PASS":
+        assert judged.cause is not None
+        assert judged.cause.line == line, judged.cause
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_carriage_returns_change_nothing(name: str) -> None:
+    log, verdict, kind, line = LOGS[name]
+    judged = judge_log(observe(log.replace(b"\n", b"\r\n")))
+    assert (judged.name, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
+    assert line is None or (judged.cause is not None and judged.cause.line == line)
+
+
+def test_a_kernel_says_where_it_was() -> None:
+    """Not as an address: the kernel prints its own symbols."""
+    (oops,) = observe(LINUX_OOPS.replace(b"Segmentation fault\n", b"")).failures
+    assert oops.facts["pc_symbol"] == "ethosu_job_submit+0x44"
+    assert oops.facts["lr_symbol"] == "ethosu_ioctl+0x90"
+
+
+def test_an_a_profile_fault_has_its_pc() -> None:
+    (fault,) = observe(ZEPHYR_AARCH64).failures
+    assert (fault.facts["pc"], fault.facts["reason"]) == ("0x0000000040001f4c", "0")
+
+
+def test_tensors_of_the_linux_runner() -> None:
+    """On one line or wrapped; elided elements are no whole tensor."""
+    one, two, three = observe(
+        b"Output 0: tensor(sizes=[1, 2], [0.5, -1.])\n"
+        b"Output 1: tensor(sizes=[2, 3], [\n  1., 2., 3.,\n  4., 5., 6.])\n"
+        b"OutputX 2: tensor(sizes=[1000], [1., 2., ..., 3.])\n"
+    ).tensors
+    assert (one.sizes, one.values, one.whole) == ((1, 2), (0.5, -1.0), True)
+    assert (two.values, two.whole) == ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), True)
+    assert not three.whole
+
+
+def test_outputs_in_base64_also_where_the_log_was_wrapped() -> None:
+    """ExecuTorch's debug_buffer.bin holds output tensors; noise may stand in the middle."""
+    payload = bytes(range(256)) * 20
+    said = base64.b64encode(payload).decode()
+    rows = [said[n : n + 76] for n in range(0, len(said), 76)]
+    rows.insert(5, "xterm: Xt error: Can't open display: ")
+    log = (
+        "#[RUN THIS]\n# Writing debug_buffer.bin [base64]\n"
+        'echo "' + "\r\n".join(rows) + '" | base64 -d >debug_buffer.bin\n'
+        'echo "AAAA=A" | base64 -d >etdump.bin\n#[END]\n'
+    )
+    outputs, etdump = observe(log.encode() + END).blocks
+    assert (outputs.name, outputs.data, outputs.whole, outputs.line) == (
+        "debug_buffer.bin", payload, True, 3)  # fmt: skip
+    assert (etdump.name, etdump.whole) == ("etdump.bin", False)
+
+
+def test_a_fault_between_the_lines_of_a_block_is_seen() -> None:
+    log = b'#[RUN THIS]\necho "QUJD\nHard fault. irq=-13, pc=0x0, lr=0x1\nREVG\n'
+    assert observe(log).failures[0].line == 3
+
+
+def test_numbers_of_absurd_length_are_survived() -> None:
+    """Python refuses to read an integer of more than 4300 digits."""
+    digits = b"9" * 6000
+    for line in (b"Output[%s][0]: (int) 1", b"Output[0][%s]: (int) 1", b"Output[0][0]: (int) %s",
+                 b"I [executorch:a.cpp:1 f()] planned_x: %s", b"[%s] = 1.0",
+                 b"Output 0: tensor(sizes=[%s], [1.])", b"I [executorch:a.cpp] [%s] = 1",
+                 b"x: Listening for serial connection on port %s"):  # fmt: skip
+        observe(line % digits + b"\n")

@@ -1,0 +1,133 @@
+"""What simulators, boots and fault handlers say: stops, launch failures, faults, registers."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.observe import Kind, Stage, observe
+from tests.observe.lines import log
+
+STOPS = {
+    "CPU time has been exceeded.": "wall_limit",
+    "Simulated time has been exceeded.": "simulated_limit",
+    "Cycle limit has been exceeded.": "cycle_limit",
+}
+
+
+@pytest.mark.parametrize("text", STOPS)
+def test_model_stop_reasons(text: str) -> None:
+    """The limit is the reason, also when "stopped by user" follows as it does in 11.2x."""
+    data = (
+        f"Info: Simulation is stopping. Reason: {text}\n\n"
+        "Info: /OSCI/SystemC: Simulation stopped by user.\n"
+        "[warning ][main@0][1300 ns] Simulation stopped by user\n"
+    )
+    seen = observe(data.encode())
+    assert seen.stop is not None
+    assert (seen.stop.reason, seen.stop.line) == (STOPS[text], 1)
+
+
+def test_boot_banners_may_come_last() -> None:
+    data = log("mid 2025", "Method loaded.", "Program complete, exiting.") + (
+        b"*** Booting Zephyr OS build v4.2.0 ***\n    Ethos-U rev 136b7d75 --- Apr 12 2023\n"
+        b"telnetterminal5: Listening for serial connection on port 5003\n"
+        b"Fast Models [11.27.42 (Dec  9 2024)]\n"
+    )
+    seen = observe(data)
+    assert seen.complete_line == 2
+    assert seen.versions["zephyr"] == "v4.2.0"
+    assert seen.versions["fast_models"] == "11.27.42"
+    assert seen.ports == {"telnetterminal5": 5003}
+    assert seen.failures == ()
+
+
+def test_linux_boot_login_and_shell() -> None:
+    data = (
+        b"[    0.000000] Booting Linux on physical CPU 0x0000000000 [0x411fd040]\n"
+        b"[    0.000000] Linux version 6.12.0-yocto (oe@host)\n"
+        b"[    0.1] psci: failed to boot CPU1 (-95)\n"
+        b"[    0.2] ARM FF-A: Notification setup failed -95, not enabled\n"
+        b"corstone1000-fvp login: root\nroot@corstone1000-fvp:~# ls\n"
+    )
+    seen = observe(data)
+    assert [p.stage for p in seen.progress] == [
+        Stage.BOOTED, Stage.BOOTED, Stage.LOGIN, Stage.SHELL,
+    ]  # fmt: skip
+    assert seen.failures == ()
+    oops = observe(data + b"[ 9.1] Internal error: Oops: 0000000096000004 [#1] SMP\n")
+    assert oops.failures[0].kind is Kind.LINUX_OOPS
+
+
+LAUNCHES = {
+    "./FVP_X: error while loading shared libraries: libpython3.9.so.1.0: cannot open shared "
+    "object file: No such file or directory": Kind.LIBRARY_MISSING,
+    "Error: (E549) uncaught exception: /f/libarmctmodel.so: cannot enable executable stack as "
+    "shared object requires: Invalid argument": Kind.EXECSTACK,
+    "Error: (E549) uncaught exception: Resource temporarily unavailable": Kind.HOST_LIMITS,
+    "Error: License checkout failed for feature FM_Simulator": Kind.LICENCE,
+    "FlexNet Licensing error:-1,359": Kind.LICENCE,
+    "You have to accept the EULA before the model can be used": Kind.EULA,
+    "Error: FVP_MPS3: mps3_board.uart0: cannot open file": Kind.SIMULATOR_ERROR,
+    "/opt/FVP_Corstone_SSE-300_Ethos-U55: error: something": Kind.SIMULATOR_ERROR,
+    "qemu-system-arm: unsupported machine type": Kind.SIMULATOR_ERROR,
+}
+
+
+@pytest.mark.parametrize("line", LAUNCHES)
+def test_launch_failures(line: str) -> None:
+    (failure,) = observe(line.encode() + b"\n").failures
+    assert failure.kind is LAUNCHES[line]
+
+
+ZEPHYR = b"""[00:00:00.010,000] <err> os: ***** MPU FAULT *****
+[00:00:00.010,000] <err> os:   Data Access Violation
+[00:00:00.010,000] <err> os:   MMFAR Address: 0x4
+[00:00:00.010,000] <err> os: r3/a4:  0x00000000 r12/ip:  0x00000001 r14/lr:  0x10000def
+[00:00:00.010,000] <err> os: Faulting instruction address (r15/pc): 0x10000abc
+[00:00:00.010,000] <err> os: >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0
+[00:00:00.010,000] <err> os: Halting system
+"""
+MLEK = b"""Exception caught by function BusFault_Handler
+CTRL    : 0x00000000
+IPSR    : 0x00000005
+LR      : 0x10000def
+PC      : 0x10000abc
+"""
+LOCKUP = b"""qemu: fatal: Lockup: can't escalate 3 to HardFault (current priority -1)
+
+R00=00000000 R01=00000000 R02=00000000 R03=00000000
+R12=00000000 R13=3007ff00 R14=10000def R15=10000abc
+XPSR=61000003 -ZC- T S handler
+"""
+CORSTONE = (
+    b"Hard fault. irq=-13, pc=0x10000abc, lr=0x10000def, xpsr=0x61000003, sp=0x3007ff00\n"
+    b"            cfsr=0x00008200 bfar=0x00000004 mmfar=0x00000000\n"
+)
+FAULTS = {
+    "corstone": CORSTONE,
+    "tvm": CORSTONE.replace(b" mmfar=0x00000000", b"") + b"EXITTHESIM\n",
+    "zephyr": ZEPHYR,
+    "zephyr minimal": b"E: ***** HARD FAULT *****\n" + ZEPHYR.partition(b"\n")[2],
+    "mlek": MLEK,
+    "qemu lock-up": LOCKUP,
+}
+
+
+@pytest.mark.parametrize("platform", FAULTS)
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_faults_of_every_platform_with_their_registers(platform: str, newline: bytes) -> None:
+    """One event, with pc and lr, however many lines the platform spends on it."""
+    (fault,) = observe(FAULTS[platform].replace(b"\n", newline)).failures
+    assert fault.kind is (Kind.CPU_LOCKUP if platform == "qemu lock-up" else Kind.FAULT)
+    assert (fault.facts["pc"], fault.facts["lr"]) == ("0x10000abc", "0x10000def")
+
+
+def test_armv6_m_says_only_hard_fault() -> None:
+    assert observe(b"Hard fault\n").failures[0].kind is Kind.FAULT
+
+
+@pytest.mark.parametrize("reason", ["2: Stack overflow", "3: Kernel oops", "4: Kernel panic"])
+def test_zephyr_fatal_errors_that_are_no_exception(reason: str) -> None:
+    (failure,) = observe(f">>> ZEPHYR FATAL ERROR {reason} on CPU 0\n".encode()).failures
+    assert failure.kind is Kind.ZEPHYR_FATAL
+    assert failure.facts["reason"] == reason[0]

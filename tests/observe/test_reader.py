@@ -1,0 +1,58 @@
+"""The reader survives what a console can hold, however it is cut into pieces."""
+
+from __future__ import annotations
+
+import random
+
+from harness.observe import Observation, Reader, observe
+from tests.observe.lines import log
+
+
+def test_a_line_cut_anywhere_gives_the_same() -> None:
+    """However the bytes are cut into reads, the observation is the same (seed 1)."""
+    data = (
+        log("mid 2025", "build id 0011223344556677", "Method loaded.", newline="\r\n")
+        + b"Hard fault. irq=-13, pc=0x10000abc, lr=0x1, xpsr=0x2, sp=0x3\n cfsr=0x00008200\n"
+        + "\u00e9\u2666\n".encode()
+        + b"Output[0][0]: (float) 0.5\nInfo: Simulation is stopping. Reason: CPU time has been"
+        + b" exceeded.\n\xff\xfe\x00half a lin"
+    )
+    whole = observe(data)
+    rng = random.Random(1)
+    for _ in range(50):
+        cuts = sorted(rng.sample(range(1, len(data)), 8))
+        assert _in_pieces(data, cuts) == whole
+    assert _in_pieces(data, list(range(1, len(data)))) == whole
+    assert whole.cut
+
+
+def _in_pieces(data: bytes, cuts: list[int]) -> Observation:
+    reader = Reader()
+    for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+        reader.feed(data[start:end])
+    return reader.finish()
+
+
+def test_random_bytes_are_survived() -> None:
+    """Nothing that a console can hold raises (seed 2)."""
+    rng = random.Random(2)
+    words = [b"E [executorch:", b"Hard fault", b"Output[", b"0x14", b"\n", b"\r", b"\x04", b"] ",
+             b'echo "', b": ", b"Test_result: ", b"status ", b"pc=", b"[0] = ", b"%",
+             b"Output 0: tensor(sizes=[2], [", b'" | base64 -d >x', b"<err> a: ", b"ELR_ELn: 0x1",
+             b"2026-01-01T00:00:00Z ", b"\xff\xfe", b"#[RUN THIS]", b"Error: ", b"I 00:00:00.1 ",
+             b"executorch:a.cpp:1] ", b"license ", b"Listening for serial connection on port ",
+             b"FVP_", b"ethosu_pmu_cntr"]  # fmt: skip
+    for _ in range(300):
+        observe(b"".join(rng.choice([*words, rng.randbytes(3)]) for _ in range(200)))
+
+
+def test_failures_are_counted_beyond_what_is_kept() -> None:
+    """100 MB of error lines must not become 100 MB of events."""
+    seen = observe(log("mid 2025", "broken", level="E") * 5000)
+    assert len(seen.failures) == 1000
+    assert seen.failures_dropped == 4000
+
+
+def test_a_huge_line_is_read() -> None:
+    seen = observe(b"x" * (8 << 20) + b"\nE [executorch:m.cpp:1 f()] broken\n")
+    assert (seen.lines, seen.failures[0].line) == (2, 2)

@@ -1,0 +1,118 @@
+"""Protects the record: what was written can be read back, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.case.case import Case
+from harness.errors import DeadModelError, UsageError
+from harness.judge.reference import Reference
+from harness.judge.run import Cause, Ending, Expectation, Verdict
+from harness.report import exit_code, overall
+from harness.report.terminal import print_records
+from harness.run.record import RunRecord, SimulatorFacts, failed_record, load_record
+from harness.simulate.transcript import NpuStop, NpuUse
+
+REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1}, {"gcc": {"elf_text": 2}}, ({"why": "x"},))
+
+
+def record(directory: Path | None = None, verdict: str = "PASS") -> RunRecord:
+    cause = None if verdict == "PASS" else Cause("kind", "text", 3, {"a": 1})
+    return RunRecord(
+        case=Case("corstone-300-m55", "ds_cnn"),
+        time="2026-01-01T00:00:00+00:00",
+        verdict=Verdict(verdict, cause, ("a note",)),
+        metrics={"pte_bytes": 1},
+        output_sha256=(("11",),),
+        op_ticks={"cortex_m::pad.out": (1, 100)},
+        run_dir=None if directory is None else str(directory),
+        simulator=SimulatorFacts("qemu", "7.2", True, None, ("qemu", "-M"), {}),
+        ending=Ending("exited", 0, None, 0.5),
+        expectation=Expectation("00ff", True, "aa", "gcc", 0.0, REFERENCE),
+    )
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    written = record(tmp_path, "MISMATCH")
+    written.save()
+    assert load_record(tmp_path) == written
+
+
+def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:
+    written = replace(
+        record(tmp_path, "FAULT"),
+        npu=NpuUse(2, NpuStop(1, "fault", "outside", 0x24)),
+        mismatch_at="delegate 0",
+        simulator=SimulatorFacts("qemu", "7", True, None, (), {}, differences=("another CPU",)),
+        program={"oracle": "TOSA", "oracles": [{"name": "eager"}]},
+    )
+    written.save()
+    assert load_record(tmp_path) == written
+    summary = written.summary()
+    assert summary["differences"] == ["another CPU"]
+    assert summary["oracles"] == {"expected": "TOSA", "others": [{"name": "eager"}]}
+
+
+def test_the_terminal_shows_how_far_the_oracles_are_apart() -> None:
+    """A column for the quantised eager model, only where there is one."""
+    worst = [{"lsb": 0.5, "set": 0, "element": [0]}, {"lsb": 2.0, "set": 1, "element": [3]}]
+    oracles = [{"name": "quantised eager model", "worst": worst}]
+    shown = Console(record=True, width=100)
+    print_records(shown, [replace(record(), program={"oracles": oracles}, worst_lsb=0.0)])
+    table = shown.export_text().splitlines()
+    assert table[1].split() == ["model", "verdict", "LSB", "eager", ".pte", "text", "planned",
+                                "stack", "instr"]  # fmt: skip
+    assert table[2].split()[:5] == ["ds_cnn", "PASS", "0", "2", "1"]
+    print_records(shown, [record()])
+    assert "eager" not in shown.export_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "has no record.json"), ("{", "cannot be read"), ('{"schema": 99}', "another format"),
+     ('{"schema": 1}', "is not a run record"), ("[]", "another format")],
+)  # fmt: skip
+def test_what_is_not_a_record(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "record.json").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        load_record(tmp_path)
+
+
+def test_json_summary_has_what_the_documentation_promises(tmp_path: Path) -> None:
+    summary = json.loads(json.dumps(record(tmp_path, "FAULT").summary()))
+    assert summary["verdict"] == "FAULT"
+    assert summary["cause"] == {"kind": "kind", "text": "text", "line": 3, "facts": {"a": 1}}
+    assert summary["metrics"] == {"pte_bytes": 1}
+    assert summary["run_dir"] == str(tmp_path)
+
+
+def test_an_early_error_becomes_a_record_with_its_hint() -> None:
+    error = DeadModelError("the outputs are constant", hint="train it", outputs=1)
+    failed = failed_record(Case("host", "dead.py"), "now", error)
+    assert failed.verdict.name == "EXPORT_ERROR"
+    assert failed.verdict.cause == Cause(
+        "dead_model", "the outputs are constant; train it", None, {"outputs": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [(["PASS"], 0), (["PASS", "MISMATCH"], 1), (["PASS", "INFRA"], 3), (["INFRA", "FAULT"], 1),
+     (["NO_VERDICT"], 1), (["SKIPPED"], 1), (["SKIPPED", "PASS"], 0), ([], 1), (["INFRA"], 3)],
+)  # fmt: skip
+def test_exit_codes(verdicts: list[str], code: int) -> None:
+    assert exit_code([record(verdict=v) for v in verdicts]) == code
+
+
+def test_the_first_failure_speaks_for_all() -> None:
+    records = [record(), record(verdict="HANG"), record(verdict="FAULT")]
+    speaker = overall(records)
+    assert speaker is not None
+    assert speaker.verdict.name == "HANG"
+    assert overall([]) is None

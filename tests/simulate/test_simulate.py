@@ -1,0 +1,259 @@
+"""The simulate stage as a whole: real programs on the host, real firmware on QEMU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InfraError, ToolMissing, UsageError
+from harness.simulate import Transcript, available_simulators, choose, simulate
+from harness.system.confine import why_not
+from harness.target.loading import Target, load_target, target_directories
+
+needs_bwrap = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+@dataclass(frozen=True)
+class Elf:
+    """As much of a Firmware as simulate needs."""
+
+    elf: Path
+    key: str = "0" * 32
+    variant: str = "plain"
+
+
+@pytest.fixture
+def native() -> Target:
+    return load_target("host", target_directories({}))
+
+
+@pytest.fixture
+def board() -> Target:
+    return load_target("corstone-300-m55", target_directories({}))
+
+
+@pytest.fixture
+def script(tmp_path: Path, native: Target) -> Callable[..., Transcript]:
+    """Run a shell script in place of the native runner, with two input sets."""
+    program = tmp_path / "model.pte"
+    program.write_bytes(b"program")
+    inputs = []
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(name.encode())
+        inputs.append([tmp_path / name])
+
+    def run(text: str, target: Target = native, run_dir: str = "run") -> Transcript:
+        elf = tmp_path / "runner"
+        elf.write_text(f"#!/bin/sh\n{text}\n")
+        elf.chmod(0o755)
+        return simulate(target, Elf(elf), program, inputs, run_dir=tmp_path / run_dir)
+
+    return run
+
+
+def test_run_directory(script: Callable[..., Transcript]) -> None:
+    """The guest finds the program and its inputs under short names; what it leaves is listed,
+    what it was given is not; the outputs of each set can be asked for."""
+    transcript = script('echo "$@"; ls; cat program.pte s0i0.bin s1i0.bin >s0-0.bin; exit 3')
+    said = transcript.console().decode().splitlines()
+    assert said[0] == "-m program.pte -o s0 -i s0i0.bin -o s1 -i s1i0.bin"
+    assert said[1:] == ["program.pte", "s0i0.bin", "s1i0.bin"]
+    assert (transcript.stop, transcript.exit_status, transcript.signal) == ("exited", 3, None)
+    assert [(f.name, f.size) for f in transcript.files] == [("s0-0.bin", 9)]
+    output = transcript.output(0, 0)
+    assert output is not None
+    assert output.read_bytes() == b"programab"
+    assert transcript.output(1, 0) is None
+    assert (transcript.simulator, transcript.target) == ("host", "host")
+
+
+def test_record_form_round_trips(script: Callable[..., Transcript]) -> None:
+    """What is stored in a record gives the same Transcript back."""
+    transcript = script("echo hi; echo x > s0-0.bin")
+    assert Transcript.from_dict(transcript.run_dir, transcript.to_dict()) == transcript
+
+
+def test_inputs_cannot_be_changed_through_the_run(
+    script: Callable[..., Transcript], tmp_path: Path
+) -> None:
+    """The guest has copies: what it does to them does not reach the cache they come from."""
+    script("echo spoilt > program.pte; echo spoilt > s0i0.bin")
+    assert (tmp_path / "model.pte").read_bytes() == b"program"
+    assert (tmp_path / "a").read_bytes() == b"a"
+
+
+def test_links_are_no_outputs(script: Callable[..., Transcript]) -> None:
+    """A link to a file of the host is not an output of this run."""
+    transcript = script("ln -s /etc/passwd s0-0.bin")
+    assert transcript.files == ()
+    assert transcript.output(0, 0) is None
+
+
+def test_used_directory_is_refused(script: Callable[..., Transcript]) -> None:
+    """Outputs of an earlier run could be taken for this one's."""
+    script("exit 0")
+    with pytest.raises(InfraError, match="preparing the run directory: File exists"):
+        script("exit 0")
+
+
+def test_signal_and_limits(script: Callable[..., Transcript], native: Target) -> None:
+    """A signal is reported as one also through bubblewrap; a limit leaves no status."""
+    crashed = script("kill -SEGV $$", run_dir="crashed")
+    assert (crashed.stop, crashed.exit_status, crashed.signal) == ("exited", None, signal.SIGSEGV)
+    short = native.model_copy(update={"limits": native.limits.scaled(0.005)})
+    late = script("while :; do :; done", target=short, run_dir="late")
+    assert (late.stop, late.exit_status, late.signal) == ("deadline", None, None)
+
+
+def test_environment_is_our_own(
+    script: Callable[..., Transcript], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the caller's environment leaks in, and the record has all of it."""
+    monkeypatch.setenv("SECRET_TOKEN", "hunter2")
+    transcript = script("env")
+    assert b"SECRET_TOKEN" not in transcript.console()
+    names = {line.split("=")[0] for line in transcript.console().decode().splitlines()}
+    assert set(transcript.environment) <= names
+    assert names - set(transcript.environment) <= {"PWD", "_", "SHLVL", "OLDPWD"}
+
+
+@needs_bwrap
+def test_record_says_confined(script: Callable[..., Transcript]) -> None:
+    transcript = script(f"echo x > {Path.home()}/hil-test; echo x > /usr/lib/hil; exit 0")
+    assert transcript.confined
+    assert transcript.unconfined_reason is None
+    assert any(word.endswith("bwrap") for word in transcript.prefix)
+    assert b"Read-only" in transcript.console()
+
+
+def test_disk_full_is_infrastructure(script: Callable[..., Transcript], tmp_path: Path) -> None:
+    """A console that cannot be written ends the run as what it is."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "console.log").symlink_to("/dev/full")
+    with pytest.raises(InfraError, match="No space left on device") as caught:
+        script("yes | head -c 100000", run_dir="full")
+    assert caught.value.facts["errno"] == "ENOSPC"
+
+
+def test_missing_program_is_infrastructure(native: Target, tmp_path: Path) -> None:
+    with pytest.raises(InfraError, match="preparing the run directory: No such file"):
+        simulate(native, Elf(tmp_path), tmp_path / "absent.pte", [[]], run_dir=tmp_path / "run")
+
+
+@needs_bwrap
+def test_firmware_that_cannot_be_executed(native: Target, tmp_path: Path) -> None:
+    """bubblewrap's own failure is no run of the target."""
+    program = tmp_path / "p.pte"
+    program.write_bytes(b"")
+    with pytest.raises(InfraError, match="could not be confined: bwrap: execvp"):
+        simulate(native, Elf(program), program, [[]], run_dir=tmp_path / "run")
+
+
+def test_unknown_simulator(board: Target) -> None:
+    with pytest.raises(UsageError, match="has no simulator 'qmu'") as caught:
+        choose(board, "qmu")
+    assert caught.value.hint == "did you mean qemu?"
+
+
+def test_named_simulator_is_never_replaced(
+    board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for the FVP, which is not here: an error, not a result of QEMU."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("HIL_FVP_DIR", raising=False)
+    assert choose(board, "fvp") == "fvp"
+    with pytest.raises(ToolMissing, match="FVP_Corstone"):
+        simulate(board, Elf(tmp_path), tmp_path, [], run_dir=tmp_path / "r", simulator="fvp")
+    assert available_simulators(board) == ()
+    with pytest.raises(ToolMissing, match="qemu-system-arm is not installed") as caught:
+        simulate(board, Elf(tmp_path), tmp_path, [], run_dir=tmp_path / "r")
+    assert caught.value.facts["package"] == "qemu-system-arm"
+    assert not (tmp_path / "r").exists()
+
+
+def test_auto_prefers_an_installed_fvp(
+    board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
+    monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
+    assert choose(board) == "qemu"
+    model = tmp_path / "FVP_Corstone_SSE-300_Ethos-U55"
+    model.write_text("#!/bin/sh\necho 'Fast Models [11.27.42 (Dec  9 2024)]'\n")
+    model.chmod(0o755)
+    assert choose(board) == "fvp"
+    assert choose(board, "qemu") == "qemu"
+
+
+# Arm semihosting specification 2.0: the operation in r0, its parameter block in r1, BKPT 0xAB.
+FIRMWARE = """
+.syntax unified
+.thumb
+.section .vectors, "a"
+.word 0x30008000, start + 1
+.text
+start:
+  ldr r1, =text
+  movs r0, #4        @ SYS_WRITE0
+  bkpt 0xab
+  ldr r1, =command
+  movs r0, #0x15     @ SYS_GET_CMDLINE
+  bkpt 0xab
+  ldr r1, =buffer
+  movs r0, #4
+  bkpt 0xab
+  ldr r1, =file
+  movs r0, #1        @ SYS_OPEN
+  bkpt 0xab
+  ldr r1, =stop
+  movs r0, #0x20     @ SYS_EXIT_EXTENDED
+  bkpt 0xab
+  b .
+.align 2
+command: .word buffer, 200
+file: .word name, 4, 8   @ mode 4: "w"
+stop: .word 0x20026, {status}
+text: .asciz "hello\\n"
+name: .asciz "s0-0.bin"
+.bss
+buffer: .space 200
+"""
+
+
+@pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+@pytest.mark.parametrize("status", [0, 9])
+def test_qemu_for_real(board: Target, tmp_path: Path, status: int) -> None:
+    """A firmware of 20 instructions: its text, its command line, its file and its exit status
+    come back through semihosting, from inside the confinement."""
+    source, elf = tmp_path / "f.S", tmp_path / "f.elf"
+    source.write_text(FIRMWARE.replace("{status}", str(status)))
+    subprocess.run(
+        ["arm-none-eabi-gcc", "-mcpu=cortex-m55", "-nostdlib", "-Wl,-Ttext=0x10000100",
+         "-Wl,--section-start=.vectors=0x10000000", "-Wl,-Tbss=0x30000000", "-Wl,-e,start",
+         "-o", elf, source],
+        check=True,
+    )  # fmt: skip
+    program = tmp_path / "p.pte"
+    program.write_bytes(b"x")
+    quick = replace(Elf(elf), key="abc")
+    transcript = simulate(
+        board, quick, program, [[]], run_dir=tmp_path / "run", simulator="qemu", limit_factor=0.1
+    )
+    said = transcript.console().decode()
+    assert (transcript.stop, transcript.exit_status) == ("exited", status), said
+    assert said == "hello\nexecutor_runner -m program.pte -o s0"
+    assert [file.name for file in transcript.files] == ["s0-0.bin"]
+    assert transcript.build_key == "abc"
+    assert transcript.version[0].isdigit()
+    assert os.path.basename(transcript.argv[0]) == "qemu-system-arm"

@@ -1,0 +1,277 @@
+"""Target files: what is accepted, and that every mistake is told with its file and line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.errors import TargetError, UsageError
+from harness.target.loading import load_target, load_targets, target_directories
+
+GOOD = """\
+description: a board
+marker: board
+compile_target: cortex-m55
+port: cortex_m
+cpu: cortex-m55
+toolchain: arm-none-eabi-gcc
+variants:
+  plain:
+    description: as shipped
+memory:
+  - {name: ITCM, origin: 0x10000000, size: 0x80000}
+  - {name: DTCM, origin: 0x30000000, size: 0x80000}
+limits:
+  host: 60
+  stall: 10.5
+simulators:
+  auto: [fvp, qemu]
+  fvp:
+    executable: FVP_X
+    package: x.tgz
+    tested: ["11.30"]
+    semihosting:
+      enable: cpu0.e
+      cwd: cpu0.w
+      command_line: cpu0.c
+      command_line_limit: 256
+    parameters:
+      a.b: 1
+  qemu:
+    executable: qemu-system-arm
+    machine: mps3-an547
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "board.yaml").write_text(GOOD)
+    return tmp_path
+
+
+def test_good_file_is_data(folder: Path) -> None:
+    """The template that the tests below break is itself accepted, with its values."""
+    target = load_target("board", (folder,))
+    assert target.name == "board"
+    assert target.memory[0].origin == 0x10000000
+    assert target.limits.stall == 10.5
+    assert target.simulators == ("fvp", "qemu")
+    assert target.settings.fvp is not None
+    assert target.settings.fvp.tested == ("11.30",)
+    assert target.default_variant == "plain"
+
+
+def test_targets_are_frozen(folder: Path) -> None:
+    """Stages pass a Target on; nobody may change it on the way."""
+    target = load_target("board", (folder,))
+    with pytest.raises(ValueError, match="frozen"):
+        target.cpu = "cortex-m85"
+
+
+MISTAKES = [
+    # (text to replace, replacement, line of the error, part of the message)
+    ("cpu: cortex-m55", "cpu: cortex-m55\ncpuu: 1", 6, "unknown key 'cpuu'"),
+    ("cpu: cortex-m55", "cpu: cortex-m55\ncpu: a", 6, "duplicate key 'cpu', first used in line 5"),
+    ("  host: 60", "  host: 60\n  host: 61", 15, "duplicate key 'host', first used in line 14"),
+    ("cpu: cortex-m55", "cpu: 55", 5, 'cpu: a string is wanted and 55 is not one'),
+    ("  host: 60", "  host: sixty", 14, "limits.host: Input should be a valid number"),
+    ("  host: 60", '  host: "60"', 14, "limits.host: Input should be a valid number"),
+    ("  host: 60", "  host: true", 14, "limits.host: Input should be a valid number"),
+    ("  host: 60", "  host: -1", 14, "limits.host: Input should be greater than 0 (it is -1)"),
+    ("  host: 60", "  host: .inf", 14, "'.inf' is not a number"),
+    ("  host: 60", "  host: .nan", 14, "'.nan' is not a number"),
+    ("  host: 60\n", "", 13, "required key 'limits.host' is missing"),
+    ("marker: board\n", "", 1, "required key 'marker' is missing"),
+    ('["11.30"]', "[11.30]", 21, 'in quotes: "11.30"'),
+    ("marker: board", "marker: Board-1", 2, "marker: String should match pattern"),
+    ("port: cortex_m", "port: linux", 4, "port: Input should be 'cortex_m', 'host' or 'zephyr'"),
+    ("auto: [fvp, qemu]", "auto: [fvp, host]", 16, "`auto` names 'host'"),
+    ("auto: [fvp, qemu]", "auto: [fvp, qmu]", 17, "Input should be 'fvp', 'qemu' or 'host'"),
+    ("auto: [fvp, qemu]", "auto: []", 17, "at least 1 item"),
+    ("origin: 0x30000000", "origin: 0x10040000", 10, "ITCM (ends at 0x10080000) overlaps DTCM"),
+    ("name: DTCM", "name: ITCM", 10, "two regions are called ITCM"),
+    ("origin: 0x30000000", "origin: 0xFFFFFFFF", 10, "DTCM reaches beyond 32 bits"),
+    ("size: 0x80000}\nlimits", "size: 0}\nlimits", 12, "memory.1.size: Input should be greater"),
+    ("size: 0x80000}\nlimits", "size: 4k}\nlimits", 12, "memory.1.size: Input should be a"),
+    ("a.b: 1", "a.b: [1]", 28, "a.b"),
+    ("variants:\n", "variants: {}\nx:\n", 7, "variants: Dictionary should have at least 1 item"),
+    ("  plain:", "  Plain:", 8, "variants.Plain: this name is not allowed here"),
+    ("description: a board", "description: &x a board", 1, "anchors and aliases (&x)"),
+    ("description: a board", "description: 2026-01-02", 1, "YAML timestamp"),
+    ("description: a board", "1: a board", 1, "the key 1 is not a string"),
+    ("description: a board", "name: other", 1, "a target is named after its file"),
+    ("marker: board", "marker: [board", 3, "not valid YAML"),
+    ("marker: board", "marker: !!int board", 2, "'board' is not a number"),
+    ("marker: board", "marker: b\x07", 2, "not valid YAML"),
+    ("marker: board", "marker: b\n---\nx: 1", 3, "not valid YAML"),
+    (GOOD, "", 1, "the file must be a mapping"),
+    (GOOD, "\n\n- 1\n", 3, "the file must be a mapping"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
+def test_mistake_has_file_and_line(
+    folder: Path, old: str, new: str, line: int, message: str
+) -> None:
+    """One planted mistake each: the error begins with file:line and says what is wrong."""
+    path = folder / "board.yaml"
+    assert GOOD.count(old) == 1
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(TargetError) as caught:
+        load_target("board", (folder,))
+    assert caught.value.message.startswith(f"{path}:{line}: ")
+    assert message in caught.value.message
+    assert caught.value.facts["line"] == line
+    assert caught.value.exit_code == 2
+
+
+def test_not_utf8_is_told_with_its_line(folder: Path) -> None:
+    path = folder / "board.yaml"
+    path.write_bytes(GOOD.encode().replace(b"marker: board", b"marker: b\xff"))
+    with pytest.raises(TargetError, match=r"board\.yaml:2: byte 0xff is not UTF-8"):
+        load_target("board", (folder,))
+
+
+def test_every_mistake_is_reported(folder: Path) -> None:
+    """The first one, by line, is the message; the others are in the hint and in the facts."""
+    path = folder / "board.yaml"
+    path.write_text(GOOD.replace("  host: 60", "  host: x").replace("cpu: cortex-m55", "cpu: 5"))
+    with pytest.raises(TargetError, match=r"board\.yaml:5: .*and 1 more") as caught:
+        load_target("board", (folder,))
+    assert len(caught.value.facts["errors"]) == 2
+    assert "board.yaml:14: limits.host" in str(caught.value.hint)
+
+
+def test_extends_lays_over_the_base(folder: Path) -> None:
+    """Mappings merge key by key, sequences are replaced."""
+    (folder / "big.yaml").write_text(
+        "extends: board\nlimits: {host: 600}\n"
+        "memory:\n  - {name: SRAM, origin: 0x31000000, size: 0x1000}\n"
+    )
+    big = load_target("big", (folder,))
+    assert big.name == "big"
+    assert (big.limits.host, big.limits.stall) == (600, 10.5)
+    assert [region.name for region in big.memory] == ["SRAM"]
+    assert big.marker == "board"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("extends: board\ncpu: 5\n", "big.yaml:2", "cpu: a string"),
+        ("extends: board\nlimits:\n  hosts: 5\n", "big.yaml:3", "unknown key 'limits.hosts'"),
+        ("extends: big\n", "big.yaml:1", "not another target"),
+        ("extends: bord\n", "big.yaml:1", "extends 'bord', which is not another target"),
+        ("extends: [board]\n", "big.yaml:1", "not another target"),
+        ("extends: child\n", "big.yaml:1", "'child', which itself extends 'board'"),
+    ],
+)
+def test_mistake_in_extension(folder: Path, text: str, place: str, message: str) -> None:
+    """The line is the one of the file that holds the mistake, also under ``extends``."""
+    (folder / "child.yaml").write_text("extends: board\n")
+    (folder / "big.yaml").write_text(text)
+    with pytest.raises(TargetError) as caught:
+        load_target("big", (folder,))
+    assert caught.value.message.startswith(f"{folder}/{place}: ")
+    assert message in caught.value.message
+
+
+def test_mistake_in_the_base_is_in_the_base(folder: Path) -> None:
+    (folder / "board.yaml").write_text(GOOD.replace("cpu: cortex-m55", "cpu: 5"))
+    (folder / "big.yaml").write_text("extends: board\nmarker: big\n")
+    with pytest.raises(TargetError, match=r"board\.yaml:5: "):
+        load_target("big", (folder,))
+
+
+def test_unknown_target_names_the_nearest(folder: Path) -> None:
+    with pytest.raises(UsageError, match="unknown target 'bord'") as caught:
+        load_target("bord", (folder,))
+    assert caught.value.facts["close"] == ["board"]
+    assert "board" in str(caught.value.hint)
+
+
+def test_target_by_path(folder: Path) -> None:
+    (folder / "big.yaml").write_text("extends: board\n")
+    assert load_target(str(folder / "big.yaml")).name == "big"
+    with pytest.raises(UsageError, match="there is no target file"):
+        load_target(str(folder / "absent.yaml"))
+
+
+def test_other_directories(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """$HIL_TARGETS adds directories; a name in two of them is an error, not a choice."""
+    other = tmp_path_factory.mktemp("other")
+    directories = target_directories({"HIL_TARGETS": os.pathsep.join([str(folder), str(other)])})
+    assert directories[1:] == (folder, other)
+    (other / "mine.yaml").write_text("extends: board\n")
+    assert load_target("mine", directories).cpu == "cortex-m55"
+    (other / "board.yaml").write_text(GOOD)
+    with pytest.raises(TargetError, match="there is another target 'board'"):
+        load_target("mine", directories)
+    with pytest.raises(UsageError, match="is not a directory of targets"):
+        load_targets((folder / "absent",))
+
+
+def test_unknown_variant(folder: Path) -> None:
+    with pytest.raises(UsageError, match="no variant 'fast'") as caught:
+        load_target("board", (folder,)).variant("fast")
+    assert caught.value.hint == "it has: plain"
+
+
+def test_shipped_targets() -> None:
+    """They load; the linker is given the Secure aliases of the Corstone-300."""
+    targets = {target.name: target for target in load_targets(target_directories({}))}
+    assert {"corstone-300-m55", "host"} <= set(targets)
+    board = targets["corstone-300-m55"]
+    assert {r.name: (r.origin, r.size) for r in board.memory} == {
+        "ITCM": (0x10000000, 512 << 10),
+        "BRAM": (0x11000000, 1 << 20),
+        "DTCM": (0x30000000, 512 << 10),
+        "SRAM": (0x31000000, 2 << 20),
+        "DDR": (0x70000000, 256 << 20),
+    }
+    assert board.marker == "cortex_m55"
+    assert board.settings.auto == ("fvp", "qemu")
+    assert "sanitized" in targets["host"].variants
+
+
+def test_limits_scale_together(folder: Path) -> None:
+    limits = load_target("board", (folder,)).limits.scaled(2)
+    assert (limits.host, limits.stall, limits.model) == (120, 21, None)
+
+
+SHARED = "  qemu:\n    executable: qemu-system-arm\n    machine: mps3-an547\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("    moved: [{name: SRAM, origin: 0x60000000, size: 1}]\n", "names SRAM, which is no reg"),
+        ("    moved: [{name: DTCM, origin: 0x10000000, size: 1}]\n", "overlaps"),
+        ("    memory: 2G\n    shared_memory: {name: DDR, origin: 0x60000000, size: 0x80000000}\n",
+         "both say how much memory there is"),
+    ],
+)  # fmt: skip
+def test_a_simulator_moves_regions_that_are_there(folder: Path, more: str, message: str) -> None:
+    path = folder / "board.yaml"
+    path.write_text(GOOD.replace(SHARED, SHARED + more))
+    with pytest.raises(TargetError, match=message):
+        load_target("board", (folder,))
+    path.write_text(GOOD.replace(SHARED, SHARED + more.replace("SRAM", "DTCM").replace(
+        "0x10000000", "0x60000000").replace("    memory: 2G\n", "")))  # fmt: skip
+    assert load_target("board", (folder,)).settings.qemu is not None
+
+
+def test_the_target_on_a_simulator_has_its_memory_and_options(folder: Path) -> None:
+    more = '    cmake: {HIL_X: "1"}\n    moved: [{name: DTCM, origin: 0x60000000, size: 256}]\n'
+    path = folder / "board.yaml"
+    path.write_text(GOOD.replace(SHARED, SHARED + more))
+    board = load_target("board", (folder,))
+    there = board.on("qemu")
+    assert [(r.name, r.origin) for r in there.memory] == [
+        ("ITCM", 0x10000000),
+        ("DTCM", 0x60000000),
+    ]
+    assert there.cmake == {"HIL_X": "1"}
+    assert board.on("fvp") == board
