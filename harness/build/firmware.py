@@ -28,6 +28,7 @@ from harness.simulate import AUTO, choose
 from harness.system import paths, toolchain
 from harness.system.disk import disk_errors
 from harness.system.process import Bounds, run
+from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
 
 __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware"]
@@ -85,7 +86,7 @@ def build(
     variant: str | None = None,
     options: Mapping[str, str] | None = None,
     simulator: str = AUTO,
-    on_progress: Callable[[str], None] | None = None,
+    progress: Progress = silent,
 ) -> Firmware:
     """The runner for a target, from the cache or built now; one process builds, others wait.
 
@@ -93,7 +94,6 @@ def build(
     one it will run on: some want a runner of their own. Raises BuildError, LinkError,
     ToolMissing, InfraError (disk full), UsageError (no such variant, simulator or option).
     """
-    progress = on_progress or (lambda _message: None)
     name = variant or target.default_variant
     plan = make_plan(target.on(choose(target, simulator)), name, options or {})
     key = plan.key()
@@ -143,7 +143,7 @@ def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
 
 
 def _build(
-    plan: BuildPlan, directory: Path, target: str, variant: str, progress: Callable[[str], None]
+    plan: BuildPlan, directory: Path, target: str, variant: str, progress: Progress
 ) -> Firmware:
     from harness.link.line import fileapi
 
@@ -162,7 +162,7 @@ def _build(
 
 
 def _with_cmake(
-    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Callable[[str], None]
+    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Progress
 ) -> None:
     progress(f"{target}: configuring the runner")
     _run_step("configure", _configure(plan, tree), directory, target, progress)
@@ -181,7 +181,7 @@ def _with_cmake(
 
 
 def _with_west(
-    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Callable[[str], None]
+    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Progress
 ) -> None:
     assert plan.zephyr is not None
     options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
@@ -217,7 +217,7 @@ def _run_step(
     argv: Sequence[str],
     directory: Path,
     target: str,
-    progress: Callable[[str], None],
+    progress: Progress,
     environment: Mapping[str, str] | None = None,
 ) -> None:
     """One of the two commands, its output in ``<step>.log``, bounded in time."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
-from harness.system.progress import terminal_progress
 
 
 @click.group()
@@ -33,7 +33,7 @@ def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, int]:
     from harness.link.why.explain import explain
     from harness.report.link import print_explanation
 
-    with terminal_progress(quiet=as_json) as progress:
+    with progress_shown(as_json) as progress:
         explanation = explain(log_or_build, progress)
     if not as_json:
         print_explanation(explanation)
@@ -57,7 +57,7 @@ def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tu
     from harness.link.smaller.reduce import reduce_build
 
     target = out or build.parent / f"{build.name}-reduced"
-    with terminal_progress(quiet=as_json) as progress:
+    with progress_shown(as_json) as progress:
         reduced = reduce_build(build, target, with_test=with_test, progress=progress)
     if not as_json:
         click.echo(reduced.text())
@@ -79,7 +79,7 @@ def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple
     """
     from harness.link.check import check
 
-    with terminal_progress(quiet=as_json) as progress:
+    with progress_shown(as_json) as progress:
         result = check(elf_or_build, symbols, progress)
     if not as_json:
         click.echo(result.text())

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.verb import progress_shown, verb
+from harness.cli.progress import progress_shown
+from harness.cli.verb import verb
+
+if TYPE_CHECKING:
+    from harness.run.execute import Execution
 
 _limit_factor = click.option(
     "--limit-factor",
@@ -157,8 +161,19 @@ def exec_(
     with progress_shown(as_json) as progress:
         result = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:
-        result.print()
+        _print_execution(result)
     return result.summary(), result.exit_code
+
+
+def _print_execution(execution: Execution) -> None:
+    cause = execution.cause
+    if cause is not None:
+        where = f" (console line {cause.line})" if cause.line else ""
+        click.secho(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}",
+                    err=True, fg="red")  # fmt: skip
+        click.echo(f"hil: evidence: {execution.run_dir}", err=True)
+    for path in execution.outputs:
+        click.echo(path)
 
 
 @click.command("judge")

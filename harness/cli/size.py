@@ -157,7 +157,7 @@ def accept(subject: str, reason: str, dry_run: bool, as_json: bool) -> tuple[Any
       hil size accept corstone-300-m55/runner --reason "first footprint of gcc 14"
     """
     from harness.case.case import parse_case
-    from harness.cli.verb import progress_shown
+    from harness.cli.progress import progress_shown
     from harness.errors import HarnessError
     from harness.size.gate import accept_sizes, measure_cases
 
@@ -185,7 +185,7 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     from harness.case.case import parse_case
-    from harness.cli.verb import progress_shown
+    from harness.cli.progress import progress_shown
     from harness.size.gate import every_subject, gate_cases
     from harness.size.github import workflow_commands, write_summary
 

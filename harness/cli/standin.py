@@ -73,13 +73,13 @@ def conformance(
       hil conformance cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
       hil conformance ethos-u55 --shard 1/4 --resume
     """
+    from harness.cli.progress import progress_shown
     from harness.conformance.model import Selection
     from harness.conformance.run import conform
     from harness.report.conformance import print_report, write_json, write_junit
-    from harness.system.progress import terminal_progress
 
     selection = Selection(keyword, _shard(shard), sample, seed)
-    with terminal_progress(quiet=as_json) as progress:
+    with progress_shown(as_json) as progress:
         result = conform(suite, elf, selection, progress, workers=workers, continued=resume)
     if report is not None:
         write_json(result, report)

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from harness.cli.verb import progress_shown, verb
+from harness.cli.progress import progress_shown
+from harness.cli.verb import verb
 
 
 @click.command()

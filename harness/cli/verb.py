@@ -6,7 +6,6 @@ import functools
 import json
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import click
@@ -56,9 +55,3 @@ def _say_error(error: HarnessError) -> None:
     click.secho(f"hil: error: {error.message}", err=True, fg="red")
     if error.hint:
         click.echo(f"hil: {error.hint}", err=True)
-
-
-def progress_shown(as_json: bool) -> AbstractContextManager[Callable[[str], None]]:
-    from harness.system.progress import terminal_progress
-
-    return terminal_progress(quiet=as_json)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from harness.conformance import expectations, resume
@@ -13,8 +12,7 @@ from harness.conformance.stage import prepare
 from harness.conformance.suites import SUITES, Suite
 from harness.conformance.verdicts import judge
 from harness.system import toolchain
-
-Progress = Callable[[str], None]
+from harness.system.progress import Progress
 
 
 def conform(
@@ -59,4 +57,4 @@ def bundled(suite: Suite, progress: Progress) -> Path:
     from harness.target.loading import load_target
 
     target = load_target(suite.target)
-    return build(target, simulator="qemu", options=suite.options, on_progress=progress).elf
+    return build(target, simulator="qemu", options=suite.options, progress=progress).elf

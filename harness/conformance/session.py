@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ from harness.conformance.stage import Stage
 from harness.errors import InfraError, UsageError
 from harness.system import toolchain
 from harness.system.disk import disk_errors
+from harness.system.progress import Progress
 
 WORKERS = 2
 _LIMIT_SECONDS = 7200.0
@@ -31,7 +32,7 @@ def run_suite(
     stage: Stage,
     selection: Selection,
     workers: int,
-    progress: Callable[[str], None],
+    progress: Progress,
     earlier: Sequence[str] = (),
 ) -> list[Phase]:
     """Every phase of every test, in the order they ended. ``earlier``: events of tests that ran
@@ -88,9 +89,7 @@ def _argv(stage: Stage, selection: Selection, workers: int) -> list[str]:
     ]
 
 
-def _phases(
-    events: Any, record: IO[bytes], done: int, progress: Callable[[str], None]
-) -> Iterator[Phase]:
+def _phases(events: Any, record: IO[bytes], done: int, progress: Progress) -> Iterator[Phase]:
     total = done
     progress("starting the suite: importing torch and collecting tests")
     for line in events:

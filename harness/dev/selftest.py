@@ -36,6 +36,10 @@ def _command(argv: Sequence[str]) -> bool:
     return subprocess.run(argv, cwd=project_root(), stdout=sys.stderr).returncode == 0
 
 
+def _imports() -> bool:
+    return _command([str(Path(sys.executable).with_name("lint-imports"))])
+
+
 def _pytest(arguments: Sequence[str]) -> bool:
     workers = [] if any(a.startswith("-n") for a in arguments) else ["-n", str(os.cpu_count() or 1)]
     junit = Path(os.environ.get("HIL_HOME", project_root() / ".hil")) / "junit.xml"
@@ -47,6 +51,7 @@ def steps() -> tuple[Step, ...]:
         Step("lint", "ruff check", lambda _s, _a: _python("ruff", "check", ".")),
         Step("format", "ruff format", lambda _s, _a: _python("ruff", "format", "--check", ".")),
         Step("types", "mypy --strict", lambda _s, _a: _python("mypy")),
+        Step("imports", "the rooms: who may import whom", lambda _s, _a: _imports()),
         Step("cpp", "the runner's unit tests under ASan and UBSan", lambda _s, _a: unit_tests()),
         Step("pytest", "unit, plugin, export, kernel and regression tests",
              lambda _s, a: _pytest(a)),

@@ -50,16 +50,14 @@ class ExportResult:
         return self.program
 
 
-Progress = Callable[[ExportEvent], None]
+OnEvent = Callable[[ExportEvent], None]
 
 
 def _ignore(_: ExportEvent) -> None:
     pass
 
 
-def export(
-    requests: Sequence[ExportRequest], on_progress: Progress = _ignore
-) -> list[ExportResult]:
+def export(requests: Sequence[ExportRequest], on_event: OnEvent = _ignore) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others.
 
     What another process is exporting at the moment is left for last and then awaited.
@@ -73,17 +71,17 @@ def export(
             program = cache.load(key)
         except HarnessError as error:
             results[index] = _failed(request, error, started)
-            on_progress(ExportEvent("failed", request))
+            on_event(ExportEvent("failed", request))
             continue
         if program is None:
             missing[index] = key
         else:
             results[index] = _found(request, program, started)
-            on_progress(ExportEvent("cached", request))
-    busy = [i for i in missing if not _attempt(requests, missing, i, results, on_progress, False)]
+            on_event(ExportEvent("cached", request))
+    busy = [i for i in missing if not _attempt(requests, missing, i, results, on_event, False)]
     for index in busy:
-        on_progress(ExportEvent("waiting", requests[index]))
-        _attempt(requests, missing, index, results, on_progress, True)
+        on_event(ExportEvent("waiting", requests[index]))
+        _attempt(requests, missing, index, results, on_event, True)
     return [results[index] for index in range(len(requests))]
 
 
@@ -109,7 +107,7 @@ def _attempt(
     keys: dict[int, str],
     index: int,
     results: dict[int, ExportResult],
-    on_progress: Progress,
+    on_event: OnEvent,
     wait: bool,
 ) -> bool:
     """Fill in one result under the key's lock; False when another process holds it."""
@@ -122,7 +120,7 @@ def _attempt(
             if program is not None:
                 results[index] = _found(request, program, started)
             else:
-                on_progress(ExportEvent("started", request))
+                on_event(ExportEvent("started", request))
                 program = _export_and_store(request, key)
                 elapsed = time.monotonic() - started
                 results[index] = ExportResult(request, program, None, False, elapsed)
@@ -130,7 +128,7 @@ def _attempt(
         results[index] = _failed(request, error, started)
     result = results[index]
     kind = "failed" if result.error else "cached" if result.cached else "done"
-    on_progress(ExportEvent(kind, request, result.seconds))
+    on_event(ExportEvent(kind, request, result.seconds))
     return True
 
 

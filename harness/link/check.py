@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from harness.link.failure import Place
 from harness.link.line.capture import link_commands, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
 from harness.link.model.index import Definition, LinkIndex, load
-
-Progress = Callable[[str], None]
+from harness.system.progress import Progress
 
 
 @dataclass(frozen=True)

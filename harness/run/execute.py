@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from harness.build.firmware import build
 from harness.errors import InfraError, UsageError
 from harness.judge.ending import execution_cause
@@ -47,15 +45,6 @@ class Execution:
             "run_dir": str(self.run_dir),
         }
 
-    def print(self) -> None:
-        if self.cause is not None:
-            where = f" (console line {self.cause.line})" if self.cause.line else ""
-            click.secho(f"hil: {self.verdict} {self.cause.kind}{where}: {self.cause.text}",
-                        err=True, fg="red")  # fmt: skip
-            click.echo(f"hil: evidence: {self.run_dir}", err=True)
-        for path in self.outputs:
-            click.echo(path)
-
 
 @dataclass(frozen=True)
 class ExecOptions:
@@ -88,7 +77,7 @@ def execute(
         raise UsageError(f"there is no directory {base.parent} for the outputs")
     if options.fvp_missing == "skip":
         skip_without_fvp(target, options.simulator)
-    firmware = build(target, simulator=options.simulator, on_progress=progress)
+    firmware = build(target, simulator=options.simulator, progress=progress)
     run_dir = new_run_dir(program.stem)
     progress(f"running {program.name} on {target.name}")
     transcript = simulate(

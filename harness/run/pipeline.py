@@ -89,7 +89,7 @@ def run_cases(
     requests = _requests(cases, targets)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
-            name: pool.submit(build, t, simulator=options.simulator, on_progress=progress)
+            name: pool.submit(build, t, simulator=options.simulator, progress=progress)
             for name, t in targets.items()
         }
         programs = _exported(requests, progress)
@@ -131,7 +131,7 @@ def _exported(
         if event.kind in ("started", "waiting"):
             progress(f"{event.request.model.name}: {_EXPORT_WORDS[event.kind]}")
 
-    results = export(requests, on_progress=report)
+    results = export(requests, on_event=report)
     return [result.error or result.unwrap() for result in results]
 
 

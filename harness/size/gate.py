@@ -98,7 +98,7 @@ def measure_cases(
     def one(case: Case) -> Measured | HarnessError:
         try:
             if case.model == RUNNER:
-                return measure_firmware(case, build(targets[case.target], on_progress=progress))
+                return measure_firmware(case, build(targets[case.target], progress=progress))
             found = exported[case]
             return found if isinstance(found, HarnessError) else measure_program(case, found)
         except HarnessError as error:

@@ -86,7 +86,7 @@ def configured(tmp_path: Path) -> int:
 def test_built_once(target: Target, tmp_path: Path) -> None:
     """An equal key is the same firmware, without CMake; it can be loaded from its directory."""
     told: list[str] = []
-    first = build(target, on_progress=told.append)
+    first = build(target, progress=told.append)
     assert subprocess.run([first.elf], check=False).returncode == 0
     assert first.map.is_file()
     assert len(first.build_id) == 40
@@ -258,7 +258,7 @@ def test_source_changed_meanwhile(project: Path, target: Target) -> None:
         (project / "cmake" / "new.cmake").write_text("")
 
     with pytest.raises(InfraError, match="sources changed while it was built"):
-        build(target, on_progress=meddle)
+        build(target, progress=meddle)
 
 
 def test_disk_full(project: Path, target: Target) -> None:

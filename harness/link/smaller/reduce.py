@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,7 @@ from harness.link.smaller.folder import write_folder
 from harness.link.why.explain import diagnose
 from harness.link.why.tree import Tree
 from harness.link.why.undefined import explain_undefined
-
-Progress = Callable[[str], None]
+from harness.system.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,7 @@ from harness.link.model.index import LinkIndex, load
 from harness.link.why import causes
 from harness.link.why.tree import Tree
 from harness.link.why.undefined import explain_undefined
-
-Progress = Callable[[str], None]
+from harness.system.progress import Progress
 
 
 @dataclass(frozen=True)
