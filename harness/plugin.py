@@ -199,9 +199,10 @@ def _collected(session: pytest.Session) -> list[Case]:
 def firmware(target: Target, request: pytest.FixtureRequest) -> Firmware:
     """The runner built for the target; one build per key, whoever comes first."""
     from harness.build.firmware import build
+    from harness.simulate.pick import pick
 
     try:
-        return build(target, simulator=request.config.getoption("--simulator"))
+        return build(pick(target, request.config.getoption("--simulator")).target)
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
 
@@ -227,6 +228,7 @@ def run(
     """A finished run of the case, with its verdict; JUnit gets it as properties."""
     from harness.run.pipeline import RunOptions, run_case
     from harness.simulate.fvp import missing_policy
+    from harness.simulate.pick import pick
 
     option = request.config.getoption
     options = RunOptions(
@@ -235,13 +237,13 @@ def run(
         fvp_missing=option("--fvp-missing") or missing_policy(),
     )
     try:
-        record = run_case(case, target, program, firmware, options)
+        record = run_case(case, pick(target, options.simulator), program, firmware, options)
     except FvpMissing as error:
         record_property("verdict", error.verdict)
         pytest.skip(_explain(error))
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
-    record_property("verdict", record.verdict.name)
+    record_property("verdict", record.verdict)
     record_property("run_dir", record.run_dir)
     if record.simulator is not None:
         record_property("simulator", record.simulator.name)
@@ -254,11 +256,11 @@ def require_pass(record: RunRecord) -> None:
     """Fail the test, with the cause as its whole message, unless the verdict is PASS."""
     if record.verdict.passed:
         return
-    cause = record.verdict.cause
+    cause = record.cause
     what = "" if cause is None else f" {cause.kind}: {cause.text}"
     line = f" (console line {cause.line})" if cause is not None and cause.line else ""
     pytest.fail(
-        f"{record.case.id}: {record.verdict.name}{what}{line}\nevidence: {record.run_dir}",
+        f"{record.case.id}: {record.verdict}{what}{line}\nevidence: {record.run_dir}",
         pytrace=False,
     )
 

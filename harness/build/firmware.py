@@ -24,10 +24,9 @@ from harness.build import log as build_log
 from harness.build import zephyr as build_zephyr
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.errors import BuildError, InfraError
-from harness.simulate import AUTO, choose
 from harness.system import paths, toolchain
 from harness.system.disk import disk_errors
-from harness.system.process import Bounds, run
+from harness.system.process import Bounds, Stop, run
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
 
@@ -85,17 +84,17 @@ def build(
     *,
     variant: str | None = None,
     options: Mapping[str, str] | None = None,
-    simulator: str = AUTO,
     progress: Progress = silent,
 ) -> Firmware:
     """The runner for a target, from the cache or built now; one process builds, others wait.
 
-    ``options`` are CMake options laid over the target's and the variant's. ``simulator`` is the
-    one it will run on: some want a runner of their own. Raises BuildError, LinkError,
-    ToolMissing, InfraError (disk full), UsageError (no such variant, simulator or option).
+    ``target`` is as it is on the simulator that the runner is for (``Chosen.target``): some want
+    a runner of their own. ``options`` are CMake options laid over the target's and the variant's.
+    Raises BuildError, LinkError, ToolMissing, InfraError (disk full), UsageError (no such variant
+    or option).
     """
     name = variant or target.default_variant
-    plan = make_plan(target.on(choose(target, simulator)), name, options or {})
+    plan = make_plan(target, name, options or {})
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
@@ -240,7 +239,7 @@ def _run_step(
         bounds=Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
         on_output=watch,
     )
-    if ended.stop != "exited":
+    if ended.stop is not Stop.EXITED:
         raise InfraError(f"the {step} step was stopped: {ended.stop}", log=str(log))
     if ended.status != 0:
         text = log.read_text("utf-8", "replace")

@@ -90,8 +90,8 @@ def run(
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
     """
     from harness.case.case import Case
-    from harness.errors import UsageError
-    from harness.report import exit_code, overall
+    from harness.errors import UsageError, exit_code
+    from harness.report.terminal import overall
     from harness.run.pipeline import RunOptions, run_cases
     from harness.simulate.fvp import missing_policy
 
@@ -114,7 +114,7 @@ def run(
             print_profile(Console(), records)
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
-    return summary, exit_code(records)
+    return summary, exit_code(r.verdict for r in records)
 
 
 @click.command("exec")
@@ -195,15 +195,13 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
       hil judge .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil judge fvp.log --elf arm_executor_runner
     """
-    from harness.report import exit_code, log_exit_code
-
     if run_dir.is_file():
         from harness.report.log import judge_file, log_text
 
         log = judge_file(run_dir, elf)
         if not as_json:
             click.echo(log_text(log))
-        return log.summary(), log_exit_code(log.verdict)
+        return log.summary(), log.judgement.verdict.exit_code
     from harness.run.pipeline import judge_again
 
     record = judge_again(run_dir)
@@ -213,7 +211,7 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
         from harness.report.terminal import print_records
 
         print_records(Console(), [record])
-    return record.summary(), exit_code([record])
+    return record.summary(), record.verdict.exit_code
 
 
 @click.command()

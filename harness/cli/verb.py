@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.errors import HarnessError
+from harness.errors import ExitCode, HarnessError
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ def verb(function: _Verb) -> _Verb:
                 _say_error(error)
         except KeyboardInterrupt:
             click.echo("hil: interrupted", err=True)
-            sys.exit(130)
+            sys.exit(ExitCode.INTERRUPTED)
         if as_json:
             click.echo(json.dumps(result, indent=1, default=str))
         sys.exit(code)

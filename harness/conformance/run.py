@@ -54,7 +54,10 @@ def conform(
 
 def bundled(suite: Suite, progress: Progress) -> Path:
     from harness.build.firmware import build
+    from harness.simulate.pick import pick
     from harness.target.loading import load_target
+    from harness.target.model import SimulatorName
 
     target = load_target(suite.target)
-    return build(target, simulator="qemu", options=suite.options, progress=progress).elf
+    there = pick(target, SimulatorName.QEMU).target
+    return build(there, options=suite.options, progress=progress).elf

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from harness.errors import HarnessError
+from harness.errors import ExitCode, HarnessError, Verdict
 
 
 class EthosUError(HarnessError):
     """Base: what the compiler wrote cannot be run."""
 
     kind = "ethosu"
-    verdict = "FAULT"
-    exit_code = 1
+    verdict = Verdict.FAULT
+    exit_code = ExitCode.FAILED
 
 
 class BlobError(EthosUError):

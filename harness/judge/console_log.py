@@ -8,32 +8,31 @@ model's limit are never PASS. What a log cannot tell is said in the notes, whate
 
 from __future__ import annotations
 
+from harness.errors import Verdict
 from harness.judge.ending import failed, limit_notes, model_limit
-from harness.judge.verdict import Cause, Verdict
+from harness.judge.verdict import Cause, Finding, Judgement, Reason, judgement
 from harness.observe import Kind, Observation, Progress, Stage
 
 
-def judge_log(observation: Observation) -> Verdict:
+def judge_log(observation: Observation) -> Judgement:
     notes = (*_unknown(observation), *limit_notes(observation))
     finding = failed(observation) or model_limit(observation) or _unproven(observation)
-    if finding is None:
-        return Verdict("PASS", None, notes)
-    return Verdict(finding[0], finding[1], notes)
+    return judgement(finding, notes)
 
 
-def _unproven(observation: Observation) -> tuple[str, Cause] | None:
+def _unproven(observation: Observation) -> Finding:
     last = observation.lines or None
     if not observation.lines:
-        return "NO_VERDICT", Cause("empty_log", "the log is empty")
+        return Verdict.NO_VERDICT, Cause(Reason.EMPTY_LOG, "the log is empty")
     if observation.runner_line is None and not observation.progress:
-        return "NO_VERDICT", Cause(
-            "no_runner_line",
+        return Verdict.NO_VERDICT, Cause(
+            Reason.NO_RUNNER_LINE,
             f"no line of an ExecuTorch runner; the last line is: {observation.last_line}",
             last,
         )
     if observation.complete_line is None:
-        return "NO_VERDICT", Cause(
-            "no_end_marker",
+        return Verdict.NO_VERDICT, Cause(
+            Reason.NO_END_MARKER,
             f"the runner never says it completed; {_reached(observation)}",
             last,
             _suspect(observation),
@@ -45,15 +44,15 @@ _PREPARATION = (Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
 _EXECUTION = (Stage.EXECUTING, Stage.EXECUTED)
 
 
-def _each_run(observation: Observation) -> tuple[str, Cause] | None:
+def _each_run(observation: Observation) -> Finding:
     """A log may hold several runs; each must complete and compare its outputs."""
     begun: Progress | None = None  # how far a run got that has not completed yet
     after = 0  # the line where the run before it completed
     for step in observation.progress:
         if step.stage is Stage.COMPLETE:
             if not any(after < line <= step.line for line in observation.bundle_lines):
-                return "NO_VERDICT", Cause(
-                    "nothing_compared",
+                return Verdict.NO_VERDICT, Cause(
+                    Reason.NOTHING_COMPARED,
                     "the run completed, but nothing in the log compares its outputs with anything",
                     step.line,
                 )
@@ -64,20 +63,20 @@ def _each_run(observation: Observation) -> tuple[str, Cause] | None:
             begun = step
     if begun is None:
         return None
-    return "NO_VERDICT", Cause(
-        "no_end_marker",
+    return Verdict.NO_VERDICT, Cause(
+        Reason.NO_END_MARKER,
         f"one of several runs in the log never says it completed; it got as far as "
         f"{begun.stage.value} (line {begun.line}: {begun.text})",
         begun.line,
     )
 
 
-def _said_to_have_failed(observation: Observation) -> tuple[str, Cause] | None:
+def _said_to_have_failed(observation: Observation) -> Finding:
     said = next((s for s in observation.suspects if s.kind is Kind.EXIT_STATUS), None)
     if said is None:
         return None
-    return "NO_VERDICT", Cause(
-        "exit_status", f"the runner completed, and yet the log says: {said.text}", said.line
+    return Verdict.NO_VERDICT, Cause(
+        Reason.EXIT_STATUS, f"the runner completed, and yet the log says: {said.text}", said.line
     )
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.judge.verdict import Cause, Ending, Finding
+from harness.errors import Verdict
+from harness.judge.verdict import Cause, Ending, Finding, Reason
 from harness.observe import Event, Kind, Observation
 from harness.observe.events import LAUNCH
+from harness.system.process import Stop
 
 
 def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> Finding:
@@ -30,7 +32,7 @@ def failed(observation: Observation) -> Finding:
     if not observation.failures:
         return None
     first: Event = observation.failures[0]
-    verdict = "INFRA" if first.kind in LAUNCH else _VERDICTS.get(first.kind, "FAULT")
+    verdict = Verdict.INFRA if first.kind in LAUNCH else _VERDICTS.get(first.kind, Verdict.FAULT)
     facts: dict[str, Any] = dict(first.facts)
     operators = [
         f.facts["operator"]
@@ -42,11 +44,11 @@ def failed(observation: Observation) -> Finding:
     return verdict, Cause(first.kind.value, first.text, first.line, facts)
 
 
-_VERDICTS = {Kind.BUNDLE_FAILED: "MISMATCH"}
+_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH}
 _STOPS = {
-    "deadline": "still running",
-    "stall": "no output and no CPU time",
-    "output_limit": "more output than any run should have",
+    Stop.DEADLINE: "still running",
+    Stop.STALL: "no output and no CPU time",
+    Stop.OUTPUT_LIMIT: "more output than any run should have",
 }
 _MODEL_LIMITS = ("wall_limit", "simulated_limit", "cycle_limit")
 _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
@@ -55,30 +57,32 @@ _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they 
 def _ended_badly(observation: Observation, ending: Ending) -> Finding:
     last = observation.lines or None
     after = f"; the last line was: {observation.last_line}" if observation.last_line else ""
-    if ending.stop != "exited":
-        return "HANG", Cause(
+    if ending.stop is not Stop.EXITED:
+        return Verdict.HANG, Cause(
             ending.stop, _hang_text(observation, ending) + after, last, _hang_facts(ending)
         )
     if ending.signal is not None and ending.native:
-        return "FAULT", Cause(
-            "process_crash", f"the runner was ended by signal {ending.signal}{after}", last
+        return Verdict.FAULT, Cause(
+            Reason.PROCESS_CRASH, f"the runner was ended by signal {ending.signal}{after}", last
         )
     if ending.signal is not None:
-        return "NO_VERDICT", Cause(
-            "simulator_killed", f"the simulator was ended by signal {ending.signal}{after}", last
+        return Verdict.NO_VERDICT, Cause(
+            Reason.SIMULATOR_KILLED,
+            f"the simulator was ended by signal {ending.signal}{after}",
+            last,
         )
     limit = model_limit(observation)
     if limit is not None:
         return limit
     if ending.exit_status != 0:
         if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
-            return "INFRA", Cause(
-                "not_started",
+            return Verdict.INFRA, Cause(
+                Reason.NOT_STARTED,
                 f"the simulator was not started: exit status {ending.exit_status}{after}",
                 last,
             )
-        return "FAULT", Cause(
-            "exit_status",
+        return Verdict.FAULT, Cause(
+            Reason.EXIT_STATUS,
             f"ended with exit status {ending.exit_status}{after}",
             last,
             _suspicion(observation),
@@ -93,7 +97,7 @@ def model_limit(observation: Observation) -> Finding:
         return None
     reached = observation.progress[-1] if observation.progress else None
     how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
-    return "HANG", Cause(stop.reason, stop.text + how_far, stop.line, _suspicion(observation))
+    return Verdict.HANG, Cause(stop.reason, stop.text + how_far, stop.line, _suspicion(observation))
 
 
 def _hang_text(observation: Observation, ending: Ending) -> str:
@@ -123,8 +127,8 @@ def _wrong_firmware(observation: Observation, build_id: str | None) -> Finding:
     if build_id is None or observation.build_id == build_id:
         return None
     said = observation.build_id or "nothing"
-    return "NO_VERDICT", Cause(
-        "wrong_firmware", f"asked for build {build_id}, the target said {said}"
+    return Verdict.NO_VERDICT, Cause(
+        Reason.WRONG_FIRMWARE, f"asked for build {build_id}, the target said {said}"
     )
 
 
@@ -134,11 +138,23 @@ def _never_completed(observation: Observation) -> Finding:
     said = (
         f"the last line was: {observation.last_line}" if observation.lines else "nothing was said"
     )
-    return "NO_VERDICT", Cause(
-        "no_end_marker",
+    return Verdict.NO_VERDICT, Cause(
+        Reason.NO_END_MARKER,
         f"the runner never said it completed; {said}",
         observation.lines or None,
         _suspicion(observation),
+    )
+
+
+def console_cut(ending: Ending, observation: Observation) -> Finding:
+    """A console that somebody else kept open: what it would still have said is not known."""
+    if ending.console_complete:
+        return None
+    return Verdict.NO_VERDICT, Cause(
+        Reason.CONSOLE_CUT,
+        "the console was still open when the simulator had ended, so it may have had more to say; "
+        f"the last line read is: {observation.last_line}",
+        observation.lines or None,
     )
 
 

@@ -1,60 +1,86 @@
-"""From what was observed to a verdict. Pure: the same facts give the same verdict offline.
+"""From what was observed to a verdict. Pure: the same evidence gives the same verdict offline.
 
-The verdict starts at NO_VERDICT, and PASS is the last thing considered: it needs a clean
-exit, the end marker, the firmware that was asked for, outputs written by this run that match
-on every input set, budgets that hold, and no failure on any line.
+PASS is the last thing considered: it needs a clean exit, the end marker, the firmware that was
+asked for, outputs written by this run that match on every input set, budgets that hold, no
+failure on any line, an NPU that did all it was given, and a console that was read to its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
+from harness.errors import Verdict
 from harness.judge.compare import TensorDiff
-from harness.judge.ending import execution_cause, limit_notes
-from harness.judge.verdict import Cause, Ending, Expectation, Finding, Outputs, Verdict
-from harness.observe import Observation
-
-__all__ = [
-    "Cause",
-    "Ending",
-    "Expectation",
-    "Outputs",
-    "Verdict",
-    "execution_cause",
-    "judge",
-    "worst",
-]
+from harness.judge.ending import console_cut, execution_cause, limit_notes
+from harness.judge.verdict import (
+    Cause,
+    Evidence,
+    Expectation,
+    Finding,
+    Judgement,
+    Outputs,
+    Reason,
+    judgement,
+)
+from harness.simulate.transcript import NpuResult, NpuStop
 
 
-def judge(
-    observation: Observation,
-    ending: Ending,
-    outputs: Outputs,
-    metrics: Mapping[str, int],
-    expectation: Expectation,
-) -> Verdict:
-    """The verdict and its first cause; ``metrics`` are the figures budgets are held against."""
-    notes = _notes(expectation) + limit_notes(observation)
-    cause = (
-        execution_cause(observation, ending, expectation.build_id)
-        or _incomplete(outputs)
-        or _mismatch(outputs, expectation)
+def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
+    """The verdict, its first cause, and what has to be said beside it."""
+    finding = (
+        execution_cause(evidence.observation, evidence.ending, expectation.build_id)
+        or _incomplete(evidence.outputs)
+        or _mismatch(evidence.outputs, expectation)
         or _program_changed(expectation)
-        or _over_budget(metrics, expectation)
+        or _over_budget(evidence.metrics, expectation)
+        or console_cut(evidence.ending, evidence.observation)
     )
-    if cause is None:
-        return Verdict("PASS", None, notes)
-    return Verdict(cause[0], cause[1], notes)
+    if evidence.npu is not None and evidence.npu.stop is not None:
+        finding = _npu_stopped(evidence.npu.stop, finding)
+    return judgement(
+        _located(finding, evidence.mismatch_at), _notes(evidence, expectation, finding)
+    )
+
+
+# What the NPU's model does not know proves nothing about the program, and a model that failed
+# proves nothing about anything.
+_NPU_ENDS = {
+    NpuResult.UNSUPPORTED: (Verdict.NO_VERDICT, Reason.NPU_UNSUPPORTED),
+    NpuResult.BROKEN: (Verdict.INFRA, Reason.NPU_MODEL),
+    NpuResult.FAULT: (Verdict.FAULT, Reason.NPU_FAULT),
+    NpuResult.REFUSED: (Verdict.FAULT, Reason.NPU_REFUSED),
+}
+
+
+def _npu_stopped(stop: NpuStop, finding: Finding) -> Finding:
+    """The model's own reason, in place of what the guest made of it; its line stays."""
+    verdict, reason = _NPU_ENDS[stop.result]
+    line = None if finding is None else finding[1].line
+    return verdict, Cause(reason, f"{stop.message} (job {stop.job} of the NPU)", line, asdict(stop))
+
+
+def _located(finding: Finding, place: str | None) -> Finding:
+    """A MISMATCH names where NPU and TOSA first disagree."""
+    if place is None or finding is None or finding[0] is not Verdict.MISMATCH:
+        return finding
+    cause = finding[1]
+    facts = {**(cause.facts or {}), "mismatch_at": place}
+    return finding[0], replace(cause, text=f"{cause.text}; first: {place}", facts=facts)
 
 
 def _incomplete(outputs: Outputs) -> Finding:
     if outputs.missing:
-        return "NO_VERDICT", Cause("output_missing", f"not written: {', '.join(outputs.missing)}")
+        return Verdict.NO_VERDICT, Cause(
+            Reason.OUTPUT_MISSING, f"not written: {', '.join(outputs.missing)}"
+        )
     if outputs.misshapen:
-        return "MISMATCH", Cause("output_size", "; ".join(outputs.misshapen))
+        return Verdict.MISMATCH, Cause(Reason.OUTPUT_SIZE, "; ".join(outputs.misshapen))
     if not outputs.diffs:
-        return "NO_VERDICT", Cause("nothing_compared", "no output was compared with anything")
+        return Verdict.NO_VERDICT, Cause(
+            Reason.NOTHING_COMPARED, "no output was compared with anything"
+        )
     return None
 
 
@@ -62,12 +88,12 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
     bad = [d for d in outputs.diffs if not d.within(expectation.tolerance_lsb)]
     if bad:
         worst = max(bad, key=lambda d: d.worst_abs)
-        return "MISMATCH", Cause("outputs_differ", worst.describe(), None, _facts(worst))
+        return Verdict.MISMATCH, Cause(Reason.OUTPUTS_DIFFER, worst.describe(), None, _facts(worst))
     reference = expectation.reference
     same_program = reference is not None and reference.pte_sha256 == expectation.pte_sha256
     if reference is not None and same_program and reference.outputs != outputs.sha256:
-        return "MISMATCH", Cause(
-            "reference_outputs", "the outputs are not those of the accepted reference run"
+        return Verdict.MISMATCH, Cause(
+            Reason.REFERENCE_OUTPUTS, "the outputs are not those of the accepted reference run"
         )
     return None
 
@@ -86,8 +112,8 @@ def _facts(worst: TensorDiff) -> dict[str, Any]:
 def _program_changed(expectation: Expectation) -> Finding:
     if expectation.pte_unchanged:
         return None
-    return "NO_VERDICT", Cause(
-        "program_changed",
+    return Verdict.NO_VERDICT, Cause(
+        Reason.PROGRAM_CHANGED,
         "the outputs match, but the .pte is not the one the expected outputs were computed for",
     )
 
@@ -96,24 +122,34 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     limits = expectation.limits
     missing = sorted(limits.keys() - metrics.keys())
     if missing:
-        return "NO_VERDICT", Cause("not_measured", f"no figure for {', '.join(missing)}")
+        return Verdict.NO_VERDICT, Cause(Reason.NOT_MEASURED, f"no figure for {', '.join(missing)}")
     over = [name for name, most in limits.items() if metrics[name] > most]
     if over:
         text = "; ".join(f"{n} is {metrics[n]} bytes, at most {limits[n]} fit" for n in over)
-        return "OVER_BUDGET", Cause("over_limit", text, None, {"metrics": over})
+        return Verdict.OVER_BUDGET, Cause(Reason.OVER_LIMIT, text, None, {"metrics": over})
     if expectation.reference is None:
         return None
     missing = expectation.reference.unmeasured(metrics, expectation.toolchain)
     if missing:
-        return "NO_VERDICT", Cause("not_measured", f"no figure for {', '.join(missing)}")
+        return Verdict.NO_VERDICT, Cause(Reason.NOT_MEASURED, f"no figure for {', '.join(missing)}")
     grown = expectation.reference.growth(metrics, expectation.toolchain)
     if grown:
         text = "; ".join(g.describe() for g in grown)
-        return "OVER_BUDGET", Cause("grown", text, None, {"metrics": [g.metric for g in grown]})
+        return Verdict.OVER_BUDGET, Cause(
+            Reason.GROWN, text, None, {"metrics": [g.metric for g in grown]}
+        )
     return None
 
 
-def _notes(expectation: Expectation) -> tuple[str, ...]:
+def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
+    notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
+    notes += evidence.differences
+    if evidence.npu is not None and evidence.npu.jobs == 0 and finding is None:
+        notes.append("the NPU was given no work: nothing of the program runs on it")
+    return tuple(notes)
+
+
+def _expectation_notes(expectation: Expectation) -> list[str]:
     notes = []
     reference = expectation.reference
     if reference is None:
@@ -125,7 +161,7 @@ def _notes(expectation: Expectation) -> tuple[str, ...]:
             notes.append("the .pte differs from the accepted one")
     if not expectation.pte_unchanged:
         notes.append("the .pte is not the one that was exported: its sha256 differs")
-    return tuple(notes)
+    return notes
 
 
 def worst(diffs: Sequence[TensorDiff]) -> float | None:

@@ -1,17 +1,52 @@
-"""What judging takes and gives: how a run ended, what it wrote, what it had to be, the verdict."""
+"""What judging takes and gives: what a run left, what it had to be, and the judgement."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.errors import Verdict, Word
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
+from harness.observe import Observation
+from harness.simulate.transcript import NpuUse
+from harness.system.process import Stop
+
+
+class Reason(Word):
+    """Causes that no line of the console names; those that one does are ``observe.Kind``."""
+
+    OUTPUT_MISSING = "output_missing"
+    OUTPUT_SIZE = "output_size"
+    OUTPUTS_DIFFER = "outputs_differ"
+    REFERENCE_OUTPUTS = "reference_outputs"
+    NOTHING_COMPARED = "nothing_compared"
+    PROGRAM_CHANGED = "program_changed"
+    WRONG_FIRMWARE = "wrong_firmware"
+    OVER_LIMIT = "over_limit"
+    GROWN = "grown"
+    NOT_MEASURED = "not_measured"
+    PROCESS_CRASH = "process_crash"
+    SIMULATOR_KILLED = "simulator_killed"
+    NOT_STARTED = "not_started"
+    EXIT_STATUS = "exit_status"
+    NO_END_MARKER = "no_end_marker"
+    NO_RUNNER_LINE = "no_runner_line"
+    EMPTY_LOG = "empty_log"
+    CONSOLE_CUT = "console_cut"
+    NPU_UNSUPPORTED = "npu_unsupported"
+    NPU_MODEL = "npu_model"
+    NPU_FAULT = "npu_fault"
+    NPU_REFUSED = "npu_refused"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a verdict is not PASS. ``line`` counts transcript lines from 1."""
+    """Why a verdict is not PASS. ``line`` counts transcript lines from 1.
+
+    ``kind`` is the word of an ``observe.Kind``, a ``Reason``, a stop or a ``HarnessError``.
+    """
 
     kind: str
     text: str
@@ -19,33 +54,46 @@ class Cause:
     facts: dict[str, Any] | None = None
 
 
+Finding = tuple[Verdict, Cause] | None  # what is not PASS, and why; None: nothing is wrong
+
+
 @dataclass(frozen=True)
-class Verdict:
-    name: str
+class Judgement:
+    """The verdict, its first cause, and what has to be said beside it."""
+
+    verdict: Verdict
     cause: Cause | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        return self.name == "PASS"
+        return self.verdict.passed
+
+
+def judgement(finding: Finding, notes: tuple[str, ...]) -> Judgement:
+    """PASS, when nothing is wrong."""
+    if finding is None:
+        return Judgement(Verdict.PASS, None, notes)
+    return Judgement(finding[0], finding[1], notes)
 
 
 @dataclass(frozen=True)
 class Ending:
     """How the simulator's process ended.
 
-    ``stop`` is "exited" when it ended by itself, else what made us end it: "deadline", "stall",
-    "output_limit", "fault" (a line after which nothing is worth waiting for). ``exit_status`` is
-    None when a signal ended it. ``native``: the process was the runner itself, no simulator.
-    ``where``: what the CPU was doing when a limit ended the run.
+    ``exit_status`` is None when a signal ended it. ``native``: the process was the runner itself,
+    no simulator. ``where``: what the CPU was doing when a limit ended the run.
+    ``console_complete`` is False when somebody kept the console open after the end, so that what
+    was still to come is not known.
     """
 
-    stop: str
+    stop: Stop
     exit_status: int | None
     signal: int | None
     seconds: float
     native: bool = False
     where: dict[str, Any] | None = None
+    console_complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,6 +111,24 @@ class Outputs:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """Everything a run left that its verdict rests on.
+
+    ``metrics`` are the figures budgets are held against. ``npu``: what a model of one beside the
+    simulator was asked for. ``differences``: what of the board the simulator does not have.
+    ``mismatch_at``: where NPU and TOSA first disagree, when that was looked for.
+    """
+
+    observation: Observation
+    ending: Ending
+    outputs: Outputs
+    metrics: Mapping[str, int]
+    npu: NpuUse | None = None
+    differences: tuple[str, ...] = ()
+    mismatch_at: str | None = None
+
+
+@dataclass(frozen=True)
 class Expectation:
     """What the run had to be: which firmware, which program, how close, how large.
 
@@ -76,6 +142,3 @@ class Expectation:
     tolerance_lsb: float
     reference: Reference | None
     limits: dict[str, int] = field(default_factory=dict)
-
-
-Finding = tuple[str, Cause] | None  # a verdict that is not PASS, and why; None: nothing is wrong

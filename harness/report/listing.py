@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.case.models import catalogue, unavailable
-from harness.simulate import available_simulators
+from harness.simulate.pick import available_simulators
 from harness.system.toolchain import inspect_tools
 from harness.target.loading import Target, load_targets
 

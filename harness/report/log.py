@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.judge.console_log import judge_log
-from harness.judge.run import Verdict
 from harness.judge.symbols import with_symbols
+from harness.judge.verdict import Judgement
 from harness.observe import Observation, Reader
 
 _PIECE = 1 << 20
@@ -18,16 +18,16 @@ _PIECE = 1 << 20
 @dataclass(frozen=True)
 class JudgedLog:
     path: Path
-    verdict: Verdict
+    judgement: Judgement
     observation: Observation
 
     def summary(self) -> dict[str, Any]:
-        cause, seen = self.verdict.cause, self.observation
+        cause, seen = self.judgement.cause, self.observation
         return {
             "log": str(self.path),
-            "verdict": self.verdict.name,
+            "verdict": self.judgement.verdict,
             "cause": None if cause is None else asdict(cause),
-            "unknown": list(self.verdict.notes),
+            "unknown": list(self.judgement.notes),
             "lines": seen.lines,
             "progress": [{"stage": p.stage.value, "line": p.line} for p in seen.progress],
             "metrics": {name: m.value for name, m in seen.metrics.items()},
@@ -69,10 +69,10 @@ def judge_file(path: Path, elf: Path | None = None) -> JudgedLog:
 
 def log_text(log: JudgedLog) -> str:
     """For a person: the verdict, its cause with the line, then what is not known."""
-    cause = log.verdict.cause
-    lines = [f"{log.path}: {log.verdict.name}" + (f" {cause.kind}" if cause else "")]
+    cause = log.judgement.cause
+    lines = [f"{log.path}: {log.judgement.verdict}" + (f" {cause.kind}" if cause else "")]
     if cause is not None:
         lines.append(f"  line {cause.line}: {cause.text}" if cause.line else f"  {cause.text}")
         lines += [f"  {name}: {value}" for name, value in (cause.facts or {}).items()]
-    lines += [f"  not known: {note}" for note in log.verdict.notes]
+    lines += [f"  not known: {note}" for note in log.judgement.notes]
     return "\n".join(lines)

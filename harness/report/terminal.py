@@ -8,17 +8,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.errors import Verdict
 from harness.run.record import RunRecord
 
 # Other oracles that have a column; all are in the record.
 _SHOWN = {"quantised eager model": "eager"}
-_STYLES = {"PASS": "green", "SKIPPED": "yellow", "INFRA": "magenta", "NO_VERDICT": "yellow"}
 
 
-def verdict_text(name: str) -> Text:
+def overall(records: Sequence[RunRecord]) -> RunRecord | None:
+    """The record that speaks for all: the first that did not pass, else the first."""
+    return next((r for r in records if not r.verdict.passed), records[0] if records else None)
+
+
+def verdict_text(verdict: Verdict) -> Text:
     """The verdict as shown: a product failure also says FAIL."""
-    shown = name if name in _STYLES else f"FAIL {name}"
-    return Text(shown, style=_STYLES.get(name, "bold red"))
+    return Text(f"FAIL {verdict}" if verdict.product_failure else verdict, style=verdict.style)
 
 
 def print_records(console: Console, records: Sequence[RunRecord]) -> None:
@@ -47,7 +51,7 @@ def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -
     for header in ("LSB", *others, ".pte", "text", "planned", "stack", "instr"):
         table.add_column(header, justify="right", no_wrap=True)
     for record in records:
-        name = verdict_text(record.verdict.name)
+        name = verdict_text(record.verdict)
         lsb, *figures = _figures(record)
         agreement = [_others(record).get(other, "-") for other in others]
         table.add_row(record.case.label, name, lsb, *agreement, *figures)
@@ -58,7 +62,7 @@ def _others(record: RunRecord) -> dict[str, str]:
     """How far, in LSB, the other oracles are from the expected outputs; by column."""
     return {
         _SHOWN[oracle["name"]]: f"{max(w['lsb'] for w in oracle['worst']):.3g}"
-        for oracle in record.program.get("oracles", ())
+        for oracle in (record.program.oracles if record.program is not None else ())
         if oracle["name"] in _SHOWN and oracle["worst"]
     }
 
@@ -88,20 +92,20 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
     notes: dict[str, list[str]] = {}
     for record in records:
-        for note in record.verdict.notes:
+        for note in record.notes:
             notes.setdefault(note, []).append(record.case.label)
     for note, labels in notes.items():
         console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
 
 
 def _print_cause(console: Console, record: RunRecord) -> None:
-    cause = record.verdict.cause
+    cause = record.cause
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
         console.print()
         console.print(
             Text.assemble(
-                (record.case.id, "bold"), ": ", verdict_text(record.verdict.name),
+                (record.case.id, "bold"), ": ", verdict_text(record.verdict),
                 f" {cause.kind}{where}",
             ),
             soft_wrap=True,

@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from harness.case.case import Case, parse_case
-from harness.errors import HarnessError, InfraError
+from harness.errors import ExitCode, HarnessError, InfraError, Verdict
 from harness.judge.reference import diff, load_reference, propose, reference_path, render
+from harness.judge.verdict import Reason
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.system.paths import references_dir
 from harness.system.progress import Progress
+
+_ACCEPTABLE = (Reason.GROWN, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
 
 
 class NotAcceptable(HarnessError):
     """The run is wrong in itself, so it cannot become a reference."""
 
     kind = "not_acceptable"
-    verdict = "NO_VERDICT"
-    exit_code = 1
+    verdict = Verdict.NO_VERDICT
+    exit_code = ExitCode.FAILED
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,10 @@ def accept_case(
     """
     (record,) = run_cases([parse_case(case_id)], options, progress)
     case = record.case
-    cause = record.verdict.cause
-    if cause is not None and cause.kind not in ("grown", "reference_outputs", "not_measured"):
+    cause = record.cause
+    if cause is not None and cause.kind not in _ACCEPTABLE:
         raise NotAcceptable(
-            f"{case.id} ends in {record.verdict.name} ({cause.kind}): {cause.text}",
+            f"{case.id} ends in {record.verdict} ({cause.kind}): {cause.text}",
             hint="a reference run must be right; only its size is a matter of acceptance",
         )
     assert record.expectation is not None

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.firmware import build
-from harness.errors import InfraError, UsageError
+from harness.errors import ExitCode, InfraError, UsageError, Verdict
 from harness.judge.ending import execution_cause
 from harness.judge.verdict import Cause
 from harness.observe import observe
-from harness.run.pipeline import ending, new_run_dir
-from harness.simulate import simulate, skip_without_fvp
+from harness.run.directory import new_run_dir
+from harness.run.gather import ending
+from harness.simulate.pick import AUTO, pick, skip_without_fvp
+from harness.simulate.simulation import simulate
 from harness.simulate.transcript import CONSOLE, WORK
 from harness.system.progress import Progress
 from harness.target.loading import load_target
@@ -27,14 +29,12 @@ class Execution:
     run_dir: Path
     outputs: tuple[Path, ...]
     metrics: dict[str, int]
-    verdict: str | None
+    verdict: Verdict | None  # None: nothing went wrong, and nothing was judged
     cause: Cause | None
 
     @property
     def exit_code(self) -> int:
-        if self.cause is None:
-            return 0
-        return 3 if self.verdict == "INFRA" else 1
+        return ExitCode.PASSED if self.verdict is None else self.verdict.exit_code
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -51,7 +51,7 @@ class ExecOptions:
     """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
     "fail" or "skip"."""
 
-    simulator: str = "auto"
+    simulator: str = AUTO
     limit_factor: float | None = None
     fvp_missing: str = "fail"
 
@@ -69,24 +69,23 @@ def execute(
     Raises UsageError for files that cannot be read, InfraError when outputs cannot be written,
     FvpMissing when the FVP is not there and that is to be skipped.
     """
-    target = load_target(target_name)
+    chosen = pick(load_target(target_name), options.simulator)
     for path in (program, *inputs):
         if not path.is_file():
             raise UsageError(f"there is no file {path}", path=str(path))
     if not base.parent.is_dir():
         raise UsageError(f"there is no directory {base.parent} for the outputs")
     if options.fvp_missing == "skip":
-        skip_without_fvp(target, options.simulator)
-    firmware = build(target, simulator=options.simulator, progress=progress)
+        skip_without_fvp(chosen)
+    firmware = build(chosen.target, progress=progress)
     run_dir = new_run_dir(program.stem)
-    progress(f"running {program.name} on {target.name}")
+    progress(f"running {program.name} on {chosen.target.name}")
     transcript = simulate(
-        target,
+        chosen,
         firmware,
         program=program,
         sets=[list(inputs)],
         run_dir=run_dir,
-        simulator=options.simulator,
         limit_factor=options.limit_factor,
     )
     observation = observe((run_dir / CONSOLE).read_bytes())

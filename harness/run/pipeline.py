@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -24,33 +21,29 @@ from harness.build.zephyr import find_workspace
 from harness.case.budgets import run_limits
 from harness.case.case import Case
 from harness.case.models import find_model
-from harness.errors import HarnessError, InfraError, UsageError
+from harness.errors import HarnessError, UsageError, Verdict
 from harness.export import ExportEvent, ExportRequest, export
-from harness.export.program import InputSet, Program
-from harness.footprint.elf import Region, measure
+from harness.export.program import Program
 from harness.judge.reference import load_reference
-from harness.judge.run import Ending, Expectation, Outputs, judge
-from harness.judge.symbols import where_spinning
+from harness.judge.run import judge
+from harness.judge.verdict import Evidence, Expectation, Judgement
 from harness.localise.first_difference import first_difference
-from harness.observe import observe
-from harness.run.record import RunRecord, SimulatorFacts, failed_record
-from harness.run.rejudge import judge_again, judged
-from harness.simulate import Transcript, choose, simulate, skip_without_fvp
-from harness.simulate.fvp import eula_accepted
-from harness.system.paths import references_dir, runs_dir
+from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
+from harness.run.gather import ending, gather, static_metrics
+from harness.run.record import (
+    FirmwareFacts,
+    ProgramFacts,
+    RunRecord,
+    SimulatorFacts,
+    failed_record,
+    load_record,
+)
+from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
+from harness.simulate.simulation import simulate
+from harness.simulate.transcript import Transcript
+from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target, load_target
-
-__all__ = [
-    "RunOptions",
-    "elf_metrics",
-    "ending",
-    "export_cases",
-    "judge_again",
-    "new_run_dir",
-    "run_case",
-    "run_cases",
-]
 
 _EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
 
@@ -66,7 +59,7 @@ class RunOptions:
     whose FVP is not installed.
     """
 
-    simulator: str = "auto"
+    simulator: str = AUTO
     tolerance_lsb: float = 0.0
     pte: Path | None = None
     profile: bool = False
@@ -79,22 +72,21 @@ def run_cases(
 ) -> list[RunRecord]:
     """One record per case, in order. Raises UsageError before any work for a wrong name."""
     targets = {name: load_target(name) for name in {c.target for c in cases}}
-    for target in targets.values():
-        choose(target, options.simulator)
-        if target.zephyr is not None:
-            find_workspace(target.zephyr.board)  # says at once how to get one
     # a default memory mode that was named is not part of the target's name
     cases = [Case(targets[c.target].name, c.model) for c in cases]
-    targets = {target.name: target for target in targets.values()}
-    requests = _requests(cases, targets)
+    chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
+    for there in chosen.values():
+        if there.target.zephyr is not None:
+            find_workspace(there.target.zephyr.board)  # says at once how to get one
+    requests = [_request(case.model, chosen[case.target].target) for case in cases]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
-            name: pool.submit(build, t, simulator=options.simulator, progress=progress)
-            for name, t in targets.items()
+            name: pool.submit(build, there.target, progress=progress)
+            for name, there in chosen.items()
         }
         programs = _exported(requests, progress)
         pending = [
-            pool.submit(_run_one, case, targets[case.target], program, firmware[case.target],
+            pool.submit(_run_one, case, chosen[case.target], program, firmware[case.target],
                         options, progress)
             for case, program in zip(cases, programs, strict=True)
         ]  # fmt: skip
@@ -105,11 +97,7 @@ def export_cases(
     cases: Sequence[Case], targets: Mapping[str, Target], progress: Progress = silent
 ) -> list[Program | HarnessError]:
     """The Program of each case, or the error that prevented it, in order."""
-    return _exported(_requests(cases, targets), progress)
-
-
-def _requests(cases: Sequence[Case], targets: Mapping[str, Target]) -> list[ExportRequest]:
-    return [_request(c.model, targets[c.target]) for c in cases]
+    return _exported([_request(c.model, targets[c.target]) for c in cases], progress)
 
 
 def _request(model: str, target: Target) -> ExportRequest:
@@ -137,7 +125,7 @@ def _exported(
 
 def _run_one(
     case: Case,
-    target: Target,
+    chosen: Chosen,
     program: Program | HarnessError,
     firmware: Future[Firmware],
     options: RunOptions,
@@ -146,126 +134,132 @@ def _run_one(
     try:
         if isinstance(program, HarnessError):
             raise program
-        return run_case(case, target, program, firmware.result(), options, progress)
+        return run_case(case, chosen, program, firmware.result(), options, progress)
     except HarnessError as error:
         return failed_record(case, _now(), error)
 
 
 def run_case(
     case: Case,
-    target: Target,
+    chosen: Chosen,
     program: Program,
     firmware: Firmware,
     options: RunOptions,
     progress: Progress = silent,
 ) -> RunRecord:
-    """Simulate and judge one exported case; the record is saved in its run directory."""
+    """Simulate and judge one exported case; the record is saved in its run directory.
+
+    Raises OperatorMissing for a program that the firmware cannot run, FvpMissing for a case to
+    skip, InfraError when there is no run to be had.
+    """
     progress(f"{case.id}: simulating")
     if options.fvp_missing == "skip":
-        skip_without_fvp(target, options.simulator)
+        skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    pte_sha256 = _sha256(pte)
     require_operators(firmware.elf, program.operators if options.pte is None else operators_of(pte))
-    run_dir = new_run_dir(case.label)
-    started = time.monotonic()
-    transcript = simulate(
-        target,
-        firmware,
-        program=pte,
-        sets=[[program.directory / name for name in s.inputs] for s in program.sets],
-        run_dir=run_dir,
-        simulator=options.simulator,
-        profile=options.profile,
-        limit_factor=options.limit_factor,
+    expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
+
+    transcript = _simulated(case, chosen, program, firmware, pte, options)
+    static = static_metrics(chosen.target, firmware, pte)
+    evidence = gather(
+        program,
+        transcript.run_dir,
+        ending(transcript, firmware.elf),
+        static,
+        elf=firmware.elf,
+        npu=transcript.npu,
+        differences=chosen.differences,
+        observation=transcript.observation,
     )
-    simulated = time.monotonic()
-    _keep_expectations(program, run_dir)
-    static = {
-        "pte_bytes": pte.stat().st_size,
-        **elf_metrics(target.on(transcript.simulator), firmware.elf),
-    }
-    expectation = Expectation(
+    evidence, judgement = _judged(evidence, expectation, program, pte)
+
+    record = RunRecord(
+        case=case,
+        time=_now(),
+        judgement=judgement,
+        static_metrics=static,
+        run_dir=str(transcript.run_dir),
+        simulator=_simulator_facts(transcript, chosen),
+        npu=transcript.npu,
+        ending=evidence.ending,
+        expectation=expectation,
+        program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle,
+                             tuple(asdict(agreement) for agreement in program.oracles),
+                             program.operators, program.versions),
+        firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
+                               firmware.toolchain_id),
+        seconds={"simulate": round(transcript.seconds, 4)},
+    ).with_evidence(evidence, judgement)  # fmt: skip
+    record.save()
+    return record
+
+
+def judge_again(run_dir: Path) -> RunRecord:
+    """The verdict of a finished run, from its directory alone; nothing is executed or written.
+
+    Raises UsageError when the directory does not hold a run.
+    """
+    record = replace(load_record(run_dir), run_dir=str(run_dir))
+    program = kept_expectations(run_dir)
+    if program is None or record.ending is None or record.expectation is None:
+        raise UsageError(f"{run_dir} does not hold a whole run", run_dir=str(run_dir))
+    evidence = gather(
+        program,
+        run_dir,
+        record.ending,
+        record.static_metrics,
+        elf=None if record.firmware is None else Path(record.firmware.elf),
+        npu=record.npu,
+        differences=() if record.simulator is None else record.simulator.differences,
+        mismatch_at=record.mismatch_at,
+    )
+    return record.with_evidence(evidence, judge(evidence, record.expectation))
+
+
+def _expectation(
+    case: Case, program: Program, firmware: Firmware, pte: Path, tolerance_lsb: float
+) -> Expectation:
+    pte_sha256 = _sha256(pte)
+    return Expectation(
         build_id=firmware.build_id,
         pte_unchanged=pte_sha256 == program.pte_sha256,
         pte_sha256=pte_sha256,
         toolchain=firmware.toolchain_id,
-        tolerance_lsb=options.tolerance_lsb,
+        tolerance_lsb=tolerance_lsb,
         reference=load_reference(references_dir(), case),
         limits=run_limits(case),
     )
-    record = RunRecord(
-        case=case,
-        time=_now(),
-        verdict=judge(observe(b""), ending(transcript), Outputs(()), {}, expectation),
-        static_metrics=static,
-        run_dir=str(run_dir),
-        simulator=_simulator_facts(transcript, target),
-        npu=transcript.npu,
-        ending=ending(transcript, firmware.elf),
-        expectation=expectation,
-        program={"pte": str(pte), "sha256": pte_sha256, "oracle": program.oracle,
-                 "oracles": [asdict(agreement) for agreement in program.oracles],
-                 "operators": list(program.operators), "versions": program.versions},
-        firmware={"elf": str(firmware.elf), "key": firmware.key, "build_id": firmware.build_id,
-                  "toolchain": firmware.toolchain_id},
-        seconds={"simulate": round(simulated - started, 4)},
-    )  # fmt: skip
-    final = judged(record, program, transcript.observation)
-    if final.verdict.name == "MISMATCH":
-        where = first_difference(program, pte)
-        final = judged(replace(final, mismatch_at=where), program, transcript.observation)
-    final.save()
-    return final
 
 
-def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
-    """The ELF's bytes by region of the target; nothing for a target without a memory map."""
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
-    return measure(elf, regions).metrics() if regions else {}
-
-
-def new_run_dir(label: str) -> Path:
-    """A fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
-    try:
-        path.mkdir(parents=True)
-    except OSError as error:
-        raise InfraError(
-            f"cannot make the run directory {path}: {error}", path=str(path)
-        ) from error
-    return path
-
-
-def _keep_expectations(program: Program, run_dir: Path) -> None:
-    """Copy what judging needs (not the program) into the run directory."""
-    kept = replace(program, directory=run_dir / "expected", sets=tuple(
-        InputSet(s.inputs, tuple(f"set{k}-{n}.bin" for n in range(len(s.expected))))
-        for k, s in enumerate(program.sets)
-    ))  # fmt: skip
-    try:
-        kept.directory.mkdir()
-        for old, new in zip(program.sets, kept.sets, strict=True):
-            for source, name in zip(old.expected, new.expected, strict=True):
-                shutil.copyfile(program.directory / source, kept.directory / name)
-        kept.save()
-    except OSError as error:
-        raise InfraError(f"cannot write into {run_dir}: {error}", path=str(run_dir)) from error
-
-
-def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
-    cpu = transcript.cpu
-    return Ending(
-        transcript.stop,
-        transcript.exit_status,
-        transcript.signal,
-        transcript.seconds,
-        native=transcript.simulator == "host",
-        where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
+def _simulated(
+    case: Case, chosen: Chosen, program: Program, firmware: Firmware, pte: Path, options: RunOptions
+) -> Transcript:
+    run_dir = new_run_dir(case.label)
+    transcript = simulate(
+        chosen,
+        firmware,
+        program=pte,
+        sets=[[program.directory / name for name in s.inputs] for s in program.sets],
+        run_dir=run_dir,
+        profile=options.profile,
+        limit_factor=options.limit_factor,
     )
+    keep_expectations(program, run_dir)
+    return transcript
 
 
-def _simulator_facts(transcript: Transcript, target: Target) -> SimulatorFacts:
+def _judged(
+    evidence: Evidence, expectation: Expectation, program: Program, pte: Path
+) -> tuple[Evidence, Judgement]:
+    """A mismatch is looked into before it is told: where do NPU and TOSA first differ?"""
+    judgement = judge(evidence, expectation)
+    if judgement.verdict is Verdict.MISMATCH:
+        evidence = replace(evidence, mismatch_at=first_difference(program, pte))
+        judgement = judge(evidence, expectation)
+    return evidence, judgement
+
+
+def _simulator_facts(transcript: Transcript, chosen: Chosen) -> SimulatorFacts:
     return SimulatorFacts(
         name=transcript.simulator,
         version=transcript.version,
@@ -273,8 +267,8 @@ def _simulator_facts(transcript: Transcript, target: Target) -> SimulatorFacts:
         unconfined_reason=transcript.unconfined_reason,
         argv=transcript.argv,
         environment=transcript.environment,
-        eula=eula_accepted() if transcript.simulator == "fvp" else None,
-        differences=target.differences(transcript.simulator),
+        eula=transcript.licence,
+        differences=chosen.differences,
     )
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.case.case import Case
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, UsageError, Verdict
 from harness.judge.reference import from_fields
-from harness.judge.run import Cause, Ending, Expectation, Verdict
+from harness.judge.run import worst
+from harness.judge.verdict import Cause, Ending, Evidence, Expectation, Judgement
+from harness.observe import Observation
 from harness.simulate.transcript import NpuUse, npu_use
+from harness.system.process import Stop
+from harness.target.model import SimulatorName
 
 SCHEMA = 1
 RECORD = "record.json"
@@ -23,7 +27,7 @@ RECORD = "record.json"
 class SimulatorFacts:
     """Which simulator gave the result, and whether it could touch anything else."""
 
-    name: str
+    name: SimulatorName
     version: str
     confined: bool
     unconfined_reason: str | None
@@ -34,6 +38,29 @@ class SimulatorFacts:
 
 
 @dataclass(frozen=True)
+class ProgramFacts:
+    """Which program ran, and who computed what it had to give.
+
+    ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
+    """
+
+    pte: str
+    sha256: str
+    oracle: str
+    oracles: tuple[dict[str, Any], ...] = ()
+    operators: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FirmwareFacts:
+    elf: str
+    key: str
+    build_id: str
+    toolchain: str
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """Everything about one case's run, as plain data.
 
@@ -41,12 +68,12 @@ class RunRecord:
     ``static_metrics`` is the part of them that does not come from the console (ELF, ``.pte``),
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
-    case ended before a simulator was started.
+    case ended before a simulator was started; then there is none of what a run has.
     """
 
     case: Case
     time: str
-    verdict: Verdict
+    judgement: Judgement
     metrics: dict[str, int] = field(default_factory=dict)
     static_metrics: dict[str, int] = field(default_factory=dict)
     worst_lsb: float | None = None
@@ -59,30 +86,58 @@ class RunRecord:
     mismatch_at: str | None = None  # where NPU and TOSA first disagree
     ending: Ending | None = None
     expectation: Expectation | None = None
-    program: dict[str, Any] = field(default_factory=dict)
-    firmware: dict[str, Any] = field(default_factory=dict)
+    program: ProgramFacts | None = None
+    firmware: FirmwareFacts | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     schema: int = SCHEMA
 
+    @property
+    def verdict(self) -> Verdict:
+        return self.judgement.verdict
+
+    @property
+    def cause(self) -> Cause | None:
+        return self.judgement.cause
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.judgement.notes
+
+    def with_evidence(self, evidence: Evidence, judgement: Judgement) -> RunRecord:
+        """The record with everything that follows from what the run left."""
+        outputs = evidence.outputs
+        return replace(
+            self,
+            judgement=judgement,
+            metrics=dict(evidence.metrics),
+            worst_lsb=worst(outputs.diffs) if outputs.diffs else None,
+            sets=len(outputs.sha256),
+            output_sha256=outputs.sha256,
+            op_ticks=_ticks_by_operator(evidence.observation),
+            mismatch_at=evidence.mismatch_at,
+        )
+
     def to_fields(self) -> dict[str, Any]:
-        return asdict(self)
+        """``verdict`` holds the whole judgement, as the first records did."""
+        fields = asdict(self)
+        judgement = fields.pop("judgement")
+        return {**fields, "verdict": {"name": judgement.pop("verdict"), **judgement}}
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` shows of a case."""
-        cause = self.verdict.cause
         return {
             "case": self.case.id,
-            "verdict": self.verdict.name,
-            "cause": None if cause is None else asdict(cause),
-            "notes": list(self.verdict.notes),
+            "verdict": self.verdict,
+            "cause": None if self.cause is None else asdict(self.cause),
+            "notes": list(self.notes),
             "metrics": self.metrics,
             "worst_lsb": self.worst_lsb,
             "input_sets": self.sets,
             "simulator": None if self.simulator is None else self.simulator.name,
             "differences": [] if self.simulator is None else list(self.simulator.differences),
             "oracles": {
-                "expected": self.program.get("oracle"),
-                "others": self.program.get("oracles", []),
+                "expected": None if self.program is None else self.program.oracle,
+                "others": [] if self.program is None else list(self.program.oracles),
             },
             "run_dir": self.run_dir,
         }
@@ -97,11 +152,21 @@ class RunRecord:
         temporary.replace(Path(self.run_dir) / RECORD)
 
 
+def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
+    """Operator to (calls, ticks) in the first input set."""
+    sums: dict[str, tuple[int, int]] = {}
+    for entry in observation.op_ticks:
+        if entry.input_set == 0:
+            calls, ticks = sums.get(entry.operator, (0, 0))
+            sums[entry.operator] = (calls + 1, ticks + entry.ticks)
+    return sums
+
+
 def failed_record(case: Case, time: str, error: HarnessError) -> RunRecord:
     """The record of a case that an error ended before its program ran."""
     text = error.message if error.hint is None else f"{error.message}; {error.hint}"
     cause = Cause(error.kind, text, None, dict(error.facts) or None)
-    return RunRecord(case, time, Verdict(error.verdict, cause))
+    return RunRecord(case, time, Judgement(error.verdict, cause))
 
 
 def load_record(run_dir: Path) -> RunRecord:
@@ -120,34 +185,54 @@ def load_record(run_dir: Path) -> RunRecord:
         raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
     try:
         return _from_fields(fields)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} is not a run record: {error!r}") from error
 
 
 def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
-    verdict, expectation = fields["verdict"], fields["expectation"]
-    cause = None if verdict["cause"] is None else Cause(**verdict["cause"])
-    simulator, ending = fields["simulator"], fields["ending"]
-    if expectation is not None:
-        reference = expectation["reference"]
-        expectation = Expectation(
-            **{**expectation, "reference": None if reference is None else from_fields(reference)}
-        )
+    others = {name: value for name, value in fields.items() if name != "verdict"}
+    said, firmware = fields["verdict"], fields["firmware"]
+    cause = None if said["cause"] is None else Cause(**said["cause"])
     return RunRecord(
         **{
-            **fields,
+            **others,
             "case": Case(**fields["case"]),
-            "verdict": Verdict(verdict["name"], cause, tuple(verdict["notes"])),
+            "judgement": Judgement(Verdict[said["name"]], cause, tuple(said["notes"])),
             "output_sha256": tuple(map(tuple, fields["output_sha256"])),
             "op_ticks": {k: (int(v[0]), int(v[1])) for k, v in fields["op_ticks"].items()},
-            "simulator": None if simulator is None else _simulator(simulator),
+            "simulator": _simulator(fields["simulator"]),
             "npu": None if fields.get("npu") is None else npu_use(fields["npu"]),
-            "ending": None if ending is None else Ending(**ending),
-            "expectation": expectation,
+            "ending": _ending(fields["ending"]),
+            "expectation": _expectation(fields["expectation"]),
+            "program": _program(fields["program"]),
+            "firmware": FirmwareFacts(**firmware) if firmware else None,
         }
     )
 
 
-def _simulator(fields: Mapping[str, Any]) -> SimulatorFacts:
-    lists = ("argv", "differences")
-    return SimulatorFacts(**{**fields, **{n: tuple(fields.get(n, ())) for n in lists}})
+def _simulator(fields: Mapping[str, Any] | None) -> SimulatorFacts | None:
+    if fields is None:
+        return None
+    lists = {name: tuple(fields.get(name, ())) for name in ("argv", "differences")}
+    return SimulatorFacts(**{**fields, **lists, "name": SimulatorName(fields["name"])})
+
+
+def _ending(fields: Mapping[str, Any] | None) -> Ending | None:
+    return None if fields is None else Ending(**{**fields, "stop": Stop(fields["stop"])})
+
+
+def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
+    if fields is None:
+        return None
+    reference = fields["reference"]
+    return Expectation(
+        **{**fields, "reference": None if reference is None else from_fields(reference)}
+    )
+
+
+def _program(fields: Mapping[str, Any] | None) -> ProgramFacts | None:
+    """None, or nothing, of a case that ended before it ran."""
+    if not fields:
+        return None
+    lists = {name: tuple(fields.get(name, ())) for name in ("oracles", "operators")}
+    return ProgramFacts(**{**fields, **lists})

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.simulate.launch import Launch
+from harness.simulate.launch import Job, Launch, Simulator
 from harness.system import toolchain
+from harness.system.toolchain import Tool
 from harness.target.fvp import Fvp
-from harness.target.loading import Limits
+from harness.target.loading import Limits, Target
+from harness.target.model import SimulatorName
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
 # this name in the guest's directory makes SYS_EXIT_EXTENDED, and so an exit status, usable.
@@ -38,19 +41,40 @@ def missing_policy(environ: Mapping[str, str] = os.environ) -> str:
     return "fail" if environ.get("CI", "").lower() not in ("", "0", "false", "no") else "skip"
 
 
-def launch(
-    settings: Fvp, limits: Limits, elf: Path, arguments: Sequence[str], work: Path
-) -> Launch:
-    tool = toolchain.require_fvp(settings.executable, settings.package)
-    executable = tool.path.resolve()
-    return Launch(
-        "fvp",
-        tool,
-        argv(str(executable), settings, limits, elf, arguments, work),
-        environment=python_library(executable),
-        files={FEATURES_FILE: FEATURES},
-        readable=(elf, _root(executable)),
-    )
+class _Fvp:
+    name = SimulatorName.FVP
+    native = False
+
+    def find(self, target: Target) -> Tool | None:
+        return toolchain.find_fvp(_settings(target).executable)
+
+    def require(self, target: Target) -> Tool:
+        settings = _settings(target)
+        return toolchain.require_fvp(settings.executable, settings.package)
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        executable = tool.path.resolve()
+        words = argv(
+            str(executable), _settings(target), job.limits, job.elf, job.arguments, job.work
+        )
+        return Launch(
+            words,
+            environment=python_library(executable),
+            files={FEATURES_FILE: FEATURES},
+            readable=(job.elf, _root(executable)),
+            licence=eula_accepted(),
+        )
+
+    def beside(self, target: Target, work: Path) -> nullcontext[None]:
+        return nullcontext()  # it has an NPU of its own
+
+
+def _settings(target: Target) -> Fvp:
+    assert target.settings.fvp is not None, "only a target that has an FVP is given to it"
+    return target.settings.fvp
+
+
+SIMULATOR: Simulator = _Fvp()
 
 
 def argv(

@@ -1,20 +1,75 @@
-"""What every simulator module returns: how to start it for one run."""
+"""What a simulator is asked for one run, and what it answers: one protocol for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from harness.simulate.transcript import NpuUse
 from harness.system.toolchain import Tool
+from harness.target.loading import Limits, Target
+from harness.target.model import SimulatorName
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
+
+    ``environment`` is what a native program built so wants.
+    """
+
+    elf: Path
+    arguments: tuple[str, ...]
+    work: Path
+    limits: Limits
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Launch:
-    simulator: str  # "fvp", "qemu", "host"
-    tool: Tool
+    """How to start a simulator for one run.
+
+    ``readable``: what it must be able to read, besides the system. ``monitor``: a socket in the
+    guest's directory that answers QEMU's monitor. ``licence``: how the user said that the
+    simulator's licence is accepted.
+    """
+
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)  # to put into the guest's directory
-    readable: tuple[Path, ...] = ()  # what it must be able to read, besides the system
-    monitor: str | None = None  # a socket in the guest's directory that answers QEMU's monitor
+    readable: tuple[Path, ...] = ()
+    monitor: str | None = None
+    licence: str | None = None
+
+
+class Companion(Protocol):
+    """Something that works beside the simulator while a guest runs."""
+
+    @property
+    def busy(self) -> bool:
+        """It computes for the guest right now, which is not idle then, however still it is."""
+
+    def use(self) -> NpuUse: ...
+
+
+class Simulator(Protocol):
+    """A way to run firmware. ``native``: the process is the runner itself."""
+
+    @property
+    def name(self) -> SimulatorName: ...
+    @property
+    def native(self) -> bool: ...
+
+    def find(self, target: Target) -> Tool | None:
+        """The program that simulates this target; None when it is not installed."""
+
+    def require(self, target: Target) -> Tool:
+        """The same. ToolMissing, with how to get it."""
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch: ...
+
+    def beside(self, target: Target, work: Path) -> AbstractContextManager[Companion | None]:
+        """While the block runs, the guest in ``work`` has what the simulator itself lacks."""

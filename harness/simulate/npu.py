@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.ethosu.doorbell import Outcome, Result, Run, SharedMemory, serving
-from harness.simulate.qemu import DDR
-from harness.simulate.transcript import NpuStop, NpuUse
+from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.disk import disk_errors
 from harness.target.loading import Region, Target
 from harness.target.npu import Npu
 
-_BROKEN = "broken"  # the model itself failed
 _REST = 1 << 20  # of what is neither a pool nor a moved region: the mailbox, alignment
 
 
@@ -45,37 +43,29 @@ class Attendant:
         finally:
             self.busy = False
         if outcome.result is not Result.OK and self._stop is None:
-            self._stop = NpuStop(
-                self._jobs, outcome.result.name.lower(), outcome.message, outcome.qread
-            )
+            result = NpuResult[outcome.result.name]
+            self._stop = NpuStop(self._jobs, result, outcome.message, outcome.qread)
         return outcome
 
     def _broken(self, error: Exception) -> Outcome:
         message = f"{type(error).__name__}: {error}"
         if self._stop is None:
-            self._stop = NpuStop(self._jobs, _BROKEN, message)
+            self._stop = NpuStop(self._jobs, NpuResult.BROKEN, message)
         return Outcome(Result.UNSUPPORTED, f"the model failed: {message}", status=0)
 
 
-def beside(simulator: str, target: Target, work: Path) -> AbstractContextManager[Attendant | None]:
-    """While the block runs, the guest in ``work`` has the target's NPU, if QEMU wants a model."""
-    qemu = target.settings.qemu
-    if simulator != "qemu" or target.npu is None or qemu is None or qemu.shared_memory is None:
-        return nullcontext()
-    return _attending(target.on(simulator), target.npu, qemu.shared_memory, work)
-
-
 @contextmanager
-def _attending(target: Target, npu: Npu, memory: Region, work: Path) -> Iterator[Attendant]:
+def attending(target: Target, npu: Npu, memory: Region, file: Path) -> Iterator[Attendant]:
+    """While the block runs, a guest in the directory of ``file`` has an NPU; ``target`` is as it
+    is on the simulator."""
     from harness.ethosu import doorbell_npu  # numpy: not for a run without an NPU
 
     attendant = Attendant(doorbell_npu.npu(npu.product, npu.macs))
     identity = doorbell_npu.identity(npu.product, npu.macs)
-    file = work / DDR
     try:
         with disk_errors("making the memory that the NPU's model shares"):
             _make(file, memory, target)
-        with serving(work, SharedMemory(file, memory.origin), identity, attendant.run):
+        with serving(file.parent, SharedMemory(file, memory.origin), identity, attendant.run):
             yield attendant
     finally:
         file.unlink(missing_ok=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from harness.simulate.launch import Launch
+from harness.simulate.launch import Companion, Job, Launch, Simulator
+from harness.simulate.npu import attending
 from harness.system import toolchain
-from harness.target.loading import Qemu
+from harness.system.toolchain import Tool
+from harness.target.loading import Qemu, Target
+from harness.target.model import SimulatorName
 
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.
@@ -15,12 +19,36 @@ MONITOR = "qemu-monitor"
 DDR = "npu-ddr"  # likewise: the file of the memory that QEMU shares
 
 
-def launch(settings: Qemu, elf: Path, arguments: Sequence[str]) -> Launch:
-    tool = toolchain.require(settings.executable)
-    words = argv(str(tool.path), settings, elf, arguments)
-    prefix = tool.path.resolve().parent.parent
-    own = tuple(prefix / name for name in ("lib", "libexec", "share"))
-    return Launch("qemu", tool, words, readable=(elf, *own), monitor=MONITOR)
+class _Qemu:
+    name = SimulatorName.QEMU
+    native = False
+
+    def find(self, target: Target) -> Tool | None:
+        return toolchain.find(_settings(target).executable)
+
+    def require(self, target: Target) -> Tool:
+        return toolchain.require(_settings(target).executable)
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
+        prefix = tool.path.resolve().parent.parent
+        own = tuple(prefix / name for name in ("lib", "libexec", "share"))
+        return Launch(words, readable=(job.elf, *own), monitor=MONITOR)
+
+    def beside(self, target: Target, work: Path) -> AbstractContextManager[Companion | None]:
+        """A model of the target's Ethos-U, which works in the memory that QEMU shares."""
+        memory = _settings(target).shared_memory
+        if target.npu is None or memory is None:
+            return nullcontext()
+        return attending(target, target.npu, memory, work / DDR)
+
+
+def _settings(target: Target) -> Qemu:
+    assert target.settings.qemu is not None, "only a target that has QEMU is given to it"
+    return target.settings.qemu
+
+
+SIMULATOR: Simulator = _Qemu()
 
 
 def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.errors import Word
 from harness.observe import Observation
 from harness.simulate.monitor import CpuState
 from harness.system.process import Stop
+from harness.target.model import SimulatorName
 
 CONSOLE = "console.log"
 WORK = "work"
@@ -23,18 +25,26 @@ class LeftFile:
     size: int
 
 
+class NpuResult(Word):
+    """Why the model of an NPU did not run a command stream to its end."""
+
+    FAULT = "fault"  # the NPU itself would stop
+    REFUSED = "refused"  # the guest's request is wrong
+    UNSUPPORTED = "unsupported"  # the model does not know it
+    BROKEN = "broken"  # the model failed
+
+
 @dataclass(frozen=True)
 class NpuStop:
     """A command stream that the NPU's model did not run to its end.
 
-    ``result``: "fault" (the NPU itself would stop), "refused" (the guest's request is wrong),
-    "unsupported" (the model does not know it), "broken" (the model failed).
+    ``offset``: bytes of the command stream that were read.
     """
 
     job: int  # counted from 1
-    result: str
+    result: NpuResult
     message: str
-    offset: int = 0  # bytes of the command stream that were read
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,8 @@ class Transcript:
     target: str
     variant: str
     build_key: str
-    simulator: str  # which one gave the result: "fvp", "qemu", "host"
+    simulator: SimulatorName  # which one gave the result
+    native: bool  # no simulator: the process was the runner itself
     version: str  # the simulator's
     arguments: tuple[str, ...]  # the runner's own command line
     argv: tuple[str, ...]  # the simulator's
@@ -59,6 +70,7 @@ class Transcript:
     environment: dict[str, str]  # all of the child's environment
     confined: bool
     unconfined_reason: str | None
+    licence: str | None  # how the user said that the simulator's licence is accepted
     stop: Stop
     exit_status: int | None  # None: a signal or one of our limits ended it
     signal: int | None
@@ -93,28 +105,10 @@ class Transcript:
         name = f"{self.outputs[input_set]}-{index}.bin"
         return self.work / name if any(f.name == name for f in self.files) else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """For ``record.json``; the run directory is where the record is."""
-        data = asdict(replace(self, observation=None))
-        del data["run_dir"], data["observation"]
-        return data
-
-    @classmethod
-    def from_dict(cls, run_dir: Path, data: Mapping[str, Any]) -> Transcript:
-        values = {name: data[name] for name in (f.name for f in fields(cls)) if name in data}
-        for name in ("arguments", "argv", "prefix", "outputs"):
-            values[name] = tuple(values[name])
-        values["console_times"] = tuple((int(n), float(t)) for n, t in values["console_times"])
-        if values.get("cpu") is not None:
-            state = values["cpu"]
-            values["cpu"] = CpuState(dict(state["registers"]), tuple(state["stack"]))
-        if values.get("npu") is not None:
-            values["npu"] = npu_use(values["npu"])
-        values["files"] = tuple(LeftFile(**item) for item in values["files"])
-        return cls(run_dir=run_dir, **values)
-
 
 def npu_use(data: Mapping[str, Any]) -> NpuUse:
     """From plain data."""
     stop = data["stop"]
-    return NpuUse(data["jobs"], None if stop is None else NpuStop(**stop))
+    if stop is not None:
+        stop = NpuStop(**{**stop, "result": NpuResult(stop["result"])})
+    return NpuUse(data["jobs"], stop)

@@ -22,6 +22,7 @@ from harness.footprint.anatomy import Anatomy
 from harness.footprint.figures import firmware_figures, program_figures
 from harness.footprint.measure import measure_file
 from harness.run.pipeline import export_cases
+from harness.simulate.pick import pick
 from harness.size.accepted import (
     ANY_TOOLCHAIN,
     RUNNER,
@@ -98,7 +99,9 @@ def measure_cases(
     def one(case: Case) -> Measured | HarnessError:
         try:
             if case.model == RUNNER:
-                return measure_firmware(case, build(targets[case.target], progress=progress))
+                return measure_firmware(
+                    case, build(pick(targets[case.target]).target, progress=progress)
+                )
             found = exported[case]
             return found if isinstance(found, HarnessError) else measure_program(case, found)
         except HarnessError as error:

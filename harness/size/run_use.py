@@ -19,7 +19,7 @@ def run_use(run_dir: Path) -> dict[str, Any]:
     record = load_record(run_dir)
     if not record.metrics:
         raise UsageError(
-            f"{run_dir} has no figures: the run ended in {record.verdict.name}",
+            f"{run_dir} has no figures: the run ended in {record.verdict}",
             run_dir=str(run_dir),
         )
     totals = {n.removesuffix("_total"): v for n, v in record.metrics.items() if _is_total(n)}

@@ -10,14 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from pexpect import EOF, TIMEOUT
 from pexpect.popen_spawn import PopenSpawn
 
+from harness.errors import Word
 from harness.system.cputime import tree_cpu_seconds, tree_is_ready
 
-Stop = Literal["exited", "deadline", "stall", "output_limit", "fault"]
+
+class Stop(Word):
+    """What made a run end: its own exit, or one of our reasons to end it."""
+
+    EXITED = "exited"
+    DEADLINE = "deadline"
+    STALL = "stall"  # no output and no CPU time
+    OUTPUT_LIMIT = "output_limit"
+    FAULT = "fault"  # a line after which nothing is worth waiting for
+
 
 _TICK = 0.02  # seconds between looks at the console while the child lives
 _MARK = 0.1  # seconds between two entries of ``times``
@@ -97,12 +107,12 @@ def run(
             child.sendeof()
             recorder = _Recorder(child, log, started, watch.output)
             stop = _watch(child, recorder, started, bounds, watch)
-            if stop != "exited" and watch.before_kill is not None:
+            if stop is not Stop.EXITED and watch.before_kill is not None:
                 watch.before_kill(stop)
         finally:
             _kill(child)
         recorder.finish()
-    own_end = stop == "exited"
+    own_end = stop is Stop.EXITED
     return Ended(
         stop=stop,
         status=child.exitstatus if own_end else None,
@@ -128,15 +138,15 @@ def _watch(
             if spoke or (watch.busy is not None and watch.busy()):
                 stall.sign_of_life(now)
             if ended:
-                return "exited"
+                return Stop.EXITED
             if grace.over(now, spoke):
-                return "fault"
+                return Stop.FAULT
             if recorder.size > bounds.output_bytes:
-                return "output_limit"
+                return Stop.OUTPUT_LIMIT
             if now - started > bounds.host_seconds:
-                return "deadline"
+                return Stop.DEADLINE
             if stall.expired(now):
-                return "stall"
+                return Stop.STALL
     finally:
         os.close(pidfd)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from harness.errors import UsageError
+from harness.errors import UsageError, Word
 from harness.target.budget import Budgets
 from harness.target.fvp import Data, Fvp, Text
 from harness.target.npu import Npu
@@ -22,7 +23,14 @@ RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
 Seconds = Annotated[float, Field(gt=0, lt=1e6)]
-SimulatorName = Literal["fvp", "qemu", "host"]
+
+
+class SimulatorName(Word):
+    """Each is a module of harness.simulate, and a section of a target file below."""
+
+    FVP = "fvp"
+    QEMU = "qemu"
+    HOST = "host"
 
 
 class Region(Data):
@@ -72,6 +80,21 @@ class Variant(Data):
     environment: dict[str, str] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Substitution:
+    """What a simulator has in place of the board's parts.
+
+    ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
+    ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
+    """
+
+    simulator: str  # as people call it
+    moved: tuple[Region, ...] = ()
+    cmake: Mapping[str, str] = field(default_factory=dict)
+    core: str | None = None
+    shared_memory: Region | None = None
+
+
 class Qemu(Data):
     executable: Text
     machine: Text
@@ -88,6 +111,10 @@ class Qemu(Data):
             raise ValueError("`memory` and `shared_memory` both say how much memory there is")
         return self
 
+    @property
+    def substitution(self) -> Substitution:
+        return Substitution("QEMU", self.moved, self.cmake, self.core, self.shared_memory)
+
 
 class Host(Data):
     """The machine we are on. It has no settings."""
@@ -98,15 +125,19 @@ class Zephyr(Data):
 
 
 class Simulators(Data):
-    auto: tuple[SimulatorName, ...] = Field(min_length=1)  # the first that is installed
+    # the first that is installed
+    auto: tuple[Annotated[SimulatorName, Field(strict=False)], ...] = Field(min_length=1)
     fvp: Fvp | None = None
     qemu: Qemu | None = None
     host: Host | None = None
 
     @property
     def names(self) -> tuple[SimulatorName, ...]:
-        every: tuple[SimulatorName, ...] = ("fvp", "qemu", "host")
-        return tuple(name for name in every if getattr(self, name) is not None)
+        return tuple(name for name in SimulatorName if getattr(self, name) is not None)
+
+    def substitution(self, simulator: SimulatorName) -> Substitution | None:
+        """None for a simulator that has the whole board."""
+        return getattr(getattr(self, simulator), "substitution", None)
 
     @model_validator(mode="after")
     def _auto_names_what_exists(self) -> Simulators:
@@ -156,7 +187,8 @@ class Target(Data):
         unknown = {r.name for r in moved} - {r.name for r in self.memory}
         if unknown:
             raise ValueError(f"`moved` names {min(unknown)}, which is no region of the target")
-        check_apart(self.on("qemu").memory)
+        for simulator in self.simulators:
+            check_apart(self.on(simulator).memory)
         return self
 
     @property
@@ -180,31 +212,37 @@ class Target(Data):
             )
         return self.variants[name]
 
-    def on(self, simulator: str) -> Target:
+    def on(self, simulator: SimulatorName) -> Target:
         """The target as the runner for ``simulator`` is built: its memory, CPU and options."""
-        qemu = self.settings.qemu
-        if simulator != "qemu" or qemu is None:
+        there = self.settings.substitution(simulator)
+        if there is None:
             return self
-        moved = {region.name: region for region in qemu.moved}
+        moved = {region.name: region for region in there.moved}
         return self.model_copy(
             update={
                 "memory": tuple(moved.get(region.name, region) for region in self.memory),
-                "cmake": {**self.cmake, **qemu.cmake},
+                "cmake": {**self.cmake, **there.cmake},
             }
         )
 
-    def differences(self, simulator: str) -> tuple[str, ...]:
+    def differences(self, simulator: SimulatorName) -> tuple[str, ...]:
         """What of the board ``simulator`` does not have, as sentences for a record."""
-        qemu = self.settings.qemu
-        if simulator != "qemu" or qemu is None:
+        there = self.settings.substitution(simulator)
+        if there is None:
             return ()
         found = []
-        if self.npu is not None:
+        model = there.shared_memory
+        if self.npu is not None and model is not None:
             found.append(f"the {self.npu.name} is a functional model: results, not time")
-        if self.core is not None and qemu.core is not None:
-            found.append(f"the board's CPU is a {self.core}; QEMU ran a {qemu.core}")
-        if self.npu is not None and any(region.name == "SRAM" for region in qemu.moved):
-            found.append("the SRAM is a slice of QEMU's DDR, which the NPU's model shares")
+        if self.core is not None and there.core is not None:
+            found.append(f"the board's CPU is a {self.core}; {there.simulator} ran a {there.core}")
+        if self.npu is not None and model is not None:
+            found += [
+                f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "
+                "shares"
+                for region in there.moved
+                if model.origin <= region.origin and region.end <= model.end
+            ]
         return tuple(found)
 
 

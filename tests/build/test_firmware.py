@@ -14,6 +14,7 @@ import pytest
 from harness.build import plan as build_plan
 from harness.build.firmware import Firmware, build, load_firmware
 from harness.errors import BuildError, InfraError, LinkError, UsageError
+from harness.simulate.pick import pick
 from harness.system import paths, toolchain
 from harness.target.loading import Qemu, Region, Target, load_target
 
@@ -112,11 +113,10 @@ def test_a_simulator_may_want_a_runner_of_its_own(target: Target, tmp_path: Path
     told = Qemu(executable="qemu-system-arm", machine="m", cmake={"HIL_KNOWN": "7"})
     settings = target.settings.model_copy(update={"qemu": told})
     both = target.model_copy(update={"settings": settings})
-    assert subprocess.run([build(both, simulator="host").elf], check=False).returncode == 0
-    assert subprocess.run([build(both, simulator="qemu").elf], check=False).returncode == 7
-    assert build(both).key == build(both, simulator="host").key
-    with pytest.raises(UsageError, match="no simulator 'qmu'"):
-        build(both, simulator="qmu")
+    native, other = pick(both, "host").target, pick(both, "qemu").target
+    assert subprocess.run([build(native).elf], check=False).returncode == 0
+    assert subprocess.run([build(other).elf], check=False).returncode == 7
+    assert build(pick(both).target).key == build(native).key
 
 
 def test_firmware_knows_the_memory_it_was_linked_for(tmp_path: Path) -> None:
@@ -191,6 +191,7 @@ from pathlib import Path
 from harness import build_plan, paths, toolchain
 paths.project_root = lambda: Path(sys.argv[1])
 from harness.build.firmware import build
+from harness.simulate.pick import pick
 from harness.target.loading import load_target
 print(build(load_target("t")).build_id)
 """

@@ -11,6 +11,7 @@ from harness.case.case import Case
 from harness.dev.doubles import double_firmware, double_program, install_double
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
+from harness.simulate.pick import pick
 from harness.standin.parameters import load_model
 from harness.target.loading import Limits, load_target, target_directories
 
@@ -34,7 +35,7 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
         if not installed.exists():
             install_double(installed, FVP, ending, load_model(FVP).parameters)
         monkeypatch.setenv("HIL_FVP_DIR", str(installed))
-        options = RunOptions(simulator="fvp")
-        return run_case(Case(target.name, "add"), target, program, firmware, options)  # type: ignore[arg-type]
+        chosen = pick(target, "fvp")
+        return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
 
     return run

@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.case.case import Case
 from harness.dev.doubles import double_firmware, double_program, endings, install_double
 from harness.run.pipeline import RunOptions, run_case
+from harness.simulate.pick import pick
 from harness.standin.parameters import load_model
 from harness.target.loading import Limits, load_target, target_directories
 
@@ -58,9 +59,9 @@ def _run(
         if not installed.exists():
             install_double(installed, FVP, ending, load_model(FVP).parameters)
         os.environ["HIL_FVP_DIR"] = str(installed)
-        options = RunOptions(simulator="fvp")
-        record = run_case(Case(target.name, "add"), target, program, firmware, options)  # type: ignore[arg-type]
-        cause = record.verdict.cause
+        chosen = pick(target, "fvp")
+        record = run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
+        cause = record.cause
         seen = (record.verdict.name, cause and cause.kind)
         if seen != TABLE[ending]:
             yield [ending, *seen, cause and cause.text]

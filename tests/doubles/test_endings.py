@@ -21,16 +21,16 @@ Double = Callable[..., RunRecord]
 def test_ending_has_its_verdict(double: Double, ending: str) -> None:
     """Verdict and cause, and the same again offline from the run directory."""
     record = double(ending)
-    cause = record.verdict.cause
+    cause = record.cause
     assert (record.verdict.name, cause and cause.kind) == TABLE[ending], cause
     assert record.run_dir is not None
-    assert judge_again(Path(record.run_dir)).verdict == record.verdict
+    assert judge_again(Path(record.run_dir)).judgement == record.judgement
 
 
 def test_the_line_that_proves_it(double: Double) -> None:
     """The first cause is named with its line, not the assertion that followed from it."""
     record = double("allocator_too_small")
-    cause = record.verdict.cause
+    cause = record.cause
     assert cause is not None
     assert cause.line is not None
     line = (Path(str(record.run_dir)) / "console.log").read_text().splitlines()[cause.line - 1]
@@ -40,7 +40,7 @@ def test_the_line_that_proves_it(double: Double) -> None:
 
 
 def test_a_limit_after_completion_is_a_note(double: Double) -> None:
-    (note,) = (n for n in double("passes_then_limit").verdict.notes if "limit" in n)
+    (note,) = (n for n in double("passes_then_limit").notes if "limit" in n)
     assert note.startswith("ended by the model's own limit after the runner had completed")
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_parameter_is_refused(double: Double, tmp_path: Path) -> None
     known = tmp_path / "fvp-passes" / "parameters"
     known.write_text(known.read_text().replace("mps3_board.uart0.out_file\n", ""))
     record = double("passes")
-    cause = record.verdict.cause
+    cause = record.cause
     assert cause is not None
     assert (record.verdict.name, cause.kind) == ("INFRA", "simulator_error")
     assert "unknown parameter 'mps3_board.uart0.out_file'" in cause.text
@@ -78,7 +78,7 @@ def test_outputs_of_an_earlier_run_are_not_taken(double: Double) -> None:
     """The right outputs lie in the directory of the run before; this run wrote none."""
     assert double("passes").verdict.passed
     record = double("no_output")
-    cause = record.verdict.cause
+    cause = record.cause
     assert cause is not None
     assert (record.verdict.name, cause.kind) == ("NO_VERDICT", "output_missing")
 

@@ -16,6 +16,7 @@ from harness.dev.doubles import (
 from harness.judge.run import Cause
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
+from harness.simulate.pick import pick
 from harness.target.loading import Limits, load_target, target_directories
 
 TABLE = planted_endings()
@@ -38,19 +39,19 @@ def planted(folder: Path, ending: str) -> RunRecord:
     target = board.model_copy(update={"limits": Limits(host=5.0, stall=1.0)})
     program = double_program(folder / "program")
     firmware = planted_firmware(folder, ending)
-    options = RunOptions(simulator="qemu")
-    return run_case(Case(target.name, "add"), target, program, firmware, options)  # type: ignore[arg-type]
+    chosen = pick(target, "qemu")
+    return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
 
 
 def cause_of(record: RunRecord) -> Cause:
-    assert record.verdict.cause is not None
-    return record.verdict.cause
+    assert record.cause is not None
+    return record.cause
 
 
 @pytest.mark.parametrize("ending", TABLE)
 def test_ending_has_its_verdict(home: Path, ending: str) -> None:
     record = planted(home, ending)
-    cause = record.verdict.cause
+    cause = record.cause
     assert (record.verdict.name, cause and cause.kind) == TABLE[ending], cause
 
 

@@ -48,7 +48,7 @@ LOGS = {
 def test_verdict_of_a_log(name: str) -> None:
     log, verdict, kind, line = LOGS[name]
     judged = judge_log(observe(log.encode()))
-    assert judged.name == verdict
+    assert judged.verdict == verdict
     assert (judged.cause and judged.cause.kind) == kind
     assert (judged.cause and judged.cause.line) == line
 

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from harness.errors import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
-from harness.judge.run import Ending, Expectation, Outputs, Verdict, judge
+from harness.judge.run import judge
+from harness.judge.verdict import Ending, Evidence, Expectation, Judgement, Outputs
 from harness.observe import observe
+from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
+from harness.system.process import Stop
 
 GOOD_LOG = b"""I [executorch:runner.cpp:10 main()] build id 00112233445566778899
 I [executorch:runner.cpp:20 main()] Method loaded.
@@ -24,17 +28,17 @@ OFF_BY_ONE = TensorDiff("output 0", 1, False, 1, 4, (0, 2), 1.5, 1.0, 0.5, 1.0)
 REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1000}, {"gcc 12": {"elf_text": 10_000}}, ())
 GOOD: dict[str, Any] = {
     "log": GOOD_LOG,
-    "ending": Ending("exited", 0, None, 0.2),
+    "ending": Ending(Stop.EXITED, 0, None, 0.2),
     "outputs": Outputs((EXACT,), sha256=(("11",),)),
     "metrics": {"pte_bytes": 1000, "elf_text": 10_000},
     "expectation": Expectation("00112233445566778899", True, "aa", "gcc 12", 0.0, REFERENCE),
 }
 
 
-def verdict(**changes: Any) -> Verdict:
+def verdict(**changes: Any) -> Judgement:
     facts = {**GOOD, **changes}
-    log = facts.pop("log")
-    return judge(observe(log), **facts)
+    expectation = facts.pop("expectation")
+    return judge(Evidence(observe(facts.pop("log")), **facts), expectation)
 
 
 def expecting(**changes: Any) -> Expectation:
@@ -43,7 +47,7 @@ def expecting(**changes: Any) -> Expectation:
 
 
 def test_all_proofs_present_is_pass() -> None:
-    assert verdict() == Verdict("PASS")
+    assert verdict() == Judgement(Verdict.PASS)
 
 
 CAUSES = {
@@ -59,11 +63,11 @@ CAUSES = {
         {"log": b"E [executorch:m.cpp:1 f()] kernel 'aten::exp.out' not found.\n" + GOOD_LOG},
         "FAULT", "operator_missing", 1),
     "non-zero exit without a word": (
-        {"ending": Ending("exited", 3, None, 0.1)}, "FAULT", "exit_status", 3),
+        {"ending": Ending(Stop.EXITED, 3, None, 0.1)}, "FAULT", "exit_status", 3),
     "the simulator died of a signal": (
-        {"ending": Ending("exited", None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
-    "the deadline": ({"ending": Ending("deadline", None, 9, 60.0)}, "HANG", "deadline", 3),
-    "a stall": ({"ending": Ending("stall", None, 9, 9.0)}, "HANG", "stall", 3),
+        {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
+    "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
+    "a stall": ({"ending": Ending(Stop.STALL, None, 9, 9.0)}, "HANG", "stall", 3),
     "other firmware": (
         {"log": GOOD_LOG.replace(b"0011", b"ffff")}, "NO_VERDICT", "wrong_firmware", None),
     "firmware that does not say what it is": (
@@ -89,9 +93,12 @@ CAUSES = {
         {"metrics": {"pte_bytes": 1257, "elf_text": 10_000}}, "OVER_BUDGET", "grown", None),
     "a figure that was not measured": (
         {"metrics": {"pte_bytes": 1000}}, "NO_VERDICT", "not_measured", None),
+    "a console that somebody kept open": (
+        {"ending": Ending(Stop.EXITED, 0, None, 0.2, console_complete=False)},
+        "NO_VERDICT", "console_cut", 3),
     "a simulator that did not start": (
         {"log": b"qemu-system-arm: unsupported machine type\n",
-         "ending": Ending("exited", 1, None, 0.1)}, "INFRA", "simulator_error", 1),
+         "ending": Ending(Stop.EXITED, 1, None, 0.1)}, "INFRA", "simulator_error", 1),
 }  # fmt: skip
 
 
@@ -99,7 +106,7 @@ CAUSES = {
 def test_each_planted_fault_gets_its_name(name: str) -> None:
     changes, expected_verdict, kind, line = CAUSES[name]
     result = verdict(**changes)
-    assert result.name == expected_verdict
+    assert result.verdict == expected_verdict
     assert result.cause is not None
     assert (result.cause.kind, result.cause.line) == (kind, line)
 
@@ -110,7 +117,7 @@ def test_the_first_failure_is_the_cause_not_the_last() -> None:
         b"I [executorch:m.cpp:2 f()] Loading of method forward failed with status 0x14\n"
         b"F [executorch:m.cpp:3 f()] assert failed\n"
     )
-    result = verdict(log=log, ending=Ending("exited", 1, None, 0.1))
+    result = verdict(log=log, ending=Ending(Stop.EXITED, 1, None, 0.1))
     assert result.cause is not None
     assert result.cause.kind == "operator_missing"
     assert result.cause.facts == {"operator": "aten::exp.out", "operators": ["aten::exp.out"]}
@@ -171,5 +178,54 @@ def test_hard_limits_on_figures_of_the_run(
     """A limit that is written down is enforced, and one that cannot be is no PASS."""
     metrics = {"pte_bytes": 1000, "elf_text": 10_000, "stack_high_water": 900}
     result = verdict(metrics=metrics, expectation=expecting(limits=limits))
-    assert result.name == verdict_name
+    assert result.verdict == verdict_name
     assert (result.cause.kind if result.cause else None) == kind
+
+
+def test_without_a_model_of_an_npu_only_the_differences_are_noted() -> None:
+    assert verdict(differences=("another CPU",)) == Judgement(Verdict.PASS, notes=("another CPU",))
+
+
+FAILING = {"log": b"E [executorch:x.cpp:1 f()] Failed to invoke inference.\n" + GOOD_LOG}
+
+
+@pytest.mark.parametrize(
+    ("result", "name", "kind"),
+    [
+        ("unsupported", "NO_VERDICT", "npu_unsupported"),
+        ("broken", "INFRA", "npu_model"),
+        ("fault", "FAULT", "npu_fault"),
+        ("refused", "FAULT", "npu_refused"),
+    ],
+)
+@pytest.mark.parametrize("otherwise", [{}, FAILING], ids=["passed", "failed"])
+def test_a_stop_of_the_npu_is_the_verdict_with_its_facts(
+    otherwise: dict[str, Any], result: str, name: str, kind: str
+) -> None:
+    """Also when the run seemed to pass: a guest may ignore what its NPU says."""
+    stop = NpuStop(2, NpuResult(result), "OFM_SCALE = 7", 0x24)
+    judged = verdict(npu=NpuUse(2, stop), **otherwise)
+    assert judged.verdict == name
+    assert judged.cause is not None
+    assert judged.cause.kind == kind
+    assert judged.cause.text == "OFM_SCALE = 7 (job 2 of the NPU)"
+    assert judged.cause.facts is not None
+    assert judged.cause.facts["offset"] == 0x24
+    assert judged.cause.line == (1 if otherwise else None)
+
+
+def test_a_pass_without_work_for_the_npu_is_noted() -> None:
+    assert "given no work" in verdict(npu=NpuUse(0)).notes[-1]
+    assert verdict(npu=NpuUse(3)).notes == ()
+    assert verdict(npu=NpuUse(0), **FAILING).notes == ()
+
+
+def test_a_mismatch_names_its_place() -> None:
+    wrong = {"outputs": Outputs((OFF_BY_ONE,), sha256=(("11",),))}
+    plain, placed = verdict(**wrong), verdict(**wrong, mismatch_at="delegate 1, CONV2D")
+    assert plain.cause is not None
+    assert placed.cause is not None
+    assert placed.cause.text == f"{plain.cause.text}; first: delegate 1, CONV2D"
+    assert placed.cause.facts == {**(plain.cause.facts or {}), "mismatch_at": "delegate 1, CONV2D"}
+    fault = verdict(**FAILING, mismatch_at="delegate 1")
+    assert fault == verdict(**FAILING)

@@ -21,7 +21,7 @@ LOGS = {**GOOD, **UNPROVEN, **BAD}
 def test_verdict_cause_and_line(name: str) -> None:
     log, verdict, kind, line = LOGS[name]
     judged = judge_log(observe(log))
-    assert (judged.name, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
+    assert (judged.verdict, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
     if verdict != "PASS":
         assert judged.cause is not None
         assert judged.cause.line == line, judged.cause
@@ -31,7 +31,7 @@ def test_verdict_cause_and_line(name: str) -> None:
 def test_carriage_returns_change_nothing(name: str) -> None:
     log, verdict, kind, line = LOGS[name]
     judged = judge_log(observe(log.replace(b"\n", b"\r\n")))
-    assert (judged.name, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
+    assert (judged.verdict, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
     assert line is None or (judged.cause is not None and judged.cause.line == line)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.firmware import build
+from harness.simulate.pick import pick
 from harness.target.loading import load_target
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
@@ -32,7 +33,7 @@ def test_the_override_sees_every_copy(
     options = {"HIL_ETHOSU_COUNT_IO": "ON", "HIL_KERNELS_DIR": str(kernels)}
     target = load_target(name)
     assert target.npu is not None
-    firmware = build(target, simulator="qemu", options=options)
+    firmware = build(pick(target, "qemu").target, options=options)
     chosen = {
         key: what for key, what in PROGRAMS.items()
         if (what.product, what.macs) == (target.npu.product, target.npu.macs)

@@ -96,11 +96,13 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
         from dataclasses import replace
         import pytest
         from harness.plugin import require_pass
-        from harness.judge.run import Cause, Verdict
+        from harness.errors import Verdict
+        from harness.judge.verdict import Cause, Judgement
 
         @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
         def test_model(run):
-            require_pass(replace(run, verdict=Verdict("HANG", Cause("stall", "no output", 7))))
+            judgement = Judgement(Verdict.HANG, Cause("stall", "no output", 7))
+            require_pass(replace(run, judgement=judgement))
         """
     )
     result = pytester.runpytest_subprocess()

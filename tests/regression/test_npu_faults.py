@@ -25,6 +25,7 @@ from harness.export.program import Program
 from harness.run.pipeline import RunOptions, export_cases, judge_again, run_case
 from harness.run.record import RunRecord
 from harness.simulate import npu as beside_qemu
+from harness.simulate.pick import pick
 from harness.system.confine import why_not
 from harness.system.paths import runs_dir
 from harness.target.loading import load_target
@@ -42,20 +43,20 @@ def exported(target: str, model: str = MODEL) -> Program:
 
 
 def run(program: Program, target: str = TARGET, **options: object) -> RunRecord:
-    board = load_target(target)
-    firmware = build(board, simulator="qemu")
-    chosen = RunOptions(simulator="qemu", **options)  # type: ignore[arg-type]
-    return run_case(Case(target, program.model), board, program, firmware, chosen)
+    chosen = pick(load_target(target), "qemu")
+    firmware = build(chosen.target)
+    wanted = RunOptions(**options)  # type: ignore[arg-type]
+    return run_case(Case(target, program.model), chosen, program, firmware, wanted)
 
 
 def told(record: RunRecord) -> tuple[str, str]:
-    cause = record.verdict.cause
+    cause = record.cause
     return record.verdict.name, "" if cause is None else cause.kind
 
 
 def text(record: RunRecord) -> str:
-    assert record.verdict.cause is not None
-    return record.verdict.cause.text
+    assert record.cause is not None
+    return record.cause.text
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_a_flipped_weight_is_a_mismatch_that_names_its_element(tmp_path: Path) -
     assert "on the NPU and" in text(record)
     assert record.run_dir is not None
     again = judge_again(Path(record.run_dir))
-    assert again.verdict == record.verdict
+    assert again.judgement == record.judgement
 
 
 def test_a_difference_outside_the_npu_is_said_to_be_outside(tmp_path: Path) -> None:

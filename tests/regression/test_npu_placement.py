@@ -7,6 +7,7 @@ from elftools.elf.elffile import ELFFile
 
 from harness.build.firmware import Firmware, build
 from harness.footprint.elf import Region, measure
+from harness.simulate.pick import pick
 from harness.target.loading import Target, load_target
 
 
@@ -58,7 +59,7 @@ def test_the_runner_for_an_fvp_drives_registers(name: str, stack: str, code: str
     """It links into the board's own memory and knows nothing of the stand-in's doorbell. It was
     never run on an FVP."""
     target = load_target(name)
-    firmware = build(target, simulator="fvp")
+    firmware = build(pick(target, "fvp").target)
     assert {(r.name, r.origin) for r in firmware.regions} == {
         (r.name, r.origin) for r in target.memory
     }

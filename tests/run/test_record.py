@@ -10,13 +10,21 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import DeadModelError, UsageError
+from harness.errors import DeadModelError, UsageError, Verdict, exit_code
 from harness.judge.reference import Reference
-from harness.judge.run import Cause, Ending, Expectation, Verdict
-from harness.report import exit_code, overall
-from harness.report.terminal import print_records
-from harness.run.record import RunRecord, SimulatorFacts, failed_record, load_record
-from harness.simulate.transcript import NpuStop, NpuUse
+from harness.judge.verdict import Cause, Ending, Expectation, Judgement
+from harness.report.terminal import overall, print_records
+from harness.run.record import (
+    FirmwareFacts,
+    ProgramFacts,
+    RunRecord,
+    SimulatorFacts,
+    failed_record,
+    load_record,
+)
+from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
+from harness.system.process import Stop
+from harness.target.model import SimulatorName
 
 REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1}, {"gcc": {"elf_text": 2}}, ({"why": "x"},))
 
@@ -26,13 +34,13 @@ def record(directory: Path | None = None, verdict: str = "PASS") -> RunRecord:
     return RunRecord(
         case=Case("corstone-300-m55", "ds_cnn"),
         time="2026-01-01T00:00:00+00:00",
-        verdict=Verdict(verdict, cause, ("a note",)),
+        judgement=Judgement(Verdict[verdict], cause, ("a note",)),
         metrics={"pte_bytes": 1},
         output_sha256=(("11",),),
         op_ticks={"cortex_m::pad.out": (1, 100)},
         run_dir=None if directory is None else str(directory),
-        simulator=SimulatorFacts("qemu", "7.2", True, None, ("qemu", "-M"), {}),
-        ending=Ending("exited", 0, None, 0.5),
+        simulator=SimulatorFacts(SimulatorName.QEMU, "7.2", True, None, ("qemu", "-M"), {}),
+        ending=Ending(Stop.EXITED, 0, None, 0.5),
         expectation=Expectation("00ff", True, "aa", "gcc", 0.0, REFERENCE),
     )
 
@@ -46,10 +54,13 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:
     written = replace(
         record(tmp_path, "FAULT"),
-        npu=NpuUse(2, NpuStop(1, "fault", "outside", 0x24)),
+        npu=NpuUse(2, NpuStop(1, NpuResult.FAULT, "outside", 0x24)),
         mismatch_at="delegate 0",
-        simulator=SimulatorFacts("qemu", "7", True, None, (), {}, differences=("another CPU",)),
-        program={"oracle": "TOSA", "oracles": [{"name": "eager"}]},
+        simulator=SimulatorFacts(
+            SimulatorName.QEMU, "7", True, None, (), {}, differences=("another CPU",)
+        ),
+        program=ProgramFacts("p.pte", "aa", "TOSA", ({"name": "eager"},), ("aten::add.out",)),
+        firmware=FirmwareFacts("runner", "key", "00ff", "gcc"),
     )
     written.save()
     assert load_record(tmp_path) == written
@@ -63,7 +74,14 @@ def test_the_terminal_shows_how_far_the_oracles_are_apart() -> None:
     worst = [{"lsb": 0.5, "set": 0, "element": [0]}, {"lsb": 2.0, "set": 1, "element": [3]}]
     oracles = [{"name": "quantised eager model", "worst": worst}]
     shown = Console(record=True, width=100)
-    print_records(shown, [replace(record(), program={"oracles": oracles}, worst_lsb=0.0)])
+    print_records(
+        shown,
+        [
+            replace(
+                record(), program=ProgramFacts("p.pte", "aa", "o", tuple(oracles)), worst_lsb=0.0
+            )
+        ],
+    )
     table = shown.export_text().splitlines()
     assert table[1].split() == ["model", "verdict", "LSB", "eager", ".pte", "text", "planned",
                                 "stack", "instr"]  # fmt: skip
@@ -96,7 +114,7 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
     error = DeadModelError("the outputs are constant", hint="train it", outputs=1)
     failed = failed_record(Case("host", "dead.py"), "now", error)
     assert failed.verdict.name == "EXPORT_ERROR"
-    assert failed.verdict.cause == Cause(
+    assert failed.cause == Cause(
         "dead_model", "the outputs are constant; train it", None, {"outputs": 1}
     )
 
@@ -107,7 +125,7 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
      (["NO_VERDICT"], 1), (["SKIPPED"], 1), (["SKIPPED", "PASS"], 0), ([], 1), (["INFRA"], 3)],
 )  # fmt: skip
 def test_exit_codes(verdicts: list[str], code: int) -> None:
-    assert exit_code([record(verdict=v) for v in verdicts]) == code
+    assert exit_code(record(verdict=v).verdict for v in verdicts) == code
 
 
 def test_the_first_failure_speaks_for_all() -> None:

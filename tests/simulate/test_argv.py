@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ToolMissing, UsageError
-from harness.simulate import fvp, host, qemu, runner_arguments
+from harness.simulate import fvp, qemu
+from harness.simulate.launch import Job
+from harness.simulate.pick import pick, simulator
+from harness.simulate.simulation import runner_arguments
 from harness.target.loading import Limits, Qemu, Target, load_target, target_directories
+from harness.target.model import SimulatorName
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
 
@@ -127,9 +131,12 @@ def test_fvp_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "fmtplib").mkdir()
     monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    assert board.settings.fvp is not None
-    launch = fvp.launch(board.settings.fvp, board.limits, Path("/f/elf"), RUNNER, tmp_path)
-    assert (launch.simulator, launch.tool.version) == ("fvp", "11.27.42")
+    chosen = pick(board, "fvp")
+    tool = chosen.require()
+    launch = chosen.simulator.launch(
+        board, tool, Job(Path("/f/elf"), RUNNER, tmp_path, board.limits)
+    )
+    assert (chosen.name, tool.version) == ("fvp", "11.27.42")
     assert launch.argv[0] == str(model)
     assert launch.environment == {
         "LD_LIBRARY_PATH": f"{tmp_path / 'python' / 'lib'}:{tmp_path / 'fmtplib'}",
@@ -144,15 +151,16 @@ def test_missing_fvp_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
-    assert board.settings.fvp is not None
     with pytest.raises(ToolMissing, match="FVP_Corstone_SSE-300_Ethos-U55 is not inst") as caught:
-        fvp.launch(board.settings.fvp, board.limits, Path("/f/elf"), RUNNER, tmp_path)
+        pick(board, "fvp").require()
     assert "FVP_Corstone_SSE-300_11.27_42_Linux64.tgz" in str(caught.value.hint)
     assert caught.value.exit_code == 3
 
 
 def test_host() -> None:
     """The program itself is argv[0]; the variant's environment goes along."""
-    launch = host.launch(Path("/f/elf"), RUNNER, {"ASAN_OPTIONS": "x"})
+    native, host = load_target("host"), simulator(SimulatorName.HOST)
+    job = Job(Path("/f/elf"), RUNNER, Path("/w"), native.limits, {"ASAN_OPTIONS": "x"})
+    launch = host.launch(native, host.require(native), job)
     assert launch.argv == ("/f/elf", *RUNNER[1:])
     assert launch.environment == {"ASAN_OPTIONS": "x"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.case.case import Case
-from harness.errors import UsageError
-from harness.judge.run import Verdict
+from harness.errors import UsageError, Verdict
+from harness.judge.verdict import Judgement
 from harness.run.record import RunRecord
 from harness.size.run_use import print_use, run_use
 
@@ -20,7 +20,7 @@ def test_use_beside_its_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "elf_ITCM": 7,
         "ticks": 9,
     }
-    RunRecord(Case("t", "m"), "now", Verdict("PASS"), metrics, run_dir=str(tmp_path)).save()
+    RunRecord(Case("t", "m"), "now", Judgement(Verdict.PASS), metrics, run_dir=str(tmp_path)).save()
     used = run_use(tmp_path)
     assert used["figures"] == [
         {"name": "elf_ITCM", "bytes": 7, "of": None},
@@ -31,6 +31,6 @@ def test_use_beside_its_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_run_without_figures_says_so(tmp_path: Path) -> None:
-    RunRecord(Case("t", "m"), "now", Verdict("HANG"), run_dir=str(tmp_path)).save()
+    RunRecord(Case("t", "m"), "now", Judgement(Verdict.HANG), run_dir=str(tmp_path)).save()
     with pytest.raises(UsageError, match="the run ended in HANG"):
         run_use(tmp_path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import FvpMissing, TargetError, UsageError
-from harness.simulate import fvp, skip_without_fvp
+from harness.errors import TargetError, UsageError
+from harness.simulate import fvp
 from harness.standin import parameters
 from harness.target.fvp import Fvp, models_file
 from harness.target.loading import Limits, global_factor, load_target, target_directories
@@ -103,18 +103,6 @@ def test_a_linux_model_takes_no_runner_by_semihosting() -> None:
 )
 def test_a_missing_fvp_fails_in_ci(ci: str | None, policy: str) -> None:
     assert fvp.missing_policy({} if ci is None else {"CI": ci}) == policy
-
-
-def test_skipping_is_a_verdict_with_a_cause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
-    board = load_target("corstone-300-m55", target_directories({}))
-    with pytest.raises(FvpMissing, match="is not installed") as caught:
-        skip_without_fvp(board, "fvp")
-    assert (caught.value.verdict, caught.value.kind) == ("SKIPPED", "fvp_missing")
-    skip_without_fvp(board, "qemu")
 
 
 @pytest.mark.parametrize(

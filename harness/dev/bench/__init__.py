@@ -100,7 +100,7 @@ def instructions(progress: Progress) -> Results:
 
 def _ticks(record: RunRecord) -> int:
     if "ticks_set0" not in record.metrics:
-        cause = record.verdict.cause
+        cause = record.cause
         raise InfraError(f"{record.case.id} gave no tick count: {cause.text if cause else '?'}")
     return record.metrics["ticks_set0"]
 

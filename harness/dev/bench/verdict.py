@@ -17,18 +17,21 @@ from typing import Any
 
 from harness.case.case import Case
 from harness.dev import doubles
-from harness.errors import UsageError
+from harness.errors import ExitCode, UsageError, Verdict
 from harness.export.program import Program
 from harness.run.pipeline import RunOptions, run_case
+from harness.simulate.pick import pick
 from harness.system import toolchain
+from harness.system.process import Stop
 from harness.system.progress import Progress
 from harness.target.fvp import Fvp
 from harness.target.loading import Limits, Target, load_target, target_directories
+from harness.target.model import SimulatorName
 
 TARGET = "corstone-300-m55"
 _LIMITS = Limits(host=3.0, stall=1.0, model=60.0, simulated=60.0)
 _MOST_FAULT = 1.0  # seconds, from launch to verdict
-_BY_LIMIT = {"deadline": _LIMITS.host, "stall": _LIMITS.stall}
+_BY_LIMIT: dict[str, float] = {Stop.DEADLINE: _LIMITS.host, Stop.STALL: _LIMITS.stall}
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class TimedEnding:
 
     simulator: str
     name: str
-    verdict: str
+    verdict: Verdict
     cause: str | None
     expected: bool
     seconds: float
@@ -64,7 +67,7 @@ class TimedEndings:
     @property
     def exit_code(self) -> int:
         """1 when a verdict was wrong. Lateness depends on the machine and is only shown."""
-        return 0 if all(e.expected for e in self.endings) else 1
+        return ExitCode.PASSED if all(e.expected for e in self.endings) else ExitCode.FAILED
 
     def text(self) -> str:
         late = sum(not e.in_time for e in self.endings)
@@ -121,7 +124,7 @@ def _doubles(scratch: Path, progress: Progress, table: _Table) -> Iterator[Timed
         double = doubles.install_double(folder, settings.executable, name, _known(settings))
         # an absolute name is found as it is, whatever FVPs are installed
         target = _bounded(board, settings.model_copy(update={"executable": str(double)}))
-        yield _timed(target, "fvp", name, expected, program, firmware)
+        yield _timed(target, SimulatorName.FVP, name, expected, program, firmware)
 
 
 def _planted(scratch: Path, progress: Progress, table: _Table) -> Iterator[TimedEnding]:
@@ -132,11 +135,11 @@ def _planted(scratch: Path, progress: Progress, table: _Table) -> Iterator[Timed
     for name, expected in table.items():
         progress(f"planted: {name}")
         firmware = doubles.planted_firmware(scratch, name)
-        yield _timed(target, "qemu", name, expected, program, firmware)
+        yield _timed(target, SimulatorName.QEMU, name, expected, program, firmware)
 
 
 def _timed(
-    target: Target, simulator: str, name: str, expected: tuple[str, str | None],
+    target: Target, simulator: SimulatorName, name: str, expected: tuple[str, str | None],
     program: Program, firmware: Any,
 ) -> TimedEnding:  # fmt: skip
     # Budgets and references are looked up by name: this is a model that has neither.
@@ -144,15 +147,16 @@ def _timed(
     model.touch()
     case = Case(target.name, str(model))
     started = time.monotonic()
-    record = run_case(case, target, program, firmware, RunOptions(simulator, limit_factor=1.0))
+    chosen = pick(target, simulator)
+    record = run_case(case, chosen, program, firmware, RunOptions(simulator, limit_factor=1.0))
     seconds = time.monotonic() - started
     if record.run_dir is not None:
         shutil.rmtree(record.run_dir, ignore_errors=True)
-    cause = record.verdict.cause
+    cause = record.cause
     kind = None if cause is None else cause.kind
     return TimedEnding(
-        "double" if simulator == "fvp" else simulator, name, record.verdict.name, kind,
-        (record.verdict.name, kind) == expected, seconds, _BY_LIMIT.get(kind or "", 0.0),
+        "double" if simulator is SimulatorName.FVP else simulator, name, record.verdict, kind,
+        (record.verdict, kind) == expected, seconds, _BY_LIMIT.get(kind or "", 0.0),
     )  # fmt: skip
 
 

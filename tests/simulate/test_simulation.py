@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InfraError, ToolMissing, UsageError
-from harness.simulate import Transcript, available_simulators, choose, simulate
+from harness.errors import InfraError
+from harness.simulate.pick import pick
+from harness.simulate.simulation import simulate
+from harness.simulate.transcript import Transcript
 from harness.system.confine import why_not
 from harness.target.loading import Target, load_target, target_directories
 
@@ -53,7 +55,7 @@ def script(tmp_path: Path, native: Target) -> Callable[..., Transcript]:
         elf = tmp_path / "runner"
         elf.write_text(f"#!/bin/sh\n{text}\n")
         elf.chmod(0o755)
-        return simulate(target, Elf(elf), program, inputs, run_dir=tmp_path / run_dir)
+        return simulate(pick(target), Elf(elf), program, inputs, run_dir=tmp_path / run_dir)
 
     return run
 
@@ -72,12 +74,6 @@ def test_run_directory(script: Callable[..., Transcript]) -> None:
     assert output.read_bytes() == b"programab"
     assert transcript.output(1, 0) is None
     assert (transcript.simulator, transcript.target) == ("host", "host")
-
-
-def test_record_form_round_trips(script: Callable[..., Transcript]) -> None:
-    """What is stored in a record gives the same Transcript back."""
-    transcript = script("echo hi; echo x > s0-0.bin")
-    assert Transcript.from_dict(transcript.run_dir, transcript.to_dict()) == transcript
 
 
 def test_inputs_cannot_be_changed_through_the_run(
@@ -144,7 +140,9 @@ def test_disk_full_is_infrastructure(script: Callable[..., Transcript], tmp_path
 
 def test_missing_program_is_infrastructure(native: Target, tmp_path: Path) -> None:
     with pytest.raises(InfraError, match="preparing the run directory: No such file"):
-        simulate(native, Elf(tmp_path), tmp_path / "absent.pte", [[]], run_dir=tmp_path / "run")
+        simulate(
+            pick(native), Elf(tmp_path), tmp_path / "absent.pte", [[]], run_dir=tmp_path / "run"
+        )
 
 
 @needs_bwrap
@@ -153,44 +151,7 @@ def test_firmware_that_cannot_be_executed(native: Target, tmp_path: Path) -> Non
     program = tmp_path / "p.pte"
     program.write_bytes(b"")
     with pytest.raises(InfraError, match="could not be confined: bwrap: execvp"):
-        simulate(native, Elf(program), program, [[]], run_dir=tmp_path / "run")
-
-
-def test_unknown_simulator(board: Target) -> None:
-    with pytest.raises(UsageError, match="has no simulator 'qmu'") as caught:
-        choose(board, "qmu")
-    assert caught.value.hint == "did you mean qemu?"
-
-
-def test_named_simulator_is_never_replaced(
-    board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asked for the FVP, which is not here: an error, not a result of QEMU."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("HIL_FVP_DIR", raising=False)
-    assert choose(board, "fvp") == "fvp"
-    with pytest.raises(ToolMissing, match="FVP_Corstone"):
-        simulate(board, Elf(tmp_path), tmp_path, [], run_dir=tmp_path / "r", simulator="fvp")
-    assert available_simulators(board) == ()
-    with pytest.raises(ToolMissing, match="qemu-system-arm is not installed") as caught:
-        simulate(board, Elf(tmp_path), tmp_path, [], run_dir=tmp_path / "r")
-    assert caught.value.facts["package"] == "qemu-system-arm"
-    assert not (tmp_path / "r").exists()
-
-
-def test_auto_prefers_an_installed_fvp(
-    board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    monkeypatch.setenv("HIL_FVP_DIR", str(tmp_path))
-    assert choose(board) == "qemu"
-    model = tmp_path / "FVP_Corstone_SSE-300_Ethos-U55"
-    model.write_text("#!/bin/sh\necho 'Fast Models [11.27.42 (Dec  9 2024)]'\n")
-    model.chmod(0o755)
-    assert choose(board) == "fvp"
-    assert choose(board, "qemu") == "qemu"
+        simulate(pick(native), Elf(program), program, [[]], run_dir=tmp_path / "run")
 
 
 # Arm semihosting specification 2.0: the operation in r0, its parameter block in r1, BKPT 0xAB.
@@ -248,7 +209,7 @@ def test_qemu_for_real(board: Target, tmp_path: Path, status: int) -> None:
     program.write_bytes(b"x")
     quick = replace(Elf(elf), key="abc")
     transcript = simulate(
-        board, quick, program, [[]], run_dir=tmp_path / "run", simulator="qemu", limit_factor=0.1
+        pick(board, "qemu"), quick, program, [[]], run_dir=tmp_path / "run", limit_factor=0.1
     )
     said = transcript.console().decode()
     assert (transcript.stop, transcript.exit_status) == ("exited", status), said

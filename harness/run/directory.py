@@ -1,0 +1,49 @@
+"""The directory of one run: where it is, and what judging it again will need."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from harness.errors import InfraError
+from harness.export.program import InputSet, Program, load_program
+from harness.system.paths import runs_dir
+
+_EXPECTED = "expected"
+
+
+def new_run_dir(label: str) -> Path:
+    """A fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise InfraError(
+            f"cannot make the run directory {path}: {error}", path=str(path)
+        ) from error
+    return path
+
+
+def keep_expectations(program: Program, run_dir: Path) -> None:
+    """Copy what judging needs (not the program) into the run directory."""
+    kept = replace(program, directory=run_dir / _EXPECTED, sets=tuple(
+        InputSet(s.inputs, tuple(f"set{k}-{n}.bin" for n in range(len(s.expected))))
+        for k, s in enumerate(program.sets)
+    ))  # fmt: skip
+    try:
+        kept.directory.mkdir()
+        for old, new in zip(program.sets, kept.sets, strict=True):
+            for source, name in zip(old.expected, new.expected, strict=True):
+                shutil.copyfile(program.directory / source, kept.directory / name)
+        kept.save()
+    except OSError as error:
+        raise InfraError(f"cannot write into {run_dir}: {error}", path=str(run_dir)) from error
+
+
+def kept_expectations(run_dir: Path) -> Program | None:
+    """What ``keep_expectations`` kept; None when there is nothing whole."""
+    return load_program(run_dir / _EXPECTED)

@@ -1,0 +1,97 @@
+"""What a run left in its directory, read as evidence. Nothing is executed or written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.build.firmware import Firmware
+from harness.export.program import Program
+from harness.footprint.elf import Region, measure
+from harness.judge.compare import TensorDiff, compare
+from harness.judge.symbols import where_spinning, with_symbols
+from harness.judge.verdict import Ending, Evidence, Outputs
+from harness.observe import Observation, observe
+from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
+from harness.target.loading import Target
+
+
+def gather(
+    program: Program,
+    run_dir: Path,
+    ending: Ending,
+    static_metrics: Mapping[str, int],
+    *,
+    elf: Path | None = None,
+    npu: NpuUse | None = None,
+    differences: tuple[str, ...] = (),
+    mismatch_at: str | None = None,
+    observation: Observation | None = None,
+) -> Evidence:
+    """The evidence of a run of ``program``, from its directory and what its record keeps.
+
+    ``static_metrics`` are the figures that do not come from the console. ``elf`` names the
+    functions of its faults. ``observation`` is what was read while the run went on, if it was.
+    """
+    if observation is None:
+        observation = observe((run_dir / CONSOLE).read_bytes())
+    if elf is not None:
+        observation = with_symbols(observation, elf)
+    said = {name: metric.value for name, metric in observation.metrics.items()}
+    return Evidence(
+        observation,
+        ending,
+        read_outputs(program, run_dir / WORK),
+        {**static_metrics, **said},
+        npu,
+        differences,
+        mismatch_at,
+    )
+
+
+def read_outputs(program: Program, work: Path) -> Outputs:
+    """Compare every output file of a run with what the Program expects."""
+    diffs: list[TensorDiff] = []
+    missing: list[str] = []
+    misshapen: list[str] = []
+    digests: list[tuple[str, ...]] = []
+    for k, input_set in enumerate(program.sets):
+        raws: list[bytes] = []
+        for n, (spec, name) in enumerate(zip(program.outputs, input_set.expected, strict=True)):
+            file = work / f"s{k}-{n}.bin"
+            if file.is_symlink() or not file.is_file():  # a guest may leave anything
+                missing.append(file.name)
+                continue
+            raw = file.read_bytes()
+            raws.append(raw)
+            if len(raw) == spec.nbytes:
+                diffs.append(compare(spec, k, raw, (program.directory / name).read_bytes()))
+            else:
+                misshapen.append(f"{file.name} has {len(raw)} bytes, expected {spec.nbytes}")
+        digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
+    return Outputs(tuple(diffs), tuple(missing), tuple(misshapen), tuple(digests))
+
+
+def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
+    cpu = transcript.cpu
+    return Ending(
+        transcript.stop,
+        transcript.exit_status,
+        transcript.signal,
+        transcript.seconds,
+        native=transcript.native,
+        where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
+        console_complete=transcript.console_complete,
+    )
+
+
+def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, int]:
+    """The figures that need no run: of the program's file and of the firmware's."""
+    return {"pte_bytes": pte.stat().st_size, **elf_metrics(target, firmware.elf)}
+
+
+def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
+    """The ELF's bytes by region of the target; nothing for a target without a memory map."""
+    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
+    return measure(elf, regions).metrics() if regions else {}

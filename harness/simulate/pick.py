@@ -1,0 +1,87 @@
+"""Which simulator a case runs on. It is chosen once, and everything later asks the choice."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from importlib import import_module
+
+from harness.errors import FvpMissing, ToolMissing, UsageError
+from harness.simulate.launch import Simulator
+from harness.system.toolchain import Tool
+from harness.target.loading import Target
+from harness.target.model import SimulatorName
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A simulator for a target.
+
+    ``target`` is as it is there: memory, CPU and build options of what the simulator has.
+    ``differences``: what of the board it does not have. ``tool`` is None when it is not installed.
+    """
+
+    simulator: Simulator
+    target: Target
+    differences: tuple[str, ...]
+    tool: Tool | None
+
+    @property
+    def name(self) -> SimulatorName:
+        return self.simulator.name
+
+    def require(self) -> Tool:
+        """Raises ToolMissing, with how to get it."""
+        return self.tool or self.simulator.require(self.target)
+
+
+def pick(target: Target, wanted: str = AUTO) -> Chosen:
+    """The simulator for a target; AUTO is the first of the target's order that is installed.
+
+    One that was asked for by name is never replaced by another. UsageError: the target has none
+    of this name.
+    """
+    name = _named(target, wanted) if wanted != AUTO else _first_installed(target)
+    there = simulator(name)
+    return Chosen(there, target.on(name), target.differences(name), there.find(target))
+
+
+def simulator(name: SimulatorName) -> Simulator:
+    """The object behind a name: SIMULATOR of the module that bears it."""
+    found: Simulator = import_module(f"harness.simulate.{name}").SIMULATOR
+    return found
+
+
+def available_simulators(target: Target) -> tuple[SimulatorName, ...]:
+    """Those of the target's simulators that are installed."""
+    return tuple(name for name in target.simulators if simulator(name).find(target) is not None)
+
+
+def skip_without_fvp(chosen: Chosen) -> None:
+    """FvpMissing when the run would need an FVP that is not installed."""
+    if chosen.name is not SimulatorName.FVP or chosen.tool is not None:
+        return
+    try:
+        chosen.require()
+    except ToolMissing as error:
+        raise FvpMissing(error.message, hint=error.hint, **error.facts) from error
+
+
+def _named(target: Target, wanted: str) -> SimulatorName:
+    known = {str(name): name for name in target.simulators}
+    if wanted not in known:
+        close = difflib.get_close_matches(wanted, known, n=1)
+        raise UsageError(
+            f"target {target.name} has no simulator {wanted!r}",
+            hint=f"did you mean {close[0]}?" if close else "it has: " + ", ".join(known),
+            simulator=wanted,
+            known=list(known),
+        )
+    return known[wanted]
+
+
+def _first_installed(target: Target) -> SimulatorName:
+    order = target.settings.auto
+    return next((n for n in order if simulator(n).find(target) is not None), order[-1])
