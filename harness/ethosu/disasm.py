@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.ethosu.driver_actions import Actions
+from harness.ethosu.blob import Actions
 from harness.ethosu.registers import SCALES, register_set
 from harness.ethosu.stream import Operation, Write, instructions
 from harness.ethosu.u85.elementwise import MODES as ELEMENTWISE

@@ -26,7 +26,6 @@ from harness.ethosu.common import (
     upscale,
     upscaled_source,
 )
-from harness.ethosu.driver_actions import Config
 from harness.ethosu.errors import AccessError
 from harness.ethosu.featuremap import FeatureMap, feature_map
 from harness.ethosu.output_stage import Scale, single_scale
@@ -35,12 +34,13 @@ from harness.ethosu.u55.dma import prepare_dma
 from harness.ethosu.u55.elementwise import prepare_elementwise
 from harness.ethosu.u55.stages import prepare_output
 from harness.ethosu.u55.weights import WeightLayout, reorder
+from harness.formats.cop import NpuConfig
 
 _POOLING = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
 _RECORD = 10  # bytes per channel: int40 bias, u32 scale, u6 shift
 
 
-def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Step:
     if operation.name == "CONV":
         return _prepare_convolution(registers, config, depthwise=False)
     if operation.name == "DEPTHWISE":
@@ -62,7 +62,7 @@ def _input(registers: Registers, needed: tuple[int, int], depth: int) -> Feature
     )
 
 
-def _prepare_convolution(registers: Registers, config: Config, depthwise: bool) -> Step:
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Step:
     window, shape = kernel_window(registers), ofm_shape(registers)
     ifm_depth = registers["IFM_DEPTH_M1"] + 1
     if depthwise and ifm_depth != shape[2]:
@@ -109,7 +109,7 @@ class WeightReader:
     def __init__(
         self,
         registers: Registers,
-        config: Config,
+        config: NpuConfig,
         window: acc.Window,
         ifm: FeatureMap,
         depth: int,

@@ -23,7 +23,6 @@ from harness.ethosu.common import (
     upscale,
     upscaled_source,
 )
-from harness.ethosu.driver_actions import Config
 from harness.ethosu.output_stage import Scale
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.dma import prepare_dma
@@ -35,12 +34,13 @@ from harness.ethosu.u85.stages import (
     prepare_output,
     prepare_source,
 )
+from harness.formats.cop import NpuConfig
 
 _POOLING = ("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
 Integers = NDArray[np.int64]
 
 
-def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Step:
     if operation.name == "CONV" and operation.parameter & 1:
         return _prepare_matmul(registers)
     if operation.name in ("CONV", "DEPTHWISE"):
@@ -61,7 +61,7 @@ def _prepare_input(registers: Registers, needed: tuple[int, int], depth: int) ->
     return prepare_source(registers, "IFM", (height, width, depth))
 
 
-def _prepare_convolution(registers: Registers, config: Config, depthwise: bool) -> Step:
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Step:
     window, shape = kernel_window(registers), ofm_shape(registers)
     depth = shape[2] if depthwise else registers["IFM_DEPTH_M1"] + 1
     ifm = _prepare_input(registers, window.needed, depth)

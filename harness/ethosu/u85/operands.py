@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
 from harness.ethosu.common import Array, Context, check_accumulators
-from harness.ethosu.driver_actions import Config
 from harness.ethosu.output_stage import UNIT, Scale
 from harness.ethosu.stream import Registers
 from harness.ethosu.u55.engine import little_endian, scale_records
@@ -28,6 +27,7 @@ from harness.ethosu.u85.weights import (
     deinterleave,
     reorder_u85,
 )
+from harness.formats.cop import NpuConfig
 
 RESET, KEEP, IFM2 = range(3)
 Integers = NDArray[np.int64]
@@ -74,7 +74,7 @@ class KernelReader:
     def __init__(
         self,
         registers: Registers,
-        config: Config,
+        config: NpuConfig,
         window: acc.Window,
         ifm: Source,
         depth: int,
