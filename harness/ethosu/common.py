@@ -124,3 +124,10 @@ def check_accumulators(values: Array, limit: float, bits: int, offset: int) -> N
 def largest_input(dtype: np.dtype[Any], zero_point: int) -> float:
     limits = np.iinfo(dtype)
     return float(max(limits.max - zero_point, zero_point - limits.min))
+
+
+def leading_zeros(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of 32-bit numbers."""
+    unsigned = values & 0xFFFFFFFF
+    _, exponents = np.frexp(unsigned.astype(np.float64))
+    return 32 - exponents.astype(np.int64)
