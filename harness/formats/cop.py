@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from harness.formats.damage import WrongOffset
 
 COP1, COP2 = b"COP1", b"COP2"
-_OPTIMIZER_CONFIG, _COMMAND_STREAM, _NOP = 1, 2, 5
+OPTIMIZER_CONFIG, COMMAND_STREAM, NOP = 1, 2, 5
 _ENTRY_COMMANDS, _VEUM = 1, b"VEUM"
 _COP2_HEADER, _COP2_ENTRY = 16, 8
 _SHORTEST_METADATA = 32
@@ -143,16 +143,16 @@ def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
         word = _word(payload, at, at)
         action, count = word & 0xFF, word >> 16 | (word >> 8 & 0xFF) << 16
         body = at + 4
-        if action == _OPTIMIZER_CONFIG:
+        if action == OPTIMIZER_CONFIG:
             npu, npu_at = (_word(payload, body, at), _word(payload, body + 4, at)), body
             body += 8
-        elif action == _COMMAND_STREAM:
+        elif action == COMMAND_STREAM:
             left = (len(payload) - body) // 4
             if count > left:
                 raise WrongOffset(f"the command stream says {count} words, {left} remain", at)
             yield CommandStream(body, 4 * count, npu, npu_at)
             body += 4 * count
-        elif action != _NOP:
+        elif action != NOP:
             raise UnknownAction(action, at)
         at = body
 

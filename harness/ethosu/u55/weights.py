@@ -87,6 +87,7 @@ class WeightReader:
         return (acc.depthwise_kernel if self._depthwise else acc.convolution_kernel)(weights)
 
     def _scale(self, records: tuple[bytes, ...]) -> tuple[Scale, NDArray[np.int64]]:
+        """A record is an int40 bias, u32 scale and u6 shift."""
         depth, cores = self._layout.ofm_depth, self._layout.cores
         fields = np.zeros((depth, RECORD_BYTES), np.uint8)
         for core, part in enumerate(records):
