@@ -10,9 +10,8 @@ import click
 
 from harness.cli.verb import verb
 from harness.errors import UsageError
-from harness.ethosu.blob import find_blobs, read_blob
+from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.disasm import disassemble
-from harness.ethosu.driver_actions import read_actions
 from harness.ethosu.model import Network, Stats
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)

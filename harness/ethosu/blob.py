@@ -1,7 +1,7 @@
-"""The payload of ExecuTorch's ``EthosUBackend``: blocks of name, length, flag and data.
+"""The payload of ExecuTorch's ``EthosUBackend``: what it holds, checked before it is used.
 
-Format: ``vela_compile`` and ``vela_bin_pack_io`` in ExecuTorch 1.5.1's
-``backends/arm/arm_vela.py``. Every size is checked before it is used.
+``harness/formats`` has the two containers, Vela's blocks and the driver actions around the
+commands; what they mean for a run, and the errors of this room, are here.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.ethosu.errors import BlobError
+from harness.ethosu.errors import BlobError, Unsupported
+from harness.formats import cop, vela
+from harness.formats.cop import NpuConfig
+from harness.formats.damage import WrongOffset
 
-_HEADER = struct.Struct("<16sIB11s")
 _TENSOR = struct.Struct("<9i")
-_ALIGN = 16
-_FIRST, _LAST = "vela_bin_stream", "vela_end_stream"
 _REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
 _MAX_SCRATCH = 1 << 30  # the largest that we are ready to allocate for a stranger's file
 
@@ -46,6 +46,14 @@ class Blob:
     outputs: tuple[IoTensor, ...]
 
 
+@dataclass(frozen=True)
+class Actions:
+    """The commands, and the NPU that they were compiled for."""
+
+    config: NpuConfig
+    words: tuple[int, ...]
+
+
 def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blob:
     """``named_data`` holds what blocks with the external flag refer to by key."""
     blocks = _blocks(data, named_data or {})
@@ -67,54 +75,60 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
     )
 
 
+def read_actions(commands: bytes) -> Actions:
+    """The first command stream of ``Blob.commands``; Vela writes no more.
+
+    BlobError: its container is malformed. Unsupported: it is for no NPU that there is.
+    """
+    try:
+        stream = next(cop.command_streams(commands), None)
+    except WrongOffset as error:
+        raise BlobError(error.what, error.offset) from None
+    if stream is None:
+        raise BlobError("the driver actions have no command stream", len(commands))
+    if stream.npu is None:
+        raise BlobError("a command stream without a configuration before it", stream.start)
+    try:
+        config = cop.read_config(stream.npu[0])
+    except cop.UnknownNpu as error:
+        raise Unsupported(f"CONFIG.{error.field}", error.value, stream.npu_at, error.why) from None
+    words = struct.unpack_from(f"<{stream.size // 4}I", commands, stream.start)
+    return Actions(config, words)
+
+
 def find_blobs(data: bytes) -> list[bytes]:
     """Every Vela stream inside a larger file such as a ``.pte``; a bare stream gives itself."""
-    found = []
-    first, last = _FIRST.encode().ljust(16, b"\0"), _LAST.encode().ljust(16, b"\0")
-    start = data.find(first)
-    while start >= 0:
-        end = data.find(last, start)
-        if end < 0:
-            raise BlobError(f"'{_FIRST}' without '{_LAST}'", start)
-        found.append(data[start : end + _HEADER.size])
-        start = data.find(first, end)
-    return found
+    try:
+        return [data[start:end] for start, end in vela.find_streams(data)]
+    except WrongOffset as error:
+        raise BlobError(error.what, error.offset) from None
 
 
 def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Content and place of each block by its name."""
     blocks: dict[str, tuple[bytes, int]] = {}
-    at, name = 0, ""
-    while name != _LAST:
-        if at + _HEADER.size > len(data):
-            raise BlobError(f"the stream ends inside a block header, before '{_LAST}'", at)
-        raw, length, external, _ = _HEADER.unpack_from(data, at)
-        name = raw.split(b"\0")[0].decode("ascii", "replace")
-        if at == 0 and name != _FIRST:
-            raise BlobError(f"the first block is '{name}', not '{_FIRST}'", at)
-        if name not in (_FIRST, _LAST, *_REQUIRED):
-            raise BlobError(f"unknown block '{name}'", at)
-        if name in blocks:
-            raise BlobError(f"block '{name}' appears twice", at)
-        start = at + _HEADER.size
-        if start + length > len(data):
-            raise BlobError(f"block '{name}' says {length} bytes, {len(data) - start} remain", at)
-        content = data[start : start + length]
-        blocks[name] = (_resolve(name, content, external, named_data, at), start)
-        at = start + -(-length // _ALIGN) * _ALIGN
+    try:
+        for block in vela.walk(data):
+            if block.name not in (vela.FIRST, vela.LAST, *_REQUIRED):
+                raise BlobError(f"unknown block '{block.name}'", block.start)
+            if block.name in blocks:
+                raise BlobError(f"block '{block.name}' appears twice", block.start)
+            content = data[block.data : block.data + block.length]
+            if block.external:
+                content = _resolve(block, content, named_data)
+            blocks[block.name] = content, block.data
+    except WrongOffset as error:
+        raise BlobError(error.what, error.offset) from None
     return blocks
 
 
-def _resolve(
-    name: str, content: bytes, external: int, named_data: Mapping[str, bytes], at: int
-) -> bytes:
-    if external == 0:
-        return content
-    if external != 1:
-        raise BlobError(f"block '{name}' has external flag {external}, not 0 or 1", at)
-    key = content.decode("ascii", "replace")
-    if key not in named_data:
-        raise BlobError(f"block '{name}' refers to named data '{key}', which is not given", at)
-    return named_data[key]
+def _resolve(block: vela.VelaBlock, key: bytes, named_data: Mapping[str, bytes]) -> bytes:
+    name = key.decode("ascii", "replace")
+    if name not in named_data:
+        raise BlobError(
+            f"block '{block.name}' refers to named data '{name}', which is not given", block.start
+        )
+    return named_data[name]
 
 
 def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:

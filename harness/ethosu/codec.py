@@ -1,4 +1,4 @@
-"""The compiled decoder of weight streams, in a process of its own.
+"""Weight streams: the compiled decoder, in a process of its own, and what it gives.
 
 ``ethosu.mlw_codec`` (ethos-u-vela 5.1.0) ends its process when a stream is cut short. Isolated,
 that is an ordinary error here, and whatever else a malformed stream does to the decoder happens
@@ -14,11 +14,12 @@ import weakref
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.errors import InfraError
 from harness.ethosu.errors import AccessError
-from harness.ethosu.u55.weights import Weights
 
+Weights = NDArray[np.int16]
 _WORKER = Path(__file__).with_name("codec_worker.py")
 
 
@@ -58,6 +59,33 @@ class Codec:
             )
             weakref.finalize(self, _stop, self._worker)
         return self._worker
+
+
+class WeightStream:
+    """Takes counted pieces off a decoded stream."""
+
+    def __init__(self, values: Weights, offset: int) -> None:
+        self._values = values
+        self._at = 0
+        self._offset = offset
+
+    def take(self, count: int) -> Weights:
+        piece = self._values[self._at : self._at + count]
+        if len(piece) != count:
+            raise AccessError(
+                f"the weight stream has {len(self._values)} weights, {self._at + count} are needed",
+                self._offset,
+            )
+        self._at += count
+        return piece
+
+    def require_zero(self, values: Weights) -> None:
+        if values.any():
+            raise AccessError("a weight in a padding position is not 0", self._offset)
+
+    def finish(self) -> None:
+        """What may follow the last weight is padding to the end of the coded block."""
+        self.require_zero(self._values[self._at :])
 
 
 def _extension() -> str:

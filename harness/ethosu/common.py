@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from harness.ethosu.accumulate import Window
 from harness.ethosu.codec import Codec
-from harness.ethosu.driver_actions import Config
 from harness.ethosu.errors import AccessError
 from harness.ethosu.memory import Memory
 from harness.ethosu.stream import Registers
+from harness.formats.cop import NpuConfig
 
 Array = NDArray[Any]
 _MAX_POSITIONS = 1 << 26
@@ -27,7 +27,7 @@ _PRECISIONS = (INT8, INT16, INT32, INT64)
 class Context:
     """One inference: memory, and what the NPU keeps between operations."""
 
-    config: Config
+    config: NpuConfig
     memory: Memory
     decoded: dict[tuple[object, ...], object]  # content of weights -> ready kernels
     codec: Codec
@@ -124,3 +124,10 @@ def check_accumulators(values: Array, limit: float, bits: int, offset: int) -> N
 def largest_input(dtype: np.dtype[Any], zero_point: int) -> float:
     limits = np.iinfo(dtype)
     return float(max(limits.max - zero_point, zero_point - limits.min))
+
+
+def leading_zeros(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of 32-bit numbers."""
+    unsigned = values & 0xFFFFFFFF
+    _, exponents = np.frexp(unsigned.astype(np.float64))
+    return 32 - exponents.astype(np.int64)

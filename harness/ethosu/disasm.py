@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from harness.ethosu.driver_actions import Actions
+from harness.ethosu.blob import Actions
 from harness.ethosu.registers import SCALES, register_set
 from harness.ethosu.stream import Operation, Write, instructions
-from harness.ethosu.u85.elementwise import MODES as ELEMENTWISE
+from harness.ethosu.u55 import elementwise as elementwise_u55
+from harness.ethosu.u55 import engine as engine_u55
+from harness.ethosu.u85 import elementwise as elementwise_u85
+from harness.ethosu.u85 import engine as engine_u85
 
-_POOLING = ("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
 _HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_FORMAT", "REGION")
+# the bits of an operation's parameter that hold its mode, and the modes' names
+_MODES_U55 = {"POOL": (7, engine_u55.POOLING), "ELEMENTWISE": (63, elementwise_u55.MODES)}
+_MODES_U85 = {"POOL": (7, engine_u85.POOLING), "ELEMENTWISE": (63, elementwise_u85.MODES)}
 
 
 def disassemble(actions: Actions) -> Iterator[str]:
     """Operations stand out from the register writes that lead to them."""
     names = register_set(actions.config.product)
+    modes = _MODES_U85 if actions.config.product == "u85" else _MODES_U55
     yield f"; {actions.config.name}, {len(actions.words)} words"
     for item in instructions(actions.words, names):
         if isinstance(item, Write):
             yield f"{item.offset:6x}    {item.register:<20} {_value(item)}"
         else:
-            yield f"{item.offset:6x}  {_operation(item)}"
+            yield f"{item.offset:6x}  {_operation(item, modes)}"
 
 
 def _value(item: Write) -> str:
@@ -33,11 +39,10 @@ def _value(item: Write) -> str:
     return f"{item.value:#x}" if hexadecimal else str(item.value)
 
 
-def _operation(item: Operation) -> str:
-    if item.name == "POOL":
-        return f"POOL {_POOLING[item.parameter & 7]}"
-    if item.name == "ELEMENTWISE":
-        return f"ELEMENTWISE {ELEMENTWISE.get(item.parameter & 63, item.parameter & 63)}"
+def _operation(item: Operation, modes: Mapping[str, tuple[int, Mapping[int, str]]]) -> str:
+    if item.name in modes:
+        mask, known = modes[item.name]
+        return f"{item.name} {known.get(item.parameter & mask, item.parameter & mask)}"
     if item.name == "BRANCH":
         condition = "RF_TRUE" if item.parameter & 1 else "ALWAYS"
         return f"BRANCH {condition} {item.target:#x}"

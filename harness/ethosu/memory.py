@@ -71,6 +71,16 @@ class Memory:
         if self.strict:
             self.written[number][address : address + len(data)] = 1
 
+    def write_internal(self, at: int, data: Bytes, offset: int) -> None:
+        """To the NPU's own memory: shared RAM, or the U85's RAM of look-up tables."""
+        if at < 0 or at + len(data) > len(self.internal):
+            raise AccessError(
+                f"DMA writes {len(data)} bytes at internal address {at:#x}, "
+                f"there are {len(self.internal):#x}",
+                offset,
+            )
+        self.internal[at : at + len(data)] = data
+
     def count(self, number: int, kind: str, length: int) -> None:
         key = (number, kind)
         self.moved[key] = self.moved.get(key, 0) + length

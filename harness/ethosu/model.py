@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.ethosu.blob import Blob, IoTensor, read_blob
+from harness.ethosu.blob import Actions, Blob, IoTensor, read_actions, read_blob
 from harness.ethosu.codec import Codec
 from harness.ethosu.common import Context, Step
-from harness.ethosu.driver_actions import Actions, Config, read_actions
 from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported
 from harness.ethosu.memory import (
     FAST_SCRATCH,
@@ -27,9 +26,18 @@ from harness.ethosu.memory import (
     Memory,
 )
 from harness.ethosu.registers import register_set
-from harness.ethosu.stream import Operation, Registers, Write, decode_at, has_branches, operations
+from harness.ethosu.stream import (
+    NO_EFFECT,
+    Operation,
+    Registers,
+    Write,
+    decode_at,
+    has_branches,
+    operations,
+)
 from harness.ethosu.u55 import engine as engine_u55
 from harness.ethosu.u85 import engine as engine_u85
+from harness.formats.cop import NpuConfig
 
 # What a stream with branches may do: more is a loop that does not end.
 _MAX_STEPS = 1_000_000
@@ -43,7 +51,7 @@ _FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 class Stats:
     """What an inference did; ``moved`` is bytes per region and kind of access."""
 
-    config: Config
+    config: NpuConfig
     operations: Mapping[str, int]
     macs: int
     moved: Mapping[str, Mapping[str, int]]
@@ -92,7 +100,7 @@ class Program:
                 return
             elif item.name == "BRANCH":
                 at = self._branch(item, at, context)
-            elif item.name not in ("DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"):
+            elif item.name not in NO_EFFECT:
                 registers = Registers(dict(values), item.offset)
                 self._engine.prepare(item, registers, self.config)(context)
                 context.counts[item.name] = context.counts.get(item.name, 0) + 1
@@ -139,7 +147,7 @@ class Network:
                 raise BlobError(f"a tensor is in region {tensor.region}", 0)
 
     @property
-    def config(self) -> Config:
+    def config(self) -> NpuConfig:
         return self.program.config
 
     def run(self, inputs: Sequence[bytes], *, strict: bool = True) -> tuple[list[bytes], Stats]:

@@ -1,8 +1,8 @@
-"""From accumulator to stored value: bias, scale, round, zero point, clamp.
+"""From accumulator to stored value: bias, scale, round, zero point, clamp, table.
 
 Scaling is exact for every input. Double precision is used where all steps are provably
 exact in it, 64-bit integers in two halves everywhere else. Rounding NATURAL is half up, as in
-the TOSA reference model's RESCALE.
+the TOSA reference model's RESCALE, and a table is looked up as in its TABLE.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.ethosu.errors import AccessError
+
 Array = NDArray[Any]
+Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 _EXACT = 2.0**53
+RECORD_BYTES = 10  # bytes of bias, scale and shift, per channel
 _LANES = 1 << 15  # elements per step, so that the double-precision copy stays in the cache
 
 
@@ -127,3 +131,37 @@ def _scale_big(values: Integers, scale: Scale) -> Integers:
 
 def _largest(values: Array) -> float:
     return max(-float(values.min(initial=0)), float(values.max(initial=0)))
+
+
+def scale_records(data: bytes, count: int, offset: int) -> Bytes:
+    """``count`` records of ten bytes, one row each."""
+    if len(data) < count * RECORD_BYTES:
+        raise AccessError(f"{len(data)} bytes of scales for {count} channels", offset)
+    return np.frombuffer(data, np.uint8, count * RECORD_BYTES).reshape(count, RECORD_BYTES)
+
+
+def little_endian(columns: Bytes) -> Integers:
+    powers = np.int64(1) << (8 * np.arange(columns.shape[1], dtype=np.int64))
+    result: Integers = (columns.astype(np.int64) * powers).sum(1)
+    return result
+
+
+def look_up_8bit(indices: Array, table: Bytes, dtype: np.dtype[Any]) -> Array:
+    """256 entries of ``dtype``; the first belongs to -128."""
+    result: Array = table.view(dtype)[indices.astype(np.int16) + 128]
+    return result
+
+
+def look_up_16bit(values: Array, table: Bytes, dtype: np.dtype[Any]) -> Array:
+    """512 entries of base (low 16 bits) and slope (high 16), with 7 bits of interpolation.
+
+    A 32-bit result keeps those 7 bits, as TOSA's does; a 16-bit one rounds them off.
+    """
+    entries = table.view(np.int16).reshape(512, 2).astype(np.int32)
+    wide = values.astype(np.int32)
+    chosen = entries[(wide >> 7) + 256]
+    result = (chosen[..., 0] << 7) + chosen[..., 1] * (wide & 127)
+    if dtype.itemsize == 2:
+        result = (result + 64) >> 7
+    stored: Array = result.astype(dtype)
+    return stored

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness.ethosu.errors import StreamError, Unsupported
 from harness.ethosu.registers import BRANCH, PLAIN_32, SIGNED_40, RegisterSet
 
-_NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"})
+NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"})
 
 
 class Registers:
@@ -122,6 +122,6 @@ def operations(words: Sequence[int], names: RegisterSet) -> Iterator[tuple[Opera
             values[item.register] = item.value
         elif item.name == "STOP":
             return
-        elif item.name not in _NO_EFFECT:
+        elif item.name not in NO_EFFECT:
             yield item, Registers(dict(values), item.offset)
     raise StreamError("the stream has no STOP", 4 * len(words))

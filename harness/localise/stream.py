@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from harness.ethosu.blob import read_blob
-from harness.ethosu.driver_actions import read_actions
+from harness.ethosu.blob import read_actions, read_blob
 from harness.ethosu.model import Network
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import has_branches, operations

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.formats.cop import MACS
 from harness.standin.failure import StandinError
 
 _DATA = Path(__file__).with_name("models.json")
@@ -56,14 +57,15 @@ def load_model(name: str) -> Model:
     own = data["models"][name]
     words = {**data["families"][own["family"]], "macs": own["default_macs"]}
     rows = (p for row in data["parameters"] for p in _expand(row, words, own["family"]))
+    product = own["npu_name"].rpartition("-")[2].lower()
     return Model(
         name=name,
         board=words["board"],
         cpu=words["cpu"],
         npu=words["npu"],
         npu_name=own["npu_name"],
-        npu_product=own["npu_name"].rpartition("-")[2].lower(),
-        macs=tuple(own["macs"]),
+        npu_product=product,
+        macs=MACS[product],
         core=words["core"],
         vector_parameter=words["vector_parameter"],
         parameters={p.name: p for p in rows},

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from harness.formats.cop import MACS
 from harness.system import paths, strict_yaml
 
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
@@ -24,12 +25,6 @@ _PREFIXES = {
     "mps3": ("mps3_board.", "ethosu.", "cpu0.", "core_clk."),
     "mps4": ("mps4_board.", "vis_hdlcd.", "core_clk."),
     "corstone1000": ("board.", "host.", "se.", "extsys0.", "diagnostics"),
-}
-# MAC counts: Ethos-U architecture as Vela knows it (architecture_features.py).
-_MACS = {
-    "ethos-u55": (32, 64, 128, 256),
-    "ethos-u65": (256, 512),
-    "ethos-u85": (128, 256, 512, 1024, 2048),
 }
 
 
@@ -75,7 +70,7 @@ class Fvp(Data):
     def _macs_of_the_npu(self) -> Fvp:
         if self.npu is None or self.macs is None or self.macs not in self.parameters:
             return self
-        macs, known = self.parameters[self.macs], _MACS[self.npu]
+        macs, known = self.parameters[self.macs], MACS[self.npu.removeprefix("ethos-")]
         if macs not in known:
             raise ValueError(
                 f"{self.macs} is {macs}: an {self.npu} has {', '.join(map(str, known))}"

@@ -1,6 +1,7 @@
 """The Ethos-U of a target: which product, how many MACs, and where its memory mode puts what.
 
-``targets/npu/products.yaml`` holds every fact about products and memory modes. A target file
+``targets/npu/products.yaml`` holds every fact about products and memory modes but one: MAC counts
+are a field of the command stream's CONFIG word, and ``formats/cop.py`` lists them. A target file
 says only ``npu: {product: u55, macs: 128}``; a memory mode other than the product's default is
 part of the target's name: ``corstone-300-u55-128@Sram_Only``.
 """
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from harness.errors import UsageError
+from harness.formats.cop import MACS
 from harness.system import paths
 from harness.system.strict_yaml import Document, read
 from harness.target.fvp import Data, Text
@@ -51,13 +53,17 @@ class Mode(Data):
 
 class ProductFacts(Data):
     name: Text
-    macs: tuple[int, ...]
     default_macs: int
     system_config: Text
     second_memory: Literal["flash", "DRAM"]
     memory_mode: Text  # the default
     pools: dict[Text, dict[Text, int]]  # by Mode.kind
     target: dict[Text, Any]  # lies under the target's own file
+
+    @property
+    def macs(self) -> tuple[int, ...]:
+        """Every count that it comes with."""
+        return MACS[self.name.removeprefix("Ethos-").lower()]
 
     def refuses(self, mode: Mode) -> str | None:
         """Why this product does not have a memory mode."""

@@ -114,3 +114,11 @@ def pool(**changes: int) -> list[Item]:
     }
     items.update(changes)
     return [*items.items(), ("POOL", 1), ("STOP", 0xFFFF)]
+
+
+INPUT = bytes(range(256))
+
+
+def copying(**changes: int) -> bytes:
+    """A blob for a U55 that gives its input, 256 bytes, as its output."""
+    return blob(cop1(U55_128, words("u55", *pool(**changes))))

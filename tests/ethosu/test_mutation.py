@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.ethosu import accumulate, common, featuremap, lut, model, output_stage
+from harness.ethosu import accumulate, common, featuremap, model, output_stage
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import run
 from harness.ethosu.u55 import elementwise as elementwise_u55
 from harness.ethosu.u55 import engine as engine_u55
 from harness.ethosu.u55 import stages as stages_u55
-from harness.ethosu.u55 import weights
+from harness.ethosu.u55 import weights as weights_u55
 from harness.ethosu.u85 import dma as dma_u85
 from harness.ethosu.u85 import elementwise as elementwise_u85
 from harness.ethosu.u85 import engine as engine_u85
-from harness.ethosu.u85 import resize as resize_u85
 from harness.ethosu.u85 import stages as stages_u85
 from harness.ethosu.u85 import weights as weights_u85
 from tests.ethosu.recorded import recorded_cases
@@ -73,18 +72,18 @@ def layout(cls: type, name: str, value: Any) -> Break:
 
 
 def ofm_ublock_changed(patch: Patch) -> None:
-    original = weights.reorder
+    original = weights_u55.reorder
     patch.setattr(
-        engine_u55,
+        weights_u55,
         "reorder",
         lambda s, shape, at: original(s, replace(shape, ofm_ublock=12 - shape.ofm_ublock), at),
     )
 
 
 def part_kernel_swapped(patch: Patch) -> None:
-    original = weights.reorder
+    original = weights_u55.reorder
     patch.setattr(
-        engine_u55,
+        weights_u55,
         "reorder",
         lambda s, shape, at: original(s, replace(shape, part_kernel=not shape.part_kernel), at),
     )
@@ -144,13 +143,13 @@ def upscale_nearest_only(patch: Patch) -> None:
 
 
 def interpolation_dropped(patch: Patch) -> None:
-    original = lut.look_up_16bit
+    original = output_stage.look_up_16bit
     for stage in (stages_u55, stages_u85):
         patch.setattr(stage, "look_up_16bit", lambda v, t, d: original(v & ~127, t, d))
 
 
 def table_shifted(patch: Patch) -> None:
-    original = lut.look_up_8bit
+    original = output_stage.look_up_8bit
     for stage in (stages_u55, stages_u85):
         patch.setattr(stage, "look_up_8bit", lambda i, t, d: original(i, np.roll(t, 1), d))
 
@@ -179,9 +178,9 @@ def comparisons_positive(patch: Patch) -> None:
 
 def bilinear_like_nearest(patch: Patch) -> None:
     def one(values: Any, rows: Any, columns: Any) -> Any:
-        return resize_u85._nearest(values, rows, columns) * rows[2] * columns[2]
+        return engine_u85._nearest(values, rows, columns) * rows[2] * columns[2]
 
-    patch.setattr(resize_u85, "_bilinear", one)
+    patch.setattr(engine_u85, "_bilinear", one)
 
 
 def division_floors(patch: Patch) -> None:
@@ -202,7 +201,7 @@ def indices_reversed(patch: Patch) -> None:
 
 
 def fraction_dropped(patch: Patch) -> None:
-    original = lut.look_up_16bit
+    original = output_stage.look_up_16bit
 
     def look_up(values: Any, table: Any, dtype: Any) -> Any:
         found = original(values, table, dtype)

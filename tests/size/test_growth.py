@@ -14,6 +14,7 @@ from harness.footprint import vela
 from harness.footprint.difference import Difference, causes, difference
 from harness.footprint.explain import sentences
 from harness.footprint.measure import measure_file
+from harness.formats.vela import walk
 from tests.footprint.samples import make_pte, segment_bytes, to_json
 
 Edit = Callable[[dict[str, Any], bytearray], None]
@@ -90,7 +91,7 @@ def test_bigger_scratch_buffer(ds_cnn: Path, tmp_path: Path) -> None:
 def test_bigger_npu_scratch(programs: dict[str, Path], tmp_path: Path) -> None:
     def edit(data: dict[str, Any], _: bytearray) -> None:
         blob = bytearray(data["backend_delegate_data"][0]["data"])
-        block = next(b for b in vela.blocks(memoryview(blob)) or () if b.name == "scratch_size")
+        block = next(b for b in walk(blob) if b.name == "scratch_size")
         (size,) = struct.unpack_from("<I", blob, block.data)
         struct.pack_into("<I", blob, block.data, size + 4096)
         data["backend_delegate_data"][0]["data"] = list(blob)
@@ -117,7 +118,7 @@ def test_re_encoded_weights(programs: dict[str, Path], tmp_path: Path) -> None:
 
     def edit(data: dict[str, Any], _: bytearray) -> None:
         blob = bytes(data["backend_delegate_data"][0]["data"])
-        found = vela.blocks(memoryview(blob)) or []
+        found = list(walk(blob))
         commands = next(b for b in found if b.name == "cmd_data")
         weights = next(b for b in found if b.name == "weight_data")
         stream = bytearray(blob[commands.data : commands.data + commands.length])

@@ -8,16 +8,12 @@ import pytest
 
 from harness.case.matrix import Extent, default_cases
 from harness.errors import TargetError, UsageError
+from harness.formats.cop import MACS, PRODUCTS
 from harness.target.loading import Target, load_target, load_targets, npu, target_directories
 
 DIRECTORIES = target_directories({})
 FILES = {t.name: t for t in load_targets(DIRECTORIES) if t.npu is not None}
-# Arm's products: ethos-u-vela 5.1.0, architecture_features.py.
-EXPECTED = {
-    "corstone-300-u55": (32, 64, 128, 256),
-    "corstone-300-u65": (256, 512),
-    "corstone-320-u85": (128, 256, 512, 1024, 2048),
-}
+BOARDS = {"corstone-300-u55": "u55", "corstone-300-u65": "u65", "corstone-320-u85": "u85"}
 DEDICATED = ("Dedicated_Sram", "Dedicated_Sram_256KB", "Dedicated_Sram_384KB",
              "Dedicated_Sram_512KB")  # fmt: skip
 
@@ -35,7 +31,17 @@ VARIATIONS = [f"{name}@{mode}" for name, target in FILES.items() for mode in mod
 
 
 def test_every_product_and_mac_count_is_a_target() -> None:
-    assert set(FILES) == {f"{board}-{m}" for board, macs in EXPECTED.items() for m in macs}
+    expected = {f"{board}-{macs}" for board, name in BOARDS.items() for macs in MACS[name]}
+    assert set(FILES) == expected
+
+
+def test_products_are_those_of_command_streams() -> None:
+    """What ``products.yaml`` and ``formats/cop.py`` both name."""
+    products = npu.products().products
+    assert tuple(products) == PRODUCTS
+    for name, facts in products.items():
+        assert facts.macs == MACS[name]
+        assert facts.default_macs in facts.macs
 
 
 @pytest.mark.parametrize("name", FILES)

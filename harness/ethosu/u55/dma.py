@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from harness.ethosu.common import Context, Step
-from harness.ethosu.errors import AccessError
-from harness.ethosu.memory import Bytes
 from harness.ethosu.stream import Registers
 
 _MAX_BYTES = 1 << 30
@@ -36,19 +34,8 @@ def prepare_dma(registers: Registers) -> Step:
                 at = end + plane * plane_step + row * row_step
                 piece = data[(plane * rows + row) * length :][:length]
                 if internal:
-                    write_internal(context, at, piece, offset)
+                    context.memory.write_internal(at, piece, offset)
                 else:
                     context.memory.write(target & 7, at, piece, "DMA", offset)
 
     return run
-
-
-def write_internal(context: Context, at: int, data: Bytes, offset: int) -> None:
-    internal = context.memory.internal
-    if at < 0 or at + len(data) > len(internal):
-        raise AccessError(
-            f"DMA writes {len(data)} bytes at internal address {at:#x}, "
-            f"there are {len(internal):#x}",
-            offset,
-        )
-    internal[at : at + len(data)] = data

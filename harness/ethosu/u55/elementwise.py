@@ -22,6 +22,7 @@ from harness.ethosu.common import (
     Step,
     element_type,
     is_bricks,
+    leading_zeros,
     ofm_shape,
 )
 from harness.ethosu.featuremap import FeatureMap, feature_map
@@ -29,7 +30,7 @@ from harness.ethosu.output_stage import UNIT, Scale, scale_exactly, single_scale
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u55.stages import prepare_output
 
-_MODES = ("MUL", "ADD", "SUB", "MIN", "MAX", "LRELU", "ABS", "CLZ", "SHR", "SHL")
+MODES = dict(enumerate(("MUL", "ADD", "SUB", "MIN", "MAX", "LRELU", "ABS", "CLZ", "SHR", "SHL")))
 _SCALED = frozenset({"MUL", "ADD", "SUB", "ABS"})  # the others take no OFM_SCALE
 _UNARY = frozenset({"ABS", "CLZ", "LRELU"})
 _SCALE_16, _SCALE_OPA, _SCALE_OPB = range(3)
@@ -54,9 +55,9 @@ class Operand:
 
 def prepare_elementwise(operation: Operation, registers: Registers) -> Step:
     code = operation.parameter & 63
-    if code >= len(_MODES) or _MODES[code] == "LRELU":
+    if MODES.get(code, "LRELU") == "LRELU":
         raise registers.unsupported("ELEMENTWISE.elementwise_mode", code)
-    mode, shape = _MODES[code], ofm_shape(registers)
+    mode, shape = MODES[code], ofm_shape(registers)
     if registers.get("IFM_UPSCALE"):
         raise registers.unsupported("IFM_UPSCALE", registers["IFM_UPSCALE"], "elementwise")
     first = Operand(_map(registers, "IFM", shape), 0, registers.signed16("IFM_ZERO_POINT"))
@@ -154,10 +155,3 @@ def _shift_right(registers: Registers) -> Callable[[Integers, Integers], Array]:
 
         return shift
     raise registers.unsupported("OFM_PRECISION.round_mode", rounding, "in SHR")
-
-
-def leading_zeros(values: Integers) -> Integers:
-    """Of 32-bit numbers."""
-    unsigned = values & 0xFFFFFFFF
-    _, exponents = np.frexp(unsigned.astype(np.float64))
-    return 32 - exponents.astype(np.int64)

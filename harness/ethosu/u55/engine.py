@@ -26,21 +26,19 @@ from harness.ethosu.common import (
     upscale,
     upscaled_source,
 )
-from harness.ethosu.driver_actions import Config
-from harness.ethosu.errors import AccessError
 from harness.ethosu.featuremap import FeatureMap, feature_map
 from harness.ethosu.output_stage import Scale, single_scale
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u55.dma import prepare_dma
 from harness.ethosu.u55.elementwise import prepare_elementwise
 from harness.ethosu.u55.stages import prepare_output
-from harness.ethosu.u55.weights import WeightLayout, reorder
+from harness.ethosu.u55.weights import WeightReader
+from harness.formats.cop import NpuConfig
 
-_POOLING = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
-_RECORD = 10  # bytes per channel: int40 bias, u32 scale, u6 shift
+POOLING = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
 
 
-def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Step:
     if operation.name == "CONV":
         return _prepare_convolution(registers, config, depthwise=False)
     if operation.name == "DEPTHWISE":
@@ -62,7 +60,7 @@ def _input(registers: Registers, needed: tuple[int, int], depth: int) -> Feature
     )
 
 
-def _prepare_convolution(registers: Registers, config: Config, depthwise: bool) -> Step:
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Step:
     window, shape = kernel_window(registers), ofm_shape(registers)
     ifm_depth = registers["IFM_DEPTH_M1"] + 1
     if depthwise and ifm_depth != shape[2]:
@@ -103,90 +101,8 @@ def accumulator_bits(registers: Registers) -> int:
     return 40 if form else 32
 
 
-class WeightReader:
-    """Fetches, decodes and reorders weights and scales; decoded once per content."""
-
-    def __init__(
-        self,
-        registers: Registers,
-        config: Config,
-        window: acc.Window,
-        ifm: FeatureMap,
-        depth: int,
-        depthwise: bool,
-    ) -> None:
-        strides = registers["KERNEL_STRIDE"]
-        dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
-        self._depthwise = depthwise
-        self._offset = registers.offset
-        self._layout = WeightLayout(
-            ofm_depth=depth,
-            kernel=window.kernel,
-            ifm_depth=ifm.shape[2],
-            ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
-            ofm_ublock=4 if config.macs == 32 else 8,
-            ifm_16bit=ifm.dtype == INT16,
-            part_kernel=bool(strides >> 2 & 1) and not depthwise,
-            depthwise=depthwise,
-            dilation=window.dilation,
-            cores=2 if dual else 1,
-        )
-        cores = range(self._layout.cores)
-        self._weights = [_span(registers, "WEIGHT", core) for core in cores]
-        self._scales = [_span(registers, "SCALE", core) for core in cores]
-
-    def read(self, context: Context) -> tuple[acc.Kernel, Scale, NDArray[np.int64]]:
-        encoded = tuple(self._fetch(context, span, "WEIGHT") for span in self._weights)
-        records = tuple(self._fetch(context, span, "SCALE") for span in self._scales)
-        key = (self._layout, encoded, records)
-        found = context.decoded.get(key)
-        if found is None:
-            found = (self._kernel(context, encoded), *self._scale(records))
-            context.decoded[key] = found
-        return found  # type: ignore[return-value]
-
-    def _fetch(self, context: Context, span: tuple[int, int, int], what: str) -> bytes:
-        return context.memory.read(*span, what, self._offset).tobytes() if span[2] else b""
-
-    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
-        streams = [context.codec.decode(part, self._offset) for part in encoded]
-        weights = reorder(streams, self._layout, self._offset)
-        return (acc.depthwise_kernel if self._depthwise else acc.convolution_kernel)(weights)
-
-    def _scale(self, records: tuple[bytes, ...]) -> tuple[Scale, NDArray[np.int64]]:
-        depth, cores = self._layout.ofm_depth, self._layout.cores
-        fields = np.zeros((depth, _RECORD), np.uint8)
-        for core, part in enumerate(records):
-            count = len(range(core, depth, cores))
-            fields[core::cores] = scale_records(part, count, self._offset)
-        bias = little_endian(fields[:, :5])
-        bias -= (bias >> 39) << 40
-        multiplier = little_endian(fields[:, 5:9])
-        return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
-
-
-def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
-    number = "1" if core else ""
-    length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
-    address = registers[f"{kind}{number}_BASE"] if length else 0
-    return registers[f"{kind}_REGION"] & 7, address, length
-
-
-def scale_records(data: bytes, count: int, offset: int) -> NDArray[np.uint8]:
-    """``count`` records of ten bytes, one row each."""
-    if len(data) < count * _RECORD:
-        raise AccessError(f"{len(data)} bytes of scales for {count} channels", offset)
-    return np.frombuffer(data, np.uint8, count * _RECORD).reshape(count, _RECORD)
-
-
-def little_endian(columns: NDArray[np.uint8]) -> NDArray[np.int64]:
-    powers = np.int64(1) << (8 * np.arange(columns.shape[1], dtype=np.int64))
-    result: NDArray[np.int64] = (columns.astype(np.int64) * powers).sum(1)
-    return result
-
-
 def _prepare_pool(operation: Operation, registers: Registers) -> Step:
-    mode = _POOLING.get(operation.parameter & 7)
+    mode = POOLING.get(operation.parameter & 7)
     if mode is None:
         raise registers.unsupported("POOL.pooling_mode", operation.parameter & 7)
     window, shape = kernel_window(registers), ofm_shape(registers)

@@ -19,8 +19,7 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.featuremap import FeatureMap, feature_map
-from harness.ethosu.lut import look_up_8bit, look_up_16bit
-from harness.ethosu.output_stage import UNIT, Finish, Scale
+from harness.ethosu.output_stage import UNIT, Finish, Scale, look_up_8bit, look_up_16bit
 from harness.ethosu.stream import Registers
 
 ROUNDING = {0: "DBL", 1: "TRUNCATE", 2: "NATURAL"}

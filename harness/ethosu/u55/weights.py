@@ -1,4 +1,4 @@
-"""Decoded weights in the order of the hardware back to (ofm, y, x, ifm): U55 and U65.
+"""Weights and scales of the U55 and U65: fetched, decoded, and back to (ofm, y, x, ifm).
 
 The order is the one of ``EthosUWeightOrdering`` in regor's ``ethos_u55_weight_encoder.cpp``
 (Vela 5.1.0). Where it reads no weight it writes 0, which strict mode checks.
@@ -11,9 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.ethosu.errors import AccessError
-
-Weights = NDArray[np.int16]
+from harness.ethosu import accumulate as acc
+from harness.ethosu.codec import Weights, WeightStream
+from harness.ethosu.common import INT16, Context
+from harness.ethosu.featuremap import FeatureMap
+from harness.ethosu.output_stage import RECORD_BYTES, Scale, little_endian, scale_records
+from harness.ethosu.stream import Registers
+from harness.formats.cop import NpuConfig
 
 
 @dataclass(frozen=True)
@@ -32,34 +36,74 @@ class WeightLayout:
     cores: int = 1
 
 
-class Stream:
-    """Takes counted pieces off a decoded stream."""
+class WeightReader:
+    """Fetches, decodes and reorders weights and scales; decoded once per content."""
 
-    def __init__(self, values: Weights, offset: int) -> None:
-        self._values = values
-        self._at = 0
-        self._offset = offset
+    def __init__(
+        self,
+        registers: Registers,
+        config: NpuConfig,
+        window: acc.Window,
+        ifm: FeatureMap,
+        depth: int,
+        depthwise: bool,
+    ) -> None:
+        strides = registers["KERNEL_STRIDE"]
+        dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
+        self._depthwise = depthwise
+        self._offset = registers.offset
+        self._layout = WeightLayout(
+            ofm_depth=depth,
+            kernel=window.kernel,
+            ifm_depth=ifm.shape[2],
+            ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
+            ofm_ublock=4 if config.macs == 32 else 8,
+            ifm_16bit=ifm.dtype == INT16,
+            part_kernel=bool(strides >> 2 & 1) and not depthwise,
+            depthwise=depthwise,
+            dilation=window.dilation,
+            cores=2 if dual else 1,
+        )
+        cores = range(self._layout.cores)
+        self._weights = [_span(registers, "WEIGHT", core) for core in cores]
+        self._scales = [_span(registers, "SCALE", core) for core in cores]
 
-    def take(self, count: int) -> Weights:
-        piece = self._values[self._at : self._at + count]
-        if len(piece) != count:
-            raise AccessError(
-                f"the weight stream has {len(self._values)} weights, {self._at + count} are needed",
-                self._offset,
-            )
-        self._at += count
-        return piece
+    def read(self, context: Context) -> tuple[acc.Kernel, Scale, NDArray[np.int64]]:
+        encoded = tuple(self._fetch(context, span, "WEIGHT") for span in self._weights)
+        records = tuple(self._fetch(context, span, "SCALE") for span in self._scales)
+        key = (self._layout, encoded, records)
+        found = context.decoded.get(key)
+        if found is None:
+            found = (self._kernel(context, encoded), *self._scale(records))
+            context.decoded[key] = found
+        return found  # type: ignore[return-value]
 
-    def padding(self, count: int) -> None:
-        self.require_zero(self.take(count))
+    def _fetch(self, context: Context, span: tuple[int, int, int], what: str) -> bytes:
+        return context.memory.read(*span, what, self._offset).tobytes() if span[2] else b""
 
-    def require_zero(self, values: Weights) -> None:
-        if values.any():
-            raise AccessError("a weight in a padding position is not 0", self._offset)
+    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
+        streams = [context.codec.decode(part, self._offset) for part in encoded]
+        weights = reorder(streams, self._layout, self._offset)
+        return (acc.depthwise_kernel if self._depthwise else acc.convolution_kernel)(weights)
 
-    def finish(self) -> None:
-        """What may follow the last weight is padding to the end of the coded block."""
-        self.require_zero(self._values[self._at :])
+    def _scale(self, records: tuple[bytes, ...]) -> tuple[Scale, NDArray[np.int64]]:
+        """A record is an int40 bias, u32 scale and u6 shift."""
+        depth, cores = self._layout.ofm_depth, self._layout.cores
+        fields = np.zeros((depth, RECORD_BYTES), np.uint8)
+        for core, part in enumerate(records):
+            count = len(range(core, depth, cores))
+            fields[core::cores] = scale_records(part, count, self._offset)
+        bias = little_endian(fields[:, :5])
+        bias -= (bias >> 39) << 40
+        multiplier = little_endian(fields[:, 5:9])
+        return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
+
+
+def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
+    number = "1" if core else ""
+    length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
+    address = registers[f"{kind}{number}_BASE"] if length else 0
+    return registers[f"{kind}_REGION"] & 7, address, length
 
 
 def reorder(streams: list[Weights], layout: WeightLayout, offset: int) -> Weights:
@@ -70,13 +114,13 @@ def reorder(streams: list[Weights], layout: WeightLayout, offset: int) -> Weight
         depth = len(range(core, layout.ofm_depth, layout.cores))
         block = (layout.ofm_block + layout.cores - 1 - core) // layout.cores
         if depth:
-            stream = Stream(values, offset)
+            stream = WeightStream(values, offset)
             whole[core :: layout.cores] = _reorder_core(stream, layout, depth, block)
             stream.finish()
     return whole
 
 
-def _reorder_core(stream: Stream, layout: WeightLayout, depth: int, block: int) -> Weights:
+def _reorder_core(stream: WeightStream, layout: WeightLayout, depth: int, block: int) -> Weights:
     height, width = layout.kernel
     sub_y, sub_x = 8 // layout.dilation[0], 8 // layout.dilation[1]
     ifm_block = 16 if layout.part_kernel or layout.ifm_16bit else 32
@@ -97,7 +141,7 @@ def _reorder_core(stream: Stream, layout: WeightLayout, depth: int, block: int) 
 
 
 def _place(
-    stream: Stream,
+    stream: WeightStream,
     result: Weights,
     piece: Weights,
     corner: tuple[int, int, int, int],
@@ -118,7 +162,7 @@ def _place(
 
 
 def _sub_kernel(
-    stream: Stream, layout: WeightLayout, ofm_units: int, ifm_left: int, size: tuple[int, int]
+    stream: WeightStream, layout: WeightLayout, ofm_units: int, ifm_left: int, size: tuple[int, int]
 ) -> Weights:
     """One sub-kernel of one OFM block and IFM block, as (ofm, kernel element, ifm)."""
     unit, elements = layout.ofm_ublock, size[0] * size[1]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from harness.ethosu.common import Context, Step
 from harness.ethosu.errors import AccessError
 from harness.ethosu.stream import Registers
-from harness.ethosu.u55.dma import write_internal
 
 _MAX_BYTES = 1 << 30
 _MAX_ROWS = 1 << 20
@@ -51,7 +50,7 @@ def prepare_dma(registers: Registers) -> Step:
                 pieces.append((to, memory.read(source & 7, at, length, "DMA", offset).copy()))
         for to, piece in pieces:
             if internal:
-                write_internal(context, to, piece, offset)
+                memory.write_internal(to, piece, offset)
             else:
                 memory.write(target & 7, to, piece, "DMA", offset)
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.ethosu.common import Array, Context, Step, ofm_shape
+from harness.ethosu.common import Array, Context, Step, leading_zeros, ofm_shape
 from harness.ethosu.output_stage import UNIT, Scale, scale_exactly
 from harness.ethosu.stream import Operation, Registers
-from harness.ethosu.u55.elementwise import leading_zeros
 from harness.ethosu.u85.stages import (
     Source,
     input_scale,

@@ -7,7 +7,6 @@ as the TOSA reference model has it. "(inferred)" marks what only comparison conf
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
 from harness.ethosu.common import (
@@ -23,24 +22,31 @@ from harness.ethosu.common import (
     upscale,
     upscaled_source,
 )
-from harness.ethosu.driver_actions import Config
-from harness.ethosu.output_stage import Scale
+from harness.ethosu.output_stage import Integers, Scale
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.dma import prepare_dma
 from harness.ethosu.u85.elementwise import prepare_elementwise
-from harness.ethosu.u85.operands import IFM2, Accumulators, KernelReader, ScaleReader
-from harness.ethosu.u85.resize import prepare_resize
 from harness.ethosu.u85.stages import (
+    IFM2,
+    Accumulators,
+    ScaleReader,
     Source,
+    checked_scale,
+    ofm_rounding,
     prepare_output,
     prepare_source,
 )
+from harness.ethosu.u85.weights import KernelReader
+from harness.formats.cop import NpuConfig
 
-_POOLING = ("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y")
-Integers = NDArray[np.int64]
+POOLING = dict(
+    enumerate(("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y"))
+)
+_BILINEAR, _REPLICATE, _NEAREST = range(3)
+Axis = tuple[Integers, Integers, int, int]  # of _positions
 
 
-def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Step:
     if operation.name == "CONV" and operation.parameter & 1:
         return _prepare_matmul(registers)
     if operation.name in ("CONV", "DEPTHWISE"):
@@ -50,7 +56,7 @@ def prepare(operation: Operation, registers: Registers, config: Config) -> Step:
     if operation.name == "ELEMENTWISE":
         return prepare_elementwise(operation, registers)
     if operation.name == "RESIZE":
-        return prepare_resize(operation, registers)
+        return _prepare_resize(operation, registers)
     if operation.name == "DMA_START":
         return prepare_dma(registers)
     raise registers.unsupported(operation.name, operation.parameter)
@@ -61,7 +67,7 @@ def _prepare_input(registers: Registers, needed: tuple[int, int], depth: int) ->
     return prepare_source(registers, "IFM", (height, width, depth))
 
 
-def _prepare_convolution(registers: Registers, config: Config, depthwise: bool) -> Step:
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Step:
     window, shape = kernel_window(registers), ofm_shape(registers)
     depth = shape[2] if depthwise else registers["IFM_DEPTH_M1"] + 1
     ifm = _prepare_input(registers, window.needed, depth)
@@ -124,7 +130,7 @@ def _prepare_matmul(registers: Registers) -> Step:
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Step:
-    mode = _POOLING[operation.parameter & 7]
+    mode = POOLING[operation.parameter & 7]
     if mode.startswith("ARGMAX"):
         raise registers.unsupported("POOL.pooling_mode", mode)
     window, shape = kernel_window(registers), ofm_shape(registers)
@@ -178,3 +184,69 @@ def _reciprocal(counts: Integers) -> Scale:
     bits = np.ceil(np.log2(counts)).astype(np.int64)
     one = np.int64(1)
     return Scale(((one << (30 + bits)) + (one << bits)) // counts, 30 + bits)
+
+
+def _prepare_resize(operation: Operation, registers: Registers) -> Step:
+    """TOSA's arithmetic times 2**16, which OFM_SCALE takes off (inferred)."""
+    mode = operation.parameter & 3
+    if mode not in (_BILINEAR, _NEAREST):
+        raise registers.unsupported("RESIZE.resize_mode", mode)
+    shape = ofm_shape(registers)
+    height, width = registers["KERNEL_HEIGHT_M1"] + 1, registers["KERNEL_WIDTH_M1"] + 1
+    source = prepare_source(registers, "IFM", (height, width, shape[2]))
+    rows = _positions(registers, "Y", shape[0], height)
+    columns = _positions(registers, "X", shape[1], width)
+    output, scale = prepare_output(registers, shape), _rest_of_scale(registers)
+    limit = largest_input(source.dtype, source.zero_point)
+    if mode == _BILINEAR:
+        limit *= rows[2] * columns[2]
+
+    def run(context: Context) -> None:
+        values = source.read_wide(context)
+        sums = (_bilinear if mode == _BILINEAR else _nearest)(values, rows, columns)
+        output.store(context, sums, limit, scale, None)
+
+    return run
+
+
+def _rest_of_scale(registers: Registers) -> Scale:
+    """OFM_SCALE without the 16 bits, whose removal is exact in every rounding."""
+    value = registers["OFM_SCALE"]
+    multiplier, shift = value & 0x7FFFFFFF, value >> 32 & 63
+    if multiplier != 1 or shift < 16:
+        raise registers.unsupported("OFM_SCALE", (multiplier, shift), "in RESIZE")
+    rest = value - (16 << 32)
+    return checked_scale(registers, "OFM_SCALE", multiplier, rest, ofm_rounding(registers))
+
+
+def _positions(registers: Registers, axis: str, count: int, size: int) -> Axis:
+    """For each output index the whole and the fractional input position, n, and the size."""
+    n = registers[f"RESIZE_{axis}_SCALE_N_M1"] + 1
+    step = registers[f"RESIZE_{axis}"]
+    whole, rest = step >> 32 & 15, step & 0x7FF
+    offset = registers[f"RESIZE_{axis}_OFFSET"] & 0xFFF
+    offset -= (offset & 0x800) << 1
+    place = np.arange(count, dtype=np.int64) * (whole * n + rest) + offset
+    return place // n, place % n, n, size
+
+
+def _bilinear(values: Integers, rows: Axis, columns: Axis) -> Integers:
+    def blend(source: Integers, axis: int, places: Axis) -> Integers:
+        index, part, n, size = places
+        shape = [1, 1, 1]
+        shape[axis] = len(index)
+        weight = part.reshape(shape)
+        near = source.take(np.clip(index, 0, size - 1), axis)
+        far = source.take(np.clip(index + 1, 0, size - 1), axis)
+        result: Integers = near * (n - weight) + far * weight
+        return result
+
+    return blend(blend(values, 0, rows), 1, columns)
+
+
+def _nearest(values: Integers, rows: Axis, columns: Axis) -> Integers:
+    def chosen(places: Axis) -> Integers:
+        index, part, n, size = places
+        return np.clip(index + (2 * part >= n), 0, size - 1)
+
+    return values.take(chosen(rows), 0).take(chosen(columns), 1)

@@ -1,4 +1,4 @@
-"""The U85's ways in and out: storage modes, scales with rounding, tables, transpose, reverse.
+"""The U85's ways in and out: storage modes, accumulators, scales, tables, transpose, reverse.
 
 Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1.0).
 """
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.ethosu.common import (
     INT8,
@@ -17,13 +16,23 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
+    check_accumulators,
     element_type,
     is_bricks,
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.featuremap import FeatureMap, feature_map
-from harness.ethosu.lut import look_up_8bit, look_up_16bit
-from harness.ethosu.output_stage import UNIT, Finish, Scale, single_scale
+from harness.ethosu.output_stage import (
+    UNIT,
+    Finish,
+    Integers,
+    Scale,
+    little_endian,
+    look_up_8bit,
+    look_up_16bit,
+    scale_records,
+    single_scale,
+)
 from harness.ethosu.stream import Registers
 
 ROUNDING_OFM = (
@@ -35,6 +44,7 @@ ROUNDING_OFM = (
     "TRUNCATE_TO_LOWER",
 )
 _TILE2X2, _TILE3X1, _CHAINED, _NONE = range(4)
+_KEEP, IFM2 = 1, 2  # ACC_FORMAT.acc_input; 0 starts from nothing
 _BROADCAST_SCALAR = 8
 # where each axis of the result comes from: OFM_PRECISION.activation_transpose
 _TRANSPOSES = {
@@ -77,7 +87,7 @@ class Source:
             raise AccessError(f"chaining buffer {self.buffer} is empty", self.offset)
         return found
 
-    def read_wide(self, context: Context) -> NDArray[np.int64]:
+    def read_wide(self, context: Context) -> Integers:
         return self.read(context).astype(np.int64) - self.zero_point
 
 
@@ -127,7 +137,7 @@ class OutputU85:
         sums: Array,
         limit: float,
         scale: Scale,
-        bias: NDArray[np.int64] | None,
+        bias: Integers | None,
     ) -> None:
         if self.ofm is None and self.buffer is None:
             return
@@ -237,3 +247,80 @@ def require_rounding(registers: Registers, register: str, rounding: str) -> bool
         why = "with a scale that is not 1"
         raise registers.unsupported(f"{register}.round_mode", rounding, why)
     return rounding == "NATURAL"
+
+
+class Accumulators:
+    """ACC_FORMAT: what the sums start from, how wide they are, whether they go out."""
+
+    def __init__(self, registers: Registers, shape: tuple[int, int, int]) -> None:
+        form, self._input = registers.bits("ACC_FORMAT", 0, 2), registers.bits("ACC_FORMAT", 4, 2)
+        if form > 1 or self._input > IFM2:
+            raise registers.unsupported("ACC_FORMAT", registers["ACC_FORMAT"])
+        self.bits = 48 if form else 32
+        self._keeps = bool(registers.bits("ACC_FORMAT", 6))
+        self._registers = registers
+        self._shape = shape
+        self._source = prepare_source(registers, "IFM2", shape) if self._input == IFM2 else None
+
+    def add(self, context: Context, sums: Array | None, limit: float) -> tuple[Array, float]:
+        """The finished sums and their bound; ``None`` stands for no sums of its own."""
+        start = self._start(context)
+        if start is not None:
+            sums = start if sums is None else start + sums.astype(np.int64)
+            limit = max(-float(sums.min()), float(sums.max()))
+        assert sums is not None
+        check_accumulators(sums, limit, self.bits, self._registers.offset)
+        context.accumulators = sums.astype(np.int64) if self._keeps else None
+        return sums, limit
+
+    def _start(self, context: Context) -> Integers | None:
+        if self._source is not None:
+            return self._source.read_wide(context)
+        if self._input != _KEEP:
+            return None
+        kept = context.accumulators
+        if kept is None or kept.shape != self._shape:
+            raise self._registers.unsupported("ACC_FORMAT.acc_input", "KEEP", "nothing was kept")
+        return kept.astype(np.int64)
+
+
+class ScaleReader:
+    """OFM_SCALE, or one record per channel with a bias."""
+
+    def __init__(self, registers: Registers, depth: int) -> None:
+        self._registers, self._depth = registers, depth
+        self._global = bool(registers.bits("OFM_PRECISION", 8))
+        self._wide = registers.bits("ACC_FORMAT", 0, 2) == 1
+        if self._global:
+            self._scale = ofm_scale(registers)
+        else:
+            self._span = (
+                registers["SCALE_REGION"] & 7,
+                registers["SCALE_BASE"],
+                registers["SCALE_LENGTH"] & 0xFFFFF,
+            )
+
+    def read(self, context: Context) -> tuple[Scale, Integers | None]:
+        if self._global:
+            return self._scale, None
+        offset = self._registers.offset
+        data = context.memory.read(*self._span, "SCALE", offset).tobytes()
+        key = ("scale", self._depth, self._wide, ofm_rounding(self._registers), data)
+        found = context.decoded.get(key)
+        if found is None:
+            found = context.decoded[key] = self._parse(data)
+        return found  # type: ignore[return-value]
+
+    def _parse(self, data: bytes) -> tuple[Scale, Integers]:
+        fields = scale_records(data, self._depth, self._registers.offset)
+        width = 6 if self._wide else 4
+        bias = little_endian(fields[:, :width])
+        bias -= (bias >> (8 * width - 1)) << (8 * width)
+        multiplier = little_endian(fields[:, width:8])
+        shift = fields[:, 8].astype(np.int64) & 63
+        scale = Scale(multiplier & ((1 << (15 if self._wide else 31)) - 1), shift)
+        if scale.is_unit:
+            return UNIT, bias
+        rounding = ofm_rounding(self._registers)
+        halves = require_rounding(self._registers, "OFM_SCALE", rounding)
+        return Scale(scale.multiplier, shift, halves), bias

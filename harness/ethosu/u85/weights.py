@@ -1,4 +1,4 @@
-"""Decoded weights back to (ofm, y, x, ifm) for the U85, and its fast weight format.
+"""Weights of the U85: fetched, decoded or in its fast format, and back to (ofm, y, x, ifm).
 
 The order is the one of ``EthosU85WeightOrdering`` in regor's ``ethos_u85_weight_encoder.cpp``,
 the fast format the one of ``mlw_encode_fwd.cpp`` (Vela 5.1.0).
@@ -12,8 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.ethosu import accumulate as acc
+from harness.ethosu.codec import Weights, WeightStream
+from harness.ethosu.common import Context
 from harness.ethosu.errors import AccessError
-from harness.ethosu.u55.weights import Stream, Weights
+from harness.ethosu.stream import Registers
+from harness.ethosu.u85.stages import Source
+from harness.formats.cop import NpuConfig
 
 _FAST_HEADER = 32
 _GROUP = 4  # output channels that stand together
@@ -94,6 +99,73 @@ class WeightLayoutU85:
         return 1 if self.depthwise else 16 if self.sparse else 8
 
 
+class KernelReader:
+    """Fetches, decodes and reorders weights; decoded once per content."""
+
+    def __init__(
+        self,
+        registers: Registers,
+        config: NpuConfig,
+        window: acc.Window,
+        ifm: Source,
+        depth: int,
+        depthwise: bool,
+    ) -> None:
+        microblock = registers.bits("ACC_FORMAT", 8, 3)
+        ublock = UBLOCK_DEPTH.get((config.macs, microblock))
+        if ublock is None:
+            raise registers.unsupported("ACC_FORMAT.microblock", microblock)
+        if ifm.source is None:
+            raise registers.unsupported("IFM_PRECISION.activation_storage", "not TILE2X2")
+        form = registers["WEIGHT_FORMAT"]
+        self._registers = registers
+        self._layout = WeightLayoutU85(
+            macs=config.macs,
+            ofm_depth=depth,
+            kernel=window.kernel,
+            ifm_depth=ifm.source.shape[2],
+            ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
+            ofm_ublock=ublock,
+            ifm_bits=8 * ifm.dtype.itemsize,
+            part_kernel=bool(registers.bits("KERNEL_STRIDE", 2)) and not depthwise,
+            depthwise=depthwise,
+            sparse=bool(form >> 4 & 1),
+            fast=bool(form & 1),
+            dilation=window.dilation,
+            stride=window.stride,
+        )
+        count = 1 if self._layout.fast else self._layout.streams
+        names = ("", "1", "2", "3")[:count]
+        self._spans = [
+            (registers[f"WEIGHT{n}_LENGTH"] & 0xFFFFFFFF, f"WEIGHT{n}_BASE") for n in names
+        ]
+        self._region = registers["WEIGHT_REGION"] & 7
+
+    def read(self, context: Context) -> acc.Kernel:
+        encoded = tuple(self._fetch(context, *span) for span in self._spans)
+        key = (self._layout, encoded)
+        found = context.decoded.get(key)
+        if found is None:
+            found = context.decoded[key] = self._kernel(context, encoded)
+        return found  # type: ignore[return-value]
+
+    def _fetch(self, context: Context, length: int, base: str) -> bytes:
+        if not length:
+            return b""
+        at, offset = self._registers[base], self._registers.offset
+        return context.memory.read(self._region, at, length, "WEIGHT", offset).tobytes()
+
+    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
+        offset = self._registers.offset
+        if self._layout.fast:
+            streams = deinterleave(decode_fast(encoded[0], offset), self._layout)
+        else:
+            streams = [context.codec.decode(part, offset) for part in encoded]
+        weights = reorder_u85(streams, self._layout, offset)
+        build = acc.depthwise_kernel if self._layout.depthwise else acc.convolution_kernel
+        return build(weights)
+
+
 def decode_fast(encoded: bytes, offset: int) -> Weights:
     if len(encoded) < _FAST_HEADER:
         raise AccessError("the fast weight header is cut short", offset)
@@ -132,7 +204,7 @@ def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int
         ),
         np.int16,
     )
-    takers = [Stream(values, offset) for values in streams]
+    takers = [WeightStream(values, offset) for values in streams]
     ifm_blocks = list(range(0, ifm_depth, layout.ifm_block))
     for ofm in range(0, layout.ofm_depth, layout.ofm_block):
         for ifm in ifm_blocks:
@@ -153,7 +225,7 @@ def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int
 
 
 def _place(
-    takers: Sequence[Stream],
+    takers: Sequence[WeightStream],
     layout: WeightLayoutU85,
     whole: Weights,
     corner: tuple[int, int, int, int],
@@ -191,7 +263,7 @@ def _channels(
 
 
 def _take_elements(
-    taker: Stream, layout: WeightLayoutU85, units: tuple[int, int], elements: int
+    taker: WeightStream, layout: WeightLayoutU85, units: tuple[int, int], elements: int
 ) -> Weights:
     """(units of ifm and ofm, kernel element, rest), without the rounding and the padding."""
     rounded = -(-elements // layout.rounding) * layout.rounding

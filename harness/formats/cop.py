@@ -1,0 +1,187 @@
+"""Custom operator payloads of an Ethos-U: which NPU it is for, and the command stream.
+
+``COP1`` and ``COP2`` are the two containers of driver actions (``ethosu/vela/driver_actions.py``
+and regor's ``custom_operator_ethosu.hpp``, both Vela 5.1.0). ``COP1`` is a row of actions, each
+with a word in front: action [7:0], length [31:16] and its high bits [15:8]. ``COP2`` is a header
+(version, u64 length) and one entry (type, length) of metadata and commands. The words that name
+the NPU are its CONFIG and ID registers (regor's ``ethos_u65_interface.hpp`` and
+``ethos_u85_interface.hpp``). ``targets/runner/ethosu/payload.cpp`` reads COP1 on the target.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.formats.damage import WrongOffset
+
+COP1, COP2 = b"COP1", b"COP2"
+OPTIMIZER_CONFIG, COMMAND_STREAM, NOP = 1, 2, 5
+_ENTRY_COMMANDS, _VEUM = 1, b"VEUM"
+_COP2_HEADER, _COP2_ENTRY = 16, 8
+_SHORTEST_METADATA = 32
+
+# The CONFIG word that Vela 5.1.0 compiles for (measured for each of ExecuTorch's targets), by
+# product and MACs per cycle: the one list of the NPUs that there are.
+CONFIG_WORDS = {
+    ("u55", 32): 0x00001005,
+    ("u55", 64): 0x00001006,
+    ("u55", 128): 0x00001807,
+    ("u55", 256): 0x00003008,
+    ("u65", 256): 0x10003008,
+    ("u65", 512): 0x10006009,
+    ("u85", 128): 0x20000117,
+    ("u85", 256): 0x20000118,
+    ("u85", 512): 0x20001119,
+    ("u85", 1024): 0x2000251A,
+    ("u85", 2048): 0x2000261B,
+}
+ID_WORDS = {"u55": 0x10066001, "u65": 0x10066001, "u85": 0x20007000}  # architecture 1.0.6, 2.0.0
+PRODUCTS = ("u55", "u65", "u85")  # by CONFIG.product
+MACS = {name: tuple(m for p, m in CONFIG_WORDS if p == name) for name in PRODUCTS}
+
+
+class UnknownAction(WrongOffset):
+    """A driver action that nobody has described."""
+
+    def __init__(self, action: int, offset: int) -> None:
+        super().__init__(f"unknown driver action {action}", offset)
+        self.action = action
+
+
+class UnknownNpu(Exception):
+    """A CONFIG word of an NPU that does not exist: ``field`` has the ``value``."""
+
+    def __init__(self, field: str, value: int, why: str = "") -> None:
+        super().__init__(f"CONFIG.{field} = {value}{f': {why}' if why else ''}")
+        self.field = field
+        self.value = value
+        self.why = why
+
+
+@dataclass(frozen=True)
+class NpuConfig:
+    """An NPU, as a CONFIG word describes it."""
+
+    product: str
+    macs: int
+    shram_bytes: int  # 0 for a U85, which has none
+
+    @property
+    def name(self) -> str:
+        return f"ethos-{self.product}-{self.macs}"
+
+    @property
+    def cores(self) -> int:
+        return 2 if self.product == "u65" and self.macs == 512 else 1
+
+
+@dataclass(frozen=True)
+class CommandStream:
+    """Where the commands lie in a payload, in bytes; what they were compiled for, if it says."""
+
+    start: int
+    size: int
+    npu: tuple[int, int] | None  # the words CONFIG and ID
+    npu_at: int  # their place
+
+
+def config_fields(word: int) -> dict[str, int]:
+    """The fields of a CONFIG word, by the names that the driver gives them."""
+    fields = {
+        "product": word >> 28 & 15,
+        "macs_per_cc": word & 15,  # its logarithm to base 2
+        "cmd_stream_version": word >> 4 & 15,
+        "custom_dma": word >> 27 & 1,
+    }
+    if product(word) == "u85":
+        return {**fields, "num_axi_sram": word >> 8 & 3, "num_axi_ext": word >> 10 & 1}
+    return {**fields, "shram_size": word >> 8 & 0xFF}  # KiB
+
+
+def architecture(identity: int) -> tuple[int, int, int]:
+    """Major, minor and patch version in an ID word."""
+    return identity >> 28 & 15, identity >> 20 & 0xFF, identity >> 16 & 15
+
+
+def product(config: int) -> str | None:
+    """Of a CONFIG word; None when there is no such product."""
+    number = config >> 28 & 15
+    return PRODUCTS[number] if number < len(PRODUCTS) else None
+
+
+def read_config(word: int) -> NpuConfig:
+    """UnknownNpu: there is no such product, or it does not come with as many MACs."""
+    fields, name = config_fields(word), product(word)
+    if name is None:
+        raise UnknownNpu("product", fields["product"])
+    macs = 1 << fields["macs_per_cc"]
+    if macs not in MACS[name]:
+        raise UnknownNpu("macs_per_cc", macs, f"no {name} has that many MACs")
+    return NpuConfig(name, macs, 1024 * fields.get("shram_size", 0))
+
+
+def command_streams(payload: bytes | memoryview) -> Iterator[CommandStream]:
+    """Every command stream of a payload, of which Vela writes one.
+
+    WrongOffset: it is neither container, or what comes next does not fit it.
+    """
+    magic = bytes(payload[:4])
+    if magic == COP1:
+        yield from _cop1(payload)
+    elif magic == COP2:
+        yield _cop2(payload)
+    else:
+        raise WrongOffset(f"the command data starts with {magic!r}, not COP1 or COP2", 0)
+
+
+def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
+    npu: tuple[int, int] | None = None
+    at, npu_at = 4, 0
+    while at < len(payload):
+        word = _word(payload, at, at)
+        action, count = word & 0xFF, word >> 16 | (word >> 8 & 0xFF) << 16
+        body = at + 4
+        if action == OPTIMIZER_CONFIG:
+            npu, npu_at = (_word(payload, body, at), _word(payload, body + 4, at)), body
+            body += 8
+        elif action == COMMAND_STREAM:
+            left = (len(payload) - body) // 4
+            if count > left:
+                raise WrongOffset(f"the command stream says {count} words, {left} remain", at)
+            yield CommandStream(body, 4 * count, npu, npu_at)
+            body += 4 * count
+        elif action != NOP:
+            raise UnknownAction(action, at)
+        at = body
+
+
+def _word(payload: bytes | memoryview, at: int, action_at: int) -> int:
+    if at + 4 > len(payload):
+        raise WrongOffset("the driver actions end inside a word", action_at)
+    value: int = struct.unpack_from("<I", payload, at)[0]
+    return value
+
+
+def _cop2(payload: bytes | memoryview) -> CommandStream:
+    """An entry of commands has metadata in front: length, ``VEUM``, version, n, config, id, ..."""
+    entry, data = _COP2_HEADER, _COP2_HEADER + _COP2_ENTRY
+    if len(payload) < data + 4 + _SHORTEST_METADATA:
+        raise WrongOffset("the COP2 header is cut short", len(payload))
+    total, kind, length, metadata = struct.unpack_from("<QIII", payload, 8)
+    if total != len(payload) - entry:
+        raise WrongOffset(f"COP2 says {total} bytes of actions, there are {len(payload) - 16}", 8)
+    if kind != _ENTRY_COMMANDS:
+        raise WrongOffset(f"unknown COP2 entry type {kind}", entry)
+    if length != len(payload) - data or not _SHORTEST_METADATA <= metadata <= length - 4:
+        raise WrongOffset(f"COP2 entry of {length} bytes with {metadata} of metadata", entry + 4)
+    described = data + 4
+    name, _, count, config, identity = struct.unpack_from("<4sIIII", payload, described)
+    if name != _VEUM or count < 20:
+        raise WrongOffset("the COP2 metadata is not VEUM", described)
+    start = described + metadata
+    size = len(payload) - start
+    if size % 4:
+        raise WrongOffset("the command stream is not a whole number of words", start)
+    return CommandStream(start, size, (config, identity), described + 12)

@@ -1,0 +1,29 @@
+"""Words to operations: a malformed stream is named with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.ethosu.errors import StreamError
+from harness.ethosu.model import run
+from tests.ethosu.assembling import INPUT, U55_128, blob, cop1, words
+
+
+@pytest.mark.parametrize(
+    ("stream", "message", "offset"),
+    [
+        ([0x0001_0000], "has no STOP", 4),
+        ([0x0000_0400], "reserved bits", 0),
+        ([0x0000_00FF], "unknown 32-bit command", 0),
+        ([0x0000_C000], "unknown kind of command 3", 0),
+        ([0x0000_4000], "ends inside a 64-bit command", 0),
+        ([0x0000_4008, 0], "unknown 64-bit command", 0),
+        (words("u55", ("POOL", 1)), "is used before it is set", 0),
+    ],
+)
+def test_malformed_stream(stream: list[int], message: str, offset: int) -> None:
+    if message == "has no STOP":
+        stream = words("u55", ("DMA_WAIT", 0))
+    with pytest.raises(StreamError, match=message) as caught:
+        run(blob(cop1(U55_128, stream)), [INPUT])
+    assert caught.value.offset == offset
