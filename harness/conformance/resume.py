@@ -18,7 +18,8 @@ from harness.system.disk import disk_errors
 
 _IDENTITY = "run.json"
 _FINISHED = "finished"
-_MODEL = "harness/ethosu"  # whose results may not be mixed with those of another version
+# What computes an NPU's results: those of another version may not be mixed with them.
+_MODEL = ("harness/ethosu/**/*.py", "harness/formats/vela.py", "harness/formats/cop.py")
 
 
 def mark(stage: Stage, identity: dict[str, Any]) -> None:
@@ -35,7 +36,8 @@ def finish(stage: Stage) -> None:
 def identity(suite: Suite, elf: Path, selection: Selection) -> dict[str, Any]:
     """Everything that decides which results a run gives."""
     model = hashlib.sha256()
-    for path in sorted((paths.project_root() / _MODEL).glob("*.py")):
+    root = paths.project_root()
+    for path in sorted(path for pattern in _MODEL for path in root.glob(pattern)):
         model.update(path.read_bytes())
     return {
         "suite": suite.name,

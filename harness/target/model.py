@@ -143,7 +143,7 @@ class Simulators(Data):
     def _auto_names_what_exists(self) -> Simulators:
         missing = [name for name in self.auto if name not in self.names]
         if missing:
-            raise ValueError(f"`auto` names {missing[0]!r}, which is not described here")
+            raise ValueError(f"`auto` names '{missing[0]}', which is not described here")
         return self
 
 
