@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -20,7 +21,7 @@ from harness.link.line.command import (
     linker_call,
     with_output,
 )
-from harness.link.log.text import lines_of
+from harness.link.log.lines import lines_of
 
 _TIMEOUT = 300
 # Of CMake and of west; the latter says it only when it gives up, behind the failure.
@@ -126,8 +127,6 @@ def run_linker(call: LinkerCall, timeout: float = _TIMEOUT) -> tuple[str, int]:
 
 
 def environment() -> dict[str, str]:
-    import os
-
     return {"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
 
 

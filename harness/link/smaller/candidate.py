@@ -12,16 +12,17 @@ from harness.formats import archive as ar
 from harness.formats.demangle import demangled
 from harness.formats.elf_object import ElfObject, NotAnObject
 from harness.formats.elf_writer import NewSymbol, write_object
-from harness.link.failure import Failure
+from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.line.capture import run_linker
 from harness.link.line.command import LinkerCall, understand, values
-from harness.link.log.parse import failed_link, parse
+from harness.link.log.parse import parse
 from harness.link.model.index import load
 from harness.link.why.undefined import explain_undefined
 
 STUBS = "stubs.o"
 # Causes that the link line alone shows; a reduced link must keep them.
-_ON_THE_LINE = {"archive_order", "hidden", "static", "wrap", "language_linkage", "signature"}
+_ON_THE_LINE = (LinkCause.ARCHIVE_ORDER, LinkCause.HIDDEN, LinkCause.STATIC, LinkCause.WRAP,
+                LinkCause.LANGUAGE_LINKAGE, LinkCause.SIGNATURE)  # fmt: skip
 _ROUNDS = 6
 
 
@@ -35,7 +36,7 @@ class Piece:
     group: int = 0
 
 
-Key = tuple[str, str | None]
+Key = tuple[FailureKind, str | None]
 
 
 def key(failure: Failure) -> Key:
@@ -49,11 +50,11 @@ class Goal:
 
     wanted: Key
     allowed: frozenset[Key]
-    cause_kind: str | None  # one of _ON_THE_LINE, or None
+    cause_kind: LinkCause | None  # one of _ON_THE_LINE, or None
     phrase: str  # a regular expression for what must be said
 
 
-def goal_of(failures: Sequence[Failure], cause_kind: str | None, text: str) -> Goal:
+def goal_of(failures: Sequence[Failure], cause_kind: LinkCause | None, text: str) -> Goal:
     """To fail as the first failure does; the others may go, nothing may come."""
     kind = cause_kind if cause_kind in _ON_THE_LINE else None
     phrase = rf"region .{re.escape(failures[0].region or '')}. overflowed by"
@@ -100,11 +101,12 @@ class Workshop:
             text, status = self.link(pieces, stubs)
             if status == 0:
                 return None
-            failures = parse(failed_link(text)).failures
+            failures = parse(text, failed=True).failures
             keys = {key(f): f for f in failures}
+            new = keys.keys() - self.goal.allowed
             more = [
-                name for (kind, name) in keys
-                if kind == "undefined_symbol" and (kind, name) not in self.goal.allowed and name
+                name for kind, name in keys
+                if kind is FailureKind.UNDEFINED_SYMBOL and (kind, name) in new and name
             ]  # fmt: skip
             if not more:
                 same = self.goal.wanted in keys and set(keys) <= self.goal.allowed
@@ -120,14 +122,15 @@ class Workshop:
     def _mangled(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> list[str]:
         """The undefined symbols that are not wanted, as they are in the symbol table."""
         text, _ = self.link(pieces, stubs, "--no-demangle")
-        found = [f.symbol for f in parse(failed_link(text)).failures if f.symbol]
+        found = [f.symbol for f in parse(text, failed=True).failures if f.symbol]
         said = demangled(found)
-        return [n for n in found if ("undefined_symbol", said[n]) not in self.goal.allowed]
+        wanted = FailureKind.UNDEFINED_SYMBOL
+        return [n for n in found if (wanted, said[n]) not in self.goal.allowed]
 
     def _same_cause(
         self, pieces: Sequence[Piece], stubs: Sequence[str], keys: dict[Key, Failure]
     ) -> bool:
-        if self.goal.wanted[0] != "undefined_symbol":
+        if self.goal.wanted[0] is not FailureKind.UNDEFINED_SYMBOL:
             return True
         argv = (self.linker, *self.argv(pieces, stubs))
         index = load(understand(LinkerCall(argv, self.directory)))
