@@ -73,7 +73,7 @@ class LinkCause(str, Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """One spot in an object or a source; whatever is not known is None."""
 
     object: str | None = None  # as printed: "main.c.obj", "libx.a(y.o)"
@@ -138,8 +138,8 @@ class Failure:
     bytes: int | None = None
     sections: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
-    definitions: tuple[Place, ...] = ()
+    places: tuple[CodePlace, ...] = ()
+    definitions: tuple[CodePlace, ...] = ()
     attribute: str | None = None
     binding: str | None = None
     contributors: tuple[Contributor, ...] = ()

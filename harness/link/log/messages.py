@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from harness.link.failure import FailureKind, LinkCause, Place
+from harness.link.failure import CodePlace, FailureKind, LinkCause
 
 OPEN, CLOSE = "[`'‘“\"]", "['’”\"]"
 
@@ -340,7 +340,7 @@ def without_linker(text: str) -> str:
     return _NOISE.sub("", _LINKER.sub("", text, count=1)).strip()
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> CodePlace:
     """What is known from ``lib.a(x.o):src/x.c:12:``, ``x.o:(.text+0x8):`` and their like."""
     rest = without_linker(text)
     function = _FUNCTION.search(rest)
@@ -349,7 +349,7 @@ def parse_place(text: str) -> Place:
     if found:
         rest = rest[found.end() :].lstrip(":")
     source = _SOURCE.search(rest)
-    return Place(
+    return CodePlace(
         object=found["object"].strip() if found else None,
         function=_unquoted(function["function"]) if function else None,
         source=source["source"].strip() if source else None,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from harness.link.failure import Failure, FailureKind, Place, archive_of, file_name, member_of
+from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.log import messages
 from harness.link.log.lines import Line, english, lines_of
 from harness.link.log.messages import Rule, parse_place, without_linker
@@ -76,7 +76,7 @@ class _Read:
 class _Reader:
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
-        self.headers: list[Place] = []
+        self.headers: list[CodePlace] = []
         self.skipped: dict[str, list[str]] = {}
         self.found = _Read()
 
@@ -153,7 +153,7 @@ class _Reader:
             cause_kind=rule.cause_kind,
         )
 
-    def _places(self, groups: dict[str, str], index: int) -> tuple[Place, ...]:
+    def _places(self, groups: dict[str, str], index: int) -> tuple[CodePlace, ...]:
         continued = self._continuation(index)
         if continued:
             return continued
@@ -168,9 +168,9 @@ class _Reader:
             first = messages.FIRST_HERE.match(self.lines[index + 1].text)
             if first:
                 places.insert(0, parse_place(first["at"]))
-        return tuple(place for place in places if place != Place())
+        return tuple(place for place in places if place != CodePlace())
 
-    def _with_header(self, place: Place) -> Place:
+    def _with_header(self, place: CodePlace) -> CodePlace:
         """The place with object and function of the "in function" line it belongs to."""
         if place.object or not self.headers:
             return place
@@ -182,9 +182,9 @@ class _Reader:
             header = next(mine, header)
         return replace(place, object=header.object, function=place.function or header.function)
 
-    def _continuation(self, index: int) -> tuple[Place, ...]:
+    def _continuation(self, index: int) -> tuple[CodePlace, ...]:
         """lld and mold say where on lines of their own that begin with ``>>>``."""
-        places: list[Place] = []
+        places: list[CodePlace] = []
         for line in self.lines[index + 1 : index + 40]:
             use = _LLD_USE.match(line.text)
             if not use:
@@ -215,14 +215,14 @@ class _Reader:
         return "; ".join(said) or None
 
 
-def _lld_place(where: re.Match[str]) -> Place:
+def _lld_place(where: re.Match[str]) -> CodePlace:
     name, inside = where["object"], where["inside"]
     if where["archive"]:
         name = f"{where['archive']}({name})"
     section = re.match(r"(\S+)\+(0x[0-9a-fA-F]+)$", inside)
     if section:
-        return Place(object=name, section=section[1], offset=int(section[2], 16))
-    return Place(object=name, function=inside)
+        return CodePlace(object=name, section=section[1], offset=int(section[2], 16))
+    return CodePlace(object=name, function=inside)
 
 
 def _linker(said: str, text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.formats import archive as ar
 from harness.formats.elf_object import STB_WEAK, STT_FUNC, ElfObject, NotAnObject, Symbol
-from harness.link.failure import Place
+from harness.link.failure import CodePlace
 from harness.link.line.command import Input, LinkLine
 from harness.link.model.resolution import (
     ADDRESSES,
@@ -59,10 +59,10 @@ class Definition:
     unit: Loaded
     symbol: Symbol
 
-    def place(self) -> Place:
+    def place(self) -> CodePlace:
         sections = self.unit.object.sections
         known = 0 < self.symbol.shndx < len(sections)
-        return Place(
+        return CodePlace(
             object=self.unit.name,
             section=sections[self.symbol.shndx].name if known else None,
             binding=self.symbol.binding,
@@ -102,7 +102,7 @@ class LinkIndex:
                         return Definition(unit, symbol)
         return None
 
-    def uses(self, name: str, limit: int = 8) -> tuple[Place, ...]:
+    def uses(self, name: str, limit: int = 8) -> tuple[CodePlace, ...]:
         """Where relocations refer to the name."""
         found = []
         for unit in self.references.get(name, ()):
@@ -152,7 +152,7 @@ class LinkIndex:
         return tuple(name for _, name, each in self._assignments if each is None)
 
 
-def uses_in(unit: ElfObject, name: str) -> list[Place]:
+def uses_in(unit: ElfObject, name: str) -> list[CodePlace]:
     wanted = {i for i, s in enumerate(unit.symbols) if s.name == name and not s.defined}
     found = []
     for relocation in unit.relocations():
@@ -161,7 +161,7 @@ def uses_in(unit: ElfObject, name: str) -> list[Place]:
             sections = unit.sections
             known = relocation.section < len(sections)
             found.append(
-                Place(unit.name, function, None, None,
+                CodePlace(unit.name, function, None, None,
                       sections[relocation.section].name if known else None, relocation.offset,
                       relocation_name(unit.machine, relocation.type),
                       "weak" if any(unit.symbols[i].bind == STB_WEAK for i in wanted) else "strong")

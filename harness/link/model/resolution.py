@@ -60,7 +60,7 @@ class Assign:
     layout: int = 0
 
 
-Place = tuple[int, int]  # of an item on the line: which list, which position
+_Position = tuple[int, int]  # of an item on the line: which list, which position
 Item = Unit | Archive | Group | Assign
 
 
@@ -113,7 +113,7 @@ class _Link:
     table: dict[str, _Entry] = field(default_factory=dict)
     wanted: int = 0  # how often a symbol became undefined; ld's list of undefined symbols
     loaded: list[Unit] = field(default_factory=list)
-    seen: set[tuple[Place, int]] = field(default_factory=set)
+    seen: set[tuple[_Position, int]] = field(default_factory=set)
     pulled: list[Pulled] = field(default_factory=list)
     duplicates: dict[str, list[str]] = field(default_factory=dict)
     provided: set[int] = field(default_factory=set)  # id of each PROVIDE that took effect
@@ -196,7 +196,7 @@ class _Link:
             if entry is not None and entry.state in ("undef", "undefweak"):
                 entry.state = "new"
 
-    def search(self, archive: Archive, place: Place) -> None:
+    def search(self, archive: Archive, place: _Position) -> None:
         """Take members until none defines what is wanted, in the order of the archive's index.
         An archive that stands in two places is read as two."""
         entries = [
@@ -220,7 +220,7 @@ class _Link:
                 # any other was defined when it was looked up: ld does not look again
             again, entries = self.wanted != before, left
 
-    def _take(self, archive: Archive, place: Place, number: int, symbol: str | None) -> None:
+    def _take(self, archive: Archive, place: _Position, number: int, symbol: str | None) -> None:
         unit = archive.units[number]
         self.seen.add((place, number))
         needed = self.table[symbol].needed_by if symbol else None

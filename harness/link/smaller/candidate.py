@@ -27,7 +27,7 @@ _ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinePiece:
     """Words of the link line that go together: an input, or an option with its value."""
 
     words: tuple[str, ...]
@@ -72,7 +72,7 @@ class Workshop:
     arm: bool
     output: str  # its name can be part of a message
 
-    def argv(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> list[str]:
+    def argv(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
         words: list[str] = []
         whole, group = False, 0
         for piece in pieces:
@@ -87,14 +87,16 @@ class Workshop:
         words += ["--no-whole-archive"] * whole + ["--end-group"] * bool(group)
         return words + ([STUBS] if stubs else [])
 
-    def link(self, pieces: Sequence[Piece], stubs: Sequence[str], *options: str) -> tuple[str, int]:
+    def link(
+        self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str
+    ) -> tuple[str, int]:
         if stubs:
             symbols = [NewSymbol(name, "def", function=True) for name in stubs]
             (self.directory / STUBS).write_bytes(write_object(symbols))
         argv = (self.linker, *options, *self.argv(pieces, stubs), "-o", self.output)
         return run_linker(LinkerCall(argv, self.directory))
 
-    def stubs_for(self, pieces: Sequence[Piece]) -> tuple[str, ...] | None:
+    def stubs_for(self, pieces: Sequence[LinePiece]) -> tuple[str, ...] | None:
         """The stubs with which the pieces fail as wanted; None when they do not."""
         stubs: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
@@ -119,7 +121,7 @@ class Workshop:
             stubs = (*stubs, *more)
         return None
 
-    def _mangled(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> list[str]:
+    def _mangled(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
         """The undefined symbols that are not wanted, as they are in the symbol table."""
         text, _ = self.link(pieces, stubs, "--no-demangle")
         found = [f.symbol for f in parse(text, failed=True).failures if f.symbol]
@@ -128,7 +130,7 @@ class Workshop:
         return [n for n in found if (wanted, said[n]) not in self.goal.allowed]
 
     def _same_cause(
-        self, pieces: Sequence[Piece], stubs: Sequence[str], keys: dict[Key, Failure]
+        self, pieces: Sequence[LinePiece], stubs: Sequence[str], keys: dict[Key, Failure]
     ) -> bool:
         if self.goal.wanted[0] is not FailureKind.UNDEFINED_SYMBOL:
             return True
@@ -138,7 +140,7 @@ class Workshop:
         return (found if found in _ON_THE_LINE else None) == self.goal.cause_kind
 
 
-def pieces_of(call: LinkerCall) -> list[Piece]:
+def pieces_of(call: LinkerCall) -> list[LinePiece]:
     """The link line as pieces, outputs and maps left out; files by absolute path."""
     line = understand(call)
     inputs = {each.index: each for each in line.inputs}
@@ -149,21 +151,23 @@ def pieces_of(call: LinkerCall) -> list[Piece]:
         if index in inputs:
             each = inputs[index]
             name = str(each.path) if each.path else each.word
-            pieces.append(Piece((name,), True, each.whole, each.group))
+            pieces.append(LinePiece((name,), True, each.whole, each.group))
         elif option in ("-o", "--output", "-Map", "--Map", "--cref") or option in skipped:
             continue
         elif option in ("-L", "--library-path") and value:
-            pieces.append(Piece(("-L", str(call.resolve(value)))))
+            pieces.append(LinePiece(("-L", str(call.resolve(value)))))
         elif option in ("-T", "--script", "-dT") and value:
             script = next(p for p in line.scripts if p.name == Path(value).name)
-            pieces.append(Piece(("-T", str(script))))
+            pieces.append(LinePiece(("-T", str(script))))
         else:
             separate = value is not None and word == option
-            pieces.append(Piece((word, value) if separate and value is not None else (word,)))
+            pieces.append(LinePiece((word, value) if separate and value is not None else (word,)))
     return pieces
 
 
-def brought_in(pieces: Sequence[Piece], directory: Path, search: Sequence[Path]) -> list[Piece]:
+def brought_in(
+    pieces: Sequence[LinePiece], directory: Path, search: Sequence[Path]
+) -> list[LinePiece]:
     """The pieces with their files copied into the directory, by unique short names."""
     taken: dict[str, str] = {}
     found = []

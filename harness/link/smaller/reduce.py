@@ -22,7 +22,7 @@ from harness.link.log.parse import parse
 from harness.link.model.index import load
 from harness.link.smaller.candidate import (
     STUBS,
-    Piece,
+    LinePiece,
     Workshop,
     brought_in,
     goal_of,
@@ -160,7 +160,7 @@ class _Reducer:
         message = _write_folder(out, self.again, self.work, words, text, self.target, with_test)
         return Reduced(out, self.target, objects, stubs, len(line.inputs), len(words), message)
 
-    def _fewer_inputs(self, pieces: list[Piece]) -> list[Piece]:
+    def _fewer_inputs(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """What concerns the failure, at once; all of it when that does not fail the same way."""
         named = self._concerned()
         guess = [p for p in pieces if not p.input or Path(p.words[-1]).name in named]
@@ -171,7 +171,7 @@ class _Reducer:
         if self.shop.stubs_for(pieces) is None:
             return pieces
 
-        def still(kept: Sequence[Piece]) -> bool:
+        def still(kept: Sequence[LinePiece]) -> bool:
             chosen = set(map(id, kept))
             rest = [p for p in pieces if not p.input or id(p) in chosen]
             return self.shop.stubs_for(rest) is not None
@@ -179,13 +179,13 @@ class _Reducer:
         kept = set(map(id, ddmin(inputs, still)))
         return [p for p in pieces if not p.input or id(p) in kept]
 
-    def _pulling(self) -> list[Piece]:
+    def _pulling(self) -> list[LinePiece]:
         """The option that takes what needs the symbol out of its archive, with no other user."""
         users = {place.object for place in self.target.places[:1]}
         for unit in load(understand(self.again.call)).units:
             if unit.name in users and unit.input.is_archive:
                 own = [s.name for s in unit.object.globals if s.defined]
-                return [Piece(("-u", name)) for name in own[:1]]
+                return [LinePiece(("-u", name)) for name in own[:1]]
         return []
 
     def _concerned(self) -> set[str]:
@@ -198,13 +198,13 @@ class _Reducer:
         names += [file for orphan in failure.orphans for file in orphan.files]
         return {file_name(archive_of(name)) for name in names}
 
-    def _smallest(self, pieces: list[Piece]) -> list[Piece]:
+    def _smallest(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """No piece can go: inputs first, options after them."""
         for chosen in (True, False):
             part = [p for p in pieces if p.input == chosen]
 
             def still(
-                kept: Sequence[Piece], chosen: bool = chosen, all_: list[Piece] = pieces
+                kept: Sequence[LinePiece], chosen: bool = chosen, all_: list[LinePiece] = pieces
             ) -> bool:
                 ids = set(map(id, kept))
                 rest = [p for p in all_ if p.input != chosen or id(p) in ids]
@@ -216,7 +216,7 @@ class _Reducer:
         plain = [replace(p, group=0) for p in pieces]
         return plain if self.shop.stubs_for(plain) is not None else pieces
 
-    def _fewer_members(self, pieces: list[Piece]) -> list[Piece]:
+    def _fewer_members(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Archives with only the members that matter."""
         for piece in pieces:
             file = self.work / piece.words[-1]
@@ -234,7 +234,7 @@ class _Reducer:
                 write_members(file, [(m.name, m.data) for m in members])
         return pieces
 
-    def _fewer_sections(self, pieces: list[Piece]) -> list[Piece]:
+    def _fewer_sections(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Objects without debug information, and without each section that does not matter."""
         prefix = re.sub(r"ld(?:\.\w+)?$", "", Path(self.shop.linker).name)
         objcopy = shutil.which(f"{prefix}objcopy")
@@ -259,7 +259,7 @@ class _Reducer:
             :40
         ]
 
-    def _try(self, objcopy: str, words: list[str], file: Path, pieces: list[Piece]) -> None:
+    def _try(self, objcopy: str, words: list[str], file: Path, pieces: list[LinePiece]) -> None:
         before = file.read_bytes()
         done = subprocess.run([objcopy, *words, str(file)], capture_output=True, check=False,
                               timeout=60)  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
-from harness.link.failure import Failure, LinkCause, Place, archive_of
+from harness.link.failure import CodePlace, Failure, LinkCause, archive_of
 from harness.link.model.index import Definition, LinkIndex
 from harness.link.why.tree import Found, SourceFound, Tree, toolchain_archives
 
@@ -24,7 +24,7 @@ class Undefined:
     kind: LinkCause
     cause: str
     fix: str
-    definitions: tuple[Place, ...] = ()
+    definitions: tuple[CodePlace, ...] = ()
 
 
 def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
@@ -43,16 +43,10 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
     )
     needed = f"{shown} is needed by {uses[0]}. " if uses else ""
     return replace(
-        failure,
-        mangled=symbol,
-        demangled=shown,
-        places=uses,
+        failure, mangled=symbol, demangled=shown, places=uses, definitions=cause.definitions,
         binding=failure.binding or (uses[0].binding if uses else None),
-        definitions=cause.definitions,
-        cause_kind=cause.kind,
-        cause=needed + cause.cause,
-        fix=cause.fix,
-    )
+        cause_kind=cause.kind, cause=needed + cause.cause, fix=cause.fix,
+    )  # fmt: skip
 
 
 def _names(printed: str, index: LinkIndex) -> tuple[str, str]:
@@ -138,7 +132,7 @@ def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -
     if not found:
         return None
     best = min(found, key=lambda f: (f.path.suffix != ".a", len(str(f.path))))
-    places = tuple(Place(object=f.member, binding=f.symbol.binding) for f in found[:4])
+    places = tuple(CodePlace(object=f.member, binding=f.symbol.binding) for f in found[:4])
     if best.path.suffix == ".a":
         users = tree.users_of(best.path)
         also = f" ({', '.join(users[:3])} of the same build has it)" if users else ""
@@ -207,7 +201,7 @@ def _base(name: str) -> str:
 
 
 def _linkage(
-    shown: str, where: str, defined: str, declared: str, place: tuple[Place, ...]
+    shown: str, where: str, defined: str, declared: str, place: tuple[CodePlace, ...]
 ) -> Undefined:
     return Undefined(
         LinkCause.LANGUAGE_LINKAGE,
@@ -219,7 +213,7 @@ def _linkage(
 
 
 def _in_sources(
-    symbol: str, shown: str, tree: Tree | None, uses: Sequence[Place]
+    symbol: str, shown: str, tree: Tree | None, uses: Sequence[CodePlace]
 ) -> Undefined | None:
     if tree is None:
         return None
@@ -228,7 +222,8 @@ def _in_sources(
     if not found:
         return None
     best = min(found, key=lambda f: (f.compiled, not f.weak, len(str(f.path))))
-    place = (Place(source=str(best.path), line=best.line, binding="weak" if best.weak else None),)
+    weak = "weak" if best.weak else None
+    place = (CodePlace(source=str(best.path), line=best.line, binding=weak),)
     what = "a weak default of it" if best.weak else "it"
     where = f"{best.path}:{best.line}"
     if not best.compiled:
@@ -243,7 +238,7 @@ def _in_sources(
     return replace(_compiled_elsewhere(best, where, what, shown, owner), definitions=place)
 
 
-def _archive(uses: Sequence[Place]) -> str:
+def _archive(uses: Sequence[CodePlace]) -> str:
     """The archive that holds what needs the symbol; "" when an object outside of one does."""
     first = (uses[0].object if uses else None) or ""
     archive = archive_of(first)
@@ -274,10 +269,10 @@ def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
     option = "-l" + re.sub(r"^lib|\.a$", "", path.name)
     why = f"The toolchain's {path.name} defines it, and {option} is not on the link line."
     fix = f"Add {option} after everything that uses {shown}."
-    return Undefined(LinkCause.LIBRARY_NOT_LINKED, why, fix, (Place(object=path.name),))
+    return Undefined(LinkCause.LIBRARY_NOT_LINKED, why, fix, (CodePlace(object=path.name),))
 
 
-def unknown(shown: str, uses: Sequence[Place], line: Sequence[str] = ()) -> Undefined:
+def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str] = ()) -> Undefined:
     """Without a definition in sight: common knowledge, or what to look for."""
     known = _known(shown)
     if known is None:
