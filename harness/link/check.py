@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.errors import InfraError, UsageError
 from harness.formats.demangle import demangled
@@ -19,13 +19,17 @@ from harness.link.line.command import LinkCommand, LinkerCall, linker_call, unde
 from harness.link.model.index import Definition, LinkIndex, load
 from harness.system.progress import Progress
 
+Check = Literal[
+    "in_program", "default_is_weak", "default_is_alone", "called_across_files", "not_inlined",
+    "strong_wins",
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class HookFinding:
     program: str
     symbol: str
-    # in_program, default_is_weak, default_is_alone, called_across_files, not_inlined, strong_wins
-    check: str
+    check: Check
     ok: bool
     text: str
 
@@ -103,7 +107,7 @@ class _Hook:
         yield self._not_inlined()
         yield self._strong_wins(weak[0], [d for d in definitions if d not in weak])
 
-    def _say(self, name: str, ok: bool, text: str) -> HookFinding:
+    def _say(self, name: Check, ok: bool, text: str) -> HookFinding:
         return HookFinding(self.command.output, self.symbol, name, ok, text)
 
     def _alone(self, default: Definition) -> HookFinding:

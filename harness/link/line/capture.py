@@ -16,6 +16,7 @@ from harness.errors import InfraError, ToolMissing, UsageError
 from harness.link.line.command import (
     LinkCommand,
     LinkerCall,
+    Origin,
     commands_in,
     link_command,
     linker_call,
@@ -100,7 +101,7 @@ def _has_files(command: LinkCommand) -> bool:
     return any((command.directory / name).is_file() for name in named)
 
 
-def _commands(line: str, directory: Path, origin: str) -> Iterator[LinkCommand]:
+def _commands(line: str, directory: Path, origin: Origin) -> Iterator[LinkCommand]:
     for argv in commands_in(line):
         if argv[0] == "cd" and len(argv) > 1:
             directory = directory / argv[1]

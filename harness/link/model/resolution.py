@@ -84,7 +84,6 @@ class Prediction:
     pulled: tuple[Pulled, ...]
     undefined: Mapping[str, tuple[str, ...]]  # symbol to the units that use it
     duplicates: Mapping[str, tuple[str, ...]]  # symbol to the units that define it, first first
-    defined_by: Mapping[str, str]
     loaded: tuple[str, ...]
     unresolved_values: tuple[str, ...]  # symbols that assignments refer to in vain; fatal
 
@@ -271,7 +270,6 @@ def predict(job: Job) -> Prediction:
         tuple(link.pulled),
         {name: tuple(users) for name, users in undefined.items()},
         {name: tuple(units) for name, units in link.duplicates.items()},
-        {n: e.by for n, e in link.table.items() if e.state not in ("new", "undef", "undefweak")},
         tuple(unit.name for unit in link.loaded),
         unresolved,
     )
