@@ -20,7 +20,7 @@ from harness.link.model.resolution import (
     Assign,
     Group,
     Item,
-    Job,
+    LinkJob,
     ModelSymbol,
     Prediction,
     State,
@@ -117,7 +117,7 @@ class LinkIndex:
         return predict_job(self.job)
 
     @cached_property
-    def job(self) -> Job:
+    def job(self) -> LinkJob:
         """The link for the model."""
         by_input: dict[int, list[Unit]] = {}
         for unit in self.units:
@@ -134,7 +134,7 @@ class LinkIndex:
         for number, parts in groupby(sorted(found, key=lambda f: f[0]), key=lambda f: f[1]):
             items = [item for _, _, some in parts for item in some]
             top += [Group(tuple(items))] if number else items
-        return Job(tuple(top), self.line.undefined, frozenset(self.line.wrap))
+        return LinkJob(tuple(top), self.line.undefined, frozenset(self.line.wrap))
 
     @cached_property
     def _assignments(self) -> list[tuple[int, str, Assign | None]]:

@@ -65,7 +65,7 @@ Item = Unit | Archive | Group | Assign
 
 
 @dataclass(frozen=True)
-class Job:
+class LinkJob:
     items: tuple[Item, ...]
     undefined: tuple[str, ...] = ()  # --undefined
     wrap: frozenset[str] = frozenset()
@@ -252,7 +252,7 @@ class _Link:
                 return
 
 
-def predict(job: Job) -> Prediction:
+def predict(job: LinkJob) -> Prediction:
     """What GNU ld does with the job."""
     link = _Link(job.wrap)
     for name in job.undefined:
