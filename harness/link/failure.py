@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from enum import Enum
 from typing import Any
 
+from harness.errors import Word
 
-class FailureKind(str, Enum):
+
+class FailureKind(Word):
     """In what way a link failed; the values are those of ``kind`` in --json."""
 
     UNDEFINED_SYMBOL = "undefined_symbol"
@@ -28,10 +29,8 @@ class FailureKind(str, Enum):
     LINKER_STOPPED = "linker_stopped"
     UNKNOWN = "unknown"
 
-    __str__ = str.__str__
 
-
-class LinkCause(str, Enum):
+class LinkCause(Word):
     """Why it failed in that way; the values are those of ``cause_kind`` in --json."""
 
     # of an undefined symbol that something on the link line defines
@@ -68,8 +67,6 @@ class LinkCause(str, Enum):
     NO_INDEX = "no_index"
     NOT_KNOWN = "not_known"
     NOT_SAID = "not_said"
-
-    __str__ = str.__str__
 
 
 @dataclass(frozen=True)
