@@ -88,7 +88,7 @@ class Driver:
                 raise DriverError("Inference already running, or waiting to be cleared...")
             outcome = self._start(handle, [argument(n) for n in range(1, 6)])
         except DriverError as error:
-            for line in (*error.args, "Failed to invoke inference."):
+            for line in (*error.lines, "Failed to invoke inference."):
                 self._error(line)
             return -1
         self._finished[handle] = self._report(outcome)
