@@ -8,31 +8,35 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.errors import InfraError, UsageError
 from harness.formats.demangle import demangled
 from harness.formats.elf_object import STB_GLOBAL, STB_WEAK, ElfObject
-from harness.link.failure import Place
+from harness.link.failure import CodePlace
 from harness.link.line.capture import link_commands, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
 from harness.link.model.index import Definition, LinkIndex, load
 from harness.system.progress import Progress
 
+Check = Literal[
+    "in_program", "default_is_weak", "default_is_alone", "called_across_files", "not_inlined",
+    "strong_wins",
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
-class Finding:
+class HookFinding:
     program: str
     symbol: str
-    # in_program, default_is_weak, default_is_alone, called_across_files, not_inlined, strong_wins
-    check: str
+    check: Check
     ok: bool
     text: str
 
 
 @dataclass(frozen=True)
 class Checked:
-    findings: tuple[Finding, ...]
+    findings: tuple[HookFinding, ...]
 
     @property
     def holds(self) -> bool:
@@ -55,7 +59,7 @@ def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
     """Every program of a build directory, or the one program ``path``."""
     if not path.exists():
         raise UsageError(f"there is no file or directory {path}", path=str(path))
-    findings: list[Finding] = []
+    findings: list[HookFinding] = []
     for command in _programs(path.resolve()):
         progress(f"checking {command.output}")
         call = linker_call(command)
@@ -87,7 +91,7 @@ class _Hook:
     index: LinkIndex
     symbol: str
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[HookFinding]:
         definitions = self.index.definitions.get(self.symbol, [])
         weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
         if not definitions and not self.index.uses(self.symbol):
@@ -103,22 +107,22 @@ class _Hook:
         yield self._not_inlined()
         yield self._strong_wins(weak[0], [d for d in definitions if d not in weak])
 
-    def _say(self, name: str, ok: bool, text: str) -> Finding:
-        return Finding(self.command.output, self.symbol, name, ok, text)
+    def _say(self, name: Check, ok: bool, text: str) -> HookFinding:
+        return HookFinding(self.command.output, self.symbol, name, ok, text)
 
-    def _alone(self, default: Definition) -> Finding:
+    def _alone(self, default: Definition) -> HookFinding:
         others = [
             s.name for s in default.unit.object.globals if s.defined and s.name != self.symbol
         ]
         text = f"with {', '.join(others[:4])} in one file" if others else "alone in its file"
         return self._say("default_is_alone", not others, text)
 
-    def _called(self) -> Finding:
+    def _called(self) -> HookFinding:
         users = self.index.uses(self.symbol)
         text = f"called from {_shown(users[0])}" if users else "no file but its own refers to it"
         return self._say("called_across_files", bool(users), text)
 
-    def _not_inlined(self) -> Finding:
+    def _not_inlined(self) -> HookFinding:
         """A copy that a compiler made for local calls, or code that it has yet to generate."""
         clones = re.compile(
             rf"^{re.escape(self.symbol)}(?:\.(?:constprop|isra|part|localalias).*)?$"
@@ -137,7 +141,7 @@ class _Hook:
                         )
         return self._say("not_inlined", True, "no file has a copy of its own")
 
-    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> Finding:
+    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> HookFinding:
         """Link again with a strong definition; where one is there already, look at the result."""
         with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
             product = Path(scratch) / "override.elf"
@@ -174,7 +178,7 @@ class _Hook:
         return made
 
 
-def _shown(place: Place) -> Place:
+def _shown(place: CodePlace) -> CodePlace:
     """With the function as people know it."""
     name = place.function
     return replace(place, function=demangled([name])[name]) if name else place

@@ -2,33 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# What the reader of --json may find in ``kind``.
-KINDS = (
-    "undefined_symbol",
-    "duplicate_symbol",
-    "region_overflow",
-    "section_overlap",
-    "wrong_architecture",
-    "missing_library",
-    "missing_file",
-    "relocation_out_of_range",
-    "discarded_section",
-    "orphan_section",
-    "script_error",
-    "assertion",
-    "lto",
-    "output_error",
-    "linker_stopped",
-    "unknown",
-)
+from harness.errors import Word
+
+
+class FailureKind(Word):
+    """In what way a link failed; the values are those of ``kind`` in --json."""
+
+    UNDEFINED_SYMBOL = "undefined_symbol"
+    DUPLICATE_SYMBOL = "duplicate_symbol"
+    REGION_OVERFLOW = "region_overflow"
+    SECTION_OVERLAP = "section_overlap"
+    WRONG_ARCHITECTURE = "wrong_architecture"
+    MISSING_LIBRARY = "missing_library"
+    MISSING_FILE = "missing_file"
+    RELOCATION_OUT_OF_RANGE = "relocation_out_of_range"
+    DISCARDED_SECTION = "discarded_section"
+    ORPHAN_SECTION = "orphan_section"
+    SCRIPT_ERROR = "script_error"
+    ASSERTION = "assertion"
+    LTO = "lto"
+    OUTPUT_ERROR = "output_error"
+    LINKER_STOPPED = "linker_stopped"
+    UNKNOWN = "unknown"
+
+
+class LinkCause(Word):
+    """Why it failed in that way; the values are those of ``cause_kind`` in --json."""
+
+    # of an undefined symbol that something on the link line defines
+    ARCHIVE_ORDER = "archive_order"
+    HIDDEN = "hidden"
+    STATIC = "static"
+    WRAP = "wrap"
+    LANGUAGE_LINKAGE = "language_linkage"
+    SIGNATURE = "signature"
+    # of one that something else defines, or nothing
+    LIBRARY_NOT_LINKED = "library_not_linked"
+    OBJECT_NOT_LINKED = "object_not_linked"
+    WEAK_DEFAULT_NOT_COMPILED = "weak_default_not_compiled"
+    SOURCE_NOT_COMPILED = "source_not_compiled"
+    OBJECT_MISSING = "object_missing"
+    CONFIGURED_OUT = "configured_out"
+    NO_DEFINITION = "no_definition"
+    # of everything else
+    TWO_DEFINITIONS = "two_definitions"
+    TOO_LARGE = "too_large"
+    ORPHAN_SECTION = "orphan_section"
+    ADDRESSES_COLLIDE = "addresses_collide"
+    BUILT_FOR_ANOTHER_TARGET = "built_for_another_target"
+    NOT_IN_SEARCH_PATH = "not_in_search_path"
+    NOT_BUILT = "not_built"
+    TOO_FAR = "too_far"
+    DISCARDED = "discarded"
+    NO_PLACE = "no_place"
+    BAD_SCRIPT = "bad_script"
+    ASSERTION = "assertion"
+    LTO = "lto"
+    CANNOT_WRITE = "cannot_write"
+    KILLED = "killed"
+    NO_INDEX = "no_index"
+    NOT_KNOWN = "not_known"
+    NOT_SAID = "not_said"
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """One spot in an object or a source; whatever is not known is None."""
 
     object: str | None = None  # as printed: "main.c.obj", "libx.a(y.o)"
@@ -53,16 +95,37 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Contributor:
+    """A piece of a memory region that overflowed."""
+
+    section: str
+    file: str
+    bytes: int
+    output_section: str
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """An output section that no linker script names, and where the linker put it."""
+
+    section: str
+    bytes: int
+    region: str | None
+    load_region: str | None
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Failure:
     """One reason why a link failed.
 
     ``symbol`` is as the linker printed it. ``places`` are those that need an undefined symbol, or
-    that define a duplicate one, first definition first. ``cause`` and ``fix`` are sentences;
-    ``cause_kind`` is the cause for machines ("archive_order", "library_not_linked", ...).
+    that define a duplicate one, first definition first. ``cause`` and ``fix`` are sentences for
+    people; whatever else needs to know the cause takes ``cause_kind``.
     """
 
-    kind: str
-    linker: str  # "gnu", "gold", "lld", "armlink", "driver"
+    kind: FailureKind
+    linker: str  # "gnu", "gold", "lld", "mold", "armlink", "driver"
     line: int  # of the log, from 1
     text: str
     symbol: str | None = None
@@ -72,21 +135,37 @@ class Failure:
     bytes: int | None = None
     sections: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
-    definitions: tuple[Place, ...] = ()
+    places: tuple[CodePlace, ...] = ()
+    definitions: tuple[CodePlace, ...] = ()
     attribute: str | None = None
     binding: str | None = None
-    contributors: tuple[Mapping[str, Any], ...] = ()
-    orphans: tuple[Mapping[str, Any], ...] = ()
-    cause_kind: str | None = None
+    contributors: tuple[Contributor, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
+    cause_kind: LinkCause | None = None
     cause: str = ""
     fix: str = ""
 
     def summary(self) -> dict[str, Any]:
-        return asdict(self)
+        cause_kind = self.cause_kind.value if self.cause_kind else None
+        return {**asdict(self), "kind": self.kind.value, "cause_kind": cause_kind}
 
     @property
     def subject(self) -> str:
         """What the failure is about, in a word."""
         named = self.demangled or self.symbol or self.region or self.attribute
         return named or (self.files[0] if self.files else self.text)
+
+
+def archive_of(name: str) -> str:
+    """The file of an object as linkers print it: "libx.a" of "libx.a(y.o)", else the name."""
+    return name.split("(", 1)[0]
+
+
+def member_of(name: str) -> str:
+    """The object by itself: "y.o" of "libx.a(y.o)", else the name."""
+    return name[name.rfind("(") + 1 : -1] if name.endswith(")") else name
+
+
+def file_name(path: str) -> str:
+    """The last part of a path as logs of Unix and of Windows have it."""
+    return re.split(r"[/\\]", path)[-1]

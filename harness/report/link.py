@@ -23,13 +23,13 @@ def print_explanation(explanation: Explanation) -> None:
 
 def _print(failure: Failure) -> None:
     much = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
-    click.secho(f"{failure.kind.replace('_', ' ')}: {failure.subject}{much}", fg="red", bold=True)
+    kind = failure.kind.value.replace("_", " ")
+    click.secho(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
     click.echo(f"  cause  {failure.cause}")
     for place in failure.places[1:3]:
         click.echo(f"         also {place}")
     for piece in failure.contributors[:5]:
-        click.echo(f"         {piece['bytes']:>9} bytes  {piece['section']}  {piece['file']}")
+        click.echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
-        click.echo(f"         orphan {orphan['section']}, {orphan['bytes']} bytes, in "
-                   f"{orphan['region']}")  # fmt: skip
+        click.echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
     click.echo(f"  fix    {failure.fix}")

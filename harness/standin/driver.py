@@ -27,7 +27,7 @@ _PMU = "ETHOSU_PMU_"
 Argument = Callable[[int], int]  # the n-th word of a call's arguments
 
 
-class Memory(Protocol):
+class GuestMemory(Protocol):
     """The guest's memory, wherever it lies."""
 
     def read(self, address: int, size: int) -> bytes: ...
@@ -43,7 +43,7 @@ class Driver:
     """One NPU and what the program has told its driver. ``log`` takes lines for the console."""
 
     def __init__(
-        self, memory: Memory, identity: Identity, run: Run, log: Callable[[str], None]
+        self, memory: GuestMemory, identity: Identity, run: Run, log: Callable[[str], None]
     ) -> None:
         self._memory = memory
         self._identity = identity
@@ -88,7 +88,7 @@ class Driver:
                 raise DriverError("Inference already running, or waiting to be cleared...")
             outcome = self._start(handle, [argument(n) for n in range(1, 6)])
         except DriverError as error:
-            for line in (*error.args, "Failed to invoke inference."):
+            for line in (*error.lines, "Failed to invoke inference."):
                 self._error(line)
             return -1
         self._finished[handle] = self._report(outcome)

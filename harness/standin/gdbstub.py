@@ -15,7 +15,7 @@ _CHUNK = 1024  # bytes of memory per packet, twice as many characters
 _READ = 65536
 
 
-class Ended(Exception):
+class TargetEnded(Exception):
     """The program, or QEMU, is gone."""
 
 
@@ -39,11 +39,11 @@ class Stub:
         self._expect_ok(f"Z0,{address:x},2")
 
     def resume(self) -> None:
-        """Run to the next breakpoint. Raises Ended when the program ends before it."""
+        """Run to the next breakpoint. Raises TargetEnded when the program ends before it."""
         reply = self._ask("c")
         while reply[:1] not in (b"T", b"S"):
             if reply[:1] in (b"W", b"X", b""):
-                raise Ended
+                raise TargetEnded
             reply = self._receive()  # output of the target, for a debugger's console
 
     def kill(self) -> None:
@@ -85,7 +85,7 @@ class Stub:
         try:
             self._near.sendall(b"$%b#%02x" % (body, sum(body) & 0xFF))
         except OSError as error:
-            raise Ended from error
+            raise TargetEnded from error
         return self._receive()
 
     def _receive(self) -> bytes:
@@ -101,13 +101,13 @@ class Stub:
             try:
                 data = self._near.recv(_READ)
             except OSError as error:
-                raise Ended from error
+                raise TargetEnded from error
             if not data:
-                raise Ended
+                raise TargetEnded
             self._received += data
 
     def _acknowledge(self) -> None:
         try:
             self._near.sendall(b"+")
         except OSError as error:
-            raise Ended from error
+            raise TargetEnded from error

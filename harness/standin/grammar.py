@@ -53,7 +53,7 @@ HELP = """\
 
 
 @dataclass(frozen=True)
-class Data:
+class LoadedData:
     file: Path
     address: int
 
@@ -63,7 +63,7 @@ class Request:
     """A command line that was understood; parameter names are not checked yet."""
 
     applications: tuple[Path, ...] = ()
-    data: tuple[Data, ...] = ()
+    data: tuple[LoadedData, ...] = ()
     parameters: dict[str, str] = field(default_factory=dict)
     limits: dict[str, float] = field(default_factory=dict)
     output: Path | None = None
@@ -158,13 +158,13 @@ def _config_file(path: Path) -> Iterator[tuple[str, str]]:
                 raise StandinError(f"{path}:{number}: {error}") from error
 
 
-def _data(value: str, cpu: str) -> Data:
+def _data(value: str, cpu: str) -> LoadedData:
     file, at, address = _for_core(value, cpu).rpartition("@")
     memory_space, _, number = address.rpartition(":")
     if not at or not file or memory_space not in ("", "S", "NS", "Secure", "Normal"):
         raise StandinError(f"--data takes FILE@ADDRESS, not '{value}'")
     try:
-        return Data(Path(file.strip('"')), int(number, 0))
+        return LoadedData(Path(file.strip('"')), int(number, 0))
     except ValueError as error:
         raise StandinError(f"--data {value}: '{number}' is not an address") from error
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.standin.elf import Elf
 from harness.standin.failure import StandinError
-from harness.standin.grammar import Data
+from harness.standin.grammar import LoadedData
 
 QEMU = "qemu-system-arm"
 NANOSECONDS_PER_INSTRUCTION = 32  # -icount shift=5
@@ -22,28 +22,28 @@ _V7 = 10  # v7-M has the profile "M"
 
 
 @dataclass(frozen=True)
-class Region:
+class MachineRegion:
     name: str
     origin: int
     size: int
 
 
 _ALIASED = (
-    Region("ITCM", 0x0000_0000, 512 * _K),
-    Region("BRAM", 0x0100_0000, 2 * _M),
-    Region("DTCM", 0x2000_0000, 512 * _K),
-    Region("SRAM", 0x2100_0000, 4 * _M),
-    Region("QSPI", 0x2800_0000, 8 * _M),
+    MachineRegion("ITCM", 0x0000_0000, 512 * _K),
+    MachineRegion("BRAM", 0x0100_0000, 2 * _M),
+    MachineRegion("DTCM", 0x2000_0000, 512 * _K),
+    MachineRegion("SRAM", 0x2100_0000, 4 * _M),
+    MachineRegion("QSPI", 0x2800_0000, 8 * _M),
 )
-DDR = Region("DDR", 0x6000_0000, 2048 * _M)
+DDR = MachineRegion("DDR", 0x6000_0000, 2048 * _M)
 REGIONS = (
     *_ALIASED,
-    *(Region(region.name, region.origin + _SECURE, region.size) for region in _ALIASED),
+    *(MachineRegion(region.name, region.origin + _SECURE, region.size) for region in _ALIASED),
     DDR,
 )
 
 
-def region_of(address: int, size: int) -> Region | None:
+def region_of(address: int, size: int) -> MachineRegion | None:
     """The region that holds all of it."""
     for region in REGIONS:
         if region.origin <= address and address + size <= region.origin + region.size:
@@ -76,7 +76,7 @@ def objections(elf: Elf, vectors: int) -> Iterator[str]:
         yield "it has no vector table at 0x00000000 or 0x10000000 (ITCM), where this machine starts"
 
 
-def check_data(data: Data) -> None:
+def check_data(data: LoadedData) -> None:
     try:
         size = data.file.stat().st_size
     except OSError as error:
@@ -91,7 +91,7 @@ def check_data(data: Data) -> None:
 def argv(
     executable: str,
     application: Path,
-    data: Sequence[Data],
+    data: Sequence[LoadedData],
     command_line: str | None,
     uarts: Sequence[int | None],
     monitor: int | None,

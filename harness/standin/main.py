@@ -1,19 +1,49 @@
-"""A model's command line: what it asks for besides a simulation, and what it says to errors."""
+"""The stand-in's command: what it asks for besides a simulation, one simulation, and what it says
+to errors.
+
+The exit status follows the models, which end with 0 whatever the program thought of its own
+tests. The program's status is passed on only when its directory has the file
+``:semihosting-features`` with SH_EXT_EXIT_EXTENDED in it (Arm semihosting specification; the
+models lack that pseudo-file, newlib looks for it). QEMU's own failure, and a lock-up of the core,
+are errors.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import HarnessError
+from harness.standin import machine
+from harness.standin.elf import Elf, read_elf
 from harness.standin.failure import OWN_FAULT, StandinError
-from harness.standin.grammar import HELP, parse
-from harness.standin.job import qemu_executable, simulate
+from harness.standin.grammar import HELP, Request, parse
+from harness.standin.npu import Attachment, NpuSettings, attached, npu_driver
 from harness.standin.parameters import Model, Settings, load_model
+from harness.standin.session import Clock, QemuEnding, Streams, run
+from harness.standin.uart import UARTS, Uart, uart_settings, write_all
+from harness.system.confine import confinement
+
+RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
+COMMAND_LINE_LIMIT = 256
+FEATURES_FILE = ":semihosting-features"
+_KEPT_BYTES = 8 << 20  # of one file
+_STOPPED = "\nInfo: /OSCI/SystemC: Simulation stopped by user."
+_STOPPING = "\nInfo: Simulation is stopping. Reason: {} has been exceeded."
+_WHAT = {
+    "--timelimit": "CPU time",  # the models' word for both
+    "--cpulimit": "CPU time",
+    "--simlimit": "Simulated time",
+    "--cyclelimit": "Cycle limit",
+}
+_QEMU_SAID = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", re.M)
 
 
 def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
@@ -25,12 +55,12 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
             _say(f"Usage: {name} [OPTION]... [APPLICATION]\n{HELP}")
             return 0
         if "--version" in request.flags:
-            _say(version(model))
+            _say(_version(model))
             return 0
         settings = Settings(model, request.parameters)
         if "--list-params" in request.flags:
             return _list_parameters(model, request.output)
-        return simulate(model, request, settings, packages)
+        return _simulate(model, request, settings, packages)
     except (StandinError, HarnessError) as error:
         print(f"Error: {name}: {error}", file=sys.stderr)
         return OWN_FAULT
@@ -39,7 +69,7 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         return OWN_FAULT
 
 
-def version(model: Model) -> str:
+def _version(model: Model) -> str:
     return (
         f"Stand-in for {model.name} on top of QEMU {_qemu_version()} (machine mps3-an547, "
         f"Cortex-M55) and a functional model of the {model.npu_name}.\n"
@@ -49,7 +79,7 @@ def version(model: Model) -> str:
 
 def _qemu_version() -> str:
     said = subprocess.run(
-        [qemu_executable(), "--version"],
+        [_qemu_executable(), "--version"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -73,3 +103,207 @@ def _list_parameters(model: Model, output: Path | None) -> int:
 
 def _say(text: str) -> None:
     print(text, end="", flush=True)
+
+
+def _simulate(model: Model, request: Request, settings: Settings, packages: Path | None) -> int:
+    """Run it to its end, everything it writes passed on; the exit status."""
+    elf = _application(model, request, settings)
+    for data in request.data:
+        machine.check_data(data)
+    cwd = _directory(model, settings)
+    _notes(model, request, settings, elf)
+    console = _Console()
+    given = list(uart_settings(model, settings))
+    uarts = {one.number: Uart(one, console.take) for one in given}
+    streams = Streams(os.pipe(), {number: os.pipe() for number in uarts})
+    npu_settings = NpuSettings(model.npu_product, settings.macs, packages)
+    try:
+        with attached(elf, npu_settings, cwd, _Aside(streams.console[0])) as npu:
+            simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
+            clock = Clock() if simulated or "--stat" in request.flags else None
+            argv = _argv(model, request, settings, elf, cwd, streams, clock, npu)
+            outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock, npu)
+    finally:
+        for uart in uarts.values():
+            uart.close()
+        if console.record is not None:
+            _keep(cwd, console.record)
+    code = _verdict(model, outcome, console, cwd)
+    if "--quiet" not in request.flags:
+        console.line(_stop_line(outcome))
+    if "--stat" in request.flags:
+        console.take(_statistics(model, outcome).encode())
+    return code
+
+
+def _argv(
+    model: Model,
+    request: Request,
+    settings: Settings,
+    elf: Elf,
+    cwd: Path,
+    streams: Streams,
+    clock: Clock | None,
+    npu: Attachment,
+) -> list[str]:
+    """QEMU, behind its walls."""
+    qemu = _qemu_executable()
+    line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
+    words = machine.argv(
+        qemu,
+        elf.path,
+        request.data,
+        line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
+        [streams.uarts[n][1] if n in streams.uarts else None for n in range(UARTS)],
+        clock.far_end.fileno() if clock else None,
+        npu.machine,
+    )
+    readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
+    walls = confinement(cwd, Path(qemu), readable)
+    if walls.reason is not None:
+        _note(f"the guest is not confined: {walls.reason}")
+    return [*walls.prefix, *words, *npu.words]
+
+
+def _application(model: Model, request: Request, settings: Settings) -> Elf:
+    if len(request.applications) != 1:
+        raise StandinError(
+            f"one application is needed (-a ELF), {len(request.applications)} were given"
+        )
+    elf = read_elf(request.applications[0])
+    # A runner with the doorbell was built for this machine, whatever model it stands for.
+    vectors = 0 if elf.doorbell else settings.number(model.vector_parameter)
+    if found := list(machine.objections(elf, vectors)):
+        raise StandinError(
+            f"{elf.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
+            + "; ".join(dict.fromkeys(found))
+        )
+    return elf
+
+
+def _directory(model: Model, settings: Settings) -> Path:
+    cwd = Path(settings.text(f"{model.cpu}.semihosting-cwd") or ".").absolute()
+    if not cwd.is_dir():
+        raise StandinError(f"{model.cpu}.semihosting-cwd={cwd} is not a directory")
+    return cwd
+
+
+def _notes(model: Model, request: Request, settings: Settings, elf: Elf) -> None:
+    """What a user of the real model would be surprised by, on standard error."""
+    if "--quiet" in request.flags:
+        return
+    npu = f"{model.npu_name} with {settings.macs} MACs (results, not time)"
+    how = {"": "which the program has no driver for", "doorbell": "reached by its doorbell",
+           "driver": "its driver's functions done here"}[npu_driver(elf)]  # fmt: skip
+    _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
+    if model.core != "Cortex-M55":
+        _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
+    for parameter in settings.ineffective():
+        _note(f"{parameter.name} is {parameter.effect}")
+
+
+def _note(text: str) -> None:
+    print(f"stand-in: {text}", file=sys.stderr, flush=True)
+
+
+class _Console:
+    """Standard output, and a copy of it for whoever asked."""
+
+    def __init__(self) -> None:
+        self.tail = b""
+        self.record: Path | None = None
+        self._sinks: list[Callable[[bytes], None]] = [lambda data: write_all(1, data)]
+        if directory := os.environ.get(RECORD):
+            self.record = Path(directory) / f"{time.time_ns()}-{os.getpid()}"
+            self.record.parent.mkdir(parents=True, exist_ok=True)
+            copy = os.open(f"{self.record}.log", os.O_WRONLY | os.O_CREAT, 0o644)
+            self._sinks.append(lambda data: write_all(copy, data))
+
+    def take(self, data: bytes) -> bool:
+        """Nothing on the console ends the simulation."""
+        self.tail = (self.tail + data)[-8192:]
+        for sink in self._sinks:
+            sink(data)
+        return False
+
+    def line(self, text: str) -> None:
+        self.take(f"{text}\n".encode())
+
+
+def _keep(cwd: Path, record: Path) -> None:
+    """What the program read and wrote; its directory may be gone when somebody asks."""
+    record.mkdir()
+    for path in cwd.iterdir():
+        if path.is_file() and path.stat().st_size <= _KEPT_BYTES:
+            shutil.copyfile(path, record / path.name)
+
+
+class _Aside:
+    """Lines of ours among those that QEMU writes to a pipe, in their order: while the program is
+    stopped, all that it has said is in the pipe."""
+
+    def __init__(self, read_end: int) -> None:
+        self._pipe = os.dup(read_end)
+
+    def __call__(self, text: str) -> None:
+        # A second way into the pipe, and closed at once, so that its end is QEMU's to make.
+        way_in = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK)
+        with suppress(BlockingIOError):  # nobody reads any more
+            os.write(way_in, f"{text}\n".encode())
+        os.close(way_in)
+
+
+def _verdict(model: Model, outcome: QemuEnding, console: _Console, cwd: Path) -> int:
+    if outcome.reason != "exited" or outcome.status == 0:
+        return 0
+    if b"qemu: fatal: Lockup" in console.tail:
+        raise StandinError(
+            f"{model.cpu}: the core locked up (a fault while handling a fault); a real model "
+            "would stand still until its limit"
+        )
+    if said := _QEMU_SAID.findall(console.tail):
+        raise StandinError(f"QEMU failed: {said[-1].decode('utf-8', 'replace')}")
+    if outcome.status < 0 or outcome.status > 128:
+        raise StandinError(f"QEMU died (status {outcome.status})")
+    if not _passes_status_on(cwd):
+        _note(
+            f"the program ended with status {outcome.status}; as with the model it is not passed "
+            f"on, for there is no {FEATURES_FILE} in {cwd}"
+        )
+        return 0
+    return outcome.status
+
+
+def _passes_status_on(cwd: Path) -> bool:
+    """Magic "SHFB", then a byte whose bit 0 says that SYS_EXIT_EXTENDED is there."""
+    try:
+        content = (cwd / FEATURES_FILE).read_bytes()
+    except OSError:
+        return False
+    return content[:4] == b"SHFB" and len(content) > 4 and bool(content[4] & 1)
+
+
+def _stop_line(outcome: QemuEnding) -> str:
+    if outcome.reason in _WHAT:
+        return _STOPPING.format(_WHAT[outcome.reason])
+    return _STOPPED
+
+
+def _statistics(model: Model, outcome: QemuEnding) -> str:
+    simulated = outcome.simulated_seconds
+    rows = (
+        ("Simulated time", "unknown" if simulated is None else f"at least {simulated:.2f}s"),
+        ("Wall time", f"{outcome.wall_seconds:.6f}s"),
+    )
+    lines = "".join(f"{name:<40}: {value}\n" for name, value in rows)
+    title = f"--- {model.name} (stand-in) statistics: "
+    return f"\n{title:-<79}\n{lines}{'-' * 79}\n"
+
+
+def _qemu_executable() -> str:
+    path = shutil.which(machine.QEMU)
+    if path is None:
+        raise StandinError(
+            f"{machine.QEMU} is not installed (Debian and Ubuntu: apt-get install qemu-system-arm)"
+        )
+    return path

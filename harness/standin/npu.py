@@ -12,7 +12,6 @@ import socket
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +20,12 @@ from typing import TYPE_CHECKING
 from harness.standin.driver import Driver, handled
 from harness.standin.elf import Elf
 from harness.standin.failure import StandinError
-from harness.standin.gdbstub import LR, PC, SP, Ended, Stub, StubError
+from harness.standin.gdbstub import LR, PC, SP, Stub, StubError, TargetEnded
 from harness.standin.machine import DDR
 
 if TYPE_CHECKING:
     from harness.ethosu.doorbell import Identity, Run, SharedMemory
 
-FIFOS = ("npu-request", "npu-answer")
 RESULTS_ONLY = "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time)"
 
 
@@ -88,7 +86,9 @@ def _doorbell(settings: NpuSettings, cwd: Path) -> Iterator[Attachment]:
 
 def _remove_stale(cwd: Path) -> None:
     """FIFOs that a killed run has left."""
-    for path in (cwd / name for name in FIFOS):
+    from harness.ethosu.doorbell import ANSWER_FIFO, REQUEST_FIFO
+
+    for path in (cwd / REQUEST_FIFO, cwd / ANSWER_FIFO):
         with suppress(FileNotFoundError):
             if not stat.S_ISFIFO(path.lstat().st_mode):
                 raise StandinError(f"{path} exists and is not a FIFO; the NPU needs its place")
@@ -99,6 +99,8 @@ def _remove_stale(cwd: Path) -> None:
 def _intercepted(
     names: dict[str, int], settings: NpuSettings, log: Callable[[str], None]
 ) -> Iterator[Attachment]:
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and few programs need it
+
     with ExitStack() as stack:
         memory, shared = stack.enter_context(_shared_memory())
         near, far = socket.socketpair()
@@ -143,7 +145,7 @@ def _serve(stub: Stub, names: dict[str, int], driver: Driver, log: Callable[[str
                 told = True
             stub.set_register(0, driver.call(name, lambda n: _argument(stub, n)))
             stub.set_register(PC, stub.register(LR) & ~1)
-    except Ended:
+    except TargetEnded:
         return
     except StubError as error:
         stub.kill()

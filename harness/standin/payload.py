@@ -16,7 +16,11 @@ _COMPARED = ("product", "macs_per_cc", "cmd_stream_version", "num_axi_sram", "nu
 
 
 class DriverError(Exception):
-    """The driver refuses; each argument is a line that it logs."""
+    """The driver refuses; ``lines`` is what it logs."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = lines
 
 
 @dataclass(frozen=True)

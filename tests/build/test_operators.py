@@ -35,6 +35,15 @@ def add(shared_hil_home: str) -> Program:
     return export([ExportRequest(find_model("add"))])[0].unwrap()
 
 
+def test_a_missing_kernel_is_named(tmp_path: Path) -> None:
+    names = '"cortex_m::quantized_add.out", "aten::view_copy.out"'
+    (tmp_path / "k.c").write_text(f"const char *const kernels[] = {{ {names} }};\n")
+    subprocess.run(["arm-none-eabi-gcc", "-c", "k.c", "-o", "k.o"], cwd=tmp_path, check=True)
+    wanted = ["aten::view_copy.out", "aten::view_copy", "cortex_m::quantized_mul.out"]
+    missing = missing_operators(tmp_path / "k.o", wanted)
+    assert missing == ("aten::view_copy", "cortex_m::quantized_mul.out")
+
+
 def test_the_tail_of_a_longer_name_is_no_kernel(tmp_path: Path) -> None:
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n", link=True)
     wanted = ["aten::view_copy.out", "quantized_add.out", "m::quantized_add.out", "aten::view_copy"]

@@ -18,7 +18,7 @@ from harness.link.model.resolution import (
     Assign,
     Group,
     Item,
-    Job,
+    LinkJob,
     ModelSymbol,
     Prediction,
     Unit,
@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RandomJob:
-    job: Job
+    job: LinkJob
     argv: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ def random_job(rng: random.Random, directory: Path) -> RandomJob:
     undefined = tuple(rng.sample(names, rng.choice([0, 0, 0, 1, 2])))
     options = [f"--wrap={w}" for w in sorted(wrap)] + [f"--undefined={u}" for u in undefined]
     argv = (*options, *builder.argv)
-    return RandomJob(Job(tuple(items), undefined, wrap), argv)
+    return RandomJob(LinkJob(tuple(items), undefined, wrap), argv)
 
 
 class _Builder:
@@ -207,7 +207,7 @@ def linked(argv: tuple[str, ...], directory: Path) -> Outcome:
     )
 
 
-def modelled(job: Job) -> Outcome:
+def modelled(job: LinkJob) -> Outcome:
     prediction: Prediction = predict(job)
     return Outcome(
         prediction.links,

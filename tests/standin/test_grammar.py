@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.standin.failure import StandinError
-from harness.standin.grammar import Data, parse
+from harness.standin.grammar import LoadedData, parse
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_config_file_has_assignments_and_comments(tmp_path: Path) -> None:
     [("f@0x70000000", 0x70000000), ("cpu0=f@0x10", 0x10), ("f@S:16", 16), ('"f"@1', 1)],
 )
 def test_data(value: str, address: int) -> None:
-    assert parse(["--data", value], "cpu0").data == (Data(Path("f"), address),)
+    assert parse(["--data", value], "cpu0").data == (LoadedData(Path("f"), address),)
 
 
 def test_limits_flags_and_output() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -15,12 +16,13 @@ from harness.errors import InfraError, ToolMissing, UsageError
 from harness.link.line.command import (
     LinkCommand,
     LinkerCall,
+    Origin,
     commands_in,
     link_command,
     linker_call,
     with_output,
 )
-from harness.link.log.text import lines_of
+from harness.link.log.lines import lines_of
 
 _TIMEOUT = 300
 # Of CMake and of west; the latter says it only when it gives up, behind the failure.
@@ -99,7 +101,7 @@ def _has_files(command: LinkCommand) -> bool:
     return any((command.directory / name).is_file() for name in named)
 
 
-def _commands(line: str, directory: Path, origin: str) -> Iterator[LinkCommand]:
+def _commands(line: str, directory: Path, origin: Origin) -> Iterator[LinkCommand]:
     for argv in commands_in(line):
         if argv[0] == "cd" and len(argv) > 1:
             directory = directory / argv[1]
@@ -126,8 +128,6 @@ def run_linker(call: LinkerCall, timeout: float = _TIMEOUT) -> tuple[str, int]:
 
 
 def environment() -> dict[str, str]:
-    import os
-
     return {"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
 
 

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from harness.errors import InfraError, ToolMissing
 
@@ -28,6 +29,7 @@ _WITH_VALUE = {
     "--Map",
 }  # fmt: skip
 _TIMEOUT = 300
+Origin = Literal["build.ninja", "link.txt", "log"]  # where the command was read
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class LinkCommand:
     argv: tuple[str, ...]
     directory: Path
     output: str
-    origin: str  # "build.ninja", "link.txt" or "log"
+    origin: Origin
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def commands_in(line: str) -> Iterator[tuple[str, ...]]:
         part = []
 
 
-def link_command(argv: Sequence[str], directory: Path, origin: str) -> LinkCommand | None:
+def link_command(argv: Sequence[str], directory: Path, origin: Origin) -> LinkCommand | None:
     """The command if it links a program, else None."""
     if not argv or not (_DRIVER.match(argv[0]) or _LD.match(argv[0]) or "armlink" in argv[0]):
         return None

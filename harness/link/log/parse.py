@@ -1,17 +1,19 @@
-"""A log to failures: which rule fits each line, and what the lines around it add."""
+"""A log to failures: which rule fits each line, what the lines around it add, and which of them
+speak of one thing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from harness.link.failure import Failure, Place
-from harness.link.log import grammar
-from harness.link.log.localised import english
-from harness.link.log.merge import merged
-from harness.link.log.place import parse_place, stem, without_linker
-from harness.link.log.text import Line, lines_of
+from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
+from harness.link.log import messages
+from harness.link.log.lines import Line, english, lines_of
+from harness.link.log.messages import Rule, parse_place, without_linker
+
+_T = TypeVar("_T")
 
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
@@ -33,7 +35,7 @@ _INTERESTING = re.compile(
         re.escape(word)
         for word in dict.fromkeys(
             ("unction", "skipping incompatible", "failed to merge",
-             *(needle for rule in grammar.RULES for needle in rule.needles))
+             *(needle for rule in messages.RULES for needle in rule.needles))
         )
     )
 )  # fmt: skip
@@ -42,27 +44,21 @@ _INTERESTING = re.compile(
 @dataclass(frozen=True)
 class Parsed:
     failures: tuple[Failure, ...]
-    gave_up: tuple[str, ...]  # lines that say the link failed
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.failures or self.gave_up)
+    failed: bool  # also when the log does not say why
 
 
-def parse(text: str) -> Parsed:
-    """Every reason the log gives for a failed link."""
+def parse(text: str, *, failed: bool = False) -> Parsed:
+    """Every reason the log gives for a failed link. ``failed``: the linker's exit status says that
+    it did, so the log need not."""
     lines = [Line(line.number, english(line.text)) for line in lines_of(text)]
-    gave_up = tuple(line.text for line in lines if grammar.GAVE_UP.search(line.text))
-    found = _Reader(lines).read()
-    if not found and gave_up:
-        found = _Reader(_without_warning(lines)).read()
-    found = [*found, *_full_regions(lines, found, bool(gave_up))]
-    return Parsed(merged(found or _last_words(lines, bool(gave_up))), gave_up)
-
-
-def failed_link(said: str) -> str:
-    """A linker's own output with the word of the driver that it failed."""
-    return f"{said}\ncollect2: error: ld returned 1 exit status\n"
+    gave_up = [line for line in lines if messages.GAVE_UP.search(line.text)]
+    failed = failed or bool(gave_up)
+    read = _Reader(lines).read()
+    if not read.failures and failed:
+        read = _Reader(_without_warning(lines)).read()
+    found = [*read.failures, *_full_regions(lines, read.failures, failed)]
+    failures = _merged(_without_repeats(found or _last_words(lines, failed), read.repeats))
+    return Parsed(failures, failed or bool(failures))
 
 
 def _without_warning(lines: Sequence[Line]) -> list[Line]:
@@ -70,14 +66,21 @@ def _without_warning(lines: Sequence[Line]) -> list[Line]:
     return [Line(x.number, re.sub(r"\bwarning: ", "", x.text)) for x in lines]
 
 
+@dataclass(frozen=True)
+class _Read:
+    failures: list[Failure] = field(default_factory=list)
+    # Those among them that another one, if it is of the same file, gives the reason of.
+    repeats: set[Failure] = field(default_factory=set)
+
+
 class _Reader:
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
-        self.headers: list[Place] = []
+        self.headers: list[CodePlace] = []
         self.skipped: dict[str, list[str]] = {}
-        self.found: list[Failure] = []
+        self.found = _Read()
 
-    def read(self) -> list[Failure]:
+    def read(self) -> _Read:
         for index, line in enumerate(self.lines):
             if _INTERESTING.search(line.text):
                 self._line(index, line)
@@ -87,7 +90,7 @@ class _Reader:
         if skipped := _SKIPPING.search(line.text):
             self.skipped.setdefault(skipped["library"], []).append(skipped["file"])
             return
-        header = grammar.IN_FUNCTION.match(line.text)
+        header = messages.IN_FUNCTION.match(line.text)
         if header:
             place = replace(parse_place(header["at"] + ":"), function=header["function"])
             self.headers = [*self.headers[-_REMEMBERED:], place]
@@ -97,42 +100,43 @@ class _Reader:
         if _WARNING.search(line.text):
             return
         text = self._joined(index, line)
-        for rule in grammar.RULES:
+        for rule in messages.RULES:
             if any(needle in text for needle in rule.needles) and (
                 match := rule.pattern.search(text)
             ):
-                self.found.append(self._failure(rule, match, index, line))
+                self.found.failures.append(self._failure(rule, match, index, line))
                 return
         if failed := _FAILED_MERGE.search(text):
-            self.found.append(
-                Failure("wrong_architecture", "gnu", line.number, line.text,
-                        files=(failed["file"],), attribute="object attributes")
-            )  # fmt: skip
+            failure = Failure(FailureKind.WRONG_ARCHITECTURE, "gnu", line.number, line.text,
+                              files=(failed["file"],), attribute="object attributes")  # fmt: skip
+            self.found.failures.append(failure)
+            self.found.repeats.add(failure)
 
     def _joined(self, index: int, line: Line) -> str:
         """A message that somebody wrapped: what precedes and follows it on other lines."""
         text = line.text
         if text.startswith("undefined reference") and index:
             before = self.lines[index - 1].text
-            if before.endswith(":") and not grammar.IN_FUNCTION.match(before):
+            if before.endswith(":") and not messages.IN_FUNCTION.match(before):
                 text = f"{before} {text}"
         if text.endswith(("undefined reference to", "multiple definition of")):
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
         return text
 
-    def _failure(self, rule: grammar.Rule, match: re.Match[str], index: int, line: Line) -> Failure:
+    def _failure(self, rule: Rule, match: re.Match[str], index: int, line: Line) -> Failure:
         groups = {name: value for name, value in match.groupdict().items() if value}
         kind, files = rule.kind, tuple(groups[k] for k in ("file", "library") if k in groups)
         attribute = groups.get("attribute")
         if "library" in groups and (wrong := self.skipped.get(groups["library"])):
-            kind, files = "wrong_architecture", tuple(dict.fromkeys(wrong))
+            kind, files = FailureKind.WRONG_ARCHITECTURE, tuple(dict.fromkeys(wrong))
             attribute = f"no file for {groups['library']} has the right architecture"
-        if kind == "missing_file" and re.search(r"\.(?:a|so|lib)$", groups["file"]):
-            kind = "missing_library"
-        if "other" in groups and kind == "wrong_architecture":
+        if kind is FailureKind.MISSING_FILE and re.search(r"\.(?:a|so|lib)$", groups["file"]):
+            kind = FailureKind.MISSING_LIBRARY
+        if "other" in groups and kind is FailureKind.WRONG_ARCHITECTURE:
             files = (*files, groups["other"])
-        if rule.linker == "armlink" and kind == "wrong_architecture":
+        if rule.linker == "armlink" and kind is FailureKind.WRONG_ARCHITECTURE:
             attribute = self._armlink_attribute(index) or attribute
+        named = ("section", "other") if kind is FailureKind.SECTION_OVERLAP else ("section",)
         return Failure(
             kind,
             _linker(rule.linker, line.text),
@@ -141,15 +145,15 @@ class _Reader:
             symbol=groups.get("symbol") or groups.get("library"),
             region=groups.get("region"),
             bytes=_bytes(groups),
-            sections=tuple(groups[k] for k in ("section",) if k in groups)
-            + ((groups["other"],) if kind == "section_overlap" and "other" in groups else ()),
+            sections=tuple(groups[k] for k in named if k in groups),
             files=files,
             places=self._places(groups, index),
             attribute=attribute,
             binding=groups.get("binding"),
+            cause_kind=rule.cause_kind,
         )
 
-    def _places(self, groups: dict[str, str], index: int) -> tuple[Place, ...]:
+    def _places(self, groups: dict[str, str], index: int) -> tuple[CodePlace, ...]:
         continued = self._continuation(index)
         if continued:
             return continued
@@ -161,24 +165,26 @@ class _Reader:
         elif "first" not in groups and "symbol" in groups and self.headers:
             places.append(self.headers[-1])
         if "first" not in groups and index + 1 < len(self.lines):
-            first = grammar.FIRST_HERE.match(self.lines[index + 1].text)
+            first = messages.FIRST_HERE.match(self.lines[index + 1].text)
             if first:
                 places.insert(0, parse_place(first["at"]))
-        return tuple(place for place in places if place != Place())
+        return tuple(place for place in places if place != CodePlace())
 
-    def _with_header(self, place: Place) -> Place:
+    def _with_header(self, place: CodePlace) -> CodePlace:
         """The place with object and function of the "in function" line it belongs to."""
         if place.object or not self.headers:
             return place
         header = self.headers[-1]
         if place.source:
-            mine = (h for h in reversed(self.headers) if stem(h.object or "") == stem(place.source))
+            mine = (
+                h for h in reversed(self.headers) if _stem(h.object or "") == _stem(place.source)
+            )
             header = next(mine, header)
         return replace(place, object=header.object, function=place.function or header.function)
 
-    def _continuation(self, index: int) -> tuple[Place, ...]:
+    def _continuation(self, index: int) -> tuple[CodePlace, ...]:
         """lld and mold say where on lines of their own that begin with ``>>>``."""
-        places: list[Place] = []
+        places: list[CodePlace] = []
         for line in self.lines[index + 1 : index + 40]:
             use = _LLD_USE.match(line.text)
             if not use:
@@ -209,14 +215,14 @@ class _Reader:
         return "; ".join(said) or None
 
 
-def _lld_place(where: re.Match[str]) -> Place:
+def _lld_place(where: re.Match[str]) -> CodePlace:
     name, inside = where["object"], where["inside"]
     if where["archive"]:
         name = f"{where['archive']}({name})"
     section = re.match(r"(\S+)\+(0x[0-9a-fA-F]+)$", inside)
     if section:
-        return Place(object=name, section=section[1], offset=int(section[2], 16))
-    return Place(object=name, function=inside)
+        return CodePlace(object=name, section=section[1], offset=int(section[2], 16))
+    return CodePlace(object=name, function=inside)
 
 
 def _linker(said: str, text: str) -> str:
@@ -247,7 +253,7 @@ def _full_regions(lines: Sequence[Line], found: Sequence[Failure], failed: bool)
         if failed and table and float(table["percent"]) > 100 and table["region"] not in named:
             used = int(table["used"]) * _UNITS[table["unit"]]
             over = used - int(table["size"]) * _UNITS[table["size_unit"]]
-            more.append(Failure("region_overflow", "gnu", line.number, line.text,
+            more.append(Failure(FailureKind.REGION_OVERFLOW, "gnu", line.number, line.text,
                                 region=table["region"], bytes=over))  # fmt: skip
     return more
 
@@ -255,23 +261,89 @@ def _full_regions(lines: Sequence[Line], found: Sequence[Failure], failed: bool)
 def _last_words(lines: Sequence[Line], failed: bool) -> list[Failure]:
     """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
     for line in lines:
-        if killed := grammar.KILLED.search(line.text):
+        if killed := messages.KILLED.search(line.text):
             said = f"signal {killed['signal']}" if killed["signal"] else "out of memory"
-            return [Failure("linker_stopped", "driver", line.number, line.text, attribute=said)]
-    said_by_linker = [
-        Failure("assertion", "gnu", line.number, line.text, attribute=without_linker(line.text))
+            return [_by_driver(FailureKind.LINKER_STOPPED, line, said)]
+    asserted = [
+        _by_linker(FailureKind.ASSERTION, line)
         for line in lines
         if (failed or "ASSERT" in line.text)
         and not _WARNING.search(line.text)
-        and not grammar.GAVE_UP.search(line.text)
-        and grammar.ASSERTION.match(line.text)
+        and not messages.GAVE_UP.search(line.text)
+        and messages.ASSERTION.match(line.text)
     ]
-    if said_by_linker or not failed:
-        return said_by_linker
+    if asserted or not failed:
+        return asserted
     words = [x for x in lines if _SAID.match(x.text) and not _WARNING.search(x.text)]
     if words:
-        first = words[0]
-        return [Failure("unknown", "gnu", first.number, first.text,
-                        attribute=without_linker(first.text))]  # fmt: skip
-    last = next(x for x in reversed(lines) if grammar.GAVE_UP.search(x.text))
-    return [Failure("unknown", "driver", last.number, last.text)]
+        return [_by_linker(FailureKind.UNKNOWN, words[0])]
+    silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
+    gave_up = (x for x in reversed(lines) if messages.GAVE_UP.search(x.text))
+    return [_by_driver(FailureKind.UNKNOWN, next(gave_up, silent))]
+
+
+def _by_linker(kind: FailureKind, line: Line) -> Failure:
+    return Failure(kind, "gnu", line.number, line.text, attribute=without_linker(line.text))
+
+
+def _by_driver(kind: FailureKind, line: Line, attribute: str | None = None) -> Failure:
+    return Failure(kind, "driver", line.number, line.text, attribute=attribute)
+
+
+def _stem(path: str) -> str:
+    """The name by which an object and its source know each other: "lib.a(io.c.obj)" is "io"."""
+    return file_name(member_of(path)).split(".", 1)[0]
+
+
+def _without_repeats(failures: Sequence[Failure], repeats: Set[Failure]) -> list[Failure]:
+    """Drop what only repeats another message in other words."""
+    wrong = [f for f in failures if f.kind is FailureKind.WRONG_ARCHITECTURE and f not in repeats]
+    explained = {name for f in wrong for name in f.files}
+    return [
+        failure
+        for failure in failures
+        if not (failure in repeats or failure.kind is FailureKind.SCRIPT_ERROR)
+        or not explained & set(failure.files)
+    ]
+
+
+def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:
+    """Many messages about one thing are one failure; in order of first mention."""
+    found: dict[tuple[object, ...], Failure] = {}
+    for failure in failures:
+        key = _thing(failure)
+        found[key] = _joined(found[key], failure) if key in found else failure
+    return tuple(found.values())
+
+
+def _thing(failure: Failure) -> tuple[object, ...]:
+    """What a failure is about."""
+    kind = failure.kind
+    if kind is FailureKind.REGION_OVERFLOW:
+        return (kind, failure.region, failure.attribute)
+    if kind in (FailureKind.UNDEFINED_SYMBOL, FailureKind.DUPLICATE_SYMBOL,
+                FailureKind.DISCARDED_SECTION):  # fmt: skip
+        return (kind, failure.symbol)
+    if kind is FailureKind.WRONG_ARCHITECTURE:
+        archives = tuple(map(archive_of, failure.files[:1]))
+        return (kind, failure.attribute, failure.files[1:] if failure.attribute else archives)
+    if kind is FailureKind.RELOCATION_OUT_OF_RANGE:
+        return (kind, failure.symbol, failure.attribute)
+    if kind is FailureKind.ORPHAN_SECTION:
+        return (kind,)
+    return (kind, failure.symbol, failure.region, failure.sections, failure.files,
+            failure.attribute)  # fmt: skip
+
+
+def _joined(one: Failure, other: Failure) -> Failure:
+    return replace(
+        one,
+        bytes=max((n for n in (one.bytes, other.bytes) if n is not None), default=None),
+        sections=_union(one.sections, other.sections),
+        files=_union(one.files, other.files),
+        places=_union(one.places, other.places),
+    )
+
+
+def _union(one: Iterable[_T], other: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys((*one, *other)))

@@ -1,8 +1,9 @@
-"""Everything the files of a link define and need, by symbol."""
+"""Everything the files of a link define and need, by symbol, and the link as the model takes it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -10,20 +11,35 @@ from pathlib import Path
 
 from harness.formats import archive as ar
 from harness.formats.elf_object import STB_WEAK, STT_FUNC, ElfObject, NotAnObject, Symbol
-from harness.link.failure import Place
+from harness.link.failure import CodePlace
 from harness.link.line.command import Input, LinkLine
-from harness.link.model.expression import assignment, in_script
 from harness.link.model.resolution import (
+    ADDRESSES,
+    SIZES,
     Archive,
     Assign,
     Group,
     Item,
-    Job,
+    LinkJob,
     ModelSymbol,
     Prediction,
+    State,
     Unit,
 )
 from harness.link.model.resolution import predict as predict_job
+
+# Assignments as "Expressions in Linker Scripts" in the manual of GNU ld has them.
+_NAME = r"[A-Za-z_.$][\w.$]*"
+# Of the section in parentheses.
+_LAYOUT = {"SIZEOF": SIZES, "ALIGNOF": SIZES, "ADDR": ADDRESSES, "LOADADDR": ADDRESSES}
+_CONSTANT = {"ORIGIN", "LENGTH", "CONSTANT"}  # of a name that is no symbol
+_PLAIN = {"ALIGN", "MAX", "MIN", "ABSOLUTE", "NEXT", "LOG2CEIL"}  # of an expression
+_TOKEN = re.compile(rf"(?P<word>{_NAME})\s*(?P<call>\()?|(?P<number>\d\w*)|(?P<choice>\?)|\S")
+_ASSIGNMENT = re.compile(
+    rf"\b(?P<how>PROVIDE|PROVIDE_HIDDEN|HIDDEN)\s*\(\s*(?P<name>{_NAME})\s*=(?P<value>[^;{{}}]*)\)"
+    rf"|(?:^|[;{{}}])\s*(?P<plain>{_NAME})\s*(?P<operator>[-+*/&|]|<<|>>)?=(?!=)(?P<is>[^;{{}}]*);",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -43,10 +59,10 @@ class Definition:
     unit: Loaded
     symbol: Symbol
 
-    def place(self) -> Place:
+    def place(self) -> CodePlace:
         sections = self.unit.object.sections
         known = 0 < self.symbol.shndx < len(sections)
-        return Place(
+        return CodePlace(
             object=self.unit.name,
             section=sections[self.symbol.shndx].name if known else None,
             binding=self.symbol.binding,
@@ -86,7 +102,7 @@ class LinkIndex:
                         return Definition(unit, symbol)
         return None
 
-    def uses(self, name: str, limit: int = 8) -> tuple[Place, ...]:
+    def uses(self, name: str, limit: int = 8) -> tuple[CodePlace, ...]:
         """Where relocations refer to the name."""
         found = []
         for unit in self.references.get(name, ()):
@@ -101,7 +117,7 @@ class LinkIndex:
         return predict_job(self.job)
 
     @cached_property
-    def job(self) -> Job:
+    def job(self) -> LinkJob:
         """The link for the model."""
         by_input: dict[int, list[Unit]] = {}
         for unit in self.units:
@@ -118,7 +134,7 @@ class LinkIndex:
         for number, parts in groupby(sorted(found, key=lambda f: f[0]), key=lambda f: f[1]):
             items = [item for _, _, some in parts for item in some]
             top += [Group(tuple(items))] if number else items
-        return Job(tuple(top), self.line.undefined, frozenset(self.line.wrap))
+        return LinkJob(tuple(top), self.line.undefined, frozenset(self.line.wrap))
 
     @cached_property
     def _assignments(self) -> list[tuple[int, str, Assign | None]]:
@@ -136,7 +152,7 @@ class LinkIndex:
         return tuple(name for _, name, each in self._assignments if each is None)
 
 
-def uses_in(unit: ElfObject, name: str) -> list[Place]:
+def uses_in(unit: ElfObject, name: str) -> list[CodePlace]:
     wanted = {i for i, s in enumerate(unit.symbols) if s.name == name and not s.defined}
     found = []
     for relocation in unit.relocations():
@@ -145,7 +161,7 @@ def uses_in(unit: ElfObject, name: str) -> list[Place]:
             sections = unit.sections
             known = relocation.section < len(sections)
             found.append(
-                Place(unit.name, function, None, None,
+                CodePlace(unit.name, function, None, None,
                       sections[relocation.section].name if known else None, relocation.offset,
                       relocation_name(unit.machine, relocation.type),
                       "weak" if any(unit.symbols[i].bind == STB_WEAK for i in wanted) else "strong")
@@ -165,11 +181,12 @@ def _model_unit(unit: ElfObject) -> Unit:
     symbols = []
     for symbol in unit.globals:
         weak = symbol.bind == STB_WEAK
+        state: State
         if not symbol.defined:
             state = "undefweak" if weak else "undef"
         else:
             state = "common" if symbol.common else "defweak" if weak else "def"
-        symbols.append(ModelSymbol(symbol.name, state, symbol.type == STT_FUNC, True))  # type: ignore[arg-type]
+        symbols.append(ModelSymbol(symbol.name, state, symbol.type == STT_FUNC, True))
     return Unit(unit.name, tuple(symbols))
 
 
@@ -209,5 +226,44 @@ def _shown(each: Input) -> str:
     return each.path.name if each.word.startswith("-l") and each.path else each.word
 
 
-def names(definitions: Iterable[Definition]) -> Sequence[str]:
-    return tuple(dict.fromkeys(d.unit.name for d in definitions))
+def assignment(name: str, value: str, *, provide: bool = False) -> Assign | None:
+    """``name=value`` (--defsym, or of a script); None for what the model does not know: conditions,
+    and symbols that depend on themselves."""
+    symbols: list[str] = []
+    layout, at = 0, 0
+    while match := _TOKEN.search(value, at):
+        at = match.end()
+        word = match["word"]
+        if match["choice"] or (word and match["call"] and not _is_known(word)):
+            return None
+        if word and match["call"] and word not in _PLAIN:
+            layout = max(layout, _LAYOUT.get(word, 0))
+            at = value.find(")", at) + 1 or len(value)
+        elif word == "SIZEOF_HEADERS":
+            layout = max(layout, SIZES)
+        elif word and not match["call"] and word != ".":
+            symbols.append(word)
+    if name in symbols:
+        return None
+    return Assign(name, tuple(dict.fromkeys(symbols)), provide, layout)
+
+
+def _is_known(function: str) -> bool:
+    return function in _LAYOUT or function in _CONSTANT or function in _PLAIN
+
+
+def in_script(text: str) -> Iterator[tuple[str, Assign | None]]:
+    """The symbols that a linker script assigns, in order, each with its assignment if the model
+    knows it. Included scripts are not looked into."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+    position = 0
+    while match := _ASSIGNMENT.search(text, position):
+        position = match.end() - (match["plain"] is not None)  # its ";" may precede the next one
+        name = match["name"] or match["plain"]
+        if name == ".":
+            continue
+        if match["operator"]:
+            yield name, None
+        else:
+            provide = (match["how"] or "").startswith("PROVIDE")
+            yield name, assignment(name, match["value"] or match["is"], provide=provide)

@@ -60,12 +60,12 @@ class Assign:
     layout: int = 0
 
 
-Place = tuple[int, int]  # of an item on the line: which list, which position
+_Position = tuple[int, int]  # of an item on the line: which list, which position
 Item = Unit | Archive | Group | Assign
 
 
 @dataclass(frozen=True)
-class Job:
+class LinkJob:
     items: tuple[Item, ...]
     undefined: tuple[str, ...] = ()  # --undefined
     wrap: frozenset[str] = frozenset()
@@ -84,7 +84,6 @@ class Prediction:
     pulled: tuple[Pulled, ...]
     undefined: Mapping[str, tuple[str, ...]]  # symbol to the units that use it
     duplicates: Mapping[str, tuple[str, ...]]  # symbol to the units that define it, first first
-    defined_by: Mapping[str, str]
     loaded: tuple[str, ...]
     unresolved_values: tuple[str, ...]  # symbols that assignments refer to in vain; fatal
 
@@ -113,7 +112,7 @@ class _Link:
     table: dict[str, _Entry] = field(default_factory=dict)
     wanted: int = 0  # how often a symbol became undefined; ld's list of undefined symbols
     loaded: list[Unit] = field(default_factory=list)
-    seen: set[tuple[Place, int]] = field(default_factory=set)
+    seen: set[tuple[_Position, int]] = field(default_factory=set)
     pulled: list[Pulled] = field(default_factory=list)
     duplicates: dict[str, list[str]] = field(default_factory=dict)
     provided: set[int] = field(default_factory=set)  # id of each PROVIDE that took effect
@@ -196,7 +195,7 @@ class _Link:
             if entry is not None and entry.state in ("undef", "undefweak"):
                 entry.state = "new"
 
-    def search(self, archive: Archive, place: Place) -> None:
+    def search(self, archive: Archive, place: _Position) -> None:
         """Take members until none defines what is wanted, in the order of the archive's index.
         An archive that stands in two places is read as two."""
         entries = [
@@ -220,7 +219,7 @@ class _Link:
                 # any other was defined when it was looked up: ld does not look again
             again, entries = self.wanted != before, left
 
-    def _take(self, archive: Archive, place: Place, number: int, symbol: str | None) -> None:
+    def _take(self, archive: Archive, place: _Position, number: int, symbol: str | None) -> None:
         unit = archive.units[number]
         self.seen.add((place, number))
         needed = self.table[symbol].needed_by if symbol else None
@@ -253,7 +252,7 @@ class _Link:
                 return
 
 
-def predict(job: Job) -> Prediction:
+def predict(job: LinkJob) -> Prediction:
     """What GNU ld does with the job."""
     link = _Link(job.wrap)
     for name in job.undefined:
@@ -271,7 +270,6 @@ def predict(job: Job) -> Prediction:
         tuple(link.pulled),
         {name: tuple(users) for name, users in undefined.items()},
         {name: tuple(units) for name, units in link.duplicates.items()},
-        {n: e.by for n, e in link.table.items() if e.state not in ("new", "undef", "undefweak")},
         tuple(unit.name for unit in link.loaded),
         unresolved,
     )

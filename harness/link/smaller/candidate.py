@@ -12,21 +12,22 @@ from harness.formats import archive as ar
 from harness.formats.demangle import demangled
 from harness.formats.elf_object import ElfObject, NotAnObject
 from harness.formats.elf_writer import NewSymbol, write_object
-from harness.link.failure import Failure
+from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.line.capture import run_linker
 from harness.link.line.command import LinkerCall, understand, values
-from harness.link.log.parse import failed_link, parse
+from harness.link.log.parse import parse
 from harness.link.model.index import load
 from harness.link.why.undefined import explain_undefined
 
 STUBS = "stubs.o"
 # Causes that the link line alone shows; a reduced link must keep them.
-_ON_THE_LINE = {"archive_order", "hidden", "static", "wrap", "language_linkage", "signature"}
+_ON_THE_LINE = (LinkCause.ARCHIVE_ORDER, LinkCause.HIDDEN, LinkCause.STATIC, LinkCause.WRAP,
+                LinkCause.LANGUAGE_LINKAGE, LinkCause.SIGNATURE)  # fmt: skip
 _ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinePiece:
     """Words of the link line that go together: an input, or an option with its value."""
 
     words: tuple[str, ...]
@@ -35,7 +36,7 @@ class Piece:
     group: int = 0
 
 
-Key = tuple[str, str | None]
+Key = tuple[FailureKind, str | None]
 
 
 def key(failure: Failure) -> Key:
@@ -49,11 +50,11 @@ class Goal:
 
     wanted: Key
     allowed: frozenset[Key]
-    cause_kind: str | None  # one of _ON_THE_LINE, or None
+    cause_kind: LinkCause | None  # one of _ON_THE_LINE, or None
     phrase: str  # a regular expression for what must be said
 
 
-def goal_of(failures: Sequence[Failure], cause_kind: str | None, text: str) -> Goal:
+def goal_of(failures: Sequence[Failure], cause_kind: LinkCause | None, text: str) -> Goal:
     """To fail as the first failure does; the others may go, nothing may come."""
     kind = cause_kind if cause_kind in _ON_THE_LINE else None
     phrase = rf"region .{re.escape(failures[0].region or '')}. overflowed by"
@@ -71,7 +72,7 @@ class Workshop:
     arm: bool
     output: str  # its name can be part of a message
 
-    def argv(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> list[str]:
+    def argv(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
         words: list[str] = []
         whole, group = False, 0
         for piece in pieces:
@@ -86,25 +87,28 @@ class Workshop:
         words += ["--no-whole-archive"] * whole + ["--end-group"] * bool(group)
         return words + ([STUBS] if stubs else [])
 
-    def link(self, pieces: Sequence[Piece], stubs: Sequence[str], *options: str) -> tuple[str, int]:
+    def link(
+        self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str
+    ) -> tuple[str, int]:
         if stubs:
             symbols = [NewSymbol(name, "def", function=True) for name in stubs]
             (self.directory / STUBS).write_bytes(write_object(symbols))
         argv = (self.linker, *options, *self.argv(pieces, stubs), "-o", self.output)
         return run_linker(LinkerCall(argv, self.directory))
 
-    def stubs_for(self, pieces: Sequence[Piece]) -> tuple[str, ...] | None:
+    def stubs_for(self, pieces: Sequence[LinePiece]) -> tuple[str, ...] | None:
         """The stubs with which the pieces fail as wanted; None when they do not."""
         stubs: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
             text, status = self.link(pieces, stubs)
             if status == 0:
                 return None
-            failures = parse(failed_link(text)).failures
+            failures = parse(text, failed=True).failures
             keys = {key(f): f for f in failures}
+            new = keys.keys() - self.goal.allowed
             more = [
-                name for (kind, name) in keys
-                if kind == "undefined_symbol" and (kind, name) not in self.goal.allowed and name
+                name for kind, name in keys
+                if kind is FailureKind.UNDEFINED_SYMBOL and (kind, name) in new and name
             ]  # fmt: skip
             if not more:
                 same = self.goal.wanted in keys and set(keys) <= self.goal.allowed
@@ -117,17 +121,18 @@ class Workshop:
             stubs = (*stubs, *more)
         return None
 
-    def _mangled(self, pieces: Sequence[Piece], stubs: Sequence[str]) -> list[str]:
+    def _mangled(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
         """The undefined symbols that are not wanted, as they are in the symbol table."""
         text, _ = self.link(pieces, stubs, "--no-demangle")
-        found = [f.symbol for f in parse(failed_link(text)).failures if f.symbol]
+        found = [f.symbol for f in parse(text, failed=True).failures if f.symbol]
         said = demangled(found)
-        return [n for n in found if ("undefined_symbol", said[n]) not in self.goal.allowed]
+        wanted = FailureKind.UNDEFINED_SYMBOL
+        return [n for n in found if (wanted, said[n]) not in self.goal.allowed]
 
     def _same_cause(
-        self, pieces: Sequence[Piece], stubs: Sequence[str], keys: dict[Key, Failure]
+        self, pieces: Sequence[LinePiece], stubs: Sequence[str], keys: dict[Key, Failure]
     ) -> bool:
-        if self.goal.wanted[0] != "undefined_symbol":
+        if self.goal.wanted[0] is not FailureKind.UNDEFINED_SYMBOL:
             return True
         argv = (self.linker, *self.argv(pieces, stubs))
         index = load(understand(LinkerCall(argv, self.directory)))
@@ -135,7 +140,7 @@ class Workshop:
         return (found if found in _ON_THE_LINE else None) == self.goal.cause_kind
 
 
-def pieces_of(call: LinkerCall) -> list[Piece]:
+def pieces_of(call: LinkerCall) -> list[LinePiece]:
     """The link line as pieces, outputs and maps left out; files by absolute path."""
     line = understand(call)
     inputs = {each.index: each for each in line.inputs}
@@ -146,21 +151,23 @@ def pieces_of(call: LinkerCall) -> list[Piece]:
         if index in inputs:
             each = inputs[index]
             name = str(each.path) if each.path else each.word
-            pieces.append(Piece((name,), True, each.whole, each.group))
+            pieces.append(LinePiece((name,), True, each.whole, each.group))
         elif option in ("-o", "--output", "-Map", "--Map", "--cref") or option in skipped:
             continue
         elif option in ("-L", "--library-path") and value:
-            pieces.append(Piece(("-L", str(call.resolve(value)))))
+            pieces.append(LinePiece(("-L", str(call.resolve(value)))))
         elif option in ("-T", "--script", "-dT") and value:
             script = next(p for p in line.scripts if p.name == Path(value).name)
-            pieces.append(Piece(("-T", str(script))))
+            pieces.append(LinePiece(("-T", str(script))))
         else:
             separate = value is not None and word == option
-            pieces.append(Piece((word, value) if separate and value is not None else (word,)))
+            pieces.append(LinePiece((word, value) if separate and value is not None else (word,)))
     return pieces
 
 
-def brought_in(pieces: Sequence[Piece], directory: Path, search: Sequence[Path]) -> list[Piece]:
+def brought_in(
+    pieces: Sequence[LinePiece], directory: Path, search: Sequence[Path]
+) -> list[LinePiece]:
     """The pieces with their files copied into the directory, by unique short names."""
     taken: dict[str, str] = {}
     found = []

@@ -1,38 +1,84 @@
-"""``hil link reduce``: the smallest link that fails in the same way."""
+"""``hil link reduce``: the smallest link that fails in the same way, as a folder to hand over."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import UsageError
 from harness.formats import archive as ar
 from harness.formats.elf_object import ElfObject, NotAnObject
-from harness.link.failure import Failure
-from harness.link.line.capture import Replay, failing_link
+from harness.link.failure import Failure, FailureKind, LinkCause, archive_of, file_name
+from harness.link.line.capture import Replay, failing_link, shell
 from harness.link.line.command import understand
-from harness.link.log.parse import failed_link, parse
+from harness.link.log.parse import parse
 from harness.link.model.index import load
 from harness.link.smaller.candidate import (
-    Piece,
+    STUBS,
+    LinePiece,
     Workshop,
     brought_in,
     goal_of,
     pieces_of,
     write_members,
 )
-from harness.link.smaller.ddmin import ddmin
-from harness.link.smaller.folder import write_folder
 from harness.link.why.explain import diagnose
 from harness.link.why.tree import Tree
 from harness.link.why.undefined import explain_undefined
 from harness.system.progress import Progress
+
+_T = TypeVar("_T")
+_MESSAGE = re.compile(
+    r"undefined reference to|multiple definition of|overflowed by|will not fit in region|"
+    r"is not an object|not recogni[sz]ed|uses VFP register arguments|cannot find|overlaps section|"
+    r"relocation truncated|error:"
+)
+
+_SCRIPT = """\
+#!/bin/sh
+# Needs only the toolchain's linker. Expected to fail with:
+#   {message}
+# Exits with the linker's own status. Another linker: LD=/path/to/ld sh repro.sh
+cd "$(dirname "$0")" || exit 2
+trap 'rm -f {product}' EXIT
+LC_ALL=C "${{LD:-{linker}}}" {words} -o {product}
+"""
+
+_README = """\
+# A link that fails: {subject}
+
+    {message}
+
+Run `sh repro.sh`. It links the files of this folder and nothing else, and ends as the original
+link did.
+
+- Cause: {cause}
+- Fix: {fix}
+- Reduced from `{output}` ({before}).
+- Made with: {versions}
+{stubs}"""
+
+_TEST = '''\
+"""Fails for as long as the link of this folder fails."""
+
+import subprocess
+from pathlib import Path
+
+
+def test_links() -> None:
+    """The fix for: {subject}."""
+    done = subprocess.run(
+        ["sh", str(Path(__file__).parent / "repro.sh")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+'''
 
 
 @dataclass(frozen=True)
@@ -82,7 +128,7 @@ class _Reducer:
     def __init__(self, again: Replay, build: Path, work: Path, progress: Progress) -> None:
         work.mkdir()
         self.again, self.progress, self.work = again, progress, work
-        failures = parse(failed_link(again.text)).failures
+        failures = parse(again.text, failed=True).failures
         self.explained = diagnose(failures, again.call, Tree(build))
         self.target = self.explained[0]
         goal = goal_of(failures, self._cause_on_the_line(failures[0]), again.text)
@@ -90,9 +136,9 @@ class _Reducer:
         output = Path(again.command.output).name
         self.shop = Workshop(work, again.call.argv[0], goal, arm, output)
 
-    def _cause_on_the_line(self, failure: Failure) -> str | None:
+    def _cause_on_the_line(self, failure: Failure) -> LinkCause | None:
         """What the files of the link alone say; candidates are linked without their tree."""
-        if failure.kind != "undefined_symbol":
+        if failure.kind is not FailureKind.UNDEFINED_SYMBOL:
             return None
         index = load(understand(self.again.call))
         return explain_undefined(failure, index, None).cause_kind
@@ -111,10 +157,10 @@ class _Reducer:
         objects = tuple(p.words[-1] for p in pieces if p.input)
         self.progress(f"writing {out}")
         words = self.shop.argv(pieces, stubs)
-        message = write_folder(out, self.again, self.work, words, text, self.target, with_test)
+        message = _write_folder(out, self.again, self.work, words, text, self.target, with_test)
         return Reduced(out, self.target, objects, stubs, len(line.inputs), len(words), message)
 
-    def _fewer_inputs(self, pieces: list[Piece]) -> list[Piece]:
+    def _fewer_inputs(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """What concerns the failure, at once; all of it when that does not fail the same way."""
         named = self._concerned()
         guess = [p for p in pieces if not p.input or Path(p.words[-1]).name in named]
@@ -125,7 +171,7 @@ class _Reducer:
         if self.shop.stubs_for(pieces) is None:
             return pieces
 
-        def still(kept: Sequence[Piece]) -> bool:
+        def still(kept: Sequence[LinePiece]) -> bool:
             chosen = set(map(id, kept))
             rest = [p for p in pieces if not p.input or id(p) in chosen]
             return self.shop.stubs_for(rest) is not None
@@ -133,34 +179,32 @@ class _Reducer:
         kept = set(map(id, ddmin(inputs, still)))
         return [p for p in pieces if not p.input or id(p) in kept]
 
-    def _pulling(self) -> list[Piece]:
+    def _pulling(self) -> list[LinePiece]:
         """The option that takes what needs the symbol out of its archive, with no other user."""
         users = {place.object for place in self.target.places[:1]}
         for unit in load(understand(self.again.call)).units:
             if unit.name in users and unit.input.is_archive:
                 own = [s.name for s in unit.object.globals if s.defined]
-                return [Piece(("-u", name)) for name in own[:1]]
+                return [LinePiece(("-u", name)) for name in own[:1]]
         return []
 
     def _concerned(self) -> set[str]:
         """File names of the inputs that the explanation speaks of."""
         failure = self.target
-        uses = failure.places[:1] if failure.kind == "undefined_symbol" else failure.places
+        undefined = failure.kind is FailureKind.UNDEFINED_SYMBOL
+        uses = failure.places[:1] if undefined else failure.places
         names = [p.object for p in (*uses, *failure.definitions) if p.object]
-        names += list(failure.files) + [str(p["file"]) for p in failure.contributors]
-        names += [file for o in failure.orphans for file in o["files"]]
-        found = {re.split(r"[/\\]", name.split("(")[0])[-1] for name in names}
-        if failure.kind == "wrong_architecture":
-            found |= {Path(w).name for w in re.findall(r"[\w./+-]+\.(?:o|obj)\b", failure.cause)}
-        return found
+        names += [*failure.files, *(piece.file for piece in failure.contributors)]
+        names += [file for orphan in failure.orphans for file in orphan.files]
+        return {file_name(archive_of(name)) for name in names}
 
-    def _smallest(self, pieces: list[Piece]) -> list[Piece]:
+    def _smallest(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """No piece can go: inputs first, options after them."""
         for chosen in (True, False):
             part = [p for p in pieces if p.input == chosen]
 
             def still(
-                kept: Sequence[Piece], chosen: bool = chosen, all_: list[Piece] = pieces
+                kept: Sequence[LinePiece], chosen: bool = chosen, all_: list[LinePiece] = pieces
             ) -> bool:
                 ids = set(map(id, kept))
                 rest = [p for p in all_ if p.input != chosen or id(p) in ids]
@@ -172,7 +216,7 @@ class _Reducer:
         plain = [replace(p, group=0) for p in pieces]
         return plain if self.shop.stubs_for(plain) is not None else pieces
 
-    def _fewer_members(self, pieces: list[Piece]) -> list[Piece]:
+    def _fewer_members(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Archives with only the members that matter."""
         for piece in pieces:
             file = self.work / piece.words[-1]
@@ -190,7 +234,7 @@ class _Reducer:
                 write_members(file, [(m.name, m.data) for m in members])
         return pieces
 
-    def _fewer_sections(self, pieces: list[Piece]) -> list[Piece]:
+    def _fewer_sections(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Objects without debug information, and without each section that does not matter."""
         prefix = re.sub(r"ld(?:\.\w+)?$", "", Path(self.shop.linker).name)
         objcopy = shutil.which(f"{prefix}objcopy")
@@ -215,9 +259,101 @@ class _Reducer:
             :40
         ]
 
-    def _try(self, objcopy: str, words: list[str], file: Path, pieces: list[Piece]) -> None:
+    def _try(self, objcopy: str, words: list[str], file: Path, pieces: list[LinePiece]) -> None:
         before = file.read_bytes()
         done = subprocess.run([objcopy, *words, str(file)], capture_output=True, check=False,
                               timeout=60)  # fmt: skip
         if done.returncode != 0 or self.shop.stubs_for(pieces) is None:
             file.write_bytes(before)
+
+
+def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T]:
+    """A sublist for which ``still`` holds and from which no single item can go.
+
+    ``still(items)`` must hold. The empty list is tried too. (Delta debugging: Zeller, Hildebrandt,
+    "Simplifying and Isolating Failure-Inducing Input", 2002.)
+    """
+    current = list(items)
+    if current and still([]):
+        return []
+    parts = 2
+    while len(current) >= 2:
+        size = -(-len(current) // parts)
+        chunks = [current[i : i + size] for i in range(0, len(current), size)]
+        for number, _ in enumerate(chunks):
+            rest = [x for k, chunk in enumerate(chunks) if k != number for x in chunk]
+            if still(rest):
+                current, parts = rest, max(parts - 1, 2)
+                break
+        else:
+            if parts >= len(current):
+                break
+            parts = min(len(current), parts * 2)
+    return current
+
+
+def _write_folder(
+    out: Path, again: Replay, work: Path, words: Sequence[str], text: str, failure: Failure,
+    with_test: bool,
+) -> str:  # fmt: skip
+    """Write everything; returns the message that the link must end with."""
+    out.mkdir(parents=True)
+    for file in sorted(work.rglob("*")):
+        name = file.relative_to(work)
+        used = str(name) in words or file.suffix not in (".o", ".obj", ".a", ".elf")
+        if file.is_file() and used and not file.name.startswith("."):
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, out / name)
+    message = _essential(text, failure)
+    linker = _name(again)
+    fields = {
+        "product": Path(again.command.output).name, "message": message,
+        "linker": linker, "words": shell(words), "subject": failure.subject,
+        "cause": failure.cause, "fix": failure.fix, "output": again.command.output,
+        "before": again.command.origin, "versions": "; ".join(_versions(again)),
+        "stubs": f"- `{STUBS}` defines what only has to exist.\n" if STUBS in words else "",
+    }  # fmt: skip
+    (out / "repro.sh").write_text(_SCRIPT.format(**fields))
+    (out / "repro.sh").chmod(0o755)
+    (out / "README.md").write_text(_README.format(**fields))
+    (out / "failure.json").write_text(json.dumps(failure.summary(), indent=1) + "\n")
+    if with_test:
+        (out / "test_link.py").write_text(_TEST.format(**fields))
+    return message
+
+
+def _essential(text: str, failure: Failure) -> str:
+    """The line that names the failure, without the linker's own name."""
+    subject = failure.symbol or failure.region or ""
+    shown = failure.demangled or subject
+    lines = [line for line in text.splitlines() if _MESSAGE.search(line)]
+    about = [x for x in lines if (shown and shown in x) or (subject and subject in x)]
+    best = next((x for x in about if "overflowed by" in x), about[0] if about else None)
+    chosen = best or (lines[0] if lines else text.strip().splitlines()[-1])
+    return re.sub(r"^\S*\bld[^:\s]*: ?", "", chosen.strip())
+
+
+def _name(again: Replay) -> str:
+    """The linker by the name a person with the toolchain on PATH would call it."""
+    path = Path(again.call.argv[0])
+    driver = Path(again.call.driver or "")
+    prefixed = re.sub(r"(?:gcc|g\+\+|cc|c\+\+)$", path.name, driver.name)
+    for name in (prefixed, path.name):
+        found = shutil.which(name)
+        if found and _version(found) == _version(str(path)):
+            return name
+    return str(path)
+
+
+def _versions(again: Replay) -> list[str]:
+    said = []
+    for program in (again.call.driver, again.call.argv[0]):
+        if program:
+            said += _version(program)
+    return said
+
+
+def _version(program: str) -> list[str]:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30,
+                          check=False)  # fmt: skip
+    return done.stdout.splitlines()[:1]

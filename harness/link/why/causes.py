@@ -1,24 +1,54 @@
-"""A sentence for the cause and one for the fix, for every kind of failure."""
+"""A sentence for the cause and one for the fix, for every kind of failure; and what only the
+objects and the map say of duplicates, overflows and objects built for another machine or ABI."""
 
 from __future__ import annotations
 
+import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from harness.formats.elf_object import ElfObject
 from harness.formats.linker_map import LinkMap, contributors, orphans
-from harness.link.failure import Failure
+from harness.link.failure import (
+    Contributor,
+    Failure,
+    FailureKind,
+    LinkCause,
+    Orphan,
+    archive_of,
+)
 from harness.link.model.index import LinkIndex, Loaded
-from harness.link.why.abi import attributes, difference
 from harness.link.why.undefined import unknown
 
 _SAMPLE = 60  # objects whose ABI is looked at
+# Tags of the build attributes that decide whether objects fit together
+# ("Addenda to, and Errata in, the ABI for the Arm Architecture", section 3.3).
+_TAGS = {
+    "TAG_CPU_ARCH": "CPU architecture",
+    "TAG_CPU_ARCH_PROFILE": "architecture profile",
+    "TAG_ABI_VFP_ARGS": "how float arguments are passed",
+    "TAG_ABI_ENUM_SIZE": "size of enums",
+    "TAG_ABI_PCS_WCHAR_T": "size of wchar_t",
+    "TAG_ABI_ALIGN_PRESERVED": "stack alignment",
+}
+_VFP_ARGS = {0: "soft (core registers)", 1: "hard (VFP registers)", 2: "toolchain's own", 3: "any"}
+_ARCHITECTURES = {
+    0: "pre-v4", 6: "v6", 9: "v6K", 10: "v7", 11: "v6-M", 12: "v6S-M", 13: "v7E-M", 14: "v8-A",
+    15: "v8-R", 16: "v8-M Baseline", 17: "v8-M Mainline", 21: "v8.1-M Mainline", 22: "v9-A",
+}  # fmt: skip
+
+_Said = tuple[LinkCause, str, str]  # kind, cause, fix
 
 
 def without_objects(failure: Failure, line: Sequence[str] = ()) -> Failure:
     """Cause and fix from the message alone; ``line`` is the link line, where the log shows it."""
-    if failure.kind == "undefined_symbol":
+    if failure.kind is FailureKind.UNDEFINED_SYMBOL:
         cause = unknown(failure.symbol or "", failure.places, line)
         needed = f"{failure.symbol} is needed by {failure.places[0]}. " if failure.places else ""
         return replace(failure, cause=needed + cause.cause, fix=cause.fix, cause_kind=cause.kind)
@@ -26,135 +56,147 @@ def without_objects(failure: Failure, line: Sequence[str] = ()) -> Failure:
     return replace(failure, cause_kind=failure.cause_kind or kind, cause=cause_text, fix=fix)
 
 
-def _duplicate(failure: Failure) -> tuple[str, str, str]:
+def _duplicate(failure: Failure) -> _Said:
     where = " and ".join(str(p) for p in failure.places[:3]) or "two of the inputs"
-    return ("two_definitions", f"{failure.symbol} is defined more than once: by {where}.",
+    return (LinkCause.TWO_DEFINITIONS, f"{failure.symbol} is defined more than once: by {where}.",
             f"Keep one definition of {failure.symbol}: drop one of the two files, make the default "
             "weak, or move a definition from a header to one source file.")  # fmt: skip
 
 
-def _overflow(failure: Failure) -> tuple[str, str, str]:
+def _overflow(failure: Failure) -> _Said:
     region = failure.region or "a memory region"
     much = f" by {failure.bytes} bytes" if failure.bytes else ""
     what = f"; what does not fit is {', '.join(failure.sections)}" if failure.sections else ""
-    return ("too_large", f"{region} is too small{much}{what}.",
+    return (LinkCause.TOO_LARGE, f"{region} is too small{much}{what}.",
             f"Make the contents of {region} smaller, or its LENGTH larger where the hardware has "
             "more, or place the largest sections in another region.")  # fmt: skip
 
 
-def _overlap(failure: Failure) -> tuple[str, str, str]:
+def _overlap(failure: Failure) -> _Said:
     named = " and ".join(failure.sections) or failure.region or "two sections"
     much = f" (by {failure.bytes} bytes)" if failure.bytes else ""
-    return ("addresses_collide", f"{named} want the same addresses{much}.",
+    return (LinkCause.ADDRESSES_COLLIDE, f"{named} want the same addresses{much}.",
             "Give one of them another address or region in the linker script.")  # fmt: skip
 
 
-def _architecture(failure: Failure) -> tuple[str, str, str]:
+def _architecture(failure: Failure) -> _Said:
     file = failure.files[0] if failure.files else "an input"
     other = f" and {failure.files[1]}" if len(failure.files) > 1 else ""
     what = f" ({failure.attribute})" if failure.attribute else ""
-    return ("built_for_another_target",
+    return (LinkCause.BUILT_FOR_ANOTHER_TARGET,
             f"{file}{other} were built for another machine or ABI than the rest{what}." if other
             else f"{file} was built for another machine or in another format{what}.",
-            f"Rebuild {file.split('(')[0]} with the compiler and the -mcpu, -mfpu and -mfloat-abi "
+            f"Rebuild {archive_of(file)} with the compiler and the -mcpu, -mfpu and -mfloat-abi "
             "of this build, from an empty build directory.")  # fmt: skip
 
 
-def _missing_library(failure: Failure) -> tuple[str, str, str]:
+def _missing_library(failure: Failure) -> _Said:
     name = failure.files[0] if failure.files else failure.symbol or "a library"
-    if failure.attribute and "DSO" in failure.attribute:
-        return ("library_not_linked", f"{name} is needed, but only another library asks for it.",
+    if failure.cause_kind is LinkCause.LIBRARY_NOT_LINKED:
+        return (LinkCause.LIBRARY_NOT_LINKED,
+                f"{name} is needed, but only another library asks for it.",
                 f"Add {name} to the link line.")  # fmt: skip
-    return ("not_in_search_path", f"{name} is not in any directory that the linker searches.",
+    return (LinkCause.NOT_IN_SEARCH_PATH,
+            f"{name} is not in any directory that the linker searches.",
             f"Build {name} first, or add its directory with -L (in CMake: link the target, not "
             "the name).")  # fmt: skip
 
 
-def _missing_file(failure: Failure) -> tuple[str, str, str]:
+def _missing_file(failure: Failure) -> _Said:
     name = failure.files[0] if failure.files else "an input file"
-    return ("not_built", f"{name} does not exist.",
+    return (LinkCause.NOT_BUILT, f"{name} does not exist.",
             f"Build {name} before the link, or correct its path.")  # fmt: skip
 
 
-def _relocation(failure: Failure) -> tuple[str, str, str]:
+def _relocation(failure: Failure) -> _Said:
     place = failure.places[0] if failure.places else None
     return (
-        "too_far",
+        LinkCause.TOO_FAR,
         f"{failure.symbol or 'The target'} is too far away for the instruction or "
         f"word that refers to it{f' in {place}' if place else ''}.",
         "Compile the caller with -mlong-calls, or place both in regions near each other.",
     )
 
 
-def _discarded(failure: Failure) -> tuple[str, str, str]:
+def _discarded(failure: Failure) -> _Said:
     return (
-        "discarded",
+        LinkCause.DISCARDED,
         f"{failure.symbol} is in a section that the link throws away"
         f"{' (' + failure.sections[0] + ')' if failure.sections else ''}.",
         "KEEP the section in the linker script, or compile both files with the same options.",
     )
 
 
-def _orphan(failure: Failure) -> tuple[str, str, str]:
+def _orphan(failure: Failure) -> _Said:
     names = ", ".join(failure.sections[:5])
-    return ("no_place", f"The linker script has no place for {names}.",
+    return (LinkCause.NO_PLACE, f"The linker script has no place for {names}.",
             f"Add an output section for {failure.sections[0] if failure.sections else 'it'} to the "
             "linker script.")  # fmt: skip
 
 
-def _script(failure: Failure) -> tuple[str, str, str]:
+def _script(failure: Failure) -> _Said:
     what = failure.attribute or failure.region or (failure.files[0] if failure.files else "")
-    return ("bad_script", f"The linker script is wrong: {failure.text.strip()}",
+    return (LinkCause.BAD_SCRIPT, f"The linker script is wrong: {failure.text.strip()}",
             f"Correct the linker script{f' ({what})' if what else ''}; a file that is no script "
             "must be an object or archive of this target.")  # fmt: skip
 
 
-def _assertion(failure: Failure) -> tuple[str, str, str]:
+def _assertion(failure: Failure) -> _Said:
     return (
-        "assertion",
+        LinkCause.ASSERTION,
         f"The linker stopped with: {failure.attribute}",
         "Satisfy the condition that the linker script asserts (search its ASSERT lines).",
     )
 
 
-def _lto(failure: Failure) -> tuple[str, str, str]:
+def _lto(failure: Failure) -> _Said:
     return (
-        "lto",
+        LinkCause.LTO,
         f"The link-time optimiser failed: {failure.text.strip()}",
         "Build every object with one compiler version, and use gcc-ar and gcc-ranlib.",
     )
 
 
-def _output(failure: Failure) -> tuple[str, str, str]:
-    return ("cannot_write", f"The output cannot be written: {failure.attribute}.",
+def _output(failure: Failure) -> _Said:
+    return (LinkCause.CANNOT_WRITE, f"The output cannot be written: {failure.attribute}.",
             "Free the disk or correct the permissions, then link again.")  # fmt: skip
 
 
-def _stopped(failure: Failure) -> tuple[str, str, str]:
-    return ("killed", f"The linker was stopped ({failure.attribute}); memory is the usual reason.",
+def _stopped(failure: Failure) -> _Said:
+    return (LinkCause.KILLED,
+            f"The linker was stopped ({failure.attribute}); memory is the usual reason.",
             "Link with fewer parallel jobs, or give the machine more memory.")  # fmt: skip
 
 
-def _unknown(failure: Failure) -> tuple[str, str, str]:
-    if failure.attribute and "index" in failure.attribute:
-        return ("no_index", f"{failure.files[0]} has no index of its symbols.",
+def _unknown(failure: Failure) -> _Said:
+    if failure.cause_kind is LinkCause.NO_INDEX:
+        return (LinkCause.NO_INDEX, f"{failure.files[0]} has no index of its symbols.",
                 f"Run this toolchain's ranlib on {failure.files[0]}.")  # fmt: skip
     if failure.attribute:
-        return ("not_known", f"The linker said: {failure.attribute}.",
+        return (LinkCause.NOT_KNOWN, f"The linker said: {failure.attribute}.",
                 "Look the message up in the linker's manual; it is none of those known here."
                 )  # fmt: skip
-    return ("not_said", "The link failed, and the log does not say why.",
+    return (LinkCause.NOT_SAID, "The link failed, and the log does not say why.",
             "Run the link again with the whole output kept.")  # fmt: skip
 
 
 _SENTENCES = {
-    "duplicate_symbol": _duplicate, "region_overflow": _overflow, "section_overlap": _overlap,
-    "wrong_architecture": _architecture, "missing_library": _missing_library,
-    "missing_file": _missing_file, "relocation_out_of_range": _relocation,
-    "discarded_section": _discarded, "orphan_section": _orphan, "script_error": _script,
-    "assertion": _assertion, "lto": _lto, "output_error": _output, "linker_stopped": _stopped,
-    "unknown": _unknown,
-}  # fmt: skip
+    FailureKind.DUPLICATE_SYMBOL: _duplicate,
+    FailureKind.REGION_OVERFLOW: _overflow,
+    FailureKind.SECTION_OVERLAP: _overlap,
+    FailureKind.WRONG_ARCHITECTURE: _architecture,
+    FailureKind.MISSING_LIBRARY: _missing_library,
+    FailureKind.MISSING_FILE: _missing_file,
+    FailureKind.RELOCATION_OUT_OF_RANGE: _relocation,
+    FailureKind.DISCARDED_SECTION: _discarded,
+    FailureKind.ORPHAN_SECTION: _orphan,
+    FailureKind.SCRIPT_ERROR: _script,
+    FailureKind.ASSERTION: _assertion,
+    FailureKind.LTO: _lto,
+    FailureKind.OUTPUT_ERROR: _output,
+    FailureKind.LINKER_STOPPED: _stopped,
+    FailureKind.UNKNOWN: _unknown,
+}
 
 
 def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
@@ -202,9 +244,7 @@ def _with_attribute(failure: Failure, name: str, units: Sequence[Loaded]) -> Fai
 
 def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
     ends = {
-        file.split("(")[0].rsplit("/", 1)[-1]
-        for file in files
-        if not file.endswith((".elf", ".out"))
+        archive_of(file).rsplit("/", 1)[-1] for file in files if not file.endswith((".elf", ".out"))
     }
     return (
         path is not None
@@ -215,26 +255,78 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
 
 def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
     """With the largest contributors and the sections no script places."""
-    largest = tuple(contributors(link_map, failure.region or ""))
+    largest = tuple(Contributor(**row) for row in contributors(link_map, failure.region or ""))
     stray = tuple(
-        o for o in orphans(link_map, scripts) if failure.region in (o["region"], o["load_region"])
+        orphan
+        for row in orphans(link_map, scripts)
+        if failure.region in ((orphan := _orphan_of(row)).region, orphan.load_region)
     )
     failure = without_objects(replace(failure, contributors=largest, orphans=stray))
-    big = [o for o in stray if int(o["bytes"]) * 2 >= (failure.bytes or 0)]
-    if big:
-        name, size = big[0]["section"], big[0]["bytes"]
-        where = f" from {', '.join(big[0]['files'][:2])}" if big[0]["files"] else ""
-        copy = (
-            " and its copy in RAM" if big[0]["load_region"] not in (None, big[0]["region"]) else ""
-        )
+    big = next((o for o in stray if o.bytes * 2 >= (failure.bytes or 0)), None)
+    if big is not None:
+        where = f" from {', '.join(big.files[:2])}" if big.files else ""
+        copy = " and its copy in RAM" if big.load_region not in (None, big.region) else ""
         return replace(
-            failure, cause_kind="orphan_section",
-            cause=f"{failure.cause} Section {name} ({size} bytes{where}) is not placed by the "
-            f"linker script, so the linker put it there{copy}.",
-            fix=f"Add an output section for {name} to the linker script, in a region that has room "
-            "for it.",
+            failure, cause_kind=LinkCause.ORPHAN_SECTION,
+            cause=f"{failure.cause} Section {big.section} ({big.bytes} bytes{where}) is not placed "
+            f"by the linker script, so the linker put it there{copy}.",
+            fix=f"Add an output section for {big.section} to the linker script, in a region that "
+            "has room for it.",
         )  # fmt: skip
     if largest:
-        most = ", ".join(f"{p['section']} of {p['file']} ({p['bytes']} bytes)" for p in largest[:3])
+        most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
         failure = replace(failure, cause=f"{failure.cause} The largest pieces are {most}.")
     return failure
+
+
+def _orphan_of(row: Mapping[str, Any]) -> Orphan:
+    return Orphan(**{**row, "files": tuple(row["files"])})
+
+
+def attributes(unit: ElfObject) -> dict[str, str]:
+    """What an object was built for: machine, class, byte order, Arm build attributes, in words."""
+    found = {
+        "machine": unit.machine,
+        "class": f"{unit.elf_class} bit",
+        "byte order": "little" if unit.data[5] == 1 else "big",
+    }
+    for tag, value in _arm_attributes(unit).items():
+        found[_TAGS[tag]] = _in_words(tag, value)
+    if unit.machine == "Arm (32 bit)":
+        found.setdefault(_TAGS["TAG_ABI_VFP_ARGS"], _VFP_ARGS[0])
+    return found
+
+
+def _arm_attributes(unit: ElfObject) -> dict[str, int]:
+    if b".ARM.attributes" not in unit.data:
+        return {}
+    found = {}
+    try:
+        section = ELFFile(io.BytesIO(unit.data)).get_section_by_name(".ARM.attributes")
+        for part in section.iter_subsections() if section is not None else ():
+            for scope in part.iter_subsubsections():
+                for attribute in scope.iter_attributes():
+                    if attribute.tag in _TAGS and isinstance(attribute.value, int):
+                        found[attribute.tag] = attribute.value
+    except ELFError:
+        return {}
+    return found
+
+
+def _in_words(tag: str, value: int) -> str:
+    if tag == "TAG_ABI_VFP_ARGS":
+        return _VFP_ARGS.get(value, str(value))
+    if tag == "TAG_CPU_ARCH":
+        return _ARCHITECTURES.get(value, f"architecture {value}")
+    if tag == "TAG_CPU_ARCH_PROFILE":
+        return {0: "none", ord("A"): "A", ord("R"): "R", ord("M"): "M"}.get(value, str(value))
+    return str(value)
+
+
+def difference(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """(attribute, in one, in the other) for the first that matters."""
+    for name in ("machine", "class", "byte order", *_TAGS.values()):
+        mine, theirs = one.get(name), other.get(name)
+        if mine is not None and theirs is not None and mine != theirs:
+            return name, mine, theirs
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 from harness.errors import InfraError, UsageError
 from harness.formats.linker_map import LinkMap, parse_map
-from harness.link.failure import Failure
+from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.line.capture import commands_in_log, failing_link, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
-from harness.link.log.parse import failed_link, parse
-from harness.link.log.text import decode
+from harness.link.log.lines import decode
+from harness.link.log.parse import parse
 from harness.link.model.index import LinkIndex, load
 from harness.link.why import causes
 from harness.link.why.tree import Tree
@@ -75,8 +74,7 @@ def _concerns(command: LinkCommand, failures: tuple[Failure, ...]) -> bool:
     words = " ".join(command.argv)
     named = [p.object for f in failures for p in f.places if p.object]
     named += [name for f in failures for name in f.files]
-    stems = {re.split(r"[/\\(]", name)[-1].rstrip(")") for name in named}
-    stems |= {re.split(r"[/\\]", name.split("(")[0])[-1] for name in named}
+    stems = {file_name(part) for name in named for part in (member_of(name), archive_of(name))}
     return not stems or any(stem and stem in words for stem in stems)
 
 
@@ -97,7 +95,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
     if again is None:
         return Explanation(str(build), (), None, "")
     progress(f"reading the objects of {again.command.output}")
-    parsed = parse(failed_link(again.text))
+    parsed = parse(again.text, failed=True)
     found = diagnose(parsed.failures, again.call, Tree(build))
     return Explanation(str(build), found, again.command, again.text)
 
@@ -105,22 +103,22 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
 def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
     index = load(understand(call))
     link_map = None
-    if any(f.kind == "region_overflow" for f in failures):
+    if any(f.kind is FailureKind.REGION_OVERFLOW for f in failures):
         link_map = _map_of(call)
     return tuple(_one(failure, index, tree, link_map) for failure in failures)
 
 
 def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | None) -> Failure:
-    if failure.kind == "undefined_symbol":
+    if failure.kind is FailureKind.UNDEFINED_SYMBOL:
         return explain_undefined(failure, index, tree)
-    if failure.kind == "duplicate_symbol":
+    if failure.kind is FailureKind.DUPLICATE_SYMBOL:
         return causes.explain_duplicate(failure, index)
-    if failure.kind == "wrong_architecture":
+    if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         return causes.explain_architecture(failure, index)
-    if failure.kind == "region_overflow" and link_map is not None:
+    if failure.kind is FailureKind.REGION_OVERFLOW and link_map is not None:
         scripts = [p.read_text("utf-8", "replace") for p in index.line.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
-    if failure.kind == "missing_library" and failure.symbol:
+    if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
         return _built_elsewhere(causes.without_objects(failure), tree)
     return causes.without_objects(failure)
 

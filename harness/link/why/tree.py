@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.formats import archive as ar
 from harness.formats.elf_object import Symbol
+from harness.link.failure import member_of
 from harness.link.line.fileapi import CMakeTarget, read_targets
 from harness.link.model.index import units_of
 
@@ -143,7 +144,7 @@ class Tree:
             if path.resolve() not in used:
                 found += defining(path, name)
         inside = {f.path for f in found if f.path.suffix == ".a"}
-        archived = {f.member.split("(")[-1].rstrip(")") for f in found if f.path in inside}
+        archived = {member_of(f.member) for f in found if f.path in inside}
         return [f for f in found if f.path in inside or f.path.name not in archived]
 
     def in_sources(self, name: str) -> list[SourceFound]:

@@ -1,196 +1,13 @@
-"""Protects the grammar of link errors: every linker's way to say it, and the noise around it."""
+"""Protects what is made of a log as a whole: messages that belong together, and links that failed
+without a message."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.link.failure import KINDS, Failure
+from harness.link.failure import FailureKind, LinkCause
 from harness.link.log.parse import parse
-from harness.link.log.text import decode
-
-_GAVE_UP = "collect2: error: ld returned 1 exit status\n"
-
-
-def only(text: str) -> Failure:
-    failures = parse(text + "\n").failures
-    assert len(failures) == 1, failures
-    assert failures[0].kind in KINDS
-    return failures[0]
-
-
-UNDEFINED = [
-    ("/opt/bin/ld: main.o: in function `main':\nmain.c:3: undefined reference to `f'", "f"),
-    ("/opt/bin/ld: /src/main.c:3: undefined reference to `f'", "f"),
-    ("main.o: In function `main':\nmain.c:(.text+0x4): undefined reference to `f'", "f"),
-    ("ld: x.a(b.o):(.data.rel+0x4): undefined reference to `vtable for n::C'", "vtable for n::C"),
-    ("c:/gcc/bin/ld.exe: m.obj: in function `a': C:/p/m.c:9: undefined reference to `g'", "g"),
-    ("ld: m.o: in function `k':\nsys/kernel.h:55:\nundefined reference to `z_impl_k'", "z_impl_k"),
-    ("m.c:3: undefined reference to `ns::f(std::pair<int, char> const&)'",
-     "ns::f(std::pair<int, char> const&)"),
-    ("exit.c:(.text.exit+0x14): undefined reference to `_exit\u2019  ", "_exit"),
-    ("Error\t\tundefined reference to `tflite::A(B const*)'\tProject\tconv.h\t69",
-     "tflite::A(B const*)"),
-    ("gold: error: a.o:a.c:function main: error: undefined reference to 'f()'", "f()"),
-    ("a.c:4: error: undefined reference to 'f'", "f"),
-    ("ld.lld: error: undefined symbol: f(int)\n>>> referenced by a.c:4\n>>>  a.o:(main)",
-     "f(int)"),
-    ("ld.lld: error: undefined symbol: _init\nreferenced by init.c:40 (/x/init.c:40)", "_init"),
-    ("error: ld.lld: undefined hidden symbol: h", "h"),
-    ("mold: error: undefined symbol: m\n>>> referenced by a.c\n>>>    a.o:(main)", "m"),
-    ("Error: L6218E: Undefined symbol f (referred from y.o).", "f"),
-    ("[Error] @0,0: L6218E: Undefined symbol A::A(B&, C&) (referred from a/b.o).", "A::A(B&, C&)"),
-    (".\\b\\x.axf: Error: L6218E: Undefined symbol __heap_base (referred from m.o).",
-     "__heap_base"),
-    ("ld: x.ld:3: undefined symbol `_stack' referenced in expression", "_stack"),
-    ("main.o : Dans la fonction \u00ab main \u00bb :\n"
-     "main.c:(.text+0x5) : r\u00e9f\u00e9rence ind\u00e9finie vers \u00ab toto \u00bb", "toto"),
-    ("main.c:(.text+0x5): referencia a `baz' sin definir", "baz"),
-    ("main.c:(.text+0x5)\uff1a\u5bf9\u2018qux\u2019\u672a\u5b9a\u4e49\u7684\u5f15\u7528", "qux"),
-    ("m.o: In Funktion `main':\nm.c:(.text+0x5): Nicht definierter Verweis auf `foo'", "foo"),
-    ("m.c:(.text+0x5): undefinierter Verweis auf \u00bbfoo\u00ab", "foo"),
-    ("m.c:(.text+0x5): niezdefiniowane odwo\u0142anie do `foo'", "foo"),
-    ("m.c:(.text+0x5): `foo'\uc5d0 \ub300\ud55c \uc815\uc758\ub418\uc9c0 \uc54a\uc740 "
-     "\ucc38\uc870\uc785\ub2c8\ub2e4", "foo"),
-    ("C:/P F (x86)/GNU Arm/bin/ld.exe: C:/a b/libm.a(k.o): in function `r':\n"
-     "C:/a b/k.cc:12: undefined reference to `n::R()'", "n::R()"),
-    ("a.cpp:(.text+0x4): undefined reference to `void f<g()::'lambda'(int)>(int)'",
-     "void f<g()::'lambda'(int)>(int)"),
-    ("/usr/bin/ld: a.o: undefined reference to symbol 'sin@@V_2'", "sin@@V_2"),
-    ("m.c:3: undefined reference to `foo'make[2]: *** [build.make:9: x] Fehler 1", "foo"),
-    ("m.c:3: undefined reference to `foo'[13/20] Building C object `b'", "foo"),
-    ("Error: L6915E: Library reports error: __use_no_semihosting was requested, but _sys_exit was"
-     " referenced\nFinished: 1 information, 0 warning and 1 error messages.", "_sys_exit"),
-    ("ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
-     ">>> did you mean: two\n>>> defined in: b.o", "one"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "symbol"), UNDEFINED)
-def test_an_undefined_symbol_is_found(text: str, symbol: str) -> None:
-    failure = only(text)
-    assert (failure.kind, failure.symbol) == ("undefined_symbol", symbol)
-
-
-OVERFLOWS = [
-    ("ld: a.elf section `.text' will not fit in region `FLASH'\n"
-     "ld: region `FLASH' overflowed by 12 bytes",
-     "FLASH", 12),
-    ("ld: region `RAM' overflowed by 7 bytes\n"
-     "ld: a.elf section `.bss' will not fit in region `RAM'",
-     "RAM", 7),
-    ("ld.exe: f.elf section `.usb' will not fit in region`usb'\n"
-     "ld.exe: region `usb' overflowed by 9 bytes",
-     "usb", 9),
-    ("rust-lld: error: section '.d' will not fit in region 'ROM': overflowed by 3 bytes\n"
-     "rust-lld: error: section '.e' will not fit in region 'ROM': overflowed by 8 bytes", "ROM", 8),
-    ("gold: error: section .data overflows end of region RAM", "RAM", None),
-    ("/x/ld: region DTCM overflowed with stack", "DTCM", None),
-    ("/x/ld: region RAM is full (a.elf section .bss)", "RAM", None),
-    ("ld: region FLASH overflowed with .data and user data\n"
-     "ld: region `FLASH' overflowed by 9 bytes", "FLASH", 9),
-    ("ld: address 0x2001 of a.elf section `.bss' is not within region `RAM'", "RAM", None),
-    ("Error: L6220E: Load region LR size (110 bytes) exceeds limit (100 bytes).", "LR", 10),
-    ("Error: L6406E: No space in execution regions with .ANY selector matching m.o(.bss).\n"
-     "Error: L6407E: Sections of aggregate size 0x10 bytes could not fit into .ANY selector(s).",
-     None, 16),
-    ("ld: warning: x\nMemory region  Used Size  Region Size  %age Used\n"
-     "  FLASH:  1100 B  1 KB  107.42%\n"
-     + _GAVE_UP, "FLASH", 76),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "region", "size"), OVERFLOWS)
-def test_an_overflow_has_its_region_and_size(text: str, region: str | None, size: int) -> None:
-    failure = only(text)
-    assert (failure.kind, failure.region, failure.bytes) == ("region_overflow", region, size)
-
-
-DUPLICATES = [
-    "ld: b.o:b.c:1: multiple definition of `x'; a.o:a.c:2: first defined here",
-    "ld: b.o: in function `x':\nb.c:(.text+0x0): multiple definition of `x'; a.o:a.c:(.text+0x0): first defined here",  # noqa: E501
-    "b.o: In function `x':\nb.c:(.text+0x0): multiple definition of `x'\na.o:a.c:(.text+0x0): first defined here",  # noqa: E501
-    "gold: error: b.o: multiple definition of 'x'\ngold: a.o: previous definition here",
-    "ld.lld: error: duplicate symbol: x\n>>> defined at a.c:2\n>>>      a.o:(x)\n"
-    ">>> defined at b.c:1\n>>>      b.o:(.bss+0x0)",
-    "Error: L6200E: Symbol x multiply defined (by a.o and b.o).",
-]
-
-
-@pytest.mark.parametrize("text", DUPLICATES)
-def test_a_duplicate_has_both_definitions(text: str) -> None:
-    failure = only(text)
-    assert (failure.kind, failure.symbol) == ("duplicate_symbol", "x")
-    assert [place.object for place in failure.places] == ["a.o", "b.o"]
-
-
-ARCHITECTURES = [
-    "ld: libx.a: member libx.a(y.o) in archive is not an object",
-    "libx.a: file not recognized: file format not recognized",
-    "ld: libx.a: error adding symbols: file in wrong format",
-    "libx.a: could not read symbols: File in wrong format",
-    "ld: error: libx.a(y.o) uses VFP register arguments, a.elf does not\n"
-    "ld: failed to merge target specific data of file libx.a(y.o)",
-    "ld: i386 architecture of input file `libx.a(y.o)' is incompatible with arm output",
-    "ld: libx.a: error: conflicting CPU architectures 2/13".replace("error: c", "C"),
-    "ld.lld: error: libx.a(y.o) is incompatible with main.o",
-    "ld.lld: error: libx.a: incompatible Tag_ABI_VFP_args",
-    "gold: fatal error: libx.a: unsupported ELF machine number 40",
-    "ld: skipping incompatible ./libx.a when searching for -lx\nld: cannot find -lx",
-    "Error: L6242E: Cannot link object libx.a as its attributes are incompatible with the image "
-    "attributes.\n... 4-byte enums clashes with packed enums.",
-]
-
-
-@pytest.mark.parametrize("text", ARCHITECTURES)
-def test_another_architecture_names_the_file(text: str) -> None:
-    failure = only(text)
-    assert failure.kind == "wrong_architecture"
-    assert "libx.a" in failure.files[0]
-
-
-OTHERS = [
-    ("ld: cannot find -lcmsis_nn: No such file or directory", "missing_library", "-lcmsis_nn"),
-    ("ld.lld: error: unable to find library -lcmsis_nn", "missing_library", "-lcmsis_nn"),
-    ("ld: cannot find build/libcore.a: No such file or directory", "missing_library", "libcore.a"),
-    ("ld: cannot find a.o: No such file or directory", "missing_file", "a.o"),
-    ("ld.lld: error: cannot open a.o: No such file or directory", "missing_file", "a.o"),
-    ("Error: L6002U: Could not open file a.o: No such file or directory", "missing_file", "a.o"),
-    ("ninja: error: 'core/libcore.a', needed by 'x.elf', missing and no known rule to make it",
-     "missing_library", "libcore.a"),
-    ("ld: section .data LMA [10,2f] overlaps section .text LMA [0,1f]", "section_overlap", ".data"),
-    ("ld.lld: error: section .data virtual address range overlaps with .text", "section_overlap",
-     ".data"),
-    ("ld: x.ld:43 cannot move location counter backwards (from 20000d5c to 20000c00)",
-     "section_overlap", "348"),
-    ("m.o: relocation truncated to fit: R_ARM_THM_JUMP11 against symbol `far' defined in .text "
-     "section in f.o", "relocation_out_of_range", "far"),
-    ("ld: error: unplaced orphan section `.pte' from `m.o'", "orphan_section", ".pte"),
-    ("ld:x.ld:1: syntax error", "script_error", "x.ld"),
-    ("ld:x.ld:20: nonconstant expression for region length", "script_error", "x.ld"),
-    ("Error: L6985E: Unable to automatically place AT section m.o(.ARM.__at_0x31) with required "
-     "base address 0x31.", "orphan_section", ".ARM.__at_0x31"),
-    ("ld: entry function `f' disappeared from secure code\n" + _GAVE_UP, "unknown", "disappeared"),
-    ("ld: warning: cannot find entry symbol\nld: internal error x.c 4\n" + _GAVE_UP, "unknown",
-     "internal error"),
-    ("ld: warning: cannot find entry symbol go; not setting start address\n" + _GAVE_UP,
-     "undefined_symbol", "go"),
-    ("`f' referenced in section `.text' of a.o: defined in discarded section `.text.f' of b.o",
-     "discarded_section", "f"),
-    ("ld: final link failed: No space left on device", "output_error", "No space left"),
-    ("collect2: fatal error: ld terminated with signal 9 [Killed]", "linker_stopped", "signal 9"),
-    ("lib.a: error adding symbols: archive has no index; run ranlib to add one", "unknown",
-     "has no index"),
-    ("ld: the heap does not fit: ASSERT of the script\n".replace("the", "The", 1) + _GAVE_UP,
-     "assertion", "The heap does not fit"),
-    (_GAVE_UP, "unknown", "collect2"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "kind", "mentions"), OTHERS)
-def test_other_failures_have_their_kind(text: str, kind: str, mentions: str) -> None:
-    failure = only(text)
-    assert failure.kind == kind
-    assert mentions in str(failure.summary())
+from tests.link.log.reading import GAVE_UP, only
 
 
 def test_interleaved_links_keep_their_functions_apart() -> None:
@@ -219,25 +36,6 @@ main.o:/h/main.c:24: more undefined references to `foo' follow
 
 
 @pytest.mark.parametrize(
-    "prefix",
-    [
-        "2024-08-01T10:11:12.1234567Z ",
-        "#12 34.56 ",
-        "    | ",
-        "| ",
-        "[build] ",
-        "\x1b[31m",
-        "10:11:12 ",
-    ],
-)
-def test_what_wrappers_put_in_front_is_taken_away(prefix: str) -> None:
-    text = "main.o: in function `main':\r\nmain.c:3: undefined reference to `f'\r\n"
-    failure = only("".join(prefix + line + "\n" for line in text.splitlines()))
-    assert failure.places[0].object == "main.o"
-    assert failure.places[0].source == "main.c"
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "ld: warning: undefined reference to `w'",
@@ -252,31 +50,8 @@ def test_what_is_no_link_failure_is_none(text: str) -> None:
 
 
 def test_fatal_warnings_are_failures_when_nothing_else_is() -> None:
-    text = "ld: warning: undefined reference to `w'\n" + _GAVE_UP
+    text = "ld: warning: undefined reference to `w'\n" + GAVE_UP
     assert parse(text).failures[0].symbol == "w"
-
-
-def test_logs_of_windows_and_damaged_logs_are_read() -> None:
-    line = "m.c:3: undefined reference to `f'"
-    assert only(decode(line.encode("utf-16"))).symbol == "f"
-    assert only(decode(line.encode() + b"\n\xff\xfe\x80")).symbol == "f"
-
-
-@pytest.mark.parametrize(
-    ("text", "file"),
-    [
-        ("ld.exe: error: z\\pre.elf uses VFP register arguments, c:/p f (x86)/7.0 q4/c.a(m.o) does"
-         " not\nld.exe: failed to merge target specific data of file c:/p f (x86)/7.0 q4/c.a(m.o)",
-         "c:/p f (x86)/7.0 q4/c.a(m.o)"),
-        ("ld: error: a.o: unknown mandatory EABI object attribute 44", "a.o"),
-        ("Error: L6238E: start.o(.text) contains invalid call from '~PRES8 (The user did not "
-         "require it)' function to 'REQ8 (Code was permitted)' function Init.", "start.o"),
-    ],
-)  # fmt: skip
-def test_files_of_another_abi(text: str, file: str) -> None:
-    failure = only(text)
-    assert failure.kind == "wrong_architecture"
-    assert file in failure.files
 
 
 @pytest.mark.parametrize(
@@ -296,14 +71,41 @@ def test_a_link_that_failed_is_known_in_every_language(gave_up: str) -> None:
     assert failure.attribute == "Der Stapel passt nicht"
 
 
-def test_two_messages_on_one_line_are_two() -> None:
-    text = ("ld: a.o: in function `f':\na.c:3: undefined reference to `foo'"
-            "ld: b.o: in function `g':\nb.c:4: undefined reference to `bar'\n")  # fmt: skip
-    found = {f.symbol: f.places[0].function for f in parse(text).failures}
-    assert found == {"foo": "f", "bar": "g"}
-
-
 def test_what_lld_suggests_is_no_place() -> None:
     text = ("ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
             ">>> did you mean: two\n>>> defined in: b.o\n")  # fmt: skip
     assert [p.object for p in only(text).places] == ["a.o"]
+
+
+def test_the_exit_status_stands_for_the_drivers_words() -> None:
+    """A linker called by us has no driver to say that it failed; nothing is put into its mouth."""
+    said = "/x/ld: The heap does not fit: 12 bytes\n"
+    assert not parse(said).failed
+    assert [f.kind for f in parse(said, failed=True).failures] == [FailureKind.ASSERTION]
+    (silent,) = parse("", failed=True).failures
+    assert (silent.kind, silent.line) == (FailureKind.UNKNOWN, 1)
+    assert silent.text == "the linker failed and said nothing"
+
+
+def test_what_repeats_a_reason_is_no_failure_of_its_own() -> None:
+    repeat = "ld: failed to merge target specific data of file a.o\n"
+    reason = "ld: error: a.o uses VFP register arguments, x.elf does not\n"
+    assert only(repeat).attribute == "object attributes"
+    assert only(reason + repeat).attribute == "VFP"
+    assert len(parse(reason + repeat.replace("a.o", "b.o")).failures) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "cause_kind"),
+    [
+        ("libm.so.6: error adding symbols: DSO missing from command line",
+         LinkCause.LIBRARY_NOT_LINKED),
+        ("lib.a: error adding symbols: archive has no index; run ranlib", LinkCause.NO_INDEX),
+        ("lib.a: error adding symbols: malformed archive", None),
+        ("ld: internal error: symbol index out of range\n" + GAVE_UP, None),
+    ],
+)  # fmt: skip
+def test_a_cause_that_a_message_states_is_kept_as_data(
+    text: str, cause_kind: LinkCause | None
+) -> None:
+    assert only(text).cause_kind is cause_kind

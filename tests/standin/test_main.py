@@ -6,9 +6,12 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from harness.standin import main
 
 from .conftest import SSE_320, U55, U65, Fvp, Guest, semihosting
 
@@ -23,6 +26,18 @@ def test_version_is_plain_about_what_it_is(fvp: Fvp) -> None:
     assert f"Stand-in for {U55} on top of QEMU" in done.stdout
     assert not re.search(r"Fast Models", done.stdout)
     assert re.search(r"[0-9]+\.[0-9]+\.[0-9]+", done.stdout)
+
+
+def test_it_starts_with_little(tmp_path: Path) -> None:
+    """A suite starts it hundreds of times: no site-packages (-S), and nothing slow of Python's."""
+    program = Path(main.__file__).with_name("__main__.py")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-X", "importtime", program, tmp_path, U55, "--help"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.M))
+    assert {"harness.standin.main", "harness.system.confine"} <= imported
+    assert not {"asyncio", "concurrent.futures", "logging", "importlib.util"} & imported
 
 
 def test_the_uart_goes_to_standard_output(fvp: Fvp, guest: Guest) -> None:

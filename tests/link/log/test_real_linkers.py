@@ -1,5 +1,4 @@
-"""Protects the grammar against the linkers that are installed: what they really print is read.
-Also that a kernel missing from an ELF is named before it runs."""
+"""Protects the grammar against the linkers that are installed: what they really print is read."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.operators import missing_operators
 from harness.link.log.parse import parse
 
 SOURCES = {
@@ -56,12 +54,3 @@ def test_what_an_installed_linker_prints_is_read(said: str) -> None:
     assert ("duplicate_symbol", "x") in found
     assert ("missing_library", "-lnowhere") in found
     assert ("region_overflow", "RAM") in found
-
-
-def test_a_missing_kernel_is_named(tmp_path: Path) -> None:
-    names = '"cortex_m::quantized_add.out", "aten::view_copy.out"'
-    (tmp_path / "k.c").write_text(f"const char *const kernels[] = {{ {names} }};\n")
-    subprocess.run(["arm-none-eabi-gcc", "-c", "k.c", "-o", "k.o"], cwd=tmp_path, check=True)
-    wanted = ["aten::view_copy.out", "aten::view_copy", "cortex_m::quantized_mul.out"]
-    missing = missing_operators(tmp_path / "k.o", wanted)
-    assert missing == ("aten::view_copy", "cortex_m::quantized_mul.out")
