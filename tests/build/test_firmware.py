@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -176,7 +179,7 @@ def test_killed_build_is_not_reused(project: Path, target: Target, tmp_path: Pat
     os.mkfifo(pipe)
     source(project, f'#include "{pipe}"\nint main() {{ return KNOWN; }}\n')  # waits for ever
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(project)])
-    with pipe.open("w"):  # returns when the compiler has opened it
+    with opened_by_compiler(pipe, child):
         child.send_signal(signal.SIGKILL)
         child.wait()
         (directory,) = (p for p in paths.cache_dir("firmware").iterdir() if p.is_dir())
@@ -185,10 +188,21 @@ def test_killed_build_is_not_reused(project: Path, target: Target, tmp_path: Pat
     assert build(target).elf.is_file()
 
 
+def opened_by_compiler(pipe: Path, child: subprocess.Popen[bytes]) -> TextIO:
+    """Our end of the pipe as soon as there is the other one, or a failure if there never is."""
+    while True:
+        try:
+            return open(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "w")
+        except OSError as error:
+            if error.errno != errno.ENXIO or child.poll() is not None:  # it will never be there
+                raise
+            time.sleep(0.02)
+
+
 CHILD = """
 import sys
 from pathlib import Path
-from harness import build_plan, paths, toolchain
+from harness.system import paths
 paths.project_root = lambda: Path(sys.argv[1])
 from harness.build.firmware import build
 from harness.simulate.pick import pick
