@@ -7,7 +7,6 @@ the same program, and CMake is not even started.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from harness.build import zephyr as build_zephyr
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.errors import BuildError, InfraError
 from harness.system import paths, toolchain
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.process import Bounds, Stop, run
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
@@ -116,14 +115,10 @@ def load_firmware(directory: Path) -> Firmware | None:
     try:
         stamp = json.loads((directory / _STAMP).read_text())
         firmware = Firmware(**stamp, directory=directory)
-        complete = firmware.elf_sha256 == _sha256(firmware.elf) and firmware.map.is_file()
+        complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
     return firmware if complete else None
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
@@ -261,14 +256,12 @@ def _collect(
         key=directory.name,
         toolchain_id=plan.toolchain_id,
         build_id=build_id(directory / RUNNER),
-        elf_sha256=_sha256(directory / RUNNER),
+        elf_sha256=sha256_of(directory / RUNNER),
         seconds=round(seconds, 3),
         options=plan.options,
     )
     stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
-    temporary = directory / f".{_STAMP}"
-    temporary.write_text(json.dumps(stamp, indent=1, sort_keys=True) + "\n")
-    temporary.replace(directory / _STAMP)
+    write_whole(directory / _STAMP, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
     return firmware
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import BuildError, ToolMissing, UsageError
+from harness.system.files import sha256_of
 
 # What Zephyr's build takes from the environment to find itself and its toolchain (Zephyr's
 # "Environment Variables" and "Toolchains" pages).
@@ -107,7 +108,7 @@ def _revision(repository: Path) -> str:
     ):
         file = repository / os.fsdecode(name)
         if name and file.is_file():
-            digest.update(name + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+            digest.update(name + b"\0" + bytes.fromhex(sha256_of(file)))
     return digest.hexdigest()
 
 

@@ -15,6 +15,7 @@ from harness.judge.verdict import Cause
 from harness.observe import observe
 from harness.run.directory import new_run_dir
 from harness.run.gather import ending
+from harness.simulate.guest_files import output_name, written_outputs
 from harness.simulate.pick import AUTO, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import CONSOLE, WORK
@@ -99,10 +100,10 @@ def execute(
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:
     """Move the runner's outputs to where the user wants them."""
     collected = []
-    for number in range(len(list(work.glob("s0-*.bin")))):
-        destination = base.parent / f"{base.name}-{number}.bin"
+    for number, file in enumerate(written_outputs(work, 0)):
+        destination = base.parent / output_name(base.name, number)
         try:
-            shutil.copyfile(work / f"s0-{number}.bin", destination)
+            shutil.copyfile(file, destination)
         except OSError as error:
             raise InfraError(
                 f"cannot write the output {destination}: {error.strerror}", path=str(destination)
