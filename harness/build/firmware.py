@@ -83,17 +83,19 @@ def build(
     *,
     variant: str | None = None,
     options: Mapping[str, str] | None = None,
+    dev_mode: bool = False,
     progress: Progress = silent,
 ) -> Firmware:
     """The runner for a target, from the cache or built now; one process builds, others wait.
 
     ``target`` is as it is on the simulator that the runner is for (``Chosen.target``): some want
-    a runner of their own. ``options`` are CMake options laid over the target's and the variant's.
+    a runner of their own. ``options`` are CMake options laid over the target's and the variant's;
+    ``dev_mode``: see ``find_workspace``.
     Raises BuildError, LinkError, ToolMissing, InfraError (disk full), UsageError (no such variant
     or option).
     """
     name = variant or target.default_variant
-    plan = make_plan(target, name, options or {})
+    plan = make_plan(target, name, options or {}, dev_mode=dev_mode)
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:

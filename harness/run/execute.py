@@ -50,11 +50,12 @@ class Execution:
 @dataclass(frozen=True)
 class ExecOptions:
     """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
-    "fail" or "skip"."""
+    "fail" or "skip"; ``dev_mode`` is for Zephyr."""
 
     simulator: str = AUTO
     limit_factor: float | None = None
     fvp_missing: str = "fail"
+    dev_mode: bool = False
 
 
 def execute(
@@ -78,7 +79,7 @@ def execute(
         raise UsageError(f"there is no directory {base.parent} for the outputs")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
-    firmware = build(chosen.target, progress=progress)
+    firmware = build(chosen.target, dev_mode=options.dev_mode, progress=progress)
     run_dir = new_run_dir(program.stem)
     progress(f"running {program.name} on {chosen.target.name}")
     transcript = simulate(

@@ -55,7 +55,7 @@ class RunOptions:
     inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
     of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
     multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed.
+    whose FVP is not installed. ``dev_mode``: see ``find_workspace``.
     """
 
     simulator: str = AUTO
@@ -64,6 +64,7 @@ class RunOptions:
     profile: bool = False
     limit_factor: float | None = None
     fvp_missing: str = "fail"
+    dev_mode: bool = False
 
 
 def run_cases(
@@ -76,11 +77,12 @@ def run_cases(
     chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
     for there in chosen.values():
         if there.target.zephyr is not None:
-            find_workspace(there.target.zephyr.board)  # says at once how to get one
+            # it says at once how to get one
+            find_workspace(there.target.zephyr.board, dev_mode=options.dev_mode)
     requests = [_request(case.model, chosen[case.target].target) for case in cases]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
-            name: pool.submit(build, there.target, progress=progress)
+            name: pool.submit(build, there.target, dev_mode=options.dev_mode, progress=progress)
             for name, there in chosen.items()
         }
         programs = _exported(requests, progress)

@@ -16,10 +16,11 @@ import pytest
 
 from harness.build import plan as build_plan
 from harness.build.firmware import Firmware, build, load_firmware
+from harness.build.zephyr import Workspace
 from harness.errors import BuildError, InfraError, LinkError, UsageError
 from harness.simulate.pick import pick
 from harness.system import paths, toolchain
-from harness.target.loading import Qemu, Region, Target, load_target
+from harness.target.loading import Qemu, Region, Target, load_target, target_directories
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
@@ -221,6 +222,24 @@ def test_several_processes_build_once(project: Path, tmp_path: Path) -> None:
     assert [child.returncode for child in children] == [0] * 4
     assert len(said) == 1
     assert configured(tmp_path) == 1
+
+
+def test_development_mode_reaches_the_workspace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As an argument, and the environment has no say in it."""
+    seen = []
+
+    def found(board: str, *, dev_mode: bool) -> Workspace:
+        seen.append((board, dev_mode))
+        return Workspace(tmp_path, tmp_path, board, "", ())
+
+    monkeypatch.setattr(build_plan, "find_workspace", found)
+    monkeypatch.setenv("HIL_DEV_MODE", "1")
+    zephyr = load_target("zephyr-corstone-300", target_directories({}))
+    for wanted in (False, True):
+        build_plan.make_plan(zephyr, zephyr.default_variant, {}, dev_mode=wanted)
+    assert seen == [("mps3/corstone300/fvp", False), ("mps3/corstone300/fvp", True)]
 
 
 def test_compile_error(project: Path, target: Target) -> None:
