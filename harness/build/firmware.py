@@ -7,7 +7,6 @@ the same program, and CMake is not even started.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from harness.build import zephyr as build_zephyr
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.errors import BuildError, InfraError
 from harness.system import paths, toolchain
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.process import Bounds, Stop, run
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
@@ -84,17 +83,19 @@ def build(
     *,
     variant: str | None = None,
     options: Mapping[str, str] | None = None,
+    dev_mode: bool = False,
     progress: Progress = silent,
 ) -> Firmware:
     """The runner for a target, from the cache or built now; one process builds, others wait.
 
     ``target`` is as it is on the simulator that the runner is for (``Chosen.target``): some want
-    a runner of their own. ``options`` are CMake options laid over the target's and the variant's.
+    a runner of their own. ``options`` are CMake options laid over the target's and the variant's;
+    ``dev_mode``: see ``find_workspace``.
     Raises BuildError, LinkError, ToolMissing, InfraError (disk full), UsageError (no such variant
     or option).
     """
     name = variant or target.default_variant
-    plan = make_plan(target, name, options or {})
+    plan = make_plan(target, name, options or {}, dev_mode=dev_mode)
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
@@ -116,14 +117,10 @@ def load_firmware(directory: Path) -> Firmware | None:
     try:
         stamp = json.loads((directory / _STAMP).read_text())
         firmware = Firmware(**stamp, directory=directory)
-        complete = firmware.elf_sha256 == _sha256(firmware.elf) and firmware.map.is_file()
+        complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
     return firmware if complete else None
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
@@ -261,14 +258,12 @@ def _collect(
         key=directory.name,
         toolchain_id=plan.toolchain_id,
         build_id=build_id(directory / RUNNER),
-        elf_sha256=_sha256(directory / RUNNER),
+        elf_sha256=sha256_of(directory / RUNNER),
         seconds=round(seconds, 3),
         options=plan.options,
     )
     stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
-    temporary = directory / f".{_STAMP}"
-    temporary.write_text(json.dumps(stamp, indent=1, sort_keys=True) + "\n")
-    temporary.replace(directory / _STAMP)
+    write_whole(directory / _STAMP, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
     return firmware
 
 

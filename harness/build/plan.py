@@ -48,7 +48,9 @@ class BuildPlan:
         return digest.hexdigest()[:32]
 
 
-def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPlan:
+def make_plan(
+    target: Target, variant: str, extra: Mapping[str, str], *, dev_mode: bool = False
+) -> BuildPlan:
     for name, value in extra.items():
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"[^\x00-\x1f;]*", value):
             raise UsageError(f"not a build option: {name}={value}", option=name)
@@ -61,7 +63,9 @@ def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPl
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
-        zephyr=None if target.zephyr is None else find_workspace(target.zephyr.board),
+        zephyr=None
+        if target.zephyr is None
+        else find_workspace(target.zephyr.board, dev_mode=dev_mode),
         options={
             "HIL_PORT": target.port,
             **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),

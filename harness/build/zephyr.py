@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import BuildError, ToolMissing, UsageError
+from harness.system.files import sha256_of
 
 # What Zephyr's build takes from the environment to find itself and its toolchain (Zephyr's
 # "Environment Variables" and "Toolchains" pages).
 VARIABLES = ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR",
              "GNUARMEMB_TOOLCHAIN_PATH", "CROSS_COMPILE")  # fmt: skip
-DEV_MODE = "HIL_DEV_MODE"  # `hil run --dev-mode` sets it
 _SECONDS = 120
 _HOW = (
     "make one with `west init -m https://github.com/zephyrproject-rtos/zephyr WORKSPACE`, "
@@ -43,13 +43,15 @@ class Workspace:
         return [self.board, self.identity, self.environment]
 
 
-def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Workspace:
+def find_workspace(
+    board: str, environ: Mapping[str, str] = os.environ, *, dev_mode: bool = False
+) -> Workspace:
     """The workspace that ``$ZEPHYR_BASE`` names. Raises UsageError without one, ToolMissing
     without west; both say how to get it.
 
-    Every project but Zephyr is taken to be what the manifest pins. In development mode each of
-    them is looked at, so that an edit in a checkout that is linked into the workspace is another
-    build.
+    Every project but Zephyr is taken to be what the manifest pins. In development mode
+    (``hil run --dev-mode``) each of them is looked at, so that an edit in a checkout that is
+    linked into the workspace is another build.
     """
     said = environ.get("ZEPHYR_BASE")
     if not said:
@@ -61,7 +63,7 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
         raise UsageError(f"ZEPHYR_BASE is {said}, which is not Zephyr", hint=_HOW, path=said)
     west = _west(environ)
     identity = _revision(base)
-    if environ.get(DEV_MODE, "0") not in ("", "0"):
+    if dev_mode:
         identity = "\n".join([identity, *map(_revision, _projects(west, base))])
     return Workspace(
         west,
@@ -107,7 +109,7 @@ def _revision(repository: Path) -> str:
     ):
         file = repository / os.fsdecode(name)
         if name and file.is_file():
-            digest.update(name + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+            digest.update(name + b"\0" + bytes.fromhex(sha256_of(file)))
     return digest.hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +25,9 @@ _fvp_missing = click.option(
 )
 
 
-def _set_dev_mode(_: click.Context, __: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        os.environ["HIL_DEV_MODE"] = "1"  # harness/build/zephyr.py reads it
-
-
 _dev_mode = click.option(
     "--dev-mode",
     is_flag=True,
-    expose_value=False,
-    callback=_set_dev_mode,
     help="Zephyr: look at every repository of the workspace, linked checkouts included, for edits.",
 )
 
@@ -77,7 +69,7 @@ _dev_mode = click.option(
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
-    fvp_missing: str | None, as_json: bool,
+    fvp_missing: str | None, dev_mode: bool, as_json: bool,
 ) -> tuple[Any, int]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
@@ -101,7 +93,7 @@ def run(
     if pte is not None and len(wanted) != 1:
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
     missing = fvp_missing or missing_policy()
-    options = RunOptions(simulator, tolerance, pte, profile, limit_factor, missing)
+    options = RunOptions(simulator, tolerance, pte, profile, limit_factor, missing, dev_mode)
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
     if not as_json:
@@ -142,7 +134,7 @@ def run(
 @verb
 def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
-    limit_factor: float | None, fvp_missing: str | None, as_json: bool,
+    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool, as_json: bool,
 ) -> tuple[Any, int]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
@@ -157,7 +149,7 @@ def exec_(
     from harness.run.execute import ExecOptions, execute
     from harness.simulate.fvp import missing_policy
 
-    options = ExecOptions(simulator, limit_factor, fvp_missing or missing_policy())
+    options = ExecOptions(simulator, limit_factor, fvp_missing or missing_policy(), dev_mode)
     with progress_shown(as_json) as progress:
         result = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:

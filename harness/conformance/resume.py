@@ -14,7 +14,7 @@ from harness.conformance.stage import Stage, directory_of_runs
 from harness.conformance.suites import Suite
 from harness.errors import UsageError
 from harness.system import paths
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors, sha256_of, write_whole
 
 _IDENTITY = "run.json"
 _FINISHED = "finished"
@@ -25,7 +25,7 @@ _MODEL = ("harness/ethosu/**/*.py", "harness/formats/vela.py", "harness/formats/
 def mark(stage: Stage, identity: dict[str, Any]) -> None:
     """Say which run this is, so that it can be continued."""
     with disk_errors("preparing the conformance run"):
-        (stage.directory / _IDENTITY).write_text(json.dumps(identity))
+        write_whole(stage.directory / _IDENTITY, json.dumps(identity))
 
 
 def finish(stage: Stage) -> None:
@@ -41,7 +41,7 @@ def identity(suite: Suite, elf: Path, selection: Selection) -> dict[str, Any]:
         model.update(path.read_bytes())
     return {
         "suite": suite.name,
-        "elf": hashlib.sha256(elf.read_bytes()).hexdigest(),
+        "elf": sha256_of(elf),
         "selection": json.loads(json.dumps(asdict(selection))),
         "executorch": version("executorch"),
         "npu_model": model.hexdigest(),

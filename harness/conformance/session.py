@@ -19,7 +19,7 @@ from harness.conformance.recorder import EVENTS
 from harness.conformance.stage import Stage
 from harness.errors import InfraError, UsageError
 from harness.system import toolchain
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors
 from harness.system.progress import Progress
 
 WORKERS = 2

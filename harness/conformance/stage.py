@@ -13,7 +13,7 @@ from harness.conformance.suites import Suite
 from harness.errors import UsageError
 from harness.standin.install import install
 from harness.system import paths
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors
 
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
 

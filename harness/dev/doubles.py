@@ -17,6 +17,7 @@ from pathlib import Path
 
 from harness.errors import InfraError
 from harness.export.program import InputSet, Program, TensorSpec
+from harness.simulate.guest_files import output_base, output_name
 from harness.system import paths, toolchain
 from harness.target.loading import Region
 
@@ -48,8 +49,8 @@ def install_double(folder: Path, executable: str, ending: str, parameters: Itera
     folder.mkdir(parents=True)
     for name, content in (("answers", _EXPECTED), ("wrong", _WRONG)):
         (folder / name).mkdir()
-        for output in ("s0-0.bin", "s1-0.bin"):
-            (folder / name / output).write_bytes(content)
+        for input_set in range(2):
+            (folder / name / output_name(output_base(input_set), 0)).write_bytes(content)
     (folder / "ending").write_text(ending)
     (folder / "build_id").write_text(BUILD_ID)
     (folder / "parameters").write_text("".join(f"{name}\n" for name in parameters))

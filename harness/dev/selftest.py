@@ -36,6 +36,11 @@ def _command(argv: Sequence[str]) -> bool:
     return subprocess.run(argv, cwd=project_root(), stdout=sys.stderr).returncode == 0
 
 
+def _lint() -> bool:
+    style = _python("ruff", "check", ".")
+    return _python("vulture") and style
+
+
 def _imports() -> bool:
     return _command([str(Path(sys.executable).with_name("lint-imports"))])
 
@@ -48,7 +53,7 @@ def _pytest(arguments: Sequence[str]) -> bool:
 
 def steps() -> tuple[Step, ...]:
     return (
-        Step("lint", "ruff check", lambda _s, _a: _python("ruff", "check", ".")),
+        Step("lint", "ruff check; vulture: what nobody calls", lambda _s, _a: _lint()),
         Step("format", "ruff format", lambda _s, _a: _python("ruff", "format", "--check", ".")),
         Step("types", "mypy --strict", lambda _s, _a: _python("mypy")),
         Step("imports", "the rooms: who may import whom", lambda _s, _a: _imports()),

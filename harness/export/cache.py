@@ -17,6 +17,7 @@ import filelock
 
 from harness.errors import InfraError
 from harness.export.program import Program, load_program
+from harness.system.files import write_whole
 from harness.system.paths import cache_dir
 
 
@@ -85,14 +86,8 @@ def store(key: str, write: Callable[[Path], Program]) -> Program:
 
 def add(path: Path, content: bytes) -> None:
     """Put a derived file into a complete entry; call with the key's lock held."""
-    temporary = path.with_name(f".{path.name}.tmp")
     with _explained(path):
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_whole(path, content)
 
 
 @contextmanager

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness.system.files import write_whole
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
     import numpy.typing as npt
@@ -166,9 +167,7 @@ class Program:
         fields = asdict(self)
         del fields["directory"]
         text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
-        temporary = self.directory / f".program.json.{os.getpid()}"
-        temporary.write_text(text)
-        temporary.replace(self.directory / "program.json")
+        write_whole(self.directory / "program.json", text)
 
 
 def load_program(directory: Path) -> Program | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.case.models import ModelSource, source_files
 from harness.errors import ToolMissing, UsageError
 from harness.export.npu_options import is_ethos_u, resolve
+from harness.system.files import sha256_of
 
 EXPORTERS = ("torch", "executorch", "torchao")
 ETHOS_U_EXPORTERS = (*EXPORTERS, "ethos-u-vela", "tosa-tools")
@@ -86,7 +87,4 @@ def _own_sources() -> tuple[Path, ...]:
 
 
 def _digests(paths: tuple[Path, ...], root: Path) -> dict[str, str]:
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
+    return {path.relative_to(root).as_posix(): sha256_of(path) for path in paths}

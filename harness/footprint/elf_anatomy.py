@@ -22,6 +22,7 @@ from harness.formats.dwarf_units import Units, read_units
 from harness.formats.elf_file import SHT_NOBITS, ElfFile, Section, Symbol, read_elf
 from harness.formats.section_map import FILL, LinkMap, Piece, read_map
 from harness.formats.symbol_names import demangle, scopes
+from harness.system.files import write_whole
 from harness.system.paths import cache_dir
 
 _VERSION = "2"  # of what is computed here; part of the cache's key
@@ -53,9 +54,7 @@ def anatomy(
         result = _compute(path, view, regions, linker_map)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
-        temporary = cached.with_suffix(".new")
-        temporary.write_text(json.dumps(result.to_fields()))
-        temporary.replace(cached)
+        write_whole(cached, json.dumps(result.to_fields()))
     except OSError:
         pass  # the result does not depend on its being kept
     return result

@@ -1,22 +1,197 @@
-"""After a MISMATCH: the first delegate, operator and element where NPU and TOSA disagree."""
+"""After a MISMATCH: where NPU and TOSA first disagree, by delegate, operator and element.
+
+Each delegate of a Program is run on the functional model with the inputs that it had in the
+oracle's own run, so that a fault shows in the delegate that makes it and in no later one. Only
+naming the operator needs Vela and torch, and only then are they imported. A run that passes does
+not import this module: it needs numpy.
+"""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.export.program import Program
+from harness.errors import HarnessError
+from harness.ethosu.blob import find_blobs, read_actions, read_blob
+from harness.ethosu.errors import EthosUError
+from harness.ethosu.model import Network
+from harness.ethosu.registers import register_set
+from harness.ethosu.stream import has_branches, operations
+from harness.export.program import Delegate, Program, TensorSpec
 
 _ELSEWHERE = (
     "every delegate computes what TOSA does, so the difference comes from an operator on the CPU "
     "or from how tensors are passed"
 )
+_STOP = 0xFFFF0000  # NPU_OP_STOP with every bit of its mask
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first wrong element; without one, ``trouble`` says why the delegate does not run.
+
+    ``operator`` and ``tensor`` are names of the TOSA graph. When compiling the graph anew shows
+    no fault, or cannot be done (``unnamed`` is the error then, its class first), ``operator`` is
+    empty, ``tensor`` is an output of the delegate, and ``operation`` is the one of the command
+    stream that wrote the element.
+    """
+
+    delegate: int
+    set: int
+    tensor: str = ""
+    element: tuple[int, ...] = ()
+    expected: int = 0
+    actual: int = 0
+    operator: str = ""
+    operation: str = ""
+    unnamed: str = ""
+    trouble: str = ""
+
+    def __str__(self) -> str:
+        where = f"delegate {self.delegate}, input set {self.set}"
+        if self.trouble:
+            return f"{where}: {self.trouble}"
+        what = f"{self.operator} ({self.tensor})" if self.operator else f"output {self.tensor}"
+        written = f", written by {self.operation}" if self.operation else ""
+        unnamed = f"; its operator is not named: {self.unnamed}" if self.unnamed else ""
+        return (
+            f"{where}: {what}, element {list(self.element)} is {self.actual} on the NPU and "
+            f"{self.expected} in TOSA{written}{unnamed}"
+        )
 
 
 def first_difference(program: Program, pte: Path) -> str | None:
     """In words; None for a program without delegates. ``pte`` is the one that ran."""
     if not program.delegates:
         return None
-    from harness.localise.disagreement import localise
-
     found = localise(program, pte=pte)
     return _ELSEWHERE if found is None else str(found)
+
+
+def localise(
+    program: Program, sets: Sequence[int] | None = None, pte: Path | None = None
+) -> Disagreement | None:
+    """The first delegate that computes something else than the oracle, for the given input sets.
+
+    ``pte`` is the file that really ran, when it may not be the exported one. None when all
+    agree: then the difference comes from outside the NPU, that is, from an operator on the CPU
+    or from how the runner passes tensors.
+    """
+    blobs = [(program.directory / d.blob).read_bytes() for d in program.delegates]
+    if pte is not None:
+        found = find_blobs(pte.read_bytes())
+        if len(found) != len(blobs):
+            trouble = f"the program that ran has {len(found)} delegates, not {len(blobs)}"
+            return Disagreement(0, 0, trouble=trouble)
+        blobs = [found[delegate.position] for delegate in program.delegates]
+    for number, (delegate, blob) in enumerate(zip(program.delegates, blobs, strict=True)):
+        for index in sets if sets is not None else range(len(delegate.sets)):
+            wrong = _run(program, number, delegate, blob, index)
+            if wrong is not None:
+                return wrong
+    return None
+
+
+def _run(
+    program: Program, number: int, delegate: Delegate, blob: bytes, index: int
+) -> Disagreement | None:
+    inputs = _read(program.directory, delegate.sets[index].inputs)
+    try:
+        outputs = _computed(blob, inputs)
+    except EthosUError as error:
+        return Disagreement(number, index, trouble=error.message)
+    expected = _read(program.directory, delegate.sets[index].expected)
+    for output, spec in enumerate(delegate.outputs):
+        if outputs[output] != expected[output]:
+            wrong = _first_element(spec, outputs[output], expected[output])
+            wrong = replace(wrong, delegate=number, set=index)
+            byte = next(
+                i for i, (a, b) in enumerate(zip(outputs[output], expected[output], strict=True))
+                if a != b
+            )  # fmt: skip
+            inside = _inside(program, wrong, delegate, inputs)
+            if inside.operator:
+                return inside
+            return replace(inside, operation=last_writer(blob, inputs, output, byte))
+    return None
+
+
+def _computed(blob: bytes, inputs: Sequence[bytes], *, strict: bool = True) -> list[bytes]:
+    """The outputs of a delegate on the functional model."""
+    return Network(blob).run(inputs, strict=strict)[0]
+
+
+def _first_element(spec: TensorSpec, ours: bytes, theirs: bytes) -> Disagreement:
+    import numpy as np
+
+    actual, expected = spec.decode(ours), spec.decode(theirs)
+    place = tuple(int(i) for i in np.argwhere(actual != expected)[0])
+    return Disagreement(0, 0, spec.name, place, int(expected[place]), int(actual[place]))
+
+
+def _inside(
+    program: Program, wrong: Disagreement, delegate: Delegate, inputs: list[bytes]
+) -> Disagreement:
+    """``wrong`` with the operator, if the fault stays when Vela shows more values."""
+    try:
+        from harness.export.npu_options import NpuOptions
+        from harness.export.truncate import first_wrong_value
+    except ImportError as error:
+        return replace(wrong, unnamed=f"{type(error).__name__}: {error}")
+    options = NpuOptions(program.compile_target, program.system_config, program.memory_mode)
+    tosa = (program.directory / delegate.tosa).read_bytes()
+    arrays = [spec.decode(raw) for spec, raw in zip(delegate.inputs, inputs, strict=True)]
+    try:
+        first = first_wrong_value(tosa, options, arrays, _computed)
+    except HarnessError as error:
+        return replace(wrong, unnamed=f"{type(error).__name__}: {error.message}")
+    if first is None:
+        return wrong
+    return replace(
+        wrong,
+        tensor=first.tensor,
+        element=first.element,
+        expected=first.expected,
+        actual=first.actual,
+        operator=first.operator,
+    )
+
+
+def _read(directory: Path, names: Sequence[str]) -> list[bytes]:
+    return [(directory / name).read_bytes() for name in names]
+
+
+def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) -> str:
+    """Which operation of a command stream gave a byte of the output its value: such as
+    ``CONV at byte 0x348 of the stream``; empty when it cannot be told.
+
+    The stream is stopped early, at a place found by halving, until the byte has its final value
+    after the operation and another one before.
+    """
+    actions = read_actions(read_blob(blob).commands)
+    names = register_set(actions.config.product)
+    if has_branches(actions.words, names):
+        return ""
+    stream = struct.pack(f"<{len(actions.words)}I", *actions.words)
+    start = blob.index(stream)
+    done = [operation for operation, _ in operations(actions.words, names)]
+
+    def after(count: int) -> int:
+        stopped = bytearray(blob)
+        if count < len(done):
+            struct.pack_into("<I", stopped, start + done[count].offset, _STOP)
+        return _computed(bytes(stopped), inputs, strict=False)[output][byte]
+
+    final = after(len(done))
+    early, late = 0, len(done)
+    if after(early) == final:
+        return ""
+    while late - early > 1:
+        middle = (early + late) // 2
+        if after(middle) == final:
+            late = middle
+        else:
+            early = middle
+    return f"{done[early].name} at byte {done[early].offset:#x} of the stream"

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from harness.conformance.model import RESULTS, Report, Verdict, worst_first
 from harness.conformance.verdicts import NPU_MODEL
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors, write_whole
 
 _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}
 _NOT_XML = {c: None for c in range(32) if c not in (9, 10, 13)}
@@ -72,7 +72,7 @@ def _cell(result: str, count: int) -> str:
 def write_json(report: Report, path: Path) -> None:
     with disk_errors("writing the report"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report.as_json(), indent=1) + "\n")
+        write_whole(path, json.dumps(report.as_json(), indent=1) + "\n")
 
 
 def write_junit(report: Report, path: Path) -> None:
@@ -93,7 +93,7 @@ def write_junit(report: Report, path: Path) -> None:
     root.append(suite)
     with disk_errors("writing the report"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+        write_whole(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _case(verdict: Verdict) -> ElementTree.Element:

@@ -99,11 +99,14 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], int]:
             table.add_row(tool.name, state, tool.path or tool.how_to_get)
         Console().print(table)
     missing = [t.name for t in tools if t.required and t.path is None]
+    for tool in tools:
+        if show and tool.note:
+            Console().print(f"{tool.name}: {tool.note}", style="dim", highlight=False)
     if show and missing:
         Console().print(f"missing: {', '.join(missing)}", style="red")
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
-         "how_to_get": t.how_to_get}
+         "how_to_get": t.how_to_get, "note": t.note}
         for t in tools
     ]  # fmt: skip
     return {"tools": rows, "missing": missing}, 3 if missing else 0

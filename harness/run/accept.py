@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.case.case import Case, parse_case
-from harness.errors import ExitCode, HarnessError, InfraError, Verdict
+from harness.errors import ExitCode, HarnessError, Verdict
 from harness.judge.reference import diff, load_reference, propose, reference_path, render
 from harness.judge.verdict import Reason
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
+from harness.system.files import disk_errors, write_whole
 from harness.system.paths import references_dir
 from harness.system.progress import Progress
 
@@ -89,10 +90,6 @@ def accept_case(
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with disk_errors("writing the reference"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".json.new")
-        temporary.write_text(text)
-        temporary.replace(path)
-    except OSError as error:
-        raise InfraError(f"cannot write {path}: {error.strerror}", path=str(path)) from error
+        write_whole(path, text)

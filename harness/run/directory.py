@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.errors import InfraError
 from harness.export.program import InputSet, Program, load_program
+from harness.simulate.guest_files import expected_name
 from harness.system.paths import runs_dir
 
 _EXPECTED = "expected"
@@ -31,7 +32,7 @@ def new_run_dir(label: str) -> Path:
 def keep_expectations(program: Program, run_dir: Path) -> None:
     """Copy what judging needs (not the program) into the run directory."""
     kept = replace(program, directory=run_dir / _EXPECTED, sets=tuple(
-        InputSet(s.inputs, tuple(f"set{k}-{n}.bin" for n in range(len(s.expected))))
+        InputSet(s.inputs, tuple(expected_name(k, n) for n in range(len(s.expected))))
         for k, s in enumerate(program.sets)
     ))  # fmt: skip
     try:

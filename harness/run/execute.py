@@ -15,6 +15,7 @@ from harness.judge.verdict import Cause
 from harness.observe import observe
 from harness.run.directory import new_run_dir
 from harness.run.gather import ending
+from harness.simulate.guest_files import output_name, written_outputs
 from harness.simulate.pick import AUTO, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import CONSOLE, WORK
@@ -49,11 +50,12 @@ class Execution:
 @dataclass(frozen=True)
 class ExecOptions:
     """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
-    "fail" or "skip"."""
+    "fail" or "skip"; ``dev_mode`` is for Zephyr."""
 
     simulator: str = AUTO
     limit_factor: float | None = None
     fvp_missing: str = "fail"
+    dev_mode: bool = False
 
 
 def execute(
@@ -77,7 +79,7 @@ def execute(
         raise UsageError(f"there is no directory {base.parent} for the outputs")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
-    firmware = build(chosen.target, progress=progress)
+    firmware = build(chosen.target, dev_mode=options.dev_mode, progress=progress)
     run_dir = new_run_dir(program.stem)
     progress(f"running {program.name} on {chosen.target.name}")
     transcript = simulate(
@@ -99,10 +101,10 @@ def execute(
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:
     """Move the runner's outputs to where the user wants them."""
     collected = []
-    for number in range(len(list(work.glob("s0-*.bin")))):
-        destination = base.parent / f"{base.name}-{number}.bin"
+    for number, file in enumerate(written_outputs(work, 0)):
+        destination = base.parent / output_name(base.name, number)
         try:
-            shutil.copyfile(work / f"s0-{number}.bin", destination)
+            shutil.copyfile(file, destination)
         except OSError as error:
             raise InfraError(
                 f"cannot write the output {destination}: {error.strerror}", path=str(destination)

@@ -13,6 +13,7 @@ from harness.judge.compare import TensorDiff, compare
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.judge.verdict import Ending, Evidence, Outputs
 from harness.observe import Observation, observe
+from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
 from harness.target.loading import Target
 
@@ -59,7 +60,7 @@ def read_outputs(program: Program, work: Path) -> Outputs:
     for k, input_set in enumerate(program.sets):
         raws: list[bytes] = []
         for n, (spec, name) in enumerate(zip(program.outputs, input_set.expected, strict=True)):
-            file = work / f"s{k}-{n}.bin"
+            file = work / output_name(output_base(k), n)
             if file.is_symlink() or not file.is_file():  # a guest may leave anything
                 missing.append(file.name)
                 continue

@@ -7,7 +7,6 @@ early still gets a record, and never stops the others.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +26,6 @@ from harness.export.program import Program
 from harness.judge.reference import load_reference
 from harness.judge.run import judge
 from harness.judge.verdict import Evidence, Expectation, Judgement
-from harness.localise.first_difference import first_difference
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.gather import ending, gather, static_metrics
 from harness.run.record import (
@@ -41,6 +39,7 @@ from harness.run.record import (
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import Transcript
+from harness.system.files import sha256_of
 from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target, load_target
@@ -56,7 +55,7 @@ class RunOptions:
     inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
     of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
     multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed.
+    whose FVP is not installed. ``dev_mode``: see ``find_workspace``.
     """
 
     simulator: str = AUTO
@@ -65,6 +64,7 @@ class RunOptions:
     profile: bool = False
     limit_factor: float | None = None
     fvp_missing: str = "fail"
+    dev_mode: bool = False
 
 
 def run_cases(
@@ -77,11 +77,12 @@ def run_cases(
     chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
     for there in chosen.values():
         if there.target.zephyr is not None:
-            find_workspace(there.target.zephyr.board)  # says at once how to get one
+            # it says at once how to get one
+            find_workspace(there.target.zephyr.board, dev_mode=options.dev_mode)
     requests = [_request(case.model, chosen[case.target].target) for case in cases]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
-            name: pool.submit(build, there.target, progress=progress)
+            name: pool.submit(build, there.target, dev_mode=options.dev_mode, progress=progress)
             for name, there in chosen.items()
         }
         programs = _exported(requests, progress)
@@ -254,6 +255,8 @@ def _judged(
     """A mismatch is looked into before it is told: where do NPU and TOSA first differ?"""
     judgement = judge(evidence, expectation)
     if judgement.verdict is Verdict.MISMATCH:
+        from harness.localise.first_difference import first_difference  # numpy
+
         evidence = replace(evidence, mismatch_at=first_difference(program, pte))
         judgement = judge(evidence, expectation)
     return evidence, judgement
@@ -274,7 +277,7 @@ def _simulator_facts(transcript: Transcript, chosen: Chosen) -> SimulatorFacts:
 
 def _sha256(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", path=str(path)) from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from harness.judge.run import worst
 from harness.judge.verdict import Cause, Ending, Evidence, Expectation, Judgement
 from harness.observe import Observation
 from harness.simulate.transcript import NpuUse, npu_use
+from harness.system.files import disk_errors, write_whole
 from harness.system.process import Stop
 from harness.target.model import SimulatorName
 
@@ -147,9 +147,8 @@ class RunRecord:
         if self.run_dir is None:
             return
         text = json.dumps(self.to_fields(), indent=1, sort_keys=True) + "\n"
-        temporary = Path(self.run_dir) / f".{RECORD}.{os.getpid()}"
-        temporary.write_text(text)
-        temporary.replace(Path(self.run_dir) / RECORD)
+        with disk_errors("writing the record"):
+            write_whole(Path(self.run_dir) / RECORD, text)
 
 
 def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:

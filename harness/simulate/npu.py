@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.ethosu.doorbell import Outcome, Result, Run, SharedMemory, serving
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors
 from harness.target.loading import Region, Target
 from harness.target.npu import Npu
 

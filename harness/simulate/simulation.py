@@ -4,7 +4,7 @@ Layout of a run's directory::
 
     console.log    every byte that the simulator and the target wrote
     work/          the guest's current directory, the only place it can write to:
-                   program.pte, inputs s<set>i<n>.bin, outputs s<set>-<n>.bin
+                   the program, inputs and outputs (guest_files.py has their names)
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Protocol
 
 from harness.errors import InfraError
 from harness.observe import Observation, Reader
+from harness.simulate.guest_files import input_name, output_base, program_name
 from harness.simulate.launch import Companion, Job
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
 from harness.system.confine import confinement
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.target.loading import global_factor
 
@@ -109,7 +110,7 @@ def simulate(
         console_bytes=ended.output_bytes,
         console_times=ended.times,
         console_complete=ended.complete,
-        outputs=tuple(f"s{index}" for index in range(len(sets))),
+        outputs=tuple(map(output_base, range(len(sets)))),
         files=_left(work, placed),
         cpu=watcher.cpu,
         npu=None if companion is None else companion.use(),
@@ -159,18 +160,14 @@ def runner_arguments(
     program: Path, counts: Sequence[int], profile: bool = False
 ) -> tuple[str, ...]:
     """The runner's command line; each ``-o`` starts the next input set."""
-    words = ["executor_runner", "-m", _program_name(program)]
+    words = ["executor_runner", "-m", program_name(program)]
     if profile:
         words.append("-p")
     for number, count in enumerate(counts):
-        words += ["-o", f"s{number}"]
+        words += ["-o", output_base(number)]
         for index in range(count):
-            words += ["-i", f"s{number}i{index}.bin"]
+            words += ["-i", input_name(number, index)]
     return tuple(words)
-
-
-def _program_name(program: Path) -> str:
-    return "program.bpte" if program.suffix == ".bpte" else "program.pte"
 
 
 def _place(
@@ -178,9 +175,9 @@ def _place(
 ) -> frozenset[str]:
     """Fill the guest's directory with copies: the guest may write to what it finds there."""
     work.mkdir(parents=True)
-    copies = {_program_name(program): program}
+    copies = {program_name(program): program}
     for number, paths in enumerate(sets):
-        copies.update({f"s{number}i{index}.bin": path for index, path in enumerate(paths)})
+        copies.update({input_name(number, index): path for index, path in enumerate(paths)})
     for name, source in copies.items():
         shutil.copyfile(source, work / name)
     for name, content in files.items():

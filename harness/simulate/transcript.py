@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import Word
 from harness.observe import Observation
+from harness.simulate.guest_files import output_name
 from harness.simulate.monitor import CpuState
 from harness.system.process import Stop
 from harness.target.model import SimulatorName
@@ -102,7 +103,7 @@ class Transcript:
 
     def output(self, input_set: int, index: int) -> Path | None:
         """The file of one output if this run made it as a regular file."""
-        name = f"{self.outputs[input_set]}-{index}.bin"
+        name = output_name(self.outputs[input_set], index)
         return self.work / name if any(f.name == name for f in self.files) else None
 
 

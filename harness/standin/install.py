@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.errors import InfraError, UsageError
 from harness.standin.parameters import model_names
 from harness.system import paths
-from harness.system.disk import disk_errors
+from harness.system.files import disk_errors
 
 _MARK = "stand-in of executorch-hil"
 _SCRIPT = """\

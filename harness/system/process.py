@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from pexpect import EOF, TIMEOUT
-from pexpect.popen_spawn import PopenSpawn
+from pexpect.fdpexpect import fdspawn
 
 from harness.errors import Word
-from harness.system.cputime import tree_cpu_seconds, tree_is_ready
 
 
 class Stop(Word):
@@ -34,7 +35,6 @@ _MARK = 0.1  # seconds between two entries of ``times``
 _READ = 65536
 _READS_PER_TICK = 64
 _DRAIN_SECONDS = 2.0  # for a pipe that a process outside our reach keeps open
-_QUEUED = 4096
 _FIRST_LOOK = 0.25  # seconds after the last sign of life
 _IDLE_SHARE = 0.01  # of one CPU; an idle emulator still wakes up now and then
 
@@ -96,15 +96,9 @@ def run(
     OSError: the program cannot be started, or the console cannot be written.
     """
     watch = watch or Watch(on_output)
-    with console.open("wb") as log:
-        started = time.monotonic()
-        # ``env`` of the child exactly; stdin is closed at once.
-        child = PopenSpawn(list(argv), cwd=str(cwd), env=dict(environment), maxread=_READ)
-        # Its thread reads pieces of 1 KiB into a queue without bound. With one, a child that
-        # floods us waits on its pipe, and our memory stays flat.
-        child._read_queue.maxsize = _QUEUED
+    started = time.monotonic()
+    with console.open("wb") as log, _Child(argv, cwd, environment) as child:
         try:
-            child.sendeof()
             recorder = _Recorder(child, log, started, watch.output)
             stop = _watch(child, recorder, started, bounds, watch)
             if stop is not Stop.EXITED and watch.before_kill is not None:
@@ -124,15 +118,63 @@ def run(
     )
 
 
+class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
+    """A program that pexpect reads through a pipe: stdout and stderr, in order, as bytes.
+
+    The pipe is read only when somebody asks, so a child that floods us waits, and our memory
+    stays flat. (``popen_spawn`` reads into a queue without bound, ``spawn`` needs a terminal.)
+    Its environment is ``environment`` exactly; its stdin is at its end.
+    """
+
+    def __init__(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            cwd=cwd,
+            env=dict(environment),
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        super().__init__(self._process.stdout, maxread=_READ, use_poll=True)
+        self.pid = self._process.pid
+        self.ended = False  # nobody writes to the console any more
+
+    def read_now(self, seconds: float = 0) -> bytes:
+        """What there is, waiting for it at most so long; nothing when there is nothing."""
+        if self.ended:
+            return b""
+        try:
+            return bytes(self.read_nonblocking(_READ, timeout=seconds))
+        except TIMEOUT:
+            return b""
+        except EOF:
+            self.ended = True
+            return b""
+
+    def wait(self) -> None:
+        status = self._process.wait()
+        self.exitstatus = status if status >= 0 else None
+        self.signalstatus = -status if status < 0 else None
+
+    def close(self) -> None:
+        """Our end of the pipe. Whoever still writes to it gets a SIGPIPE."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
 def _watch(
-    child: PopenSpawn, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
+    child: _Child, recorder: _Recorder, started: float, bounds: Bounds, watch: Watch
 ) -> Stop:
     stall = _StallWatch(child.pid, bounds.stall_seconds)
     grace = _Grace(bounds, watch)
     pidfd = os.pidfd_open(child.pid)
     try:
         while True:
-            ended = bool(select.select([pidfd], [], [], _TICK)[0])
+            ended = _look(pidfd, child)
             now = time.monotonic()
             spoke = recorder.drain()
             if spoke or (watch.busy is not None and watch.busy()):
@@ -151,7 +193,16 @@ def _watch(
         os.close(pidfd)
 
 
-def _kill(child: PopenSpawn) -> None:
+def _look(pidfd: int, child: _Child) -> bool:
+    """Wait a tick, or less when there is news; True when the child has ended."""
+    news = select.poll()
+    news.register(pidfd, select.POLLIN)
+    if not child.ended:
+        news.register(child.child_fd, select.POLLIN)
+    return any(number == pidfd for number, _ in news.poll(_TICK * 1000))
+
+
+def _kill(child: _Child) -> None:
     """The child and its whole group. It is not reaped yet, so its number is still its own."""
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
@@ -164,7 +215,7 @@ class _Recorder:
 
     def __init__(
         self,
-        child: PopenSpawn,
+        child: _Child,
         log: BinaryIO,
         started: float,
         on_output: Callable[[bytes], None] | None,
@@ -180,22 +231,19 @@ class _Recorder:
     def drain(self) -> bool:
         """Everything there is now; True when there was anything."""
         before = self.size
-        with suppress(EOF):
-            for _ in range(_READS_PER_TICK):
-                data = self._child.read_nonblocking(_READ, timeout=_DRAIN_SECONDS)
-                if not data:
-                    break
-                self._take(data)
+        for _ in range(_READS_PER_TICK):
+            data = self._child.read_now()
+            if not data:
+                break
+            self._take(data)
         return self.size > before
 
     def finish(self) -> None:
         """The rest, after the child's end."""
-        while self.drain():
-            pass
-        self.complete = self._child.expect([EOF, TIMEOUT], timeout=_DRAIN_SECONDS) == 0
-        self._take(self._child.before)
-        if self.complete:
-            self._child.proc.stdout.close()
+        until = time.monotonic() + _DRAIN_SECONDS
+        while not self._child.ended and (left := until - time.monotonic()) > 0:
+            self._take(self._child.read_now(left))
+        self.complete = self._child.ended
 
     def _take(self, data: bytes) -> None:
         if not data:
@@ -260,3 +308,42 @@ class _StallWatch:
             return False
         # On a busy machine a process may wait for a CPU that long: that is not a stall.
         return now - self._since >= self._limit and not tree_is_ready(self._pid)
+
+
+# Positions in /proc/PID/stat (proc(5)) counted after the parenthesised name, whose end is the
+# last ")".
+_STATE = 0
+_PARENT = 1
+_TIMES = slice(11, 15)  # utime, stime, and both of the children that were waited for
+_READY = (b"R", b"D")  # running or waiting for a CPU; waiting for a disk
+
+
+def tree_cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
+    """Seconds used so far by ``pid`` and its living and its reaped descendants."""
+    ticks = sum(int(field) for fields in _tree(pid, proc) for field in fields[_TIMES])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def tree_is_ready(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether one of them would go on if only it got a CPU, or its disk answered."""
+    return any(fields[_STATE] in _READY for fields in _tree(pid, proc))
+
+
+def _tree(pid: int, proc: Path) -> Iterator[list[bytes]]:
+    """The fields of ``pid`` and of every living descendant."""
+    found: dict[int, list[bytes]] = {}
+    children: dict[int, list[int]] = defaultdict(list)
+    for name in os.listdir(proc):
+        if not name.isdigit():
+            continue
+        with suppress(OSError, ValueError, IndexError):  # it ended while we looked
+            stat = (proc / name / "stat").read_bytes()
+            fields = stat[stat.rindex(b")") + 2 :].split()
+            children[int(fields[_PARENT])].append(int(name))
+            found[int(name)] = fields
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        if one in found:
+            yield found[one]
+        waiting.extend(children[one])

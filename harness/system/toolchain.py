@@ -13,12 +13,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError, ToolMissing
 from harness.system import paths
+from harness.system.files import write_whole
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
@@ -41,6 +41,7 @@ class Tool:
     path: Path
     version: str  # "unknown" when the program does not say
     package: str
+    note: str | None = None  # what went wrong when its version was asked or remembered
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -77,6 +78,7 @@ class Inspected:
     path: str | None
     required: bool
     how_to_get: str
+    note: str | None = None  # as in Tool
 
 
 def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...]:
@@ -90,7 +92,7 @@ def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...
 def _inspected(tool: Tool | None, name: str, required: bool, how: str) -> Inspected:
     if tool is None:
         return Inspected(name, None, None, required, how)
-    return Inspected(name, tool.version, str(tool.path), required, how)
+    return Inspected(name, tool.version, str(tool.path), required, how, tool.note)
 
 
 def _install(spec: ToolSpec) -> str:
@@ -110,8 +112,8 @@ def find(name: str) -> Tool | None:
     found = shutil.which(name)
     if found is None:
         return None
-    version = _version(Path(found), spec.version_arguments, spec.version_pattern)
-    return Tool(name, Path(found), version, spec.package)
+    version, note = _version(Path(found), spec.version_arguments, spec.version_pattern)
+    return Tool(name, Path(found), version, spec.package, note)
 
 
 def require(name: str) -> Tool:
@@ -140,7 +142,8 @@ def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool |
     )
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            return Tool(executable, path, _version(path, ("--version",), _FVP_VERSION), "Arm")
+            version, note = _version(path, ("--version",), _FVP_VERSION)
+            return Tool(executable, path, version, "Arm", note)
     return None
 
 
@@ -174,7 +177,7 @@ def toolchain_id(toolchain: str) -> str:
 
 def _newlib_version(compiler: Path) -> str:
     arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
-    version = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _newlib_headers())
+    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _newlib_headers())
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
@@ -193,19 +196,39 @@ def _newlib_headers() -> tuple[Path, ...]:
 
 def _version(
     program: Path, arguments: tuple[str, ...], pattern: str, also: Iterable[Path] = ()
-) -> str:
-    """What ``program arguments`` says about ``pattern``, from memory where nothing changed."""
+) -> tuple[str, str | None]:
+    """What ``program arguments`` says about ``pattern``, from memory where nothing changed.
+
+    The second is what went wrong, if anything did: it costs time or the version, not the run.
+    """
     real = program.resolve()
     facts = [str(real), *arguments, pattern, *(_stamp(path) for path in (real, *also))]
     key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
     memory = paths.cache_dir("tools") / f"{key}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads(memory.read_text())["version"])
-    match = re.search(pattern, _ask(program, arguments))
-    version = match.group(1) if match else "unknown"
-    if match:
-        _remember(memory, {"program": str(real), "version": version})
-    return version
+    version, unread = _remembered(memory)
+    if version is not None:
+        return version, None
+    said, silent = _ask(program, arguments)
+    match = re.search(pattern, said)
+    if match is None:
+        return "unknown", silent or unread
+    unkept = _remember(memory, {"program": str(real), "version": match[1]})
+    return match[1], unread or unkept
+
+
+def _remembered(memory: Path) -> tuple[str | None, str | None]:
+    """The version, or why what is there cannot be used; neither when nothing is there."""
+    try:
+        return str(json.loads(memory.read_text())["version"]), None
+    except FileNotFoundError:
+        return None, None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return None, f"its remembered version cannot be read: {_class_and_text(error)} ({memory})"
+
+
+def _class_and_text(error: Exception) -> str:
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return f"{type(error).__name__}: {text}"
 
 
 def _stamp(path: Path) -> str:
@@ -216,7 +239,8 @@ def _stamp(path: Path) -> str:
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def _ask(program: Path, arguments: tuple[str, ...]) -> str:
+def _ask(program: Path, arguments: tuple[str, ...]) -> tuple[str, str | None]:
+    """What it says, and why it says nothing when it was not waited for any longer."""
     try:
         done = subprocess.run(
             [str(program), *arguments],
@@ -227,19 +251,20 @@ def _ask(program: Path, arguments: tuple[str, ...]) -> str:
             timeout=_QUERY_SECONDS,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return ""
+    except subprocess.TimeoutExpired as error:
+        return "", f"it did not say its version: {_class_and_text(error)}"
     except OSError as error:
         raise InfraError(
             f"{program} cannot be started: {error.strerror}", tool=program.name, path=str(program)
         ) from error
-    return done.stdout.decode("utf-8", "replace")
+    return done.stdout.decode("utf-8", "replace"), None
 
 
-def _remember(memory: Path, facts: dict[str, str]) -> None:
-    """Best effort: a cache that cannot be written only costs time."""
-    temporary = memory.with_suffix(f".{os.getpid()}")
-    with suppress(OSError):
+def _remember(memory: Path, facts: dict[str, str]) -> str | None:
+    """Best effort: a cache that cannot be written only costs time. Why it cannot, if so."""
+    try:
         memory.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(facts) + "\n")
-        temporary.replace(memory)
+        write_whole(memory, json.dumps(facts) + "\n")
+    except OSError as error:
+        return f"its version cannot be remembered: {_class_and_text(error)} ({memory})"
+    return None

@@ -16,7 +16,6 @@ from harness.formats.cop import MACS
 from harness.system import paths, strict_yaml
 
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
-Version = Annotated[str, Field(pattern=r"^[0-9]+([._][0-9]+)*$")]
 Board = Literal["mps3", "mps4", "corstone1000"]
 Npu = Literal["ethos-u55", "ethos-u65", "ethos-u85"]
 
@@ -44,7 +43,6 @@ class Semihosting(Data):
 class Fvp(Data):
     executable: Text
     package: Text  # the archive it comes in
-    tested: tuple[Version, ...]  # versions known to take these parameters
     semihosting: Semihosting | None = None  # None: a model that boots an operating system
     parameters: dict[Text, bool | int | str]
     model: Text | None = None  # the entry of targets/fvp/models.yaml this came from

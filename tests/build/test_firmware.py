@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from harness.build import plan as build_plan
 from harness.build.firmware import Firmware, build, load_firmware
+from harness.build.zephyr import Workspace
 from harness.errors import BuildError, InfraError, LinkError, UsageError
 from harness.simulate.pick import pick
 from harness.system import paths, toolchain
-from harness.target.loading import Qemu, Region, Target, load_target
+from harness.target.loading import Qemu, Region, Target, load_target, target_directories
 
 CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
@@ -176,7 +180,7 @@ def test_killed_build_is_not_reused(project: Path, target: Target, tmp_path: Pat
     os.mkfifo(pipe)
     source(project, f'#include "{pipe}"\nint main() {{ return KNOWN; }}\n')  # waits for ever
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(project)])
-    with pipe.open("w"):  # returns when the compiler has opened it
+    with opened_by_compiler(pipe, child):
         child.send_signal(signal.SIGKILL)
         child.wait()
         (directory,) = (p for p in paths.cache_dir("firmware").iterdir() if p.is_dir())
@@ -185,10 +189,21 @@ def test_killed_build_is_not_reused(project: Path, target: Target, tmp_path: Pat
     assert build(target).elf.is_file()
 
 
+def opened_by_compiler(pipe: Path, child: subprocess.Popen[bytes]) -> TextIO:
+    """Our end of the pipe as soon as there is the other one, or a failure if there never is."""
+    while True:
+        try:
+            return open(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "w")
+        except OSError as error:
+            if error.errno != errno.ENXIO or child.poll() is not None:  # it will never be there
+                raise
+            time.sleep(0.02)
+
+
 CHILD = """
 import sys
 from pathlib import Path
-from harness import build_plan, paths, toolchain
+from harness.system import paths
 paths.project_root = lambda: Path(sys.argv[1])
 from harness.build.firmware import build
 from harness.simulate.pick import pick
@@ -207,6 +222,24 @@ def test_several_processes_build_once(project: Path, tmp_path: Path) -> None:
     assert [child.returncode for child in children] == [0] * 4
     assert len(said) == 1
     assert configured(tmp_path) == 1
+
+
+def test_development_mode_reaches_the_workspace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As an argument, and the environment has no say in it."""
+    seen = []
+
+    def found(board: str, *, dev_mode: bool) -> Workspace:
+        seen.append((board, dev_mode))
+        return Workspace(tmp_path, tmp_path, board, "", ())
+
+    monkeypatch.setattr(build_plan, "find_workspace", found)
+    monkeypatch.setenv("HIL_DEV_MODE", "1")
+    zephyr = load_target("zephyr-corstone-300", target_directories({}))
+    for wanted in (False, True):
+        build_plan.make_plan(zephyr, zephyr.default_variant, {}, dev_mode=wanted)
+    assert seen == [("mps3/corstone300/fvp", False), ("mps3/corstone300/fvp", True)]
 
 
 def test_compile_error(project: Path, target: Target) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.run import exec_, run
+from harness.errors import UsageError
 from harness.export.program import Program
+from harness.run.pipeline import RunOptions
 
 from .conftest import Hil
 
@@ -198,3 +204,26 @@ def test_listings(hil: Hil) -> None:
     tools = {t["name"]: t for t in hil("doctor", "--json").json["tools"]}
     assert tools["qemu-system-arm"]["version"]
     assert "developer.arm.com" in tools["FVP_Corstone_SSE-300_Ethos-U55"]["how_to_get"]
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_development_mode_travels_as_data(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
+    """From the option into what the pipeline is given; the environment stays as it was."""
+    seen: list[bool] = []
+
+    def runs(_cases: object, options: RunOptions, _progress: object) -> list[object]:
+        seen.append(options.dev_mode)
+        return []
+
+    def executes(*arguments: Any) -> None:
+        seen.append(arguments[4].dev_mode)
+        raise UsageError("enough")
+
+    monkeypatch.setattr("harness.run.pipeline.run_cases", runs)
+    monkeypatch.setattr("harness.run.execute.execute", executes)
+    before = dict(os.environ)
+    flag = ["--dev-mode"] * wanted
+    CliRunner().invoke(run, ["host", "add", *flag])
+    CliRunner().invoke(exec_, ["host", "a.pte", *flag])
+    assert seen == [wanted, wanted]
+    assert dict(os.environ) == before

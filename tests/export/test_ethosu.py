@@ -17,7 +17,7 @@ from harness.ethosu.model import Network
 from harness.export import ExportRequest, export, lower_ethosu
 from harness.export.lower_ethosu import Lowered
 from harness.export.program import Program, load_program
-from harness.localise.disagreement import localise
+from harness.localise.first_difference import localise
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.firmware import build
-from harness.build.zephyr import DEV_MODE, find_workspace, take_products
+from harness.build.zephyr import find_workspace, take_products
 from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.link.smaller.reduce import reduce_build
 from harness.link.why.explain import explain
@@ -147,25 +147,26 @@ def test_in_development_mode_a_linked_checkout_is_looked_at(tmp_path: Path) -> N
     checkout = tmp_path / "checkout"
     (zephyr.parent / "manifest").rename(checkout)
     (zephyr.parent / "manifest").symlink_to(checkout)
-    plain = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
-    plain.pop(DEV_MODE, None)
-    developing = {**plain, DEV_MODE: "1"}
-    before = find_workspace("b", plain).key(), find_workspace("b", developing).key()
+    environ = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
+
+    def key(dev_mode: bool) -> list[object]:
+        return find_workspace("b", environ, dev_mode=dev_mode).key()
+
+    before = key(False), key(True)
     assert before[0] != before[1]
-    assert find_workspace("b", {**plain, DEV_MODE: "0"}).key() == before[0]
     (checkout / "new.c").write_text("int a;\n")
-    assert find_workspace("b", plain).key() == before[0]
-    edited = find_workspace("b", developing).key()
+    assert key(False) == before[0]
+    edited = key(True)
     assert edited != before[1]
     (checkout / "new.c").write_text("int b;\n")
-    assert find_workspace("b", developing).key() not in (before[1], edited)
+    assert key(True) not in (before[1], edited)
 
 
 def test_development_mode_outside_a_workspace(zephyr: Path, tmp_path: Path) -> None:
     alone = tmp_path / "zephyr"
     shutil.copytree(zephyr, alone)
     with pytest.raises(UsageError, match="west does not know the workspace"):
-        find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone), DEV_MODE: "1"})
+        find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone)}, dev_mode=True)
 
 
 def test_a_west_that_leaves_nothing(tmp_path: Path) -> None:

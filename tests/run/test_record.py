@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import DeadModelError, UsageError, Verdict, exit_code
+from harness.errors import DeadModelError, InfraError, UsageError, Verdict, exit_code
 from harness.judge.reference import Reference
 from harness.judge.verdict import Cause, Ending, Expectation, Judgement
 from harness.report.terminal import overall, print_records
@@ -134,3 +134,10 @@ def test_the_first_failure_speaks_for_all() -> None:
     assert speaker is not None
     assert speaker.verdict.name == "HANG"
     assert overall([]) is None
+
+
+def test_a_record_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
+    """The case still gets a verdict, and the others go on."""
+    with pytest.raises(InfraError, match="writing the record") as caught:
+        record(tmp_path / "gone").save()
+    assert caught.value.facts["errno"] == "ENOENT"

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.system import process
-from harness.system.cputime import tree_cpu_seconds, tree_is_ready
-from harness.system.process import Bounds, Ended, Watch, run
+from harness.system.process import Bounds, Ended, Watch, run, tree_cpu_seconds, tree_is_ready
 
 
 def child(
@@ -153,6 +152,72 @@ def test_endless_flood_is_bounded(tmp_path: Path) -> None:
     ended, said = child(tmp_path, "yes", output=1 << 20)
     assert ended.stop == "output_limit"
     assert len(said) > 1 << 20
+
+
+def test_a_flood_waits_for_a_slow_reader(tmp_path: Path) -> None:
+    """Nothing is read ahead: the child is at most a pipe (and one piece) before what we took,
+    so that our memory stays flat however much it writes."""
+    code = (
+        "import sys\n"
+        "for i in range(400):\n"
+        "    open('written', 'w').write(str(i * 65536))\n"
+        "    sys.stdout.buffer.write(b'x' * 65536); sys.stdout.buffer.flush()\n"
+    )
+    taken = 0
+    ahead = []
+
+    def slowly(data: bytes) -> None:
+        nonlocal taken
+        time.sleep(0.002)
+        ahead.append(int((tmp_path / "written").read_text() or 0) - taken)
+        taken += len(data)
+
+    run(
+        ["setsid", sys.executable, "-c", code],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=tmp_path / "log",
+        bounds=Bounds(60, 60),
+        on_output=slowly,
+    )
+    assert taken == 400 * 65536
+    assert max(ahead) <= 3 * 65536
+
+
+def test_a_child_that_closes_its_console_and_goes_on(tmp_path: Path) -> None:
+    """Its end is still waited for, without spinning on the console's end."""
+    looks = []
+    ended = run(
+        ["setsid", "sh", "-c", "echo hi; exec >&- 2>&-; sleep 1; exit 4"],
+        cwd=tmp_path,
+        environment={"PATH": os.environ["PATH"]},
+        console=tmp_path / "log",
+        bounds=Bounds(30, 30),
+        watch=Watch(busy=lambda: bool(looks.append(1))),  # type: ignore[func-returns-value]
+    )
+    assert (ended.stop, ended.status, ended.complete) == ("exited", 4, True)
+    assert (tmp_path / "log").read_bytes() == b"hi\n"
+    assert len(looks) < 200
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    """Neither after an end nor after a failure of the watcher."""
+
+    def fail(_data: bytes) -> None:
+        raise RuntimeError("planted")
+
+    before = len(os.listdir("/proc/self/fd"))
+    shell(tmp_path, "echo hi")
+    with pytest.raises(RuntimeError, match="planted"):
+        run(
+            ["setsid", "echo", "hi"],
+            cwd=tmp_path,
+            environment={"PATH": os.environ["PATH"]},
+            console=tmp_path / "log",
+            bounds=Bounds(10, 10),
+            on_output=fail,
+        )
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_binary_garbage(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -48,14 +49,55 @@ def test_spoilt_memory_is_ignored(fake: Path, tmp_path: Path) -> None:
     toolchain.require("cmake")
     (memory,) = (tmp_path / "hil" / "cache" / "tools").iterdir()
     memory.write_text("{")
-    assert toolchain.require("cmake").version == "3.25.1"
+    tool = toolchain.require("cmake")
+    assert tool.version == "3.25.1"
+    assert str(tool.note).startswith("its remembered version cannot be read: JSONDecodeError: ")
+    assert str(memory) in str(tool.note)
+    assert toolchain.require("cmake").note is None  # it was written anew
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "3"])
+def test_memory_of_another_form_is_told(fake: Path, tmp_path: Path, text: str) -> None:
+    toolchain.require("cmake")
+    (memory,) = (tmp_path / "hil" / "cache" / "tools").iterdir()
+    memory.write_text(text)
+    tool = toolchain.require("cmake")
+    assert tool.version == "3.25.1"
+    assert "cannot be read: " in str(tool.note)
+    assert "Error: " in str(tool.note)
+
+
+def test_a_tool_that_never_answers_is_told(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "_QUERY_SECONDS", 0.2)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
+    fake.write_text("#!/bin/sh\nexec sleep 20\n")
+    tool = toolchain.require("cmake")
+    assert tool.version == "unknown"
+    assert str(tool.note).startswith("it did not say its version: TimeoutExpired: ")
 
 
 def test_unwritable_memory_only_costs_time(
     fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And the doctor says so, with the class of the error."""
     monkeypatch.setenv("HIL_HOME", str(fake))  # a file where a directory is wanted
-    assert toolchain.require("cmake").version == "3.25.1"
+    tool = toolchain.require("cmake")
+    assert tool.version == "3.25.1"
+    assert "NotADirectoryError: Not a directory" in str(tool.note)
+    row = next(row for row in toolchain.inspect_tools() if row.name == "cmake")
+    assert row.note == tool.note
+
+
+def test_a_memory_that_cannot_be_written_is_told(
+    fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_path: Path, _content: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(toolchain, "write_whole", full)
+    tool = toolchain.require("cmake")
+    assert tool.version == "3.25.1"
+    assert "cannot be remembered: OSError: No space left on device" in str(tool.note)
 
 
 def test_missing_tool_names_its_package(fake: Path) -> None:

@@ -31,7 +31,7 @@ simulators:
   fvp:
     executable: FVP_X
     package: x.tgz
-    tested: ["11.30"]
+    # a comment is no key
     semihosting:
       enable: cpu0.e
       cwd: cpu0.w
@@ -59,7 +59,6 @@ def test_good_file_is_data(folder: Path) -> None:
     assert target.limits.stall == 10.5
     assert target.simulators == ("fvp", "qemu")
     assert target.settings.fvp is not None
-    assert target.settings.fvp.tested == ("11.30",)
     assert target.default_variant == "plain"
 
 
@@ -84,7 +83,7 @@ MISTAKES = [
     ("  host: 60", "  host: .nan", 14, "'.nan' is not a number"),
     ("  host: 60\n", "", 13, "required key 'limits.host' is missing"),
     ("marker: board\n", "", 1, "required key 'marker' is missing"),
-    ('["11.30"]', "[11.30]", 21, 'in quotes: "11.30"'),
+    ("package: x.tgz", "package: 11.30", 20, 'in quotes: "11.30"'),
     ("marker: board", "marker: Board-1", 2, "marker: String should match pattern"),
     ("port: cortex_m", "port: linux", 4, "port: Input should be 'cortex_m', 'host' or 'zephyr'"),
     ("auto: [fvp, qemu]", "auto: [fvp, host]", 16, "`auto` names 'host'"),

@@ -9,7 +9,14 @@ import pytest
 from harness.case.matrix import Extent, default_cases
 from harness.errors import TargetError, UsageError
 from harness.formats.cop import MACS, PRODUCTS
-from harness.target.loading import Target, load_target, load_targets, npu, target_directories
+from harness.target.loading import (
+    Region,
+    Target,
+    load_target,
+    load_targets,
+    npu,
+    target_directories,
+)
 
 DIRECTORIES = target_directories({})
 FILES = {t.name: t for t in load_targets(DIRECTORIES) if t.npu is not None}
@@ -197,6 +204,24 @@ def test_what_the_stand_in_does_not_have_is_said() -> None:
     assert target.differences("fvp") == ()
     assert not any("CPU" in text for text in load("corstone-300-u55-128").differences("qemu"))
     assert load("corstone-300-m55").differences("qemu") == ()
+
+
+def test_what_the_npu_shares_is_told_by_where_it_lies() -> None:
+    """Not by what a region is called: one by another name is told, the SRAM elsewhere is not."""
+    target = load("corstone-320-u85-256")
+    qemu = target.settings.qemu
+    assert qemu is not None
+    assert qemu.shared_memory is not None
+    there, size = qemu.shared_memory.origin, 0x1000
+    moved = (
+        Region(name="FAST", origin=there, size=size),
+        Region(name="SRAM", origin=there - size, size=size),
+    )
+    settings = target.settings.model_copy(update={"qemu": qemu.model_copy(update={"moved": moved})})
+    said = target.model_copy(update={"settings": settings}).differences("qemu")
+    assert [text for text in said if "slice" in text] == [
+        "the FAST is a slice of QEMU's DDR, which the NPU's model shares"
+    ]
 
 
 def test_the_runner_differs_by_simulator_only_with_an_npu() -> None:

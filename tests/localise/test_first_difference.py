@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.errors import ExportError
 from harness.export.program import Delegate, InputSet, OperatorAgreement, Program, TensorSpec
-from harness.localise.disagreement import Disagreement, localise
+from harness.localise.first_difference import Disagreement, first_difference, localise
 
 CASES = Path(__file__).parents[1] / "ethosu" / "data" / "cases.npz"
 NAMES = ("padded_average-0-ethos-u55-128", "convolution-1-ethos-u85-256")
@@ -102,8 +106,67 @@ def test_the_first_wrong_element(program: Program, delegate: int) -> None:
     assert found.operation.startswith(("CONV at byte 0x", "POOL at byte 0x", "ELEMENTWISE at"))
     assert str(found) == (
         f"delegate {delegate}, input set 0: output {found.tensor}, element {list(element)} is "
-        f"{true} on the NPU and {true ^ 1} in TOSA, written by {found.operation}"
+        f"{true} on the NPU and {true ^ 1} in TOSA, written by {found.operation}; its operator "
+        f"is not named: {found.unnamed}"
     )
+
+
+def test_without_vela_it_is_said_why_no_operator_is_named(program: Program) -> None:
+    """The class of the error reaches the reader, as text and as data."""
+    spoil(program, 0, (0,) * len(program.delegates[0].outputs[0].shape))
+    found = localise(program)
+    assert found is not None
+    assert found.unnamed.startswith("ModuleNotFoundError: ")
+    assert f"; its operator is not named: {found.unnamed}" in str(found)
+
+
+def planted_vela(monkeypatch: pytest.MonkeyPatch, program: Program, answer: Any) -> None:
+    """``answer`` in the place of compiling the graph anew."""
+    planted = types.ModuleType("harness.export.truncate")
+    planted.first_wrong_value = answer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "harness.export.truncate", planted)
+    (program.directory / "none.tosa").write_bytes(b"")
+    spoil(program, 0, (0,) * len(program.delegates[0].outputs[0].shape))
+
+
+def test_vela_s_own_failure_is_said(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise ExportError("Vela cannot compile this")
+
+    planted_vela(monkeypatch, program, fails)
+    found = localise(program)
+    assert found is not None
+    assert found.unnamed == "ExportError: Vela cannot compile this"
+    assert found.operation  # what could be found out is still there
+    assert str(found).endswith("its operator is not named: ExportError: Vela cannot compile this")
+
+
+def test_a_fault_that_disappears_when_looked_at_is_no_error(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted_vela(monkeypatch, program, lambda *_: None)
+    found = localise(program)
+    assert found is not None
+    assert (found.operator, found.unnamed) == ("", "")
+    assert "not named" not in str(found)
+
+
+def test_a_run_that_passes_does_not_wait_for_it() -> None:
+    """numpy and the model of the NPU take longer to import than a warm run may take."""
+    code = (
+        "import sys, harness.run.pipeline\n"
+        "print([m for m in ('numpy', 'harness.localise.first_difference') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_in_words(program: Program) -> None:
+    """What a record says; nothing for a program without delegates."""
+    assert first_difference(replace(program, delegates=()), program.pte_path) is None
+    assert "an operator on the CPU" in str(first_difference(program, program.pte_path))
+    spoil(program, 1, (0, 0, 0, 0))
+    assert first_difference(program, program.pte_path) == str(localise(program))
 
 
 def test_the_earlier_delegate_comes_first(program: Program) -> None:

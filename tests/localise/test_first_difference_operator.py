@@ -9,7 +9,7 @@ import numpy as np
 from harness.case.models import ModelSource
 from harness.export.program import Program
 from harness.export.tosa_graph import computed, read_graph, run_graph, with_outputs
-from harness.localise.disagreement import localise
+from harness.localise.first_difference import localise
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]

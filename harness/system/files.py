@@ -1,0 +1,88 @@
+"""Files: written whole or not at all, known by their sha256, and errors of the disk told."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import InfraError
+
+_PIECE = 1 << 20
+# What open(2) says where O_TMPFILE is not known: to the file system, to the kernel.
+_NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR)
+_HINTS = {
+    errno.ENOSPC: "free some space, or point HIL_HOME at another disk",
+    errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
+    errno.EACCES: "check who owns the directory, or point HIL_HOME at one you can write",
+    errno.EROFS: "point HIL_HOME at a disk that can be written",
+}
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put ``content`` at ``path``, in one step: a reader sees all of the old or all of the new.
+
+    The bytes go to a file without a name (open(2), O_TMPFILE), so that nothing is left of a
+    writer that is killed or fails; of several writers the last one wins. Raises OSError.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.new")
+    descriptor, unnamed = _opened(part)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if unnamed:
+                _give_name(descriptor, part)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _opened(part: Path) -> tuple[int, bool]:
+    """A new file to write to, and whether it has no name yet."""
+    try:
+        return os.open(part.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), True
+    except OSError as error:
+        if error.errno not in _NO_UNNAMED:
+            raise
+    return os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), False
+
+
+def _give_name(descriptor: int, path: Path) -> None:
+    """As open(2) shows it. Naming a directory makes Python call linkat(2), which can follow."""
+    here = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        source = f"/proc/self/fd/{descriptor}"
+        os.link(source, path.name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=True)
+    finally:
+        os.close(here)
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's content, in hex. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """Turn an OSError of the block into an InfraError that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        raise InfraError(
+            f"{doing}: {error.strerror or error}{place}",
+            hint=_HINTS.get(error.errno or 0),
+            errno=errno.errorcode.get(error.errno or 0, str(error.errno)),
+            path=str(error.filename) if error.filename else None,
+        ) from error

@@ -1,0 +1,156 @@
+"""Files that are written whole: what a killed, failing or concurrent writer leaves behind."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InfraError
+from harness.system import files
+from harness.system.files import disk_errors, sha256_of, write_whole
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With and without O_TMPFILE; without it the file system says EOPNOTSUPP."""
+    if request.param == "named":
+        real = os.open
+
+        def refusing(path: str, flags: int, mode: int = 0o777) -> int:
+            if flags & os.O_TMPFILE == os.O_TMPFILE:
+                raise OSError(errno.EOPNOTSUPP, "planted")
+            return real(path, flags, mode)
+
+        monkeypatch.setattr(files.os, "open", refusing)
+    return str(request.param)
+
+
+def test_written_and_replaced(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_whole(path, "old, and longer\n")
+    write_whole(path, b"new\n")
+    assert path.read_bytes() == b"new\n"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_the_mode_is_that_of_any_new_file(way: str, tmp_path: Path) -> None:
+    """Another user's reader must be able to read it, as the umask says."""
+    (tmp_path / "plain").write_text("")
+    write_whole(tmp_path / "whole", "")
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, really: /dev/full takes the place of the new file."""
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    real = files._opened
+
+    def full(part: Path) -> tuple[int, bool]:
+        descriptor, unnamed = real(part)
+        device = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(device, descriptor)
+        os.close(device)
+        return descriptor, unnamed
+
+    monkeypatch.setattr(files, "_opened", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, "new" * 10000)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "absent" / "a.json", "x")
+
+
+# It writes for ever, and says when it began; each content is one letter, over and over.
+WRITER = """
+import sys
+from pathlib import Path
+from harness.system.files import write_whole
+print("on", flush=True)
+while True:
+    for letter in "ab":
+        write_whole(Path(sys.argv[1]), letter * 4_000_000)
+"""
+
+
+def test_a_killed_writer_leaves_a_whole_file_and_nothing_else(tmp_path: Path) -> None:
+    """SIGKILL at many moments of a writer that never rests. Only between the two steps that
+    name and move the file could a killed one leave it: microseconds in a write of milliseconds."""
+    path = tmp_path / "a.txt"
+    left = 0
+    for attempt in range(8):
+        argv = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            threading.Event().wait(0.05 + 0.007 * attempt)
+            writer.send_signal(signal.SIGKILL)
+        content = path.read_text()
+        assert len(content) == 4_000_000
+        assert len(set(content)) == 1
+        left += len(os.listdir(tmp_path)) - 1
+    assert left <= 1
+
+
+def test_a_writer_killed_within_its_write_leaves_nothing(tmp_path: Path) -> None:
+    """The kill is planted where the bytes are half written."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    code = (
+        "import os, signal, sys; from pathlib import Path; from harness.system import files\n"
+        "def half(descriptor, part):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files._give_name = half\n"
+        "files.write_whole(Path(sys.argv[1]), 'new' * 10000)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_writers_at_once_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+
+    def write(letter: str) -> None:
+        for _ in range(20):
+            write_whole(path, letter * 100_000)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    content = path.read_text()
+    assert (len(content), len(set(content))) == (100_000, 1)
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_sha256_of_more_than_one_piece(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 5000
+    (tmp_path / "a").write_bytes(content)
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(content).hexdigest()
+
+
+def test_a_full_disk_is_infrastructure_with_a_way_out(tmp_path: Path) -> None:
+    """Told with what was being done, the name of the error as data, and what helps."""
+    with pytest.raises(InfraError) as caught, disk_errors("writing the record"):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "record.json"))
+    assert caught.value.message.startswith("writing the record: No space left on device")
+    assert caught.value.facts["errno"] == "ENOSPC"
+    assert caught.value.facts["path"] == str(tmp_path / "record.json")
+    assert "HIL_HOME" in str(caught.value.hint)
