@@ -7,7 +7,9 @@ The message is one or two sentences; ``hint`` says what to do next.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import Enum, IntEnum
+from pathlib import Path
 from typing import Any
 
 
@@ -78,19 +80,34 @@ def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
 class HarnessError(Exception):
     """Base of all errors the harness raises on purpose.
 
-    ``kind`` names the cause for machines (``record.json``, ``--json``); ``facts`` holds the
-    figures that the message mentions, so that nobody has to parse the message.
+    ``kind`` names the cause for machines (``record.json``, ``--json``). What the message mentions
+    is there as attributes, too, so that nobody has to parse the message: a class that has more to
+    say than ``path``, the file or directory it is about, says so in its own ``__init__``.
     """
 
     kind = "internal"
     verdict = Verdict.INFRA
     exit_code = ExitCode.INFRASTRUCTURE
 
-    def __init__(self, message: str, *, hint: str | None = None, **facts: Any) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        path: Path | str | None = None,
+        **facts: Any,  # of call sites that have no class yet
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        self.facts = facts
+        self.path = None if path is None else str(path)
+        vars(self).update(facts)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The attributes by name, for records and ``--json``."""
+        own = {n: v for n, v in vars(self).items() if n not in ("message", "hint")}
+        return {name: value for name, value in own.items() if value is not None}
 
 
 class UsageError(HarnessError):
@@ -99,6 +116,19 @@ class UsageError(HarnessError):
     kind = "usage"
     verdict = Verdict.NO_VERDICT
     exit_code = ExitCode.USAGE
+
+
+class Unknown(UsageError):
+    """A name that nothing bears. ``close``: the known names that look like it."""
+
+    def __init__(
+        self, message: str, name: str, known: Iterable[str], *, listing: str = "there are: "
+    ) -> None:
+        self.name = name
+        self.known = tuple(known)
+        self.close = tuple(get_close_matches(name, self.known, n=3))
+        meant = f"did you mean {' or '.join(self.close)}?"
+        super().__init__(message, hint=meant if self.close else listing + ", ".join(self.known))
 
 
 class TargetError(UsageError):

@@ -139,7 +139,7 @@ def _export_and_store(request: ExportRequest, key: str) -> Program:
             export_one = _load_worker()
             exported = export_one(request, versions)
         except HarnessError as error:
-            error.facts["log"] = log.tail()
+            vars(error)["log"] = log.tail()
             raise
         text = log.text()
 
