@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError
 
+RUNNER = "runner"  # in place of a model: the target's runner, whose sizes are accepted too
+
 
 @dataclass(frozen=True)
 class Case:
-    """``model`` is a catalogue name or the path of a user's model file."""
+    """``model`` is a catalogue name, the path of a user's model file, or ``RUNNER``."""
 
     target: str
     model: str

@@ -11,6 +11,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 
 if TYPE_CHECKING:
+    from harness.run.accept import Only
     from harness.run.execute import Execution
 
 _limit_factor = click.option(
@@ -207,24 +208,32 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
 
 
 @click.command()
-@click.argument("case", metavar="TARGET/MODEL")
+@click.argument("subject", metavar="TARGET/MODEL|TARGET/runner")
 @click.option("--reason", required=True, help="Why this is the new reference; kept in its history.")
+@click.option(
+    "--only",
+    type=click.Choice(["size", "outputs"]),
+    help="The sizes of program and firmware, without a run; or the outputs alone (default: all).",
+)
 @click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 @_limit_factor
 @_fvp_missing
 @verb
 def accept(
-    case: str, reason: str, dry_run: bool, limit_factor: float | None, fvp_missing: str | None,
-    as_json: bool,
+    subject: str, reason: str, only: Only | None, dry_run: bool, limit_factor: float | None,
+    fvp_missing: str | None, as_json: bool,
 ) -> tuple[Any, int]:  # fmt: skip
-    """Run a case and propose its figures as the new reference run, shown as a diff.
+    """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
     The file under references/ is changed for you to review and commit. A case whose outputs do
-    not match is refused.
+    not match is refused, and so is a figure over its hard limit. TARGET/runner is the firmware
+    of a target: only built and measured.
 
     \b
-    Example:
+    Examples:
       hil accept corstone-300-m55/ds_cnn --reason "faster depthwise kernel, +400 B"
+      hil accept corstone-300-m55/ds_cnn --only size --reason "two more operators, see #12"
+      hil accept corstone-300-m55/runner --reason "first footprint of gcc 14"
     """
     from harness.run.accept import accept_case
     from harness.run.pipeline import RunOptions
@@ -232,7 +241,9 @@ def accept(
 
     options = RunOptions(limit_factor=limit_factor, fvp_missing=fvp_missing or missing_policy())
     with progress_shown(as_json) as progress:
-        proposal = accept_case(case, reason, options, dry_run=dry_run, progress=progress)
+        proposal = accept_case(
+            subject, reason, options, only=only, dry_run=dry_run, progress=progress
+        )
     if not as_json:
         click.echo(proposal.text())
     return proposal.summary(), 0

@@ -71,18 +71,16 @@ def show(
       hil size show model.pte
       hil size show .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
-    if file.is_dir():
-        from harness.size.run_use import print_use, run_use
-
-        used = run_use(file)
-        if not as_json:
-            print_use(used)
-        return used, 0
     from rich.console import Console
 
-    from harness.size.files import measure
-    from harness.size.tables import print_anatomy
+    from harness.size.files import measure, run_use
+    from harness.size.tables import print_anatomy, print_use
 
+    if file.is_dir():
+        used = run_use(file)
+        if not as_json:
+            print_use(Console(), used)
+        return used, 0
     anatomy = measure(file, target, linker_map)
     if html is not None:
         from harness.footprint.page import write_page
@@ -141,36 +139,6 @@ def diff(
         for reason in reasons:
             click.echo(reason)
     return {"old": str(old), "new": str(new), **found.to_fields(), "why": reasons}, 0
-
-
-@size.command("accept")
-@click.argument("subject", metavar="TARGET/MODEL|TARGET/runner")
-@click.option("--reason", required=True, help="Why this size is right; kept in its history.")
-@click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
-@verb
-def accept(subject: str, reason: str, dry_run: bool, as_json: bool) -> tuple[Any, int]:
-    """Make the present size of a program or a runner the accepted one, shown as a diff.
-
-    \b
-    Examples:
-      hil size accept corstone-300-m55/ds_cnn --reason "two more operators, see #12"
-      hil size accept corstone-300-m55/runner --reason "first footprint of gcc 14"
-    """
-    from harness.case.case import parse_case
-    from harness.cli.progress import progress_shown
-    from harness.errors import HarnessError
-    from harness.size.gate import accept_sizes, measure_cases
-
-    if not reason.strip():
-        raise UsageError("the reason is empty", hint="say why this size is right")
-    with progress_shown(as_json) as progress:
-        (measured,) = measure_cases([parse_case(subject)], progress)
-    if isinstance(measured, HarnessError):
-        raise measured
-    proposal = accept_sizes(measured, reason, dry_run=dry_run)
-    if not as_json:
-        click.echo(proposal.text())
-    return proposal.summary(), 0
 
 
 @click.command("gate")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Path = tuple[str, ...]
 UNKNOWN = "unknown"
 NO_SYMBOL = "no symbol"  # bytes of an ELF between its functions and objects
+_MOST_KEPT = 600  # parts of a folded anatomy, about
+_SMALL = "(smaller parts)"
 
 
 @dataclass(frozen=True)
@@ -133,3 +135,58 @@ def group(parts: Iterable[Part], key: Callable[[Path], Path]) -> tuple[Part, ...
     for part in parts:
         tally.add(key(part.path), part.bytes, part.count)
     return tally.parts()
+
+
+@dataclass(frozen=True)
+class FoldedAnatomy:
+    """An anatomy made small to be kept: parts below ``threshold`` bytes are put together."""
+
+    anatomy: Anatomy
+    threshold: int
+
+    @classmethod
+    def of(cls, anatomy: Anatomy) -> FoldedAnatomy:
+        """Folded so far that at most a few hundred parts are left."""
+        sizes = sorted((p.bytes for p in anatomy.parts), reverse=True)
+        threshold = 1 if len(sizes) <= _MOST_KEPT else sizes[_MOST_KEPT]
+        kept = replace(_fold(anatomy, threshold), notes=())
+        return cls(replace(kept, parts=_uncounted(kept.parts), memory=_uncounted(kept.memory)),
+                   threshold)  # fmt: skip
+
+    def like_this(self, other: Anatomy) -> Anatomy:
+        """Another anatomy folded as this one is, so that the two can be compared."""
+        return _fold(other, self.threshold)
+
+    def to_fields(self) -> dict[str, Any]:
+        def flat(parts: tuple[Part, ...]) -> dict[str, int]:
+            return dict(sorted((join(p.path), p.bytes) for p in parts))
+
+        return {
+            "kind": self.anatomy.kind, "total": self.anatomy.total, "threshold": self.threshold,
+            "memory": flat(self.anatomy.memory), "parts": flat(self.anatomy.parts),
+        }  # fmt: skip
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> FoldedAnatomy:
+        def parts(name: str) -> tuple[Part, ...]:
+            return _uncounted(Part(split(p), int(n)) for p, n in fields[name].items())
+
+        kept = Anatomy(str(fields["kind"]), int(fields["total"]), parts("parts"), parts("memory"))
+        return cls(kept, int(fields["threshold"]))
+
+
+def _fold(anatomy: Anatomy, threshold: int) -> Anatomy:
+    """Parts below ``threshold`` bytes summed under their second-level path."""
+    tally = Tally()
+    for part in anatomy.parts:
+        small = part.bytes < threshold and len(part.path) > 2
+        tally.add((*part.path[:2], _SMALL) if small else part.path, part.bytes, part.count)
+    return replace(anatomy, parts=tally.parts(), dropped=())
+
+
+def _uncounted(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Sizes alone, one for each path, in the order of a file."""
+    sizes: dict[Path, int] = defaultdict(int)
+    for part in parts:
+        sizes[part.path] += part.bytes
+    return tuple(Part(path, sizes[path]) for path in sorted(sizes, key=join))

@@ -1,16 +1,19 @@
-"""The memory an ELF takes, by region of the target's memory map."""
+"""Where the sections of an ELF are in memory, by region of the target's memory map."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-
 from harness.errors import InfraError
+from harness.footprint.anatomy import Part, Tally
+from harness.formats.damage import WrongOffset
+from harness.formats.elf_file import SHT_NOBITS, ElfFile, Section, read_elf
+from harness.target import model as target_model
+
+NO_REGION = "outside every region"
+LOAD_IMAGE = "load image"  # the kind of a stored copy of what runs elsewhere
 
 
 @dataclass(frozen=True)
@@ -22,68 +25,65 @@ class Region:
     size: int
 
 
+def regions_of(memory: Iterable[target_model.Region]) -> list[Region]:
+    """A target's memory, or what a firmware was linked for, as regions to count by."""
+    return [Region(r.name, r.origin, r.size) for r in memory]
+
+
 @dataclass(frozen=True)
-class RegionUse:
-    """Bytes the linker put into one region, by what has to be there when.
+class Placed:
+    """An allocated section, the region it runs in, and that of its stored copy if it has one."""
 
-    ``code`` is executable, ``data`` is loaded but not executable, ``reserved`` takes space but
-    is not in the file (.bss, stack, pools). Sections count where they *run* (their address).
-    """
-
+    section: Section
     region: str
-    size: int
-    code: int
-    data: int
-    reserved: int
-
-    @property
-    def used(self) -> int:
-        return self.code + self.data + self.reserved
+    load_region: str | None
 
 
-@dataclass(frozen=True)
-class ElfFootprint:
-    regions: tuple[RegionUse, ...]
-    text: int  # bytes of executable sections, as `size` counts text without .rodata
-    outside: int  # allocated bytes in no region of the target
+def placed(elf: ElfFile, regions: Sequence[Region]) -> Iterator[Placed]:
+    """Every allocated section, in the file's order.
 
-    def metrics(self) -> dict[str, int]:
-        """Flat figures for records and references."""
-        figures = {f"elf_{use.region}": use.used for use in self.regions if use.used}
-        return {**figures, "elf_text": self.text}
+    Sections with SHF_ALLOC occupy memory, SHT_NOBITS ones without being in the file (System V
+    ABI, "Sections"). What a segment stores elsewhere than it runs takes memory twice
+    ("Program Loading": ``p_paddr`` and ``p_vaddr``).
+    """
+    for section in elf.sections:
+        if section.allocated:
+            load = _load_address(elf, section)
+            elsewhere = None if load is None else _region(load, regions)
+            yield Placed(section, _region(section.address, regions), elsewhere)
 
 
-def measure(elf: Path, regions: Sequence[Region]) -> ElfFootprint:
-    """Sum the allocated sections of ``elf`` by region.
+def section_parts(path: Path, regions: Sequence[Region]) -> tuple[Part, ...]:
+    """Bytes by region, kind and section: the upper end of an ELF's anatomy, at little cost.
 
-    Sections are read from the section headers (ELF specification, chapter "Sections"): those
-    with SHF_ALLOC occupy memory, SHT_NOBITS ones without being in the file.
     Raises InfraError when the file is not a readable ELF.
     """
-    code = {r.name: 0 for r in regions}
-    data, reserved = dict(code), dict(code)
-    text = outside = 0
+    tally = Tally()
     try:
-        with elf.open("rb") as file:
-            for section in ELFFile(file).iter_sections():
-                if not section["sh_flags"] & SH_FLAGS.SHF_ALLOC or not section["sh_size"]:
-                    continue
-                executable = bool(section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR)
-                size = int(section["sh_size"])
-                text += size if executable else 0
-                address = int(section["sh_addr"])
-                region = next((r for r in regions if r.origin <= address < r.origin + r.size), None)
-                if region is None:
-                    outside += size
-                elif section["sh_type"] == "SHT_NOBITS":
-                    reserved[region.name] += size
-                elif executable:
-                    code[region.name] += size
-                else:
-                    data[region.name] += size
-    except (OSError, ELFError) as error:
-        raise InfraError(f"cannot read {elf} as an ELF: {error}", path=str(elf)) from error
-    uses = tuple(
-        RegionUse(r.name, r.size, code[r.name], data[r.name], reserved[r.name]) for r in regions
-    )
-    return ElfFootprint(uses, text, outside)
+        elf = read_elf(memoryview(path.read_bytes()), symbols=False)
+    except (OSError, WrongOffset) as error:
+        raise InfraError(f"cannot read {path} as an ELF: {error}", path=str(path)) from error
+    for place in placed(elf, regions):
+        section = place.section
+        tally.add((place.region, section.kind, section.name), section.size)
+        if place.load_region is not None:
+            tally.add((place.load_region, LOAD_IMAGE, section.name), section.size)
+    return tally.parts()
+
+
+def _region(address: int, regions: Sequence[Region]) -> str:
+    for region in regions:
+        if region.origin <= address < region.origin + region.size:
+            return region.name
+    return NO_REGION if regions else "memory"
+
+
+def _load_address(elf: ElfFile, section: Section) -> int | None:
+    """Where a copy of the section is stored; None when that is where it runs, or nowhere."""
+    if section.type == SHT_NOBITS:
+        return None
+    for segment in elf.segments:
+        if 0 <= section.address - segment.address < segment.file_size:
+            load = section.address - segment.address + segment.load
+            return None if load == section.address else load
+    return None

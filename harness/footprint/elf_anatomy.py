@@ -17,16 +17,15 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.footprint import anatomy as names
 from harness.footprint.anatomy import Anatomy, Tally
-from harness.footprint.elf import Region
+from harness.footprint.elf import LOAD_IMAGE, Placed, Region, placed
 from harness.formats.dwarf_units import Units, read_units
-from harness.formats.elf_file import SHT_NOBITS, ElfFile, Section, Symbol, read_elf
+from harness.formats.elf_file import ElfFile, Section, Symbol, read_elf
 from harness.formats.section_map import FILL, LinkMap, Piece, read_map
 from harness.formats.symbol_names import demangle, scopes
 from harness.system.files import write_whole
 from harness.system.paths import cache_dir
 
 _VERSION = "2"  # of what is computed here; part of the cache's key
-NO_REGION = "outside every region"
 PADDING = "padding"
 _LARGEST_PADDING = 64  # bytes between input sections that alignment explains
 _KNOWN_SECTIONS = {
@@ -84,11 +83,10 @@ def _compute(
     pieces = link_map.dropped if link_map else ()
     plain, note = demangle([s.name for s in elf.symbols] + [_subject(p.section) for p in pieces])
     notes += [note] if note else []
-    sections = _Sections(elf, regions, link_map, units, plain)
+    sections = _Sections(elf, link_map, units, plain)
     tally = Tally()
-    for section in elf.sections:
-        if section.allocated:
-            sections.account(section, tally)
+    for place in placed(elf, regions):
+        sections.account(place, tally)
     parts = tally.parts()
     dropped = Tally()
     for piece in pieces:
@@ -129,35 +127,19 @@ class _Stretch:
 
 class _Sections:
     def __init__(
-        self, elf: ElfFile, regions: Sequence[Region], link_map: LinkMap | None, units: Units,
-        plain: dict[str, str],
-    ) -> None:  # fmt: skip
-        self._elf, self._regions, self._map = elf, regions, link_map
-        self._units, self._plain = units, plain
+        self, elf: ElfFile, link_map: LinkMap | None, units: Units, plain: dict[str, str]
+    ) -> None:
+        self._map, self._units, self._plain = link_map, units, plain
         self._symbols = sorted(elf.symbols, key=lambda s: (s.address, s.is_label, -s.size))
 
-    def account(self, section: Section, tally: Tally) -> None:
-        where = (self._region(section.address), section.kind, section.name)
+    def account(self, place: Placed, tally: Tally) -> None:
+        section = place.section
+        where = (place.region, section.kind, section.name)
         for stretch in self._stretches(section):
             size = stretch.end - stretch.start
             tally.add((*where, *_file_path(stretch.file), *stretch.name), size)
-        load = self._load_address(section)
-        if load is not None and load != section.address:
-            tally.add((self._region(load), "load image", section.name), section.size)
-
-    def _region(self, address: int) -> str:
-        for region in self._regions:
-            if region.origin <= address < region.origin + region.size:
-                return region.name
-        return NO_REGION if self._regions else "memory"
-
-    def _load_address(self, section: Section) -> int | None:
-        if section.type == SHT_NOBITS:
-            return None
-        for segment in self._elf.segments:
-            if 0 <= section.address - segment.address < segment.file_size:
-                return section.address - segment.address + segment.load
-        return None
+        if place.load_region is not None:
+            tally.add((place.load_region, LOAD_IMAGE, section.name), section.size)
 
     def _stretches(self, section: Section) -> Iterator[_Stretch]:
         """All of a section, in order and without overlap."""

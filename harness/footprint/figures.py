@@ -1,15 +1,20 @@
-"""The figures that budgets are held against, out of an anatomy; and which parts make each up."""
+"""The formulas of the figures of a program and a firmware, and which parts make each up.
+
+What they mean is in ``harness.target.figures``. Those of a firmware need only sections, so a run
+and a gate compute them alike, one from the section headers, the other from the whole anatomy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.footprint.anatomy import Anatomy, Path
+from harness.footprint.anatomy import Anatomy, Part, Path
 from harness.footprint.difference import Change
+from harness.footprint.elf import NO_REGION
 
-PROGRAM_FIGURES = ("pte_bytes", "planned_bytes", "npu_scratch_bytes")
 _SCRATCH = "NPU scratch of "
 _LOADED = ("code", "data", "load image")
+_POOL = ".pool"
 
 
 def program_figures(anatomy: Anatomy) -> dict[str, int]:
@@ -23,44 +28,39 @@ def program_figures(anatomy: Anatomy) -> dict[str, int]:
     }
 
 
-def firmware_figures(anatomy: Anatomy, regions: Iterable[str] = ()) -> dict[str, int]:
-    """Of an ELF: what is loaded (``elf_loaded``) and every region's use (``elf_<REGION>``).
+def firmware_figures(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
+    """Of an ELF whose parts' paths start with region, kind and section.
 
-    Pools are apart (``elf_<REGION>_pools``): they are so large that a share of them as slack
-    would hide any other growth in their region. A region that nothing uses counts 0.
+    A region counts all that the linker put into it, with the stored copies of what runs
+    elsewhere and with what is only reserved; one that nothing uses counts 0. Pools are so large
+    that a share of them as slack would hide any other growth in their region, so the region is
+    also counted without them.
     """
-    found = {"elf_loaded": sum(p.bytes for p in anatomy.parts if p.path[1] in _LOADED)}
-    found |= {f"elf_{name}{kind}": 0 for name in regions for kind in ("", "_pools")}
-    for part in anatomy.parts:
-        key = _region_figure(part.path)
-        found[key] = found.get(key, 0) + part.bytes
+    found = {"elf_loaded": 0, "elf_text": 0, "elf_outside": 0}
+    found |= {f"elf_{name}{what}": 0 for name in regions for what in ("", "_no_pools", "_pools")}
+    for part in parts:
+        for figure in _figures_of(part.path):
+            found[figure] = found.get(figure, 0) + part.bytes
     return found
 
 
-def _region_figure(path: Path) -> str:
-    is_pool = len(path) > 2 and path[2].startswith(".pool")
-    return f"elf_{path[0]}_pools" if is_pool else f"elf_{path[0]}"
+def _figures_of(path: Path) -> tuple[str, ...]:
+    """The figures of a firmware that a part counts for."""
+    region, kind, section = path[:3]
+    loaded = ("elf_loaded",) if kind in _LOADED else ()
+    text = ("elf_text",) if kind == "code" else ()
+    if region == NO_REGION:
+        return (*loaded, *text, "elf_outside")
+    pools = "_pools" if section.startswith(_POOL) else "_no_pools"
+    return (*loaded, *text, f"elf_{region}", f"elf_{region}{pools}")
 
 
-def kind_of(figure: str) -> str:
-    """Where a figure comes from: "program", "firmware", or "run"."""
-    if figure in PROGRAM_FIGURES:
-        return "program"
-    return "firmware" if figure.startswith("elf_") else "run"
-
-
-def concerning(figure: str, found: Iterable[Change]) -> list[Change]:
+def concerning(figure: str, parts: Iterable[Change], memory: Iterable[Change]) -> list[Change]:
     """The changes that a figure is made of."""
-    return [c for c in found if _concerns(figure, c.path)]
-
-
-def _concerns(figure: str, path: Path) -> bool:
     if figure == "planned_bytes":
-        return path[0].startswith("planned buffer ")
+        return [c for c in memory if not c.path[0].startswith(_SCRATCH)]
     if figure == "npu_scratch_bytes":
-        return path[0].startswith(_SCRATCH)
-    if figure == "elf_loaded":
-        return len(path) > 1 and path[1] in _LOADED
+        return [c for c in memory if c.path[0].startswith(_SCRATCH)]
     if figure.startswith("elf_"):
-        return _region_figure(path) == figure
-    return True
+        return [c for c in parts if figure in _figures_of(c.path)]
+    return list(parts)

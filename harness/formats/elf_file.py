@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from harness.formats.damage import WrongOffset
+
+if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
+    import numpy as np
+    import numpy.typing as npt
 
 SHT_SYMTAB, SHT_NOBITS = 2, 8
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
@@ -72,9 +73,9 @@ class ElfFile:
     symbols: tuple[Symbol, ...]
 
 
-def read_elf(view: memoryview) -> ElfFile:
+def read_elf(view: memoryview, *, symbols: bool = True) -> ElfFile:
     """Raises WrongOffset for what does not keep to the format."""
-    return _Reader(view).read()
+    return _Reader(view).read(symbols)
 
 
 class _Reader:
@@ -87,12 +88,13 @@ class _Reader:
         self._order = "<" if view[5] == 1 else ">"
         self._machine = self._unpack("H", 18)[0]
 
-    def read(self) -> ElfFile:
+    def read(self, symbols: bool) -> ElfFile:
         _, phoff, shoff = self._unpack("QQQ" if self._wide else "III", 24)
         counts = 54 if self._wide else 42
         ph_size, ph_count, sh_size, sh_count, names = self._unpack("HHHHH", counts)
         sections = self._sections(shoff, sh_size, sh_count, names)
-        return ElfFile(sections, self._segments(phoff, ph_size, ph_count), self._symbols(sections))
+        segments = self._segments(phoff, ph_size, ph_count)
+        return ElfFile(sections, segments, self._symbols(sections) if symbols else ())
 
     def _unpack(self, codes: str, at: int) -> tuple[Any, ...]:
         try:
@@ -143,6 +145,8 @@ class _Reader:
         return tuple(found)
 
     def _symbols(self, sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
+        import numpy as np
+
         table = next((s for s in sections if s.type == SHT_SYMTAB), None)
         if table is None:
             return ()
@@ -159,6 +163,8 @@ class _Reader:
         return tuple(self._pick(rows, strings))
 
     def _row_type(self) -> np.dtype[Any]:
+        import numpy as np
+
         if self._wide:
             names = ["name", "info", "other", "shndx", "value", "size"]
             codes = ["u4", "u1", "u1", "u2", "u8", "u8"]

@@ -1,164 +1,192 @@
-"""Reference runs: the accepted figures of a case, as reviewed files.
+"""The accepted file of a subject: one reviewed file, written by ``hil accept`` and by nothing else.
 
-``references/<target>/<model>.json`` is written by ``hil accept`` and by nothing else. Figures
-of the program (``.pte``, outputs) hold for every toolchain; figures of the firmware are kept
-per toolchain id, because another compiler makes another size without anybody's fault.
+A subject is a case, ``references/<target>/<model>.json``, or a target's runner,
+``references/<target>/runner.json``. Figures of the program hold for every toolchain; the others
+are kept per toolchain id, because another compiler makes another size without anybody's fault.
+A folded anatomy is kept too, so that a later growth can be named by its cause without the file
+that was accepted.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.case.case import Case
-from harness.errors import UsageError
-from harness.target.budget import Slack
+from harness.case.case import RUNNER, Case
+from harness.errors import InfraError, UsageError
+from harness.footprint.anatomy import Anatomy, FoldedAnatomy
+from harness.target.figures import Stage, is_accepted, is_per_toolchain, measured_by
 
-PROGRAM_METRICS = ("pte_bytes", "method_allocator_planned")
-
-
-@dataclass(frozen=True)
-class Growth:
-    """One figure that outgrew its accepted value, in bytes; ``limit`` includes the slack."""
-
-    metric: str
-    accepted: int
-    measured: int
-
-    @property
-    def limit(self) -> int:
-        return limit(self.accepted)
-
-    def describe(self) -> str:
-        return (
-            f"{self.metric} grew from {self.accepted} to {self.measured} bytes "
-            f"({self.measured - self.accepted:+d}, allowed up to {self.limit})"
-        )
+ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What was accepted for a case.
+    """What was accepted for a subject.
 
     ``outputs`` are the sha256 of every output of every input set, in order; they are compared
     only when the run's ``.pte`` is the accepted one (``pte_sha256``), because another host's
-    floating point may calibrate another program. ``firmware`` maps toolchain id to figures.
+    floating point may calibrate another program. Both are empty until a run was accepted.
+    ``firmware`` has the figures of firmware and run by toolchain id. ``anatomies`` has that of
+    a program under ``ANY_TOOLCHAIN``, that of a runner under its toolchain. ``history`` says
+    when, why, for which toolchain, and what became of each figure, oldest first.
     """
 
     pte_sha256: str
     outputs: tuple[tuple[str, ...], ...]
     program: dict[str, int]
     firmware: dict[str, dict[str, int]]
-    history: tuple[dict[str, str], ...]
+    history: tuple[dict[str, Any], ...]
+    anatomies: dict[str, FoldedAnatomy] = field(default_factory=dict)
 
-    def growth(self, metrics: Mapping[str, int], toolchain: str) -> list[Growth]:
-        """Figures beyond their accepted value plus slack, largest growth first."""
-        accepted = {**self.program, **self.firmware.get(toolchain, {})}
-        grown = [
-            Growth(name, value, metrics[name])
-            for name, value in accepted.items()
-            if name in metrics and metrics[name] > limit(value)
-        ]
-        return sorted(grown, key=lambda g: g.accepted - g.measured)
+    def accepted(self, toolchain: str) -> dict[str, int]:
+        """The figures to hold against, for one toolchain."""
+        return {**self.program, **self.firmware.get(toolchain, {})}
 
-    def unmeasured(self, metrics: Mapping[str, int], toolchain: str) -> list[str]:
-        """Accepted figures that this run did not measure."""
-        accepted = {**self.program, **self.firmware.get(toolchain, {})}
-        return sorted(accepted.keys() - metrics.keys())
+    def without_anatomies(self) -> Reference:
+        """As a run's record keeps it."""
+        return replace(self, anatomies={})
+
+    def says_the_same(self, other: Reference) -> bool:
+        """But for the history."""
+        return replace(self, history=other.history) == other
 
 
-def limit(accepted: int) -> int:
-    """The largest value still accepted: slack is the larger of 256 bytes and 0.5 %."""
-    return Slack().limit(accepted)
+@dataclass(frozen=True)
+class Acceptance:
+    """What somebody accepts of a subject, and why.
+
+    ``figures`` replace all that were accepted of the same ``stages``. ``outputs`` is None when
+    no run is accepted.
+    """
+
+    toolchain: str
+    reason: str
+    when: str
+    stages: tuple[Stage, ...] = ()
+    figures: Mapping[str, int] = field(default_factory=dict)
+    anatomies: Mapping[str, Anatomy] = field(default_factory=dict)
+    pte_sha256: str = ""
+    outputs: tuple[tuple[str, ...], ...] | None = None
+
+
+def propose(old: Reference | None, accepting: Acceptance) -> Reference:
+    """The reference that would make this the accepted state; other toolchains are kept."""
+    old = old or Reference("", (), {}, {}, ())
+    figures = {n: v for n, v in accepting.figures.items() if is_accepted(n)}
+    own = _kept(old.firmware.get(accepting.toolchain, {}), accepting.stages)
+    own |= {n: v for n, v in figures.items() if is_per_toolchain(n)}
+    program = _kept(old.program, accepting.stages)
+    program |= {n: v for n, v in figures.items() if not is_per_toolchain(n)}
+    known = own or accepting.toolchain in old.firmware
+    new = replace(
+        old,
+        program=program,
+        firmware={**old.firmware, accepting.toolchain: own} if known else old.firmware,
+        anatomies={
+            **old.anatomies, **{t: FoldedAnatomy.of(a) for t, a in accepting.anatomies.items()}
+        },
+    )  # fmt: skip
+    if accepting.outputs is not None:
+        new = replace(new, pte_sha256=accepting.pte_sha256, outputs=accepting.outputs)
+    entry = {
+        "when": accepting.when,
+        "why": accepting.reason,
+        "toolchain": accepting.toolchain,
+        "what": _changes(old, new, accepting.toolchain),
+    }
+    return replace(new, history=(*old.history, entry))
+
+
+def _kept(figures: Mapping[str, int], replaced: Collection[Stage]) -> dict[str, int]:
+    return {n: v for n, v in figures.items() if not measured_by(n, replaced)}
+
+
+def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[Any]]:
+    """Old and new value of what differs; the ``.pte`` by its sha256."""
+    before: dict[str, Any] = {**old.accepted(toolchain), "pte_sha256": old.pte_sha256 or None}
+    after: dict[str, Any] = {**new.accepted(toolchain), "pte_sha256": new.pte_sha256 or None}
+    names = sorted({*before, *after})
+    return {n: [before.get(n), after.get(n)] for n in names if before.get(n) != after.get(n)}
 
 
 def reference_path(root: Path, case: Case) -> Path:
-    return root / case.target / f"{case.label}.json"
+    """``runner.json`` is the runner's, so a user's ``runner.py`` keeps its ending."""
+    is_like_the_runner = case.label == RUNNER != case.model
+    name = f"{case.label}.py" if is_like_the_runner else case.label
+    return root / case.target / f"{name}.json"
 
 
 def load_reference(root: Path, case: Case) -> Reference | None:
-    """The accepted reference of a case, or None. Raises UsageError on a malformed file."""
+    """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
     path = reference_path(root, case)
     try:
         text = path.read_text()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise InfraError(f"cannot read {path}: {error.strerror}", path=path) from error
     try:
         return from_fields(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{path} is not a reference: {error!r}",
             hint="restore it from version control, or accept the case again",
-            file=str(path),
+            path=path,
         ) from error
 
 
 def from_fields(fields: Mapping[str, Any]) -> Reference:
+    """From an accepted file, or from the copy in a run's record, which has no anatomies."""
+    has_run = "pte_sha256" in fields
     return Reference(
-        pte_sha256=str(fields["pte_sha256"]),
-        outputs=tuple(tuple(map(str, s)) for s in fields["outputs"]),
+        pte_sha256=str(fields.get("pte_sha256", "")),
+        outputs=tuple(tuple(map(str, s)) for s in fields["outputs"]) if has_run else (),
         program={str(k): int(v) for k, v in fields["program"].items()},
         firmware={
             str(t): {str(k): int(v) for k, v in figures.items()}
             for t, figures in fields["firmware"].items()
         },
         history=tuple(dict(entry) for entry in fields["history"]),
-    )
-
-
-def to_fields(reference: Reference) -> dict[str, Any]:
-    return {
-        "pte_sha256": reference.pte_sha256,
-        "outputs": [list(s) for s in reference.outputs],
-        "program": reference.program,
-        "firmware": reference.firmware,
-        "history": list(reference.history),
-    }
-
-
-def propose(
-    old: Reference | None,
-    *,
-    pte_sha256: str,
-    outputs: tuple[tuple[str, ...], ...],
-    metrics: Mapping[str, int],
-    toolchain: str,
-    reason: str,
-    when: str,
-) -> Reference:
-    """The reference that would make this run the accepted one; other toolchains are kept."""
-    program = {k: metrics[k] for k in PROGRAM_METRICS if k in metrics}
-    own = {
-        k: v for k, v in metrics.items() if k not in PROGRAM_METRICS and not k.startswith("ticks")
-    }
-    return Reference(
-        pte_sha256=pte_sha256,
-        outputs=outputs,
-        program=program,
-        firmware={**(old.firmware if old else {}), toolchain: own},
-        history=(
-            *(old.history if old else ()),
-            {"when": when, "toolchain": toolchain, "why": reason},
-        ),
+        anatomies={
+            str(t): FoldedAnatomy.from_fields(f) for t, f in fields.get("anatomies", {}).items()
+        },
     )
 
 
 def render(reference: Reference) -> str:
-    return json.dumps(to_fields(reference), indent=1, sort_keys=True) + "\n"
+    """The file: figures first, one a line; the anatomy, which nobody reads, last."""
+    has_run = bool(reference.pte_sha256)
+    fields = {
+        "program": dict(sorted(reference.program.items())),
+        "firmware": {t: dict(sorted(f.items())) for t, f in sorted(reference.firmware.items())},
+        **({"pte_sha256": reference.pte_sha256, "outputs": reference.outputs} if has_run else {}),
+        "history": reference.history,
+        "anatomies": {t: a.to_fields() for t, a in sorted(reference.anatomies.items())},
+    }
+    return _lines(fields, "") + "\n"
+
+
+def _lines(value: Any, indent: str) -> str:
+    """JSON with every entry on a line of its own, but a list of plain values on one."""
+    deeper = indent + " "
+    if isinstance(value, Mapping) and value:
+        entries = [f"{deeper}{json.dumps(k)}: {_lines(v, deeper)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+    if isinstance(value, list | tuple) and any(
+        isinstance(v, Mapping | list | tuple) for v in value
+    ):
+        return "[\n" + ",\n".join(deeper + _lines(v, deeper) for v in value) + f"\n{indent}]"
+    return json.dumps(value)
 
 
 def diff(path: Path, old: Reference | None, new: Reference) -> str:
     """The proposed change as a unified diff."""
     before = render(old).splitlines(keepends=True) if old else []
-    return "".join(
-        difflib.unified_diff(
-            before,
-            render(new).splitlines(keepends=True),
-            fromfile=str(path) if old else "/dev/null",
-            tofile=str(path),
-        )
-    )
+    after = render(new).splitlines(keepends=True)
+    name = str(path) if old else "/dev/null"
+    return "".join(difflib.unified_diff(before, after, fromfile=name, tofile=str(path), n=1))

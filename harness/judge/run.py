@@ -14,6 +14,7 @@ from typing import Any
 from harness.errors import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
+from harness.judge.ratchet import State, check
 from harness.judge.verdict import (
     Cause,
     Evidence,
@@ -119,25 +120,22 @@ def _program_changed(expectation: Expectation) -> Finding:
 
 
 def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
-    limits = expectation.limits
-    missing = sorted(limits.keys() - metrics.keys())
-    if missing:
-        return Verdict.NO_VERDICT, Cause(Reason.NOT_MEASURED, f"no figure for {', '.join(missing)}")
-    over = [name for name, most in limits.items() if metrics[name] > most]
-    if over:
-        text = "; ".join(f"{n} is {metrics[n]} bytes, at most {limits[n]} fit" for n in over)
-        return Verdict.OVER_BUDGET, Cause(Reason.OVER_LIMIT, text, None, {"metrics": over})
-    if expectation.reference is None:
-        return None
-    missing = expectation.reference.unmeasured(metrics, expectation.toolchain)
-    if missing:
-        return Verdict.NO_VERDICT, Cause(Reason.NOT_MEASURED, f"no figure for {', '.join(missing)}")
-    grown = expectation.reference.growth(metrics, expectation.toolchain)
-    if grown:
-        text = "; ".join(g.describe() for g in grown)
-        return Verdict.OVER_BUDGET, Cause(
-            Reason.GROWN, text, None, {"metrics": [g.metric for g in grown]}
-        )
+    reference = expectation.reference
+    accepted = {} if reference is None else reference.accepted(expectation.toolchain)
+    held = check(("run",), metrics, accepted, expectation.budgets)
+    missing, over, grown = (
+        [f for f in held if f.state is state]
+        for state in (State.NOT_MEASURED, State.OVER_LIMIT, State.GROWN)
+    )
+    if missing and (not over or any(f.limit is not None for f in missing)):
+        names = ", ".join(f.figure for f in missing)
+        return Verdict.NO_VERDICT, Cause(Reason.NOT_MEASURED, f"no figure for {names}")
+    if over or grown:
+        reason = Reason.OVER_LIMIT if over else Reason.GROWN
+        failed = over or sorted(grown, key=lambda f: -f.growth)
+        text = "; ".join(f.describe() for f in failed)
+        facts = {"metrics": [f.figure for f in failed]}
+        return Verdict.OVER_BUDGET, Cause(reason, text, None, facts)
     return None
 
 
@@ -152,7 +150,7 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
 def _expectation_notes(expectation: Expectation) -> list[str]:
     notes = []
     reference = expectation.reference
-    if reference is None:
+    if reference is None or not reference.pte_sha256:
         notes.append("no reference run accepted yet")
     else:
         if expectation.toolchain not in reference.firmware:

@@ -12,6 +12,7 @@ from harness.judge.reference import Reference
 from harness.observe import Observation
 from harness.simulate.transcript import NpuUse
 from harness.system.process import Stop
+from harness.target.budget import Budgets
 
 
 class Reason(Word):
@@ -130,10 +131,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the run had to be: which firmware, which program, how close, how large.
-
-    ``limits`` are hard limits in bytes on figures of the run; nobody can accept more.
-    """
+    """What the run had to be: which firmware, which program, how close, how large."""
 
     build_id: str | None
     pte_unchanged: bool
@@ -141,4 +139,4 @@ class Expectation:
     toolchain: str
     tolerance_lsb: float
     reference: Reference | None
-    limits: dict[str, int] = field(default_factory=dict)
+    budgets: Budgets = field(default_factory=Budgets)

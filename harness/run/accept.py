@@ -1,27 +1,42 @@
-"""``hil accept``: make a run the reference run of its case, as a change to review."""
+"""``hil accept``: make the present state of a subject the accepted one, as a change to review."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from harness.case.case import Case, parse_case
-from harness.errors import ExitCode, HarnessError, Verdict
-from harness.judge.reference import diff, load_reference, propose, reference_path, render
+from harness.case.budgets import budgets_of
+from harness.case.case import RUNNER, Case, parse_case
+from harness.errors import ExitCode, HarnessError, UsageError, Verdict
+from harness.judge.ratchet import State, check
+from harness.judge.reference import (
+    ANY_TOOLCHAIN,
+    Acceptance,
+    diff,
+    load_reference,
+    propose,
+    reference_path,
+    render,
+)
 from harness.judge.verdict import Reason
+from harness.run.measure import Measured, measure_cases
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.system.files import disk_errors, write_whole
 from harness.system.paths import references_dir
 from harness.system.progress import Progress
+from harness.target.loading import load_target
 
+# What to accept: the sizes of program and firmware, which need no run; the outputs alone; or,
+# where None stands, both and all that the run measures.
+Only = Literal["size", "outputs"]
 _ACCEPTABLE = (Reason.GROWN, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
 
 
 class NotAcceptable(HarnessError):
-    """The run is wrong in itself, so it cannot become a reference."""
+    """It is wrong in itself, so it cannot become a reference."""
 
     kind = "not_acceptable"
     verdict = Verdict.NO_VERDICT
@@ -30,13 +45,13 @@ class NotAcceptable(HarnessError):
 
 @dataclass(frozen=True)
 class Proposal:
-    """The change to one reference file; ``written`` says whether it was made."""
+    """The change to one accepted file; ``written`` says whether it was made."""
 
     case: Case
     path: Path
     change: str
     written: bool
-    record: RunRecord
+    record: RunRecord | None  # None when nothing was run
 
     def text(self) -> str:
         if not self.change:
@@ -46,7 +61,7 @@ class Proposal:
 
     def summary(self) -> dict[str, Any]:
         return {
-            **self.record.summary(),
+            **({"case": self.case.id} if self.record is None else self.record.summary()),
             "reference": str(self.path),
             "diff": self.change,
             "written": self.written,
@@ -54,15 +69,60 @@ class Proposal:
 
 
 def accept_case(
-    case_id: str, reason: str, options: RunOptions, *, dry_run: bool, progress: Progress
+    case_id: str,
+    reason: str,
+    options: RunOptions,
+    *,
+    only: Only | None = None,
+    dry_run: bool,
+    progress: Progress,
 ) -> Proposal:
-    """Run the case and write its figures as the new reference.
+    """Run or measure the subject and write what was found as the new reference.
 
-    Growth is what accepting is for; anything else that is not PASS is refused
-    (NotAcceptable), because a reference must never bless a wrong output.
+    Growth is what accepting is for; a figure over its hard limit and a run that is wrong are
+    refused (NotAcceptable), because a reference must never bless them. Raises what prevents the
+    run or the measurement, and UsageError for a subject, reason or part that does not exist.
     """
-    (record,) = run_cases([parse_case(case_id)], options, progress)
-    case = record.case
+    case = parse_case(case_id)
+    if not reason.strip():
+        raise UsageError("the reason is empty", hint="say why this is right; the file keeps it")
+    if case.model == RUNNER and only == "outputs":
+        raise UsageError(f"{case.id} has no outputs: it is a firmware, not a case")
+    case = Case(load_target(case.target).name, case.model)
+    if case.model == RUNNER or only == "size":
+        accepting, record = _sizes(case, reason, progress), None
+    else:
+        accepting, record = _run(case, reason, options, only, progress)
+    _refuse_what_is_over_a_limit(case, accepting)
+    root = references_dir()
+    old, path = load_reference(root, case), reference_path(root, case)
+    new = propose(old, accepting)
+    same = old is not None and old.says_the_same(new)
+    if not same and not dry_run:
+        _write(path, render(new))
+    return Proposal(case, path, "" if same else diff(path, old, new), not (same or dry_run), record)
+
+
+def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:
+    """Of the firmware, and for a case of its program, without a run."""
+    runner = Case(case.target, RUNNER)
+    programs = [] if case == runner else [case]
+    firmwares = [runner] if case == runner or load_target(case.target).memory else []
+    found = [_required(m) for m in measure_cases([*programs, *firmwares], progress)]
+    return Acceptance(
+        toolchain=found[-1].toolchain,
+        reason=reason,
+        when=_today(),
+        stages=tuple(m.stage for m in found),
+        figures={name: value for m in found for name, value in m.figures.items()},
+        anatomies={found[0].toolchain: found[0].anatomy},
+    )
+
+
+def _run(
+    case: Case, reason: str, options: RunOptions, only: Only | None, progress: Progress
+) -> tuple[Acceptance, RunRecord]:
+    (record,) = run_cases([case], options, progress)
     cause = record.cause
     if cause is not None and cause.kind not in _ACCEPTABLE:
         raise NotAcceptable(
@@ -70,23 +130,43 @@ def accept_case(
             hint="a reference run must be right; only its size is a matter of acceptance",
         )
     assert record.expectation is not None
-    root = references_dir()
-    old, path = load_reference(root, case), reference_path(root, case)
-    new = propose(
-        old,
-        pte_sha256=record.expectation.pte_sha256,
-        outputs=record.output_sha256,
-        metrics={k: v for k, v in record.metrics.items() if not k.endswith("_total")},
+    outputs = Acceptance(
         toolchain=record.expectation.toolchain,
         reason=reason,
-        when=datetime.now(timezone.utc).date().isoformat(),
+        when=_today(),
+        pte_sha256=record.expectation.pte_sha256,
+        outputs=record.output_sha256,
     )
-    unchanged = old is not None and (old.pte_sha256, old.outputs, old.program, old.firmware) == (
-        new.pte_sha256, new.outputs, new.program, new.firmware)  # fmt: skip
-    change = "" if unchanged else diff(path, old, new)
-    if change and not dry_run:
-        _write(path, render(new))
-    return Proposal(case, path, change, bool(change) and not dry_run, record)
+    if only == "outputs":
+        return outputs, record
+    (found,) = measure_cases([case], progress)
+    program = _required(found)
+    return replace(
+        outputs,
+        stages=("run", "program"),
+        figures={**record.metrics, **program.figures},
+        anatomies={ANY_TOOLCHAIN: program.anatomy},
+    ), record
+
+
+def _required(found: Measured | HarnessError) -> Measured:
+    if isinstance(found, HarnessError):
+        raise found
+    return found
+
+
+def _refuse_what_is_over_a_limit(case: Case, accepting: Acceptance) -> None:
+    held = check(accepting.stages, accepting.figures, {}, budgets_of(case))
+    over = [f.describe() for f in held if f.state is State.OVER_LIMIT]
+    if over:
+        raise NotAcceptable(
+            f"{case.id}: {'; '.join(over)}",
+            hint="a hard limit cannot be accepted: make it smaller, or change the budget",
+        )
+
+
+def _today() -> str:
+    return datetime.now(timezone.utc).date().isoformat()
 
 
 def _write(path: Path, text: str) -> None:

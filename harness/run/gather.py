@@ -8,7 +8,8 @@ from pathlib import Path
 
 from harness.build.firmware import Firmware
 from harness.export.program import Program
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import regions_of, section_parts
+from harness.footprint.figures import firmware_figures
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.judge.verdict import Ending, Evidence, Outputs
@@ -94,5 +95,7 @@ def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, i
 
 def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
     """The ELF's bytes by region of the target; nothing for a target without a memory map."""
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
-    return measure(elf, regions).metrics() if regions else {}
+    if not target.memory:
+        return {}
+    parts = section_parts(elf, regions_of(target.memory))
+    return firmware_figures(parts, [r.name for r in target.memory])

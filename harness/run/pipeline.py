@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.build.firmware import Firmware, build
 from harness.build.operators import operators_of, require_operators
 from harness.build.zephyr import find_workspace
-from harness.case.budgets import run_limits
+from harness.case.budgets import budgets_of
 from harness.case.case import Case
 from harness.case.models import find_model
 from harness.errors import HarnessError, UsageError, Verdict
@@ -221,14 +221,15 @@ def _expectation(
     case: Case, program: Program, firmware: Firmware, pte: Path, tolerance_lsb: float
 ) -> Expectation:
     pte_sha256 = _sha256(pte)
+    reference = load_reference(references_dir(), case)
     return Expectation(
         build_id=firmware.build_id,
         pte_unchanged=pte_sha256 == program.pte_sha256,
         pte_sha256=pte_sha256,
         toolchain=firmware.toolchain_id,
         tolerance_lsb=tolerance_lsb,
-        reference=load_reference(references_dir(), case),
-        limits=run_limits(case),
+        reference=None if reference is None else reference.without_anatomies(),
+        budgets=budgets_of(case),
     )
 
 

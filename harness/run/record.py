@@ -17,6 +17,7 @@ from harness.observe import Observation
 from harness.simulate.transcript import NpuUse, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.process import Stop
+from harness.target.budget import Budgets
 from harness.target.model import SimulatorName
 
 SCHEMA = 1
@@ -120,6 +121,9 @@ class RunRecord:
     def to_fields(self) -> dict[str, Any]:
         """``verdict`` holds the whole judgement, as the first records did."""
         fields = asdict(self)
+        if self.expectation is not None:
+            budgets = self.expectation.budgets.model_dump(exclude_defaults=True)
+            fields["expectation"]["budgets"] = budgets
         judgement = fields.pop("judgement")
         return {**fields, "verdict": {"name": judgement.pop("verdict"), **judgement}}
 
@@ -224,8 +228,13 @@ def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
     if fields is None:
         return None
     reference = fields["reference"]
+    rest = {k: v for k, v in fields.items() if k not in ("reference", "budgets", "limits")}
+    # until there were budgets in a record, it had the hard limits alone
+    budgets = fields.get("budgets") or {"limits": fields.get("limits", {})}
     return Expectation(
-        **{**fields, "reference": None if reference is None else from_fields(reference)}
+        **rest,
+        reference=None if reference is None else from_fields(reference),
+        budgets=Budgets.model_validate(budgets),
     )
 
 

@@ -1,4 +1,4 @@
-"""Cases to gates: export, build, measure, and hold against what was accepted. Runs nothing.
+"""Sizes of programs and runners held against budgets and what was accepted. Runs nothing.
 
 A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware).
 """
@@ -6,65 +6,81 @@ A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from harness.build.firmware import Firmware, build
 from harness.case.budgets import budgets_of
-from harness.case.case import Case
+from harness.case.case import RUNNER, Case
 from harness.case.matrix import default_cases
 from harness.case.models import catalogue
-from harness.errors import HarnessError, InfraError
-from harness.export.program import Program
-from harness.footprint.anatomy import Anatomy
-from harness.footprint.figures import firmware_figures, program_figures
-from harness.footprint.measure import measure_file
-from harness.run.pipeline import export_cases
-from harness.simulate.pick import pick
-from harness.size.accepted import (
-    ANY_TOOLCHAIN,
-    RUNNER,
-    AcceptedSizes,
-    change,
-    load_sizes,
-    propose,
-    size_path,
-)
-from harness.size.files import as_regions
-from harness.size.ratchet import Gate, hold, unmeasured
+from harness.errors import HarnessError
+from harness.footprint.difference import Difference, causes, difference
+from harness.footprint.explain import sentences
+from harness.footprint.figures import concerning
+from harness.judge.ratchet import HeldFigure, State, check
+from harness.judge.reference import Reference, load_reference
+from harness.run.measure import Measured, measure_cases
 from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
-from harness.target.loading import load_target, load_targets
+from harness.target.budget import Budgets
+from harness.target.loading import load_targets
+
+_TOP_CAUSES = 5
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A subject with its anatomy, ready to be held against budgets or to be accepted."""
+class Gate:
+    """The outcome for one subject.
 
-    case: Case
+    ``reasons`` has the top causes of each failed figure. ``is_new``: nothing was ever accepted
+    for this toolchain, so nothing could be compared.
+    """
+
+    subject: str  # "corstone-300-m55/ds_cnn"
     toolchain: str
-    anatomy: Anatomy
-    figures: dict[str, int]
+    findings: tuple[HeldFigure, ...]
+    reasons: dict[str, list[str]]
+    difference: Difference | None
 
+    @property
+    def failed(self) -> bool:
+        return any(f.failed for f in self.findings)
 
-@dataclass(frozen=True)
-class SizeProposal:
-    case: Case
-    path: Path
-    change: str
-    written: bool
+    @property
+    def is_new(self) -> bool:
+        return all(f.accepted is None for f in self.findings)
 
-    def text(self) -> str:
-        if not self.change:
-            return f"{self.case.id}: nothing changes, {self.path} already says this"
-        done = "written: review and commit it" if self.written else "not written (--dry-run)"
-        return f"{self.change}\n{self.path} {done}"
+    @property
+    def accept_command(self) -> str:
+        return f'./hil accept {self.subject} --only size --reason "..."'
+
+    def message(self) -> str:
+        """Why it failed, for a person: figures, causes, and the command that accepts."""
+        lines = []
+        failed = [f for f in self.findings if f.failed]
+        for reasons, figures in groupby(failed, lambda f: self.reasons.get(f.figure, [])):
+            lines += [f"{self.subject}: {f.describe()}" for f in figures]
+            lines += [f"  {reason}" for reason in reasons]
+        states = {f.state for f in failed}
+        if states == {State.GROWN}:
+            lines.append(f"accept it with: {self.accept_command}")
+        elif State.OVER_LIMIT in states:
+            lines.append("a hard limit cannot be accepted: make it smaller, or change the budget")
+        return "\n".join(lines)
 
     def summary(self) -> dict[str, Any]:
-        return {"case": self.case.id, "reference": str(self.path), "diff": self.change,
-                "written": self.written}  # fmt: skip
+        return {
+            "subject": self.subject, "toolchain": self.toolchain,
+            "state": "failed" if self.failed else "new" if self.is_new else "ok",
+            "figures": [
+                {"figure": f.figure, "state": f.state, "measured": f.measured,
+                 "accepted": f.accepted, "limit": f.limit,
+                 "causes": self.reasons.get(f.figure, [])}
+                for f in self.findings
+            ],
+            "accept": self.accept_command if self.failed or self.is_new else None,
+        }  # fmt: skip
 
 
 def every_subject() -> list[Case]:
@@ -81,76 +97,36 @@ def every_subject() -> list[Case]:
 def gate_cases(subjects: Sequence[Case], progress: Progress = silent) -> list[Gate]:
     """One gate per subject, in order. What cannot be measured is a failed gate."""
     return [
-        unmeasured(case.id, "elf_loaded" if case.model == RUNNER else "pte_bytes", found)
-        if isinstance(found, HarnessError)
-        else hold_measured(found)
+        unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
         for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
     ]
 
 
-def measure_cases(
-    subjects: Sequence[Case], progress: Progress = silent
-) -> list[Measured | HarnessError]:
-    """Export and build what is not cached, then measure it."""
-    targets = {name: load_target(name) for name in {c.target for c in subjects}}
-    programs = [c for c in subjects if c.model != RUNNER]
-    exported = dict(zip(programs, export_cases(programs, targets, progress), strict=True))
-
-    def one(case: Case) -> Measured | HarnessError:
-        try:
-            if case.model == RUNNER:
-                return measure_firmware(
-                    case, build(pick(targets[case.target]).target, progress=progress)
-                )
-            found = exported[case]
-            return found if isinstance(found, HarnessError) else measure_program(case, found)
-        except HarnessError as error:
-            return error
-
-    return [one(case) for case in subjects]
-
-
-def measure_program(case: Case, program: Program) -> Measured:
-    anatomy = measure_file(program.pte_path)
-    return Measured(case, ANY_TOOLCHAIN, anatomy, program_figures(anatomy))
-
-
-def measure_firmware(case: Case, firmware: Firmware) -> Measured:
-    regions = as_regions(firmware.regions)
-    anatomy = measure_file(firmware.elf, regions, firmware.map)
-    return Measured(
-        case, firmware.toolchain_id, anatomy, firmware_figures(anatomy, [r.name for r in regions])
-    )
+def unmeasured(case: Case, error: HarnessError) -> Gate:
+    """A subject that could not even be made: that is a failure, not a silence."""
+    figure = "elf_loaded" if case.model == RUNNER else "pte_bytes"
+    finding = HeldFigure(figure, State.NOT_MEASURED, None)
+    return Gate(case.id, "", (finding,), {figure: [error.message]}, None)
 
 
 def hold_measured(measured: Measured) -> Gate:
-    case = measured.case
-    accepted = load_sizes(size_path(references_dir(), case.target, case.label))
-    runner = case.model == RUNNER
-    budgets = load_target(case.target).budgets if runner else budgets_of(case)
-    return hold(case.id, measured.anatomy, measured.figures, measured.toolchain, accepted, budgets)
+    reference = load_reference(references_dir(), measured.case)
+    return hold(measured, reference, budgets_of(measured.case))
 
 
-def accept_sizes(measured: Measured, reason: str, *, dry_run: bool = False) -> SizeProposal:
-    """Write the measured size as the accepted one, with its reason, as a reviewable diff."""
-    case = measured.case
-    path = size_path(references_dir(), case.target, case.label)
-    old = load_sizes(path)
-    new = propose(
-        old, measured.anatomy, measured.figures, measured.toolchain,
-        reason=reason, when=datetime.now(timezone.utc).date().isoformat(),
-    )  # fmt: skip
-    same = old is not None and replace(old, history=new.history).render() == new.render()
-    if not same and not dry_run:
-        _write(path, new)
-    return SizeProposal(case, path, "" if same else change(path, old, new), not (same or dry_run))
+def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> Gate:
+    """Pure: the same facts give the same outcome."""
+    accepted = {} if reference is None else reference.accepted(measured.toolchain)
+    findings = check((measured.stage,), measured.figures, accepted, budgets)
+    before = None if reference is None else reference.anatomies.get(measured.toolchain)
+    found = None
+    if before is not None:
+        found = difference(before.anatomy, before.like_this(measured.anatomy))
+    reasons = {f.figure: _reasons(f.figure, found) for f in findings if found and f.failed}
+    return Gate(measured.case.id, measured.toolchain, findings, reasons, found)
 
 
-def _write(path: Path, sizes: AcceptedSizes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".json.new")
-        temporary.write_text(sizes.render())
-        temporary.replace(path)
-    except OSError as error:
-        raise InfraError(f"cannot write {path}: {error.strerror}", path=str(path)) from error
+def _reasons(figure: str, found: Difference) -> list[str]:
+    """The top causes of a figure's growth, a sentence each."""
+    changes = concerning(figure, found.parts, found.memory)
+    return sentences(causes(changes), 1 << 62)[:_TOP_CAUSES]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.size.ratchet import Gate
+from harness.size.gate import Gate
 from harness.size.tables import markdown
 
 _MOST_CHANGES = 20

@@ -1,8 +1,9 @@
-"""Anatomies and differences as tables: for a terminal and as Markdown for a pull request."""
+"""Sizes as tables: for a terminal and, what differs, as Markdown for a pull request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -48,6 +49,20 @@ def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int
     if rest:
         size = sum(p.bytes for p in rest)
         table.add_row(f"{size:,}", f"{size / max(1, total):.1%}", f"{len(rest)} more (--top)")
+    console.print(table, highlight=False, markup=False)
+
+
+def print_use(console: Console, used: Mapping[str, Any]) -> None:
+    """What a run used, as ``harness.size.files.run_use`` tells it."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("bytes", "of"):
+        table.add_column(name, justify="right")
+    table.add_column("what", no_wrap=True)
+    table.add_column("", style="dim", overflow="fold")
+    for row in used["figures"]:
+        of = "" if row["of"] is None else f"{row['of']:,}"
+        table.add_row(f"{row['bytes']:,}", of, row["name"], row["meaning"])
+    console.print(used["case"], style="bold", highlight=False, markup=False)
     console.print(table, highlight=False, markup=False)
 
 

@@ -1,31 +1,31 @@
-"""Budgets: what a size may be at most, and what it may grow by over what was accepted. Pure.
+"""Budgets: what a figure may be at most, and what it may grow by over what was accepted.
 
-A *hard limit* is where memory ends; nobody can accept more. A *ratchet* compares with the
-accepted figure and leaves some slack on top. The slack is always counted from the accepted
-figure, never from the last run, so small steps cannot add up beyond it.
+A *hard limit* is where memory ends; nobody can accept more. The slack is what a *ratchet*
+(``harness.judge.ratchet``) leaves on top of an accepted figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from harness.system import strict_yaml
+from harness.target.figures import figure
 
 SLACK_BYTES = 256
 SLACK_SHARE = 0.005
 
-Figure = Annotated[
-    str,
-    Field(
-        pattern=r"^(pte_bytes|planned_bytes|npu_scratch_bytes|elf_[A-Za-z0-9_]+"
-        r"|[a-z]+_allocator_[a-z_]+|planned_[a-z_]+|stack_[a-z_]+)$"
-    ),
-]
+
+def _budgeted(name: str) -> str:
+    row = figure(name)
+    if row is None or not row.accepted:
+        raise ValueError(f"no figure that can have a budget is called {name!r}")
+    return name
+
+
+FigureName = Annotated[str, AfterValidator(_budgeted)]
 Bytes = Annotated[int, Field(ge=0)]
 
 
@@ -54,9 +54,9 @@ class Budgets(_Data):
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
     """
 
-    limits: dict[Figure, Bytes] = {}
+    limits: dict[FigureName, Bytes] = {}
     slack: Slack = Slack()
-    slacks: dict[Figure, Slack] = {}
+    slacks: dict[FigureName, Slack] = {}
 
     def slack_of(self, figure: str) -> Slack:
         return self.slacks.get(figure, self.slack)
@@ -86,65 +86,3 @@ def read_model_budgets(path: Path) -> Budgets:
         first = error.errors(include_url=False)[0]
         where = tuple(part for part in first["loc"] if part != "[key]")
         raise document.place(where).error(f"{'.'.join(map(str, where))}: {first['msg']}") from error
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a gate says of one figure.
-
-    ``state``: "ok", "shrank" (accept it to keep the gain), "new" (nothing accepted yet),
-    "grown" (over the ratchet), "over_limit" (over the hard limit), "not_measured".
-    """
-
-    figure: str
-    state: str
-    measured: int | None
-    accepted: int | None = None
-    limit: int | None = None
-
-    @property
-    def failed(self) -> bool:
-        return self.state in ("grown", "over_limit", "not_measured")
-
-    def describe(self) -> str:
-        if self.state == "not_measured":
-            return f"{self.figure} could not be measured, so nothing is known about it"
-        if self.state == "over_limit":
-            over = (self.measured or 0) - (self.limit or 0)
-            return f"{self.figure} is {self.measured} B, {over} B over its limit of {self.limit} B"
-        if self.accepted is None:
-            return f"{self.figure} is {self.measured} B; nothing is accepted yet"
-        return (
-            f"{self.figure} went from {self.accepted} to {self.measured} B "
-            f"({(self.measured or 0) - self.accepted:+d}, allowed up to {self.limit})"
-        )
-
-
-def check(
-    figures: Mapping[str, int], accepted: Mapping[str, int] | None, budgets: Budgets
-) -> list[Finding]:
-    """One finding per figure that was measured, accepted or limited.
-
-    ``accepted`` is None for a toolchain (or program) that was never accepted. What is accepted
-    or limited but not measured is a failure.
-    """
-    wanted = {*figures, *(accepted or {}), *budgets.limits}
-    return [_check_one(n, figures.get(n), accepted, budgets) for n in sorted(wanted)]
-
-
-def _check_one(
-    name: str, measured: int | None, accepted: Mapping[str, int] | None, budgets: Budgets
-) -> Finding:
-    before = None if accepted is None else accepted.get(name)
-    hard = budgets.limits.get(name)
-    if measured is None:
-        return Finding(name, "not_measured", None, before, hard)
-    if hard is not None and measured > hard:
-        return Finding(name, "over_limit", measured, before, hard)
-    if before is None:
-        return Finding(name, "new", measured, None, hard)
-    limit = budgets.slack_of(name).limit(before)
-    if measured > limit:
-        return Finding(name, "grown", measured, before, limit)
-    saved = before - measured > limit - before
-    return Finding(name, "shrank" if saved else "ok", measured, before, limit)

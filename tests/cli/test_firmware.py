@@ -10,7 +10,7 @@ import pytest
 
 from harness.build.firmware import Firmware, build
 from harness.export.program import Program
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import LOAD_IMAGE, NO_REGION, regions_of, section_parts
 from harness.target.loading import Target, load_target
 
 from .conftest import Hil
@@ -40,21 +40,23 @@ def test_no_allocator_is_linked(firmware: Firmware) -> None:
 
 
 def test_regions_agree_with_the_linker_map(target: Target, firmware: Firmware) -> None:
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
     output_section = re.compile(
         r"^\.[\w.-]+\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?: load address 0x[0-9a-f]+)?$", re.MULTILINE
     )
     sections = [
         (int(a, 16), int(n, 16)) for a, n in output_section.findall(firmware.map.read_text())
     ]
-    for use, region in zip(measure(firmware.elf, regions).regions, regions, strict=True):
-        mapped = sum(n for a, n in sections if region.origin <= a < region.origin + region.size)
-        assert use.used == mapped, region.name
+    parts = section_parts(firmware.elf, regions_of(target.memory))
+    for region in target.memory:
+        mapped = sum(n for a, n in sections if region.origin <= a < region.end)
+        used = sum(p.bytes for p in parts if p.path[0] == region.name and p.path[1] != LOAD_IMAGE)
+        assert used == mapped, region.name
 
 
 def test_everything_lies_in_a_region_of_the_board(target: Target, firmware: Firmware) -> None:
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
-    assert measure(firmware.elf, regions).outside == 0
+    parts = section_parts(firmware.elf, regions_of(target.memory))
+    assert parts
+    assert NO_REGION not in {p.path[0] for p in parts}
 
 
 def test_figures_of_a_run_agree_with_planner_and_program(

@@ -163,6 +163,9 @@ def test_accept_shows_a_diff_and_writes_only_the_reference(hil: Hil, tmp_path: P
     assert stored["history"][0]["why"] == "first"
     again = hil("accept", case, "--reason", "second", HIL_REFERENCES=str(references))
     assert "nothing changes" in again.out
+    size = hil("accept", case, "--only", "size", "--reason", "third", "--json",
+               HIL_REFERENCES=str(references))  # fmt: skip
+    assert (size.code, size.json["diff"]) == (0, "")  # a run and a gate measure the same
 
 
 def test_growth_over_the_reference_is_over_budget(hil: Hil, tmp_path: Path) -> None:

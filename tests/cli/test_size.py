@@ -1,4 +1,4 @@
-"""What `hil size` and `hil gate` protect: the shown numbers, exit codes, JSON, and accepting."""
+"""What `hil size`, `hil gate` and `hil accept --only size` protect: numbers, exit codes, JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.case.case import Case
-from harness.cli.size import gate, size
+from harness.case.case import RUNNER, Case
+from harness.cli import main
 from harness.errors import ExportError, HarnessError
 from harness.footprint.figures import program_figures
 from harness.footprint.measure import measure_file
+from harness.run import accept
+from harness.run.measure import Measured
 from harness.size import gate as size_gate
 from tests.footprint.samples import sample_pte
 
@@ -22,8 +24,7 @@ CASE = Case("corstone-300-m55", "ds_cnn")
 
 
 def call(*arguments: str) -> Result:
-    group = gate if arguments[0] == "gate" else size
-    return CliRunner().invoke(group, list(arguments[1:]))
+    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture
@@ -77,14 +78,16 @@ def test_damage_is_wrong_usage_with_the_offset(tmp_path: Path) -> None:
 
 @pytest.fixture
 def measured(files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The gates measure this file instead of exporting; what is in the list is what they see."""
+    """This file is measured instead of exporting; what is in the list is what gates see."""
     anatomy = measure_file(Path(files[0]))
-    seen: list[Any] = [size_gate.Measured(CASE, "any", anatomy, program_figures(anatomy))]
+    seen: list[Any] = [Measured(CASE, "program", "any", anatomy, program_figures(anatomy))]
+    firmware = Measured(CASE, "firmware", "gcc", anatomy, {"elf_text": 5})
 
     def measure(subjects: Any, progress: Any = None) -> list[Any]:
-        return [seen[0] for _ in subjects]
+        return [firmware if case.model == RUNNER else seen[0] for case in subjects]
 
     monkeypatch.setattr(size_gate, "measure_cases", measure)
+    monkeypatch.setattr(accept, "measure_cases", measure)
     monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
@@ -98,13 +101,15 @@ def test_new_accept_grow_fail(
     first = call("gate", CASE.id)
     assert first.exit_code == 0
     assert "new, nothing accepted yet" in first.output
-    assert call("size", "accept", CASE.id, "--reason", " ").exit_code == 2
-    dry = call("size", "accept", CASE.id, "--reason", "first", "--dry-run")
+    assert call("accept", CASE.id, "--only", "size", "--reason", " ").exit_code == 2
+    dry = call("accept", CASE.id, "--only", "size", "--reason", "first", "--dry-run")
     assert "not written" in dry.output
-    assert call("size", "accept", CASE.id, "--reason", "first").exit_code == 0
-    accepted = tmp_path / "references" / CASE.target / "ds_cnn.size.json"
+    assert call("accept", CASE.id, "--only", "size", "--reason", "first").exit_code == 0
+    accepted = tmp_path / "references" / CASE.target / "ds_cnn.json"
     assert json.loads(accepted.read_text())["history"][0]["why"] == "first"
-    assert "nothing changes" in call("size", "accept", CASE.id, "--reason", "again").output
+    assert (
+        "nothing changes" in call("accept", CASE.id, "--only", "size", "--reason", "again").output
+    )
     assert call("gate", CASE.id).exit_code == 0
 
     anatomy = measured[0].anatomy
@@ -117,7 +122,7 @@ def test_new_accept_grow_fail(
     assert failed.exit_code == 1
     assert "::error title=size of corstone-300-m55/ds_cnn::" in failed.output
     assert "+900 B: added the constant tensor int8[900]." in failed.output
-    assert f"./hil size accept {CASE.id} --reason" in failed.output
+    assert f"./hil accept {CASE.id} --only size --reason" in failed.output
     assert "int8" in (tmp_path / "summary.md").read_text()
 
 
@@ -128,4 +133,4 @@ def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:
     assert done.exit_code == 1
     assert "could not be measured" in done.output
     assert "the exporter died" in done.output
-    assert call("size", "accept", CASE.id, "--reason", "x").exit_code == 1
+    assert call("accept", CASE.id, "--only", "size", "--reason", "x").exit_code == 1

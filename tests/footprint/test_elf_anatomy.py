@@ -10,8 +10,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import Region
-from harness.footprint.elf_anatomy import NO_REGION
+from harness.footprint.elf import NO_REGION, Region
 from harness.footprint.measure import measure_file
 from harness.formats.damage import DamagedFile
 from harness.formats.section_map import read_map

@@ -18,6 +18,7 @@ from harness.judge.verdict import Ending, Evidence, Expectation, Judgement, Outp
 from harness.observe import observe
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
+from harness.target.budget import Budgets, Slack
 
 GOOD_LOG = b"""I [executorch:runner.cpp:10 main()] build id 00112233445566778899
 I [executorch:runner.cpp:20 main()] Method loaded.
@@ -138,6 +139,40 @@ def test_growth_inside_the_slack_passes() -> None:
     assert verdict(metrics={"pte_bytes": 1256, "elf_text": 10_256}).passed
 
 
+def test_what_is_over_its_limit_is_said_before_what_was_not_measured() -> None:
+    """The one is proven, of the other nothing is known."""
+    budgets = Budgets(limits={"pte_bytes": 999})
+    result = verdict(metrics={"pte_bytes": 1000}, expectation=expecting(budgets=budgets))
+    assert result.cause is not None
+    assert result.cause.text == "pte_bytes is 1000 bytes, 1 over its limit of 999"
+    assert result.cause.facts == {"metrics": ["pte_bytes"]}
+
+
+def test_growth_is_told_largest_first_with_its_figures() -> None:
+    result = verdict(metrics={"pte_bytes": 1300, "elf_text": 12_000})
+    assert result.cause is not None
+    assert result.cause.text == (
+        "elf_text grew from 10000 to 12000 bytes (+2000, allowed up to 10256); "
+        "pte_bytes grew from 1000 to 1300 bytes (+300, allowed up to 1256)"
+    )
+    assert result.cause.facts == {"metrics": ["elf_text", "pte_bytes"]}
+
+
+def test_the_slack_of_a_budget_holds_for_a_run_too() -> None:
+    strict = expecting(budgets=Budgets(slack=Slack(bytes=0, share=0.0)))
+    assert verdict(expectation=strict).passed
+    grown = verdict(metrics={"pte_bytes": 1001, "elf_text": 10_000}, expectation=strict)
+    assert grown.verdict is Verdict.OVER_BUDGET
+
+
+def test_sizes_accepted_without_a_run_are_held_but_are_no_reference_run() -> None:
+    sizes = Reference("", (), {"pte_bytes": 1000}, {"gcc 12": {"elf_text": 10_000}}, ())
+    expectation = expecting(reference=sizes)
+    assert verdict(expectation=expectation).notes == ("no reference run accepted yet",)
+    grown = verdict(metrics={"pte_bytes": 1257, "elf_text": 1}, expectation=expectation)
+    assert grown.verdict is Verdict.OVER_BUDGET
+
+
 def test_tolerance_is_honoured_and_noted_nowhere_else() -> None:
     outputs = Outputs((EXACT, OFF_BY_ONE), sha256=(("22",),))
     tolerant = expecting(tolerance_lsb=1.0, pte_sha256="bb")
@@ -170,14 +205,18 @@ def test_the_worst_difference_names_tensor_index_and_size() -> None:
     ("limits", "verdict_name", "kind"),
     [({"stack_high_water": 899}, "OVER_BUDGET", "over_limit"),
      ({"stack_high_water": 900}, "PASS", None),
-     ({"temp_allocator": 5}, "NO_VERDICT", "not_measured")],
+     ({"temp_allocator": 5}, "NO_VERDICT", "not_measured"),
+     ({"temp_allocator": 5, "pte_bytes": 999}, "NO_VERDICT", "not_measured"),
+     ({"pte_bytes": 999}, "OVER_BUDGET", "over_limit"),
+     ({"elf_text": 9_999}, "OVER_BUDGET", "over_limit"),
+     ({"npu_scratch_bytes": 1}, "PASS", None)],  # which no run measures: a gate holds it
 )  # fmt: skip
-def test_hard_limits_on_figures_of_the_run(
+def test_hard_limits_on_what_a_run_measures(
     limits: dict[str, int], verdict_name: str, kind: str | None
 ) -> None:
     """A limit that is written down is enforced, and one that cannot be is no PASS."""
     metrics = {"pte_bytes": 1000, "elf_text": 10_000, "stack_high_water": 900}
-    result = verdict(metrics=metrics, expectation=expecting(limits=limits))
+    result = verdict(metrics=metrics, expectation=expecting(budgets=Budgets(limits=limits)))
     assert result.verdict == verdict_name
     assert (result.cause.kind if result.cause else None) == kind
 

@@ -6,7 +6,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from harness.build.firmware import Firmware, build
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import regions_of, section_parts
+from harness.footprint.figures import firmware_figures
 from harness.simulate.pick import pick
 from harness.target.loading import Target, load_target
 
@@ -44,10 +45,10 @@ def test_everything_is_where_the_memory_mode_says(target: Target, firmware: Firm
         + (pools["file"] if mode.weights == "SRAM" else 0)
         + (pools["method"] + pools["temp"] if mode.arena == "SRAM" else 0)
     )
-    regions = [Region(r.name, r.origin, r.size) for r in firmware.regions]
-    footprint = measure(firmware.elf, regions)
-    assert footprint.outside == 0
-    assert footprint.metrics()["elf_SRAM"] == sram
+    parts = section_parts(firmware.elf, regions_of(firmware.regions))
+    figures = firmware_figures(parts, [r.name for r in firmware.regions])
+    assert figures["elf_outside"] == 0
+    assert figures["elf_SRAM"] == sram
 
 
 @pytest.mark.u55

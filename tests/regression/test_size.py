@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from harness.build.firmware import Firmware
-from harness.case.case import Case
+from harness.case.case import RUNNER, Case
 from harness.export.program import Program
-from harness.size.accepted import RUNNER
-from harness.size.gate import hold_measured, measure_firmware, measure_program
+from harness.run.measure import measure_firmware, measure_program
+from harness.size.gate import Gate, hold_measured
 from harness.size.github import workflow_commands, write_summary
-from harness.size.ratchet import Gate
 from harness.target.loading import Target
 
 pytestmark = pytest.mark.size

@@ -1,17 +1,228 @@
-"""Accepting a run: what can go wrong when the new reference is written."""
+"""Protects what may be accepted: only what is right, and only what was asked for.
+
+Runs and measurements are planted; what they do for real is in ``tests/cli/test_run.py``.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.errors import InfraError
-from harness.run import accept
+from harness.case.case import RUNNER, Case
+from harness.errors import ExportError, HarnessError, InfraError, UsageError, Verdict
+from harness.footprint.anatomy import Anatomy, Part
+from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference
+from harness.judge.verdict import Cause, Expectation, Judgement
+from harness.run import accept as accepting
+from harness.run.accept import NotAcceptable, Proposal, accept_case
+from harness.run.measure import Measured
+from harness.run.pipeline import RunOptions
+from harness.run.record import RunRecord
+from harness.system.progress import silent
+from harness.target.budget import Budgets
+
+CASE = Case("corstone-300-m55", "add")
+RUN = RunRecord(
+    CASE, "now", Judgement(Verdict.PASS),
+    {"pte_bytes": 1000, "elf_text": 9000, "stack_high_water": 80, "stack_high_water_total": 999,
+     "ticks_set0": 5},
+    output_sha256=(("11",),),
+    expectation=Expectation("00", True, "aa", "gcc 12", 0.0, None),
+)  # fmt: skip
+ANATOMY = Anatomy("pte", 1000, (Part(("constants", "x"), 1000),))
+PROGRAM = Measured(CASE, "program", ANY_TOOLCHAIN, ANATOMY,
+                   {"pte_bytes": 1000, "planned_bytes": 48})  # fmt: skip
+FIRMWARE = Measured(Case(CASE.target, RUNNER), "firmware", "gcc 12", ANATOMY, {"elf_text": 9000})
 
 
-def test_a_reference_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a directory")
+class Plants:
+    """What running and measuring gives; ``ran`` counts the runs."""
+
+    def __init__(self) -> None:
+        self.record = RUN
+        self.program: Measured | HarnessError = PROGRAM
+        self.firmware: Measured | HarnessError = FIRMWARE
+        self.ran = 0
+
+    def run(self, cases: Sequence[Case], *_: Any) -> list[RunRecord]:
+        self.ran += 1
+        return [self.record for _ in cases]
+
+    def measure(self, subjects: Sequence[Case], *_: Any) -> list[Measured | HarnessError]:
+        return [self.firmware if c.model == RUNNER else self.program for c in subjects]
+
+
+@pytest.fixture
+def plants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plants:
+    planted = Plants()
+    monkeypatch.setattr(accepting, "run_cases", planted.run)
+    monkeypatch.setattr(accepting, "measure_cases", planted.measure)
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    return planted
+
+
+def accept(subject: str = CASE.id, reason: str = "first", **options: Any) -> Proposal:
+    return accept_case(
+        subject, reason, RunOptions(), **{"dry_run": False, "progress": silent, **options}
+    )
+
+
+def stored(tmp_path: Path, case: Case = CASE) -> Reference:
+    found = load_reference(tmp_path / "references", case)
+    assert found is not None
+    return found
+
+
+def test_a_case_is_accepted_whole(plants: Plants, tmp_path: Path) -> None:
+    proposal = accept()
+    assert proposal.written
+    found = stored(tmp_path)
+    assert (found.pte_sha256, found.outputs) == ("aa", (("11",),))
+    assert found.program == {"planned_bytes": 48, "pte_bytes": 1000}
+    assert found.firmware == {"gcc 12": {"elf_text": 9000, "stack_high_water": 80}}
+    assert set(found.anatomies) == {ANY_TOOLCHAIN}
+    assert proposal.summary()["verdict"] == "PASS"
+    assert "nothing changes" in accept(reason="again").text()
+    assert len(stored(tmp_path).history) == 1
+
+
+def test_only_size_runs_nothing_and_keeps_the_outputs(plants: Plants, tmp_path: Path) -> None:
+    accept()
+    plants.program = replace(PROGRAM, figures={"pte_bytes": 2000, "planned_bytes": 48})
+    plants.firmware = replace(FIRMWARE, figures={"elf_text": 9500})
+    proposal = accept(only="size", reason="larger")
+    assert plants.ran == 1
+    found = stored(tmp_path)
+    assert (found.pte_sha256, found.outputs) == ("aa", (("11",),))
+    assert found.program["pte_bytes"] == 2000
+    assert found.firmware["gcc 12"] == {"elf_text": 9500, "stack_high_water": 80}
+    assert found.history[1] == {
+        "when": found.history[1]["when"], "why": "larger", "toolchain": "gcc 12",
+        "what": {"elf_text": [9000, 9500], "pte_bytes": [1000, 2000]},
+    }  # fmt: skip
+    assert proposal.summary() == {
+        "case": CASE.id, "reference": str(proposal.path), "diff": proposal.change, "written": True,
+    }  # fmt: skip
+
+
+def test_only_size_of_a_target_without_a_memory_map_is_its_program(
+    plants: Plants, tmp_path: Path
+) -> None:
+    plants.firmware = InfraError("nobody asked to build this")
+    accept("host/add", only="size")
+    found = stored(tmp_path, Case("host", "add"))
+    assert (found.firmware, set(found.program)) == ({}, {"pte_bytes", "planned_bytes"})
+
+
+def test_only_outputs_accepts_no_growth(plants: Plants, tmp_path: Path) -> None:
+    accept()
+    grown = Cause("grown", "elf_text grew")
+    plants.record = replace(
+        RUN,
+        judgement=Judgement(Verdict.OVER_BUDGET, grown),
+        output_sha256=(("22",),),
+        metrics={**RUN.metrics, "elf_text": 99_999},
+    )
+    accept(only="outputs", reason="rounding")
+    found = stored(tmp_path)
+    assert found.outputs == (("22",),)
+    assert found.firmware["gcc 12"]["elf_text"] == 9000
+
+
+@pytest.mark.parametrize("only", [None, "size"])
+def test_a_runner_is_built_and_measured(plants: Plants, tmp_path: Path, only: Any) -> None:
+    proposal = accept(f"{CASE.target}/{RUNNER}", only=only)
+    assert plants.ran == 0
+    assert proposal.path.name == "runner.json"
+    found = stored(tmp_path, FIRMWARE.case)
+    assert found.firmware == {"gcc 12": {"elf_text": 9000}}
+    assert set(found.anatomies) == {"gcc 12"}
+
+
+def test_a_dry_run_writes_nothing(plants: Plants, tmp_path: Path) -> None:
+    proposal = accept(dry_run=True)
+    assert '+  "pte_bytes": 1000' in proposal.text()
+    assert "not written (--dry-run)" in proposal.text()
+    assert not (tmp_path / "references").exists()
+
+
+def test_a_named_default_memory_mode_is_the_same_case(plants: Plants) -> None:
+    named = accept("corstone-300-u55-128@Shared_Sram/add", dry_run=True).path
+    assert named == accept("corstone-300-u55-128/add", dry_run=True).path
+
+
+@pytest.mark.parametrize("kind", ["grown", "reference_outputs", "not_measured"])
+def test_what_accepting_is_for(plants: Plants, kind: str) -> None:
+    plants.record = replace(RUN, judgement=Judgement(Verdict.OVER_BUDGET, Cause(kind, "x")))
+    assert accept().written
+
+
+@pytest.mark.parametrize("only", [None, "outputs"])
+@pytest.mark.parametrize(
+    ("verdict", "kind"),
+    [("MISMATCH", "outputs_differ"), ("FAULT", "hard_fault"), ("NO_VERDICT", "program_changed"),
+     ("OVER_BUDGET", "over_limit")],
+)  # fmt: skip
+def test_a_wrong_run_is_refused(
+    plants: Plants, tmp_path: Path, verdict: str, kind: str, only: Any
+) -> None:
+    plants.record = replace(RUN, judgement=Judgement(Verdict[verdict], Cause(kind, "it is wrong")))
+    with pytest.raises(NotAcceptable, match=rf"ends in {verdict} \({kind}\): it is wrong"):
+        accept(only=only)
+    assert not (tmp_path / "references").exists()
+
+
+@pytest.mark.parametrize(
+    ("subject", "only", "limits"),
+    [(CASE.id, "size", {"pte_bytes": 900}), (CASE.id, "size", {"elf_text": 900}),
+     (CASE.id, None, {"planned_bytes": 1}), (f"{CASE.target}/{RUNNER}", None, {"elf_text": 900})],
+)  # fmt: skip
+def test_a_hard_limit_cannot_be_accepted(
+    plants: Plants, monkeypatch: pytest.MonkeyPatch, subject: str, only: Any,
+    limits: dict[str, int], tmp_path: Path,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(accepting, "budgets_of", lambda case: Budgets(limits=limits))
+    (name,) = limits
+    with pytest.raises(NotAcceptable, match=rf"{name} is \d+ bytes, \d+ over its limit") as caught:
+        accept(subject, only=only)
+    assert "a hard limit cannot be accepted" in str(caught.value.hint)
+    assert not (tmp_path / "references").exists()
+
+
+@pytest.mark.parametrize("only", [None, "size"])
+def test_what_cannot_be_measured_is_not_accepted(plants: Plants, tmp_path: Path, only: Any) -> None:
+    plants.program = ExportError("the exporter died")
+    with pytest.raises(ExportError, match="the exporter died"):
+        accept(only=only)
+    assert not (tmp_path / "references").exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [({"reason": " "}, "the reason is empty"), ({"subject": "add"}, "is not a case"),
+     ({"subject": f"{CASE.target}/{RUNNER}", "only": "outputs"}, "has no outputs"),
+     ({"subject": "nowhere/add"}, "nowhere")],
+)  # fmt: skip
+def test_wrong_usage_runs_nothing(plants: Plants, call: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        accept(**call)
+    assert plants.ran == 0
+
+
+def test_a_reference_that_cannot_be_written_is_infrastructure(
+    plants: Plants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_REFERENCES", "/proc/no-folder-can-be-made-here")
     with pytest.raises(InfraError, match="writing the reference") as caught:
-        accept._write(tmp_path / "file" / "ds_cnn.json", "{}")
-    assert caught.value.facts["path"].endswith("file")
+        accept()
+    assert caught.value.facts["path"].startswith("/proc/no-folder")
+
+
+def test_the_file_is_json_with_the_reason(plants: Plants) -> None:
+    fields = json.loads(accept(reason="because").path.read_text())
+    assert fields["history"][0]["why"] == "because"

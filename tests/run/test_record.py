@@ -24,6 +24,7 @@ from harness.run.record import (
 )
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
+from harness.target.budget import Budgets, Slack
 from harness.target.model import SimulatorName
 
 REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1}, {"gcc": {"elf_text": 2}}, ({"why": "x"},))
@@ -49,6 +50,37 @@ def test_round_trip(tmp_path: Path) -> None:
     written = record(tmp_path, "MISMATCH")
     written.save()
     assert load_record(tmp_path) == written
+
+
+def test_budgets_are_kept_as_they_were_given(tmp_path: Path) -> None:
+    budgets = Budgets(limits={"pte_bytes": 9}, slacks={"elf_text": Slack(bytes=0, share=0.0)})
+    expectation = record().expectation
+    assert expectation is not None
+    written = replace(record(tmp_path), expectation=replace(expectation, budgets=budgets))
+    written.save()
+    assert load_record(tmp_path) == written
+
+
+def test_a_record_of_before_there_was_one_ratchet_is_read(tmp_path: Path) -> None:
+    """It had hard limits and no other budgets, and figures by formulas of that time."""
+    written = record(tmp_path)
+    written.save()
+    fields = json.loads((tmp_path / "record.json").read_text())
+    del fields["expectation"]["budgets"], fields["expectation"]["reference"]["anatomies"]
+    fields["expectation"]["limits"] = {"stack_high_water": 900}
+    (tmp_path / "record.json").write_text(json.dumps(fields))
+    expectation = load_record(tmp_path).expectation
+    assert expectation is not None
+    assert expectation.budgets == Budgets(limits={"stack_high_water": 900})
+    assert expectation.reference == REFERENCE
+
+
+def test_a_budget_of_no_known_figure_is_no_record(tmp_path: Path) -> None:
+    record(tmp_path).save()
+    text = (tmp_path / "record.json").read_text()
+    (tmp_path / "record.json").write_text(text.replace('"budgets": {}', '"budgets": {"x": 1}'))
+    with pytest.raises(UsageError, match="is not a run record"):
+        load_record(tmp_path)
 
 
 def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:

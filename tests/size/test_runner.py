@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from harness.build.firmware import build
-from harness.footprint.anatomy import Anatomy
+from harness.case.case import RUNNER, Case
+from harness.footprint.anatomy import Anatomy, Part
 from harness.footprint.difference import causes, difference
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import LOAD_IMAGE, Region, regions_of, section_parts
 from harness.footprint.explain import sentences
 from harness.footprint.figures import firmware_figures
 from harness.footprint.measure import measure_file
 from harness.formats.section_map import read_map
-from harness.size.accepted import propose
-from harness.size.ratchet import Gate, hold
+from harness.judge.reference import Acceptance, propose
+from harness.run.measure import Measured
+from harness.size.gate import Gate, hold
 from harness.system import paths
 from harness.system.paths import project_root
 from harness.target.budget import Budgets
@@ -41,7 +44,7 @@ def runner() -> Runner:
 
 
 def regions() -> list[Region]:
-    return [Region(r.name, r.origin, r.size) for r in load_target(TARGET).memory]
+    return regions_of(load_target(TARGET).memory)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def test_nearly_everything_is_attributed(anatomy: Anatomy) -> None:
 
 
 def test_totals_agree_with_size_and_map(runner: Runner, anatomy: Anatomy) -> None:
-    """Section by section with `arm-none-eabi-size -A` and the map; by region with `measure`."""
+    """Section by section with `arm-none-eabi-size -A` and the map; by region with the sections."""
     run = ["arm-none-eabi-size", "-A", runner.elf]
     listing = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     rows = re.findall(r"^(\.\S+)\s+(\d+)\s+(\d+)$", listing, re.M)
@@ -65,14 +68,22 @@ def test_totals_agree_with_size_and_map(runner: Runner, anatomy: Anatomy) -> Non
     ours: dict[str, int] = {}
     by_region: dict[str, int] = {}
     for part in anatomy.parts:
-        if part.path[1] != "load image":
+        if part.path[1] != LOAD_IMAGE:
             ours[part.path[2]] = ours.get(part.path[2], 0) + part.bytes
             by_region[part.path[0]] = by_region.get(part.path[0], 0) + part.bytes
     assert ours == {name: size for name, size in sizes.items() if size}
     outputs = read_map(runner.map).outputs
     assert ours == {name: outputs[name][1] for name in ours}
-    used = measure(runner.elf, regions()).regions
-    assert by_region == {u.region: u.used for u in used if u.used}
+    sections = section_parts(runner.elf, regions())
+    assert group(anatomy.parts) == group(sections)
+    assert by_region == group(p for p in sections if p.path[1] != LOAD_IMAGE)
+
+
+def group(parts: Iterable[Part]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for part in parts:
+        sizes[part.path[0]] = sizes.get(part.path[0], 0) + part.bytes
+    return sizes
 
 
 # What newlib wants from an operating system as soon as somebody includes <iostream>.
@@ -118,8 +129,16 @@ def test_planted_growth(
 
 
 def gated(accepted: Anatomy, now: Anatomy) -> Gate:
-    before = propose(None, accepted, firmware_figures(accepted), "gcc", reason="-", when="-")
-    return hold(f"{TARGET}/runner", now, firmware_figures(now), "gcc", before, Budgets())
+    before = measured(accepted)
+    stages, anatomies = (before.stage,), {"gcc": accepted}
+    reference = propose(None, Acceptance("gcc", "-", "-", stages, before.figures, anatomies))
+    return hold(measured(now), reference, Budgets())
+
+
+def measured(anatomy: Anatomy) -> Measured:
+    names = [region.name for region in regions()]
+    figures = firmware_figures(anatomy.parts, names)
+    return Measured(Case(TARGET, RUNNER), "firmware", "gcc", anatomy, figures)
 
 
 def test_the_accepted_runner_passes(anatomy: Anatomy) -> None:

@@ -1,0 +1,99 @@
+"""The one check of figures against what was accepted and what is the most. Pure.
+
+The slack is counted from the accepted figure, never from the last run, so small steps cannot
+add up beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.errors import Word
+from harness.target.budget import Budgets
+from harness.target.figures import Stage, of_stages
+
+
+class State(Word):
+    """How a figure stands. ``failed``: it must not stay so."""
+
+    OK = "ok"
+    SHRANK = "shrank"  # accept it to keep the gain
+    NEW = "new"  # nothing accepted yet
+    GROWN = "grown"  # over the ratchet
+    OVER_LIMIT = "over_limit"  # over the hard limit
+    NOT_MEASURED = "not_measured"
+
+    @property
+    def failed(self) -> bool:
+        return self in (State.GROWN, State.OVER_LIMIT, State.NOT_MEASURED)
+
+
+@dataclass(frozen=True)
+class HeldFigure:
+    """What the check says of one figure, in its unit. ``limit``: the most it may be."""
+
+    figure: str
+    state: State
+    measured: int | None
+    accepted: int | None = None
+    limit: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.state.failed
+
+    @property
+    def growth(self) -> int:
+        return (self.measured or 0) - (self.accepted or 0)
+
+    def describe(self) -> str:
+        if self.state is State.NOT_MEASURED:
+            return f"{self.figure} could not be measured, so nothing is known about it"
+        if self.state is State.OVER_LIMIT:
+            over = (self.measured or 0) - (self.limit or 0)
+            return f"{self.figure} is {self.measured} bytes, {over} over its limit of {self.limit}"
+        if self.accepted is None:
+            return f"{self.figure} is {self.measured} bytes; nothing is accepted yet"
+        what = "grew" if self.growth > 0 else "went"
+        return (
+            f"{self.figure} {what} from {self.accepted} to {self.measured} bytes "
+            f"({self.growth:+d}, allowed up to {self.limit})"
+        )
+
+
+def check(
+    stages: Iterable[Stage],
+    figures: Mapping[str, int],
+    accepted: Mapping[str, int],
+    budgets: Budgets,
+) -> tuple[HeldFigure, ...]:
+    """One answer per figure of these stages that was measured, accepted or limited, by name.
+
+    What is accepted or limited but was not measured is a failure. What another stage measures,
+    and what nobody accepts (time, the size of a pool), is left out.
+    """
+    wanted = frozenset(stages)
+    measured, before, limits = (
+        of_stages(values, wanted) for values in (figures, accepted, budgets.limits)
+    )
+    return tuple(
+        _check_one(name, measured.get(name), before.get(name), limits.get(name), budgets)
+        for name in sorted({*measured, *before, *limits})
+    )
+
+
+def _check_one(
+    name: str, measured: int | None, accepted: int | None, hard: int | None, budgets: Budgets
+) -> HeldFigure:
+    if measured is None:
+        return HeldFigure(name, State.NOT_MEASURED, None, accepted, hard)
+    if hard is not None and measured > hard:
+        return HeldFigure(name, State.OVER_LIMIT, measured, accepted, hard)
+    if accepted is None:
+        return HeldFigure(name, State.NEW, measured, None, hard)
+    limit = budgets.slack_of(name).limit(accepted)
+    if measured > limit:
+        return HeldFigure(name, State.GROWN, measured, accepted, limit)
+    saved = accepted - measured > limit - accepted
+    return HeldFigure(name, State.SHRANK if saved else State.OK, measured, accepted, limit)

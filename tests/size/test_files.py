@@ -1,0 +1,37 @@
+"""What a run used is read from its record: figures beside the size of their pool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.case.case import Case
+from harness.errors import UsageError, Verdict
+from harness.judge.verdict import Judgement
+from harness.run.record import RunRecord
+from harness.size.files import run_use
+from harness.size.tables import print_use
+
+
+@pytest.mark.parametrize("pool", ["method_allocator_used_total", "method_allocator_total"])
+def test_use_beside_its_pool(tmp_path: Path, pool: str) -> None:
+    """The first is how our runner's line is read."""
+    metrics = {"method_allocator_used": 40, pool: 100, "elf_ITCM": 7, "ticks_set0": 9}
+    RunRecord(Case("t", "m"), "now", Judgement(Verdict.PASS), metrics, run_dir=str(tmp_path)).save()
+    used = run_use(tmp_path)
+    assert [(f["name"], f["bytes"], f["of"]) for f in used["figures"]] == [
+        ("elf_ITCM", 7, None), ("method_allocator_used", 40, 100)
+    ]  # fmt: skip
+    shown = Console(record=True, width=120)
+    print_use(shown, used)
+    (row,) = [line for line in shown.export_text().splitlines() if "method" in line][:1]
+    assert row.split()[:3] == ["40", "100", "method_allocator_used"]
+    assert "all that was used of the method's pool" in row
+
+
+def test_a_run_without_figures_says_so(tmp_path: Path) -> None:
+    RunRecord(Case("t", "m"), "now", Judgement(Verdict.HANG), run_dir=str(tmp_path)).save()
+    with pytest.raises(UsageError, match="the run ended in HANG"):
+        run_use(tmp_path)
