@@ -10,7 +10,7 @@ from collections.abc import Callable
 from harness.footprint import gaps
 from harness.footprint.anatomy import Anatomy, Tally
 from harness.footprint.claims import Claims
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.schema import Schema
 
@@ -19,14 +19,14 @@ ProgramAnatomy = Callable[[memoryview], Anatomy]
 
 
 def anatomy(view: memoryview, schema: Schema, of_program: ProgramAnatomy) -> Anatomy:
-    """Raises WrongOffset for a file that does not keep to the format."""
+    """Raises DamagedFile for a file that does not keep to the format."""
     buffer = FlatBuffer(view, schema, len(view))
     root, tally = buffer.root(), Tally()
     claims = Claims(buffer, _GENERAL)
     claims.bytes(0, 8, (*_GENERAL, "root offset and identifier"))
     program = root.get("program")
     if program is None or not claims.reserve(program, (*_GENERAL, "program length")):
-        raise WrongOffset("there is no program in this bundle", root.pos)
+        raise DamagedFile("there is no program in this bundle", root.pos)
     for suite in root.items("method_test_suites"):
         _claim_suite(suite, claims)
     claims.table(root, (*_GENERAL, "root"))
@@ -35,10 +35,8 @@ def anatomy(view: memoryview, schema: Schema, of_program: ProgramAnatomy) -> Ana
         gaps.classify(view, gap.start, gap.end, _GENERAL, tally, foreign=foreign)
     try:
         inner = of_program(program.raw())
-    except WrongOffset as error:
-        raise WrongOffset(
-            f"the bundled program: {error.what}", program.data + error.offset
-        ) from None
+    except DamagedFile as error:
+        raise error.within("the bundled program", program.data) from None
     tally.extend(inner.parts)
     return Anatomy("bpte", len(view), tally.parts(), inner.memory)
 

@@ -6,20 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-
 from harness.errors import InfraError
-
-
-@dataclass(frozen=True)
-class Region:
-    """A memory of the board: ``[origin, origin + size)``, in bytes."""
-
-    name: str
-    origin: int
-    size: int
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import SHF_EXECINSTR, read_elf
+from harness.target.model import Region
 
 
 @dataclass(frozen=True)
@@ -56,34 +46,20 @@ class ElfFootprint:
 def measure(elf: Path, regions: Sequence[Region]) -> ElfFootprint:
     """Sum the allocated sections of ``elf`` by region.
 
-    Sections are read from the section headers (ELF specification, chapter "Sections"): those
-    with SHF_ALLOC occupy memory, SHT_NOBITS ones without being in the file.
     Raises InfraError when the file is not a readable ELF.
     """
-    code = {r.name: 0 for r in regions}
-    data, reserved = dict(code), dict(code)
-    text = outside = 0
     try:
-        with elf.open("rb") as file:
-            for section in ELFFile(file).iter_sections():
-                if not section["sh_flags"] & SH_FLAGS.SHF_ALLOC or not section["sh_size"]:
-                    continue
-                executable = bool(section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR)
-                size = int(section["sh_size"])
-                text += size if executable else 0
-                address = int(section["sh_addr"])
-                region = next((r for r in regions if r.origin <= address < r.origin + r.size), None)
-                if region is None:
-                    outside += size
-                elif section["sh_type"] == "SHT_NOBITS":
-                    reserved[region.name] += size
-                elif executable:
-                    code[region.name] += size
-                else:
-                    data[region.name] += size
-    except (OSError, ELFError) as error:
+        sections = [s for s in read_elf(elf).sections if s.allocated]
+    except (OSError, DamagedFile) as error:
         raise InfraError(f"cannot read {elf} as an ELF: {error}", path=str(elf)) from error
-    uses = tuple(
-        RegionUse(r.name, r.size, code[r.name], data[r.name], reserved[r.name]) for r in regions
-    )
+    used = {r.name: {"code": 0, "data": 0, "reserved": 0} for r in regions}
+    outside = 0
+    for section in sections:
+        region = next((r for r in regions if r.origin <= section.address < r.end), None)
+        if region is None:
+            outside += section.size
+        else:
+            used[region.name][section.kind] += section.size
+    text = sum(s.size for s in sections if s.flags & SHF_EXECINSTR)
+    uses = tuple(RegionUse(r.name, r.size, **used[r.name]) for r in regions)
     return ElfFootprint(uses, text, outside)

@@ -10,15 +10,15 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.footprint import bpte, elf_anatomy, ptd, pte
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import Region
 from harness.formats import schema
-from harness.formats.damage import DamagedFile, WrongOffset
-
-_ELF_MAGIC = b"\x7fELF"
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import MAGIC
+from harness.formats.linker_map import MapRegion
+from harness.target.model import Region
 
 
 def measure_file(
-    path: Path, regions: Sequence[Region] = (), linker_map: Path | None = None
+    path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
 ) -> Anatomy:
     """The anatomy of a ``.pte``, ``.bpte``, ``.ptd`` or ELF, told apart by their content.
 
@@ -28,11 +28,11 @@ def measure_file(
     view = _mapped(path)
     magic, identifier = bytes(view[:4]), bytes(view[4:8])
     try:
-        if magic == _ELF_MAGIC:
+        if magic == MAGIC:
             return elf_anatomy.anatomy(path, view, regions, linker_map)
         return _reader(identifier, path)(view)
-    except WrongOffset as error:
-        raise DamagedFile(f"{path}: {error.what}", error.offset) from None
+    except DamagedFile as error:
+        raise error.within(path) from None
 
 
 def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:

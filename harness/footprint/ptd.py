@@ -13,7 +13,7 @@ from functools import partial
 from harness.footprint import gaps, segments
 from harness.footprint.anatomy import Anatomy, Tally
 from harness.footprint.claims import Claims
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import FlatBuffer
 from harness.formats.schema import Schema
 
@@ -23,15 +23,15 @@ _HEADER_LENGTH = 40
 
 
 def anatomy(view: memoryview, schema: Schema) -> Anatomy:
-    """Raises WrongOffset for a file that does not keep to the format."""
+    """Raises DamagedFile for a file that does not keep to the format."""
     if len(view) < 8 + _HEADER_LENGTH or bytes(view[8:12]) != _MAGIC:
-        raise WrongOffset("no FH01 header", min(8, len(view)))
+        raise DamagedFile("no FH01 header", min(8, len(view)))
     length, start, size, base = struct.unpack_from("<IQQQ", view, 12)
     if length < _HEADER_LENGTH or start + size > len(view) or base > len(view):
-        raise WrongOffset("the FH01 header points outside the file", 12)
+        raise DamagedFile("the FH01 header points outside the file", 12)
     limit = start + size
     if start != 0 or 8 + length > limit:
-        raise WrongOffset(f"a FlatBuffer at {start} is not supported", 16)
+        raise DamagedFile(f"a FlatBuffer at {start} is not supported", 16)
     buffer = FlatBuffer(view, schema, limit)
     root, tally = buffer.root(), Tally()
     claims = Claims(buffer, _GENERAL)

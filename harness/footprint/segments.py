@@ -9,7 +9,7 @@ from itertools import pairwise
 from harness.footprint import gaps
 from harness.footprint.anatomy import Path, Tally
 from harness.footprint.program_tables import Constant
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import Table
 
 
@@ -25,12 +25,12 @@ Owner = Callable[[Segment], None]
 
 
 def segments_of(root: Table, base: int, file_size: int) -> list[Segment]:
-    """The segments that a root table lists. Raises WrongOffset for one outside the file."""
+    """The segments that a root table lists. Raises DamagedFile for one outside the file."""
     found: list[Segment] = []
     for table in root.items("segments"):
         start, size = base + table.get("offset"), table.get("size")
         if start + size > file_size:
-            raise WrongOffset(
+            raise DamagedFile(
                 f"segment {len(found)} ends {start + size - file_size} bytes behind the end "
                 "of the file: it is truncated",
                 table.pos,
@@ -48,7 +48,7 @@ def account(
         if segment.end == segment.start:
             continue
         if segment.start < at:
-            raise WrongOffset(f"segment {index} overlaps what is before it", segment.start)
+            raise DamagedFile(f"segment {index} overlaps what is before it", segment.start)
         gaps.classify(view, at, segment.start, ("between segments",), tally)
         owner = owner_of.get(index)
         if owner is None:
@@ -68,7 +68,7 @@ def tensors(
     places: dict[int, list[int]] = {}
     for index, offset in offsets.items():
         if offset > length:
-            raise WrongOffset(f"constant {index} starts behind its segment", segment.start)
+            raise DamagedFile(f"constant {index} starts behind its segment", segment.start)
         places.setdefault(offset, []).append(index)
     edges = [*sorted(places), length]
     gaps.classify(view, segment.start, segment.start + edges[0], ("before constants",), tally)

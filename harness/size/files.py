@@ -8,10 +8,9 @@ from pathlib import Path
 
 from harness.build.firmware import linked_regions
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import Region
 from harness.footprint.measure import measure_file
-from harness.target import model as target_model
 from harness.target.loading import load_target
+from harness.target.model import Region
 
 _FIRMWARE_STAMP = "firmware.json"  # of harness.build.firmware: says how an ELF was built
 
@@ -28,12 +27,12 @@ def measure(file: Path, target: str | None = None, linker_map: Path | None = Non
     return measure_file(file, as_regions(regions), linker_map)
 
 
-def as_regions(regions: Iterable[target_model.Region]) -> list[Region]:
+def as_regions(regions: Iterable[Region]) -> list[Region]:
     """A target's memory in the terms of harness.footprint."""
-    return [Region(r.name, r.origin, r.size) for r in regions]
+    return list(regions)
 
 
-def _linked_for(file: Path) -> tuple[target_model.Region, ...]:
+def _linked_for(file: Path) -> tuple[Region, ...]:
     try:
         stamp = json.loads((file.parent / _FIRMWARE_STAMP).read_text())
     except (OSError, ValueError):
