@@ -13,7 +13,7 @@ from collections.abc import Iterable
 _FILTERS = ("c++filt", "arm-none-eabi-c++filt", "llvm-cxxfilt", "aarch64-none-elf-c++filt")
 _MANGLED = re.compile(r"_Z\S+")
 _PREFIX = re.compile(r"_ZN?[KVrRO]*")
-_IDENTIFIER = re.compile(r"(St)?L?(\d{1,6})")
+_IDENTIFIER = re.compile(r"(St)?L?(\d{1,6})(?!\d)")
 _ABOUT = re.compile(
     r"^(vtable for|VTT for|typeinfo for|typeinfo name for|guard variable for|"
     r"construction vtable for|non-virtual thunk to|virtual thunk to) "

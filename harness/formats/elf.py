@@ -233,15 +233,14 @@ class ElfFile:
             raise self._damage(f"the symbols' names are in section {table.link}", table.offset)
         start = self.sections[table.link].offset
         names = self.content(self.sections[table.link])
-        found = []
+        found, wide, text = [], self.bits == 64, self._text
         for row in self._rows(table, self._layout("IIIBBH", "IBBHQQ")):
-            if self.bits == 64:
+            if wide:
                 name, info, other, shndx, value, size = row
             else:
                 name, value, size, info, other, shndx = row
-            text = self._text(names, name, start)
-            visibility = _VISIBILITY[other & 3]
-            found.append(Symbol(text, info >> 4, info & 15, visibility, shndx, value, size))
+            found.append(Symbol(text(names, name, start), info >> 4, info & 15,
+                                _VISIBILITY[other & 3], shndx, value, size))  # fmt: skip
         return tuple(found)
 
     def _rows(self, table: Section, layout: struct.Struct) -> Iterator[tuple[int, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.build.firmware import Firmware
 from harness.export.program import Program
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import measure
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.judge.verdict import Ending, Evidence, Outputs
@@ -94,5 +94,4 @@ def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, i
 
 def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
     """The ELF's bytes by region of the target; nothing for a target without a memory map."""
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
-    return measure(elf, regions).metrics() if regions else {}
+    return measure(elf, target.memory).metrics() if target.memory else {}

@@ -10,7 +10,7 @@ import pytest
 
 from harness.build.firmware import Firmware, build
 from harness.export.program import Program
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import measure
 from harness.target.loading import Target, load_target
 
 from .conftest import Hil
@@ -40,21 +40,21 @@ def test_no_allocator_is_linked(firmware: Firmware) -> None:
 
 
 def test_regions_agree_with_the_linker_map(target: Target, firmware: Firmware) -> None:
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
     output_section = re.compile(
         r"^\.[\w.-]+\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?: load address 0x[0-9a-f]+)?$", re.MULTILINE
     )
     sections = [
         (int(a, 16), int(n, 16)) for a, n in output_section.findall(firmware.map.read_text())
     ]
-    for use, region in zip(measure(firmware.elf, regions).regions, regions, strict=True):
-        mapped = sum(n for a, n in sections if region.origin <= a < region.origin + region.size)
+    for use, region in zip(
+        measure(firmware.elf, target.memory).regions, target.memory, strict=True
+    ):
+        mapped = sum(n for a, n in sections if region.origin <= a < region.end)
         assert use.used == mapped, region.name
 
 
 def test_everything_lies_in_a_region_of_the_board(target: Target, firmware: Firmware) -> None:
-    regions = [Region(r.name, r.origin, r.size) for r in target.memory]
-    assert measure(firmware.elf, regions).outside == 0
+    assert measure(firmware.elf, target.memory).outside == 0
 
 
 def test_figures_of_a_run_agree_with_planner_and_program(

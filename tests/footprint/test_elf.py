@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InfraError
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import measure
+from harness.target.model import Region
 
 SOURCE = """
 const char constant[1000] = {1};
@@ -24,7 +25,10 @@ SECTIONS { .text : { *(.text*) } >CODE  .rodata : { *(.rodata*) } >CODE
            .data : { *(.data*) } >RAM  .bss : { *(.bss*) } >ELSEWHERE
            /DISCARD/ : { *(.ARM.*) } }
 """
-REGIONS = (Region("CODE", 0x1000, 0x10000), Region("RAM", 0x20000000, 0x10000))
+REGIONS = (
+    Region(name="CODE", origin=0x1000, size=0x10000),
+    Region(name="RAM", origin=0x20000000, size=0x10000),
+)
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,18 @@ import pytest
 from harness.build.firmware import build
 from harness.footprint.anatomy import Anatomy
 from harness.footprint.difference import causes, difference
-from harness.footprint.elf import Region, measure
+from harness.footprint.elf import measure
 from harness.footprint.explain import sentences
 from harness.footprint.figures import firmware_figures
 from harness.footprint.measure import measure_file
-from harness.formats.section_map import read_map
+from harness.formats.linker_map import read_map
 from harness.size.accepted import propose
 from harness.size.ratchet import Gate, hold
 from harness.system import paths
 from harness.system.paths import project_root
 from harness.target.budget import Budgets
 from harness.target.loading import load_target
+from harness.target.model import Region
 
 TARGET = "corstone-300-m55"
 
@@ -41,7 +42,7 @@ def runner() -> Runner:
 
 
 def regions() -> list[Region]:
-    return [Region(r.name, r.origin, r.size) for r in load_target(TARGET).memory]
+    return list(load_target(TARGET).memory)
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +70,8 @@ def test_totals_agree_with_size_and_map(runner: Runner, anatomy: Anatomy) -> Non
             ours[part.path[2]] = ours.get(part.path[2], 0) + part.bytes
             by_region[part.path[0]] = by_region.get(part.path[0], 0) + part.bytes
     assert ours == {name: size for name, size in sizes.items() if size}
-    outputs = read_map(runner.map).outputs
-    assert ours == {name: outputs[name][1] for name in ours}
+    outputs = {s.name: s.size for s in read_map(runner.map).sections}
+    assert ours == {name: outputs[name] for name in ours}
     used = measure(runner.elf, regions()).regions
     assert by_region == {u.region: u.used for u in used if u.used}
 
