@@ -29,7 +29,7 @@ from harness.formats.elf import (
     ElfFile,
     Section,
 )
-from harness.formats.linker_map import FILL, LinkMap, MapRegion, Piece, read_map
+from harness.formats.linker_map import FILL, InputSection, LinkMap, MapRegion, read_map
 from harness.system.files import write_whole
 from harness.system.paths import cache_dir
 from harness.target.model import Region
@@ -227,12 +227,12 @@ class _Sections:
         if at < end:
             yield _between(at, end)
 
-    def _pieces(self, section: Section) -> list[Piece]:
+    def _pieces(self, section: Section) -> list[InputSection]:
         if self._map is not None:
             return self._map.within(section.address, section.address + section.size)
-        return [Piece(section.name, section.address, section.size, "")]
+        return [InputSection(section.name, section.address, section.size, "")]
 
-    def _inside(self, piece: Piece, low: int, high: int) -> Iterator[_Stretch]:
+    def _inside(self, piece: InputSection, low: int, high: int) -> Iterator[_Stretch]:
         """One input section: its symbols, and what is between them."""
         if piece.section == FILL:
             stack = high - low > _LARGEST_PADDING
@@ -264,10 +264,12 @@ class _Sections:
             following = chosen[index + 1].address if index + 1 < len(chosen) else high
             yield symbol, following if symbol.is_label else min(symbol.address + symbol.size, high)
 
-    def _file(self, piece: Piece, symbol: _Placed) -> str:
+    def _file(self, piece: InputSection, symbol: _Placed) -> str:
         return piece.short_file or self._source(symbol.address) or symbol.file
 
-    def _nameless(self, piece: Piece, low: int, high: int, *, after_symbol: bool) -> _Stretch:
+    def _nameless(
+        self, piece: InputSection, low: int, high: int, *, after_symbol: bool
+    ) -> _Stretch:
         subject = _subject(piece.section)
         known = next((k for k in _KNOWN_SECTIONS if f"{piece.section}.".startswith(f"{k}.")), None)
         if known is not None or piece.section.startswith(".pool"):

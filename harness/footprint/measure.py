@@ -127,7 +127,7 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
     claims.bytes(8, 8 + length, ("header", "FH01 header"))
     owners: dict[int, segments.Owner] = {}
 
-    def add(name: str, segment: segments.Segment) -> None:
+    def add(name: str, segment: segments.DataSegment) -> None:
         tally.add(("data", name), segment.end - segment.start)
 
     for item in root.items("named_data"):

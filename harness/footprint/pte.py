@@ -167,9 +167,9 @@ class _Blobs:
             )
         return found
 
-    def _delegate_segment(self, name: str, segment: segments.Segment) -> None:
+    def _delegate_segment(self, name: str, segment: segments.DataSegment) -> None:
         self._delegate(self._view[segment.start : segment.end], name)
 
-    def _named_segment(self, key: str, segment: segments.Segment) -> None:
+    def _named_segment(self, key: str, segment: segments.DataSegment) -> None:
         name = self._external_names.get(key, key)
         self._tally.add(("named data", name), segment.end - segment.start)

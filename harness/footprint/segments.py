@@ -14,19 +14,19 @@ from harness.formats.flatbuffer import Table
 
 
 @dataclass(frozen=True)
-class Segment:
+class DataSegment:
     """``[start, end)`` in the file."""
 
     start: int
     end: int
 
 
-Owner = Callable[[Segment], None]
+Owner = Callable[[DataSegment], None]
 
 
-def segments_of(root: Table, base: int, file_size: int) -> list[Segment]:
+def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
     """The segments that a root table lists. Raises DamagedFile for one outside the file."""
-    found: list[Segment] = []
+    found: list[DataSegment] = []
     for table in root.items("segments"):
         start, size = base + table.get("offset"), table.get("size")
         if start + size > file_size:
@@ -35,12 +35,16 @@ def segments_of(root: Table, base: int, file_size: int) -> list[Segment]:
                 "of the file: it is truncated",
                 table.pos,
             )
-        found.append(Segment(start, start + size))
+        found.append(DataSegment(start, start + size))
     return found
 
 
 def account(
-    view: memoryview, found: list[Segment], owner_of: Mapping[int, Owner], start: int, tally: Tally
+    view: memoryview,
+    found: list[DataSegment],
+    owner_of: Mapping[int, Owner],
+    start: int,
+    tally: Tally,
 ) -> None:
     """Account for everything from ``start`` to the end of ``view``."""
     at = start
@@ -60,7 +64,7 @@ def account(
 
 
 def tensors(
-    view: memoryview, segment: Segment, offsets: Mapping[int, int],
+    view: memoryview, segment: DataSegment, offsets: Mapping[int, int],
     known: Mapping[int, Constant], path: Path, tally: Tally,
 ) -> None:  # fmt: skip
     """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""

@@ -233,14 +233,15 @@ class ElfFile:
             raise self._damage(f"the symbols' names are in section {table.link}", table.offset)
         start = self.sections[table.link].offset
         names = self.content(self.sections[table.link])
-        found, wide, text = [], self.bits == 64, self._text
+        found, wide, new = [], self.bits == 64, Symbol._make
         for row in self._rows(table, self._layout("IIIBBH", "IBBHQQ")):
             if wide:
                 name, info, other, shndx, value, size = row
             else:
                 name, value, size, info, other, shndx = row
-            found.append(Symbol(text(names, name, start), info >> 4, info & 15,
-                                _VISIBILITY[other & 3], shndx, value, size))  # fmt: skip
+            text = self._text(names, name, start)
+            visibility = _VISIBILITY[other & 3]
+            found.append(new((text, info >> 4, info & 15, visibility, shndx, value, size)))
         return tuple(found)
 
     def _rows(self, table: Section, layout: struct.Struct) -> Iterator[tuple[int, ...]]:

@@ -39,7 +39,7 @@ class MapRegion:
 
 
 @dataclass(frozen=True)
-class Piece:
+class InputSection:
     """An input section's place; ``file`` is as printed, "/a/libx.a(y.o)"; a fill has none."""
 
     section: str
@@ -66,22 +66,22 @@ class OutputSection:
     address: int
     size: int
     load: int | None
-    inputs: tuple[Piece, ...]
+    inputs: tuple[InputSection, ...]
 
 
 @dataclass(frozen=True)
 class LinkMap:
     regions: tuple[MapRegion, ...]
     sections: tuple[OutputSection, ...]
-    dropped: tuple[Piece, ...]
+    dropped: tuple[InputSection, ...]
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[InputSection, ...]:
         """What takes room in memory, by address."""
         loaded = (s for s in self.sections if not s.name.startswith(_NOT_LOADED))
         return tuple(sorted((p for s in loaded for p in s.inputs), key=lambda p: p.address))
 
-    def within(self, start: int, end: int) -> list[Piece]:
+    def within(self, start: int, end: int) -> list[InputSection]:
         first = bisect_left(self.pieces, start, key=lambda p: p.address)
         return list(self.pieces[first : bisect_left(self.pieces, end, key=lambda p: p.address)])
 
@@ -121,8 +121,8 @@ def parse_map(text: str) -> LinkMap:
 class _Reader:
     def __init__(self) -> None:
         self.regions: list[MapRegion] = []
-        self.sections: list[tuple[tuple[str, int, int, int | None], list[Piece]]] = []
-        self.dropped: list[Piece] = []
+        self.sections: list[tuple[tuple[str, int, int, int | None], list[InputSection]]] = []
+        self.dropped: list[InputSection] = []
         self._chapter = ""
         self._pending: tuple[bool, str] | None = None  # (is an output section, name)
 
@@ -159,9 +159,9 @@ class _Reader:
             load = _LOAD.match(rest)
             self.sections.append(((name, where, length, int(load[1], 16) if load else None), []))
         elif length and self._chapter == _DISCARDED:
-            self.dropped.append(Piece(name, where, length, rest.strip()))
+            self.dropped.append(InputSection(name, where, length, rest.strip()))
         elif length and self.sections:
-            self.sections[-1][1].append(Piece(name, where, length, rest.strip()))
+            self.sections[-1][1].append(InputSection(name, where, length, rest.strip()))
 
 
 def _places(section: OutputSection) -> list[int]:

@@ -9,8 +9,8 @@ import pytest
 from harness.errors import UsageError
 from harness.formats.linker_map import (
     FILL,
+    InputSection,
     MapRegion,
-    Piece,
     contributors,
     orphans,
     parse_map,
@@ -72,13 +72,13 @@ def test_every_piece_has_its_place() -> None:
     assert [(s.name, s.address, s.size, s.load) for s in link_map.sections][:2] == [
         (".text", 0, 0x40, None), ("network_model_sec", 0x20000000, 0x200, 0x40),
     ]  # fmt: skip
-    code = Piece(".text.a_rather_long_function_name", 0, 0x38, "a.o")
-    fill = Piece(FILL, 0x38, 8, "")
-    model = Piece("network_model_sec", 0x20000000, 0x200, "/x/libm.a(a/model.o)")
+    code = InputSection(".text.a_rather_long_function_name", 0, 0x38, "a.o")
+    fill = InputSection(FILL, 0x38, 8, "")
+    model = InputSection("network_model_sec", 0x20000000, 0x200, "/x/libm.a(a/model.o)")
     assert link_map.pieces == (code, fill, model)
     assert (model.short_file, code.short_file) == ("libm.a(model.o)", "a.o")
     assert link_map.within(0x38, 0x40) == [fill]
-    assert link_map.dropped == (Piece(".text.unused", 0, 0x10, "/x/libm.a(a/model.o)"),)
+    assert link_map.dropped == (InputSection(".text.unused", 0, 0x10, "/x/libm.a(a/model.o)"),)
 
 
 def test_debug_sections_take_no_memory() -> None:
