@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from harness.errors import UsageError
 
@@ -174,28 +173,44 @@ def _occupying(link_map: LinkMap) -> list[OutputSection]:
     return [s for s in link_map.sections if s.size and not s.name.startswith(aside)]
 
 
-def contributors(link_map: LinkMap, region: str, most: int = 5) -> Sequence[Mapping[str, Any]]:
-    """The largest pieces in a region."""
+@dataclass(frozen=True)
+class Contributor:
+    """A piece of a memory region that overflowed."""
+
+    section: str
+    file: str
+    bytes: int
+    output_section: str
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """An output section that no linker script names, and where the linker put it."""
+
+    section: str
+    bytes: int
+    region: str | None
+    load_region: str | None
+    files: tuple[str, ...]
+
+
+def contributors(link_map: LinkMap, region: str, most: int = 5) -> tuple[Contributor, ...]:
+    """The largest pieces in a region, the largest first."""
     pieces = [
-        {"section": p.section, "file": p.file, "bytes": p.size, "output_section": section.name}
+        Contributor(p.section, p.file, p.size, section.name)
         for section in link_map.in_region(region)
         for p in section.inputs if p.file
     ]  # fmt: skip
-    return sorted(pieces, key=lambda p: -int(str(p["bytes"])))[:most]
+    return tuple(sorted(pieces, key=lambda p: -p.bytes)[:most])
 
 
-def orphans(link_map: LinkMap, scripts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """Output sections that no linker script names, and where the linker put them."""
+def orphans(link_map: LinkMap, scripts: Sequence[str]) -> Iterator[Orphan]:
+    """Output sections that no linker script names."""
     text = "\n".join(re.sub(r"/\*.*?\*/", "", s, flags=re.DOTALL) for s in scripts)
-    found = []
     for section in _occupying(link_map):
         if not re.search(rf"(?<![\w.]){re.escape(section.name)}(?![\w.])", text):
             region = link_map.region_of(section.address)
             load = link_map.region_of(section.load) if section.load is not None else None
-            found.append({
-                "section": section.name, "bytes": section.size,
-                "region": region.name if region else None,
-                "load_region": load.name if load else None,
-                "files": sorted({p.file for p in section.inputs if p.file}),
-            })  # fmt: skip
-    return found
+            files = sorted({p.file for p in section.inputs if p.file})
+            yield Orphan(section.name, section.size, region.name if region else None,
+                         load.name if load else None, tuple(files))  # fmt: skip

@@ -57,11 +57,11 @@ OUTPUT(x.elf elf32-littlearm)
 
 def test_a_map_says_what_fills_a_region_and_what_is_an_orphan() -> None:
     link_map = parse_map(MAP)
-    assert [(p["file"], p["bytes"]) for p in contributors(link_map, "FLASH")] == [
+    assert [(p.file, p.bytes) for p in contributors(link_map, "FLASH")] == [
         ("/x/libm.a(a/model.o)", 0x200), ("a.o", 0x38),
     ]  # fmt: skip
     (orphan,) = orphans(link_map, ["SECTIONS { .text : { *(.text*) } /* network_model_sec */ }"])
-    assert (orphan["section"], orphan["region"], orphan["load_region"]) == (
+    assert (orphan.section, orphan.region, orphan.load_region) == (
         "network_model_sec", "RAM", "FLASH",
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_debug_sections_take_no_memory() -> None:
     """Their addresses start at 0, where code may be, and they stand behind the last section."""
     link_map = parse_map(MAP)
     assert all(p.section != ".debug_info" for p in link_map.within(0, 0x900))
-    assert all(p["section"] != ".debug_info" for p in contributors(link_map, "RAM"))
+    assert all(p.section != ".debug_info" for p in contributors(link_map, "RAM"))
 
 
 def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
@@ -101,4 +101,4 @@ def test_random_damage() -> None:
     print(f"seed {SEED}")
     for _, damaged in mutations(MAP.encode(), 1000, SEED):
         link_map = parse_map(damaged.decode("utf-8", "replace"))
-        _ = link_map.pieces, orphans(link_map, [""]), contributors(link_map, "RAM")
+        _ = link_map.pieces, list(orphans(link_map, [""])), contributors(link_map, "RAM")

@@ -7,17 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import LinkMap, contributors, orphans
 from harness.link.failure import (
-    Contributor,
     Failure,
     FailureKind,
     LinkCause,
-    Orphan,
     archive_of,
 )
 from harness.link.model.index import LinkIndex, Loaded
@@ -253,11 +250,9 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
 
 def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
     """With the largest contributors and the sections no script places."""
-    largest = tuple(Contributor(**row) for row in contributors(link_map, failure.region or ""))
+    largest = contributors(link_map, failure.region or "")
     stray = tuple(
-        orphan
-        for row in orphans(link_map, scripts)
-        if failure.region in ((orphan := _orphan_of(row)).region, orphan.load_region)
+        o for o in orphans(link_map, scripts) if failure.region in (o.region, o.load_region)
     )
     failure = without_objects(replace(failure, contributors=largest, orphans=stray))
     big = next((o for o in stray if o.bytes * 2 >= (failure.bytes or 0)), None)
@@ -275,10 +270,6 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
         failure = replace(failure, cause=f"{failure.cause} The largest pieces are {most}.")
     return failure
-
-
-def _orphan_of(row: Mapping[str, Any]) -> Orphan:
-    return Orphan(**{**row, "files": tuple(row["files"])})
 
 
 def attributes(unit: ElfFile) -> dict[str, str]:
