@@ -23,6 +23,8 @@ from harness.build import log as build_log
 from harness.build import zephyr as build_zephyr
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.errors import BuildError, InfraError
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import read_elf
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.process import Bounds, Stop, run
@@ -269,20 +271,15 @@ def _collect(
 
 def build_id(elf: Path) -> str:
     """The GNU build id of an ELF, in hex. Raises BuildError when it has none."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
     try:
-        with elf.open("rb") as file:
-            section = ELFFile(file).get_section_by_name(".note.gnu.build-id")
-            for note in section.iter_notes() if section is not None else ():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
-    except ELFError as error:
-        raise BuildError(f"{elf} is not an ELF file: {error}", elf=str(elf)) from error
-    raise BuildError(
-        f"{elf} has no build id", hint="link it with -Wl,--build-id=sha1", elf=str(elf)
-    )
+        found = read_elf(elf).build_id
+    except DamagedFile as error:
+        raise BuildError(f"{elf} is not an ELF file: {error.what}", elf=str(elf)) from error
+    if found is None:
+        raise BuildError(
+            f"{elf} has no build id", hint="link it with -Wl,--build-id=sha1", elf=str(elf)
+        )
+    return found
 
 
 def _clear(directory: Path) -> None:

@@ -6,12 +6,12 @@ name is in the ELF as a string of its own; ExecuTorch's and ours do.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness.errors import LinkError
-from harness.formats.elf_object import SHF_ALLOC, ElfObject, Section, read_object
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 
 
 class OperatorMissing(LinkError):
@@ -36,14 +36,14 @@ def require_operators(elf: Path, operators: Iterable[str]) -> None:
 
 def missing_operators(elf: Path, operators: Iterable[str]) -> tuple[str, ...]:
     """Those of ``operators`` ("namespace::name.overload") that no loaded section names."""
-    program = read_object(elf)
+    program = read_elf(elf)
     loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
     return tuple(
         name for name in dict.fromkeys(operators) if not _is_named(name.encode(), program, loaded)
     )
 
 
-def _is_named(name: bytes, program: ElfObject, loaded: Sequence[tuple[Section, bytes]]) -> bool:
+def _is_named(name: bytes, program: ElfFile, loaded: Sequence[tuple[Section, bytes]]) -> bool:
     """The name as a whole string; or as the tail of one to which something points, for the
     linker lets a string share the end of a longer one."""
     text = name + b"\0"
@@ -58,12 +58,9 @@ def _is_named(name: bytes, program: ElfObject, loaded: Sequence[tuple[Section, b
     return False
 
 
-def _is_pointed_to(
-    address: int, program: ElfObject, loaded: Sequence[tuple[Section, bytes]]
-) -> bool:
-    order = "<" if program.data[5] == 1 else ">"
-    size = program.elf_class // 8
-    pointer = struct.pack(order + ("Q" if size == 8 else "I"), address)
+def _is_pointed_to(address: int, program: ElfFile, loaded: Sequence[tuple[Section, bytes]]) -> bool:
+    size = program.bits // 8
+    pointer = address.to_bytes(size, program.byte_order)
     return any(
         (section.address + content.find(pointer)) % size == 0
         for section, content in loaded
@@ -74,7 +71,6 @@ def _is_pointed_to(
 def operators_of(pte: Path) -> tuple[str, ...]:
     """The operators that a ``.pte`` calls; ``()`` for a file that does not keep to the format,
     of which the runner says more."""
-    from harness.formats.damage import WrongOffset
     from harness.formats.flatbuffer import FlatBuffer
     from harness.formats.schema import PTE, load_schema
 
@@ -88,6 +84,6 @@ def operators_of(pte: Path) -> tuple[str, ...]:
             for operator in plan.items("operators"):
                 overload = operator.get("overload")
                 found.append((operator.get("name") or "") + (f".{overload}" if overload else ""))
-    except WrongOffset:
+    except DamagedFile:
         return ()
     return tuple(dict.fromkeys(found))

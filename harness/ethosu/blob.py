@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.ethosu.errors import BlobError, Unsupported
 from harness.formats import cop, vela
 from harness.formats.cop import NpuConfig
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 
 _TENSOR = struct.Struct("<9i")
 _REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
@@ -82,7 +82,7 @@ def read_actions(commands: bytes) -> Actions:
     """
     try:
         stream = next(cop.command_streams(commands), None)
-    except WrongOffset as error:
+    except DamagedFile as error:
         raise BlobError(error.what, error.offset) from None
     if stream is None:
         raise BlobError("the driver actions have no command stream", len(commands))
@@ -100,7 +100,7 @@ def find_blobs(data: bytes) -> list[bytes]:
     """Every Vela stream inside a larger file such as a ``.pte``; a bare stream gives itself."""
     try:
         return [data[start:end] for start, end in vela.find_streams(data)]
-    except WrongOffset as error:
+    except DamagedFile as error:
         raise BlobError(error.what, error.offset) from None
 
 
@@ -117,7 +117,7 @@ def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[byt
             if block.external:
                 content = _resolve(block, content, named_data)
             blocks[block.name] = content, block.data
-    except WrongOffset as error:
+    except DamagedFile as error:
         raise BlobError(error.what, error.offset) from None
     return blocks
 

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError
 from harness.footprint.anatomy import Part, Tally
-from harness.formats.damage import WrongOffset
-from harness.formats.elf_file import SHT_NOBITS, ElfFile, Section, read_elf
-from harness.target import model as target_model
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import SHT_NOBITS, ElfFile, Section, read_elf
+from harness.formats.linker_map import MapRegion
+from harness.target.model import Region
 
 NO_REGION = "outside every region"
 LOAD_IMAGE = "load image"  # the kind of a stored copy of what runs elsewhere
 
 
-@dataclass(frozen=True)
-class Region:
-    """A memory of the board: ``[origin, origin + size)``, in bytes."""
-
-    name: str
-    origin: int
-    size: int
-
-
-def regions_of(memory: Iterable[target_model.Region]) -> list[Region]:
-    """A target's memory, or what a firmware was linked for, as regions to count by."""
-    return [Region(r.name, r.origin, r.size) for r in memory]
+Memory = Region | MapRegion  # a stretch of it: of a target, or of a linker script
 
 
 @dataclass(frozen=True)
@@ -39,7 +29,7 @@ class Placed:
     load_region: str | None
 
 
-def placed(elf: ElfFile, regions: Sequence[Region]) -> Iterator[Placed]:
+def placed(elf: ElfFile, regions: Sequence[Memory]) -> Iterator[Placed]:
     """Every allocated section, in the file's order.
 
     Sections with SHF_ALLOC occupy memory, SHT_NOBITS ones without being in the file (System V
@@ -53,17 +43,17 @@ def placed(elf: ElfFile, regions: Sequence[Region]) -> Iterator[Placed]:
             yield Placed(section, _region(section.address, regions), elsewhere)
 
 
-def section_parts(path: Path, regions: Sequence[Region]) -> tuple[Part, ...]:
+def section_parts(path: Path, regions: Sequence[Memory]) -> tuple[Part, ...]:
     """Bytes by region, kind and section: the upper end of an ELF's anatomy, at little cost.
 
     Raises InfraError when the file is not a readable ELF.
     """
     tally = Tally()
     try:
-        elf = read_elf(memoryview(path.read_bytes()), symbols=False)
-    except (OSError, WrongOffset) as error:
+        found = list(placed(read_elf(path), regions))
+    except (OSError, DamagedFile) as error:
         raise InfraError(f"cannot read {path} as an ELF: {error}", path=str(path)) from error
-    for place in placed(elf, regions):
+    for place in found:
         section = place.section
         tally.add((place.region, section.kind, section.name), section.size)
         if place.load_region is not None:
@@ -71,7 +61,7 @@ def section_parts(path: Path, regions: Sequence[Region]) -> tuple[Part, ...]:
     return tally.parts()
 
 
-def _region(address: int, regions: Sequence[Region]) -> str:
+def _region(address: int, regions: Sequence[Memory]) -> str:
     for region in regions:
         if region.origin <= address < region.origin + region.size:
             return region.name
@@ -83,7 +73,7 @@ def _load_address(elf: ElfFile, section: Section) -> int | None:
     if section.type == SHT_NOBITS:
         return None
     for segment in elf.segments:
-        if 0 <= section.address - segment.address < segment.file_size:
-            load = section.address - segment.address + segment.load
+        if 0 <= section.address - segment.run < segment.file_size:
+            load = section.address - segment.run + segment.load
             return None if load == section.address else load
     return None

@@ -10,22 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
 from harness.footprint import anatomy as names
 from harness.footprint.anatomy import Anatomy, Tally
-from harness.footprint.elf import LOAD_IMAGE, Placed, Region, placed
-from harness.formats.dwarf_units import Units, read_units
-from harness.formats.elf_file import ElfFile, Section, Symbol, read_elf
-from harness.formats.section_map import FILL, LinkMap, Piece, read_map
-from harness.formats.symbol_names import demangle, scopes
+from harness.footprint.elf import LOAD_IMAGE, Memory, Placed, placed
+from harness.formats.damage import DamagedFile
+from harness.formats.demangle import demangle, scopes
+from harness.formats.elf import (
+    STB_LOCAL,
+    STT_FILE,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    ElfFile,
+    Section,
+)
+from harness.formats.linker_map import FILL, InputSection, LinkMap, read_map
 from harness.system.files import write_whole
 from harness.system.paths import cache_dir
 
-_VERSION = "2"  # of what is computed here; part of the cache's key
+_VERSION = "4"  # of what is computed here; part of the cache's key
 PADDING = "padding"
 _LARGEST_PADDING = 64  # bytes between input sections that alignment explains
 _KNOWN_SECTIONS = {
@@ -43,7 +51,7 @@ _KNOWN_SECTIONS = {
 
 
 def anatomy(
-    path: Path, view: memoryview, regions: Sequence[Region], linker_map: Path | None
+    path: Path, view: memoryview, regions: Sequence[Memory], linker_map: Path | None
 ) -> Anatomy:
     """Computed once per content and kept. Without ``regions`` the map's own are taken."""
     cached = cache_dir("size") / f"{_key(view, regions, linker_map)}.json"
@@ -59,7 +67,7 @@ def anatomy(
     return result
 
 
-def _key(view: memoryview, regions: Sequence[Region], linker_map: Path | None) -> str:
+def _key(view: memoryview, regions: Sequence[Memory], linker_map: Path | None) -> str:
     digest = hashlib.sha256(f"{_VERSION} {list(regions)}".encode())
     digest.update(view)
     if linker_map is not None and linker_map.is_file():
@@ -68,22 +76,25 @@ def _key(view: memoryview, regions: Sequence[Region], linker_map: Path | None) -
 
 
 def _compute(
-    path: Path, view: memoryview, regions: Sequence[Region], linker_map: Path | None
+    path: Path, view: memoryview, regions: Sequence[Memory], linker_map: Path | None
 ) -> Anatomy:
-    elf = read_elf(view)
+    elf = ElfFile(bytes(view))
+    if not elf.sections:
+        raise DamagedFile("there are no section headers", 32)
+    symbols = list(_symbols(elf))
     link_map = None if linker_map is None else read_map(linker_map)
     notes = []
-    units = Units((), ())
+    source: Callable[[int], str] = _no_source
     if link_map is None:
-        units, note = read_units(path)
+        source, note = _sources(path)
         notes += [note] if note else []
     else:
         _check_same_link(elf, link_map, linker_map)
-        regions = regions or [Region(n, *place) for n, place in link_map.memory.items()]
+        regions = regions or link_map.regions
     pieces = link_map.dropped if link_map else ()
-    plain, note = demangle([s.name for s in elf.symbols] + [_subject(p.section) for p in pieces])
+    plain, note = demangle([s.name for s in symbols] + [_subject(p.section) for p in pieces])
     notes += [note] if note else []
-    sections = _Sections(elf, link_map, units, plain)
+    sections = _Sections(symbols, link_map, source, plain)
     tally = Tally()
     for place in placed(elf, regions):
         sections.account(place, tally)
@@ -91,18 +102,22 @@ def _compute(
     dropped = Tally()
     for piece in pieces:
         subject = _subject(piece.section)
-        dropped.add((*_file_path(piece.file), *scopes(plain.get(subject, subject))), piece.size)
+        dropped.add(
+            (*_file_path(piece.short_file), *scopes(plain.get(subject, subject))), piece.size
+        )
     total = sum(p.bytes for p in parts)
     return Anatomy("elf", total, parts, (), dropped.parts(), tuple(notes))
 
 
 def _check_same_link(elf: ElfFile, link_map: LinkMap, path: Path | None) -> None:
+    outputs = {s.name: s for s in link_map.sections}
     for section in elf.sections:
-        said = link_map.outputs.get(section.name)
-        if section.allocated and said is not None and said != (section.address, section.size):
+        said = outputs.get(section.name)
+        place = (section.address, section.size)
+        if section.allocated and said is not None and (said.address, said.size) != place:
             raise UsageError(
-                f"{path} is the map of another link: it has {section.name} at 0x{said[0]:x} with "
-                f"{said[1]} bytes, the ELF at 0x{section.address:x} with {section.size}",
+                f"{path} is the map of another link: it has {section.name} at 0x{said.address:x} "
+                f"with {said.size} bytes, the ELF at 0x{section.address:x} with {section.size}",
                 section=section.name,
             )
 
@@ -118,6 +133,44 @@ def _subject(section: str) -> str:
 
 
 @dataclass(frozen=True)
+class _Symbol:
+    """``file`` is the source of a local symbol; ``is_label`` marks one without a size."""
+
+    name: str
+    address: int
+    size: int
+    is_label: bool
+    file: str
+
+
+def _symbols(elf: ElfFile) -> Iterator[_Symbol]:
+    """Functions, objects and labels that are in a section; not Arm's mapping symbols."""
+    file = ""
+    for symbol in elf.symbols:
+        is_local = symbol.bind == STB_LOCAL
+        if symbol.type == STT_FILE:
+            file = symbol.name
+        named = symbol.name and not symbol.name.startswith("$")
+        if symbol.type not in (STT_NOTYPE, STT_OBJECT, STT_FUNC) or not symbol.in_section:
+            continue
+        if named and (symbol.type != STT_NOTYPE or symbol.size or not is_local):
+            yield _Symbol(symbol.name, elf.address(symbol), symbol.size, symbol.size == 0,
+                          file if is_local else "")  # fmt: skip
+
+
+def _sources(path: Path) -> tuple[Callable[[int], str], str | None]:
+    """The source file of an address by its DWARF; and why not, where there is none."""
+    from harness.formats.dwarf import read_units  # pyelftools is slow to import
+
+    units, note = read_units(path)
+    return units.file, note
+
+
+def _no_source(_address: int) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
 class _Stretch:
     start: int
     end: int
@@ -127,10 +180,11 @@ class _Stretch:
 
 class _Sections:
     def __init__(
-        self, elf: ElfFile, link_map: LinkMap | None, units: Units, plain: dict[str, str]
-    ) -> None:
-        self._map, self._units, self._plain = link_map, units, plain
-        self._symbols = sorted(elf.symbols, key=lambda s: (s.address, s.is_label, -s.size))
+        self, symbols: Sequence[_Symbol], link_map: LinkMap | None,
+        source: Callable[[int], str], plain: dict[str, str],
+    ) -> None:  # fmt: skip
+        self._map, self._source, self._plain = link_map, source, plain
+        self._symbols = sorted(symbols, key=lambda s: (s.address, s.is_label, -s.size))
 
     def account(self, place: Placed, tally: Tally) -> None:
         section = place.section
@@ -155,12 +209,12 @@ class _Sections:
         if at < end:
             yield _between(at, end)
 
-    def _pieces(self, section: Section) -> list[Piece]:
+    def _pieces(self, section: Section) -> list[InputSection]:
         if self._map is not None:
             return self._map.within(section.address, section.address + section.size)
-        return [Piece(section.name, section.address, section.size, "")]
+        return [InputSection(section.name, section.address, section.size, "")]
 
-    def _inside(self, piece: Piece, low: int, high: int) -> Iterator[_Stretch]:
+    def _inside(self, piece: InputSection, low: int, high: int) -> Iterator[_Stretch]:
         """One input section: its symbols, and what is between them."""
         if piece.section == FILL:
             stack = high - low > _LARGEST_PADDING
@@ -179,10 +233,10 @@ class _Sections:
         if at < high:
             yield self._nameless(piece, at, high, after_symbol=at > low)
 
-    def _symbols_within(self, low: int, high: int) -> Iterator[tuple[Symbol, int]]:
+    def _symbols_within(self, low: int, high: int) -> Iterator[tuple[_Symbol, int]]:
         """Symbols by address with their ends. A label reaches to the next symbol."""
         first = bisect_left(self._symbols, low, key=lambda s: s.address)
-        chosen: list[Symbol] = []
+        chosen: list[_Symbol] = []
         for symbol in self._symbols[first:]:
             if symbol.address >= high:
                 break
@@ -192,10 +246,12 @@ class _Sections:
             following = chosen[index + 1].address if index + 1 < len(chosen) else high
             yield symbol, following if symbol.is_label else min(symbol.address + symbol.size, high)
 
-    def _file(self, piece: Piece, symbol: Symbol) -> str:
-        return piece.file or self._units.file(symbol.address) or symbol.file
+    def _file(self, piece: InputSection, symbol: _Symbol) -> str:
+        return piece.short_file or self._source(symbol.address) or symbol.file
 
-    def _nameless(self, piece: Piece, low: int, high: int, *, after_symbol: bool) -> _Stretch:
+    def _nameless(
+        self, piece: InputSection, low: int, high: int, *, after_symbol: bool
+    ) -> _Stretch:
         subject = _subject(piece.section)
         known = next((k for k in _KNOWN_SECTIONS if f"{piece.section}.".startswith(f"{k}.")), None)
         if known is not None or piece.section.startswith(".pool"):
@@ -210,7 +266,7 @@ class _Sections:
             name = scopes(self._plain.get(subject, subject))
         else:
             name = (names.NO_SYMBOL,)
-        return _Stretch(low, high, name, piece.file)
+        return _Stretch(low, high, name, piece.short_file)
 
 
 def _file_path(file: str) -> tuple[str, ...]:

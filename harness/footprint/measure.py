@@ -1,24 +1,31 @@
-"""A file to its Anatomy, whatever kind of file it is; and a run to what it used."""
+"""A file to its Anatomy, whatever kind of file it is."""
 
 from __future__ import annotations
 
 import mmap
+import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.footprint import bpte, elf_anatomy, ptd, pte
-from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import Region
+from harness.footprint import elf_anatomy, gaps, pte, segments
+from harness.footprint.anatomy import Anatomy, Tally
+from harness.footprint.claims import Claims
 from harness.formats import schema
-from harness.formats.damage import DamagedFile, WrongOffset
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import MAGIC
+from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.linker_map import MapRegion
+from harness.formats.schema import Schema
+from harness.target.model import Region
 
-_ELF_MAGIC = b"\x7fELF"
+_BUNDLE, _TABLES = ("bundle",), ("tables",)
+_PTD_MAGIC, _PTD_HEADER = b"FH01", 40
 
 
 def measure_file(
-    path: Path, regions: Sequence[Region] = (), linker_map: Path | None = None
+    path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
 ) -> Anatomy:
     """The anatomy of a ``.pte``, ``.bpte``, ``.ptd`` or ELF, told apart by their content.
 
@@ -28,21 +35,21 @@ def measure_file(
     view = _mapped(path)
     magic, identifier = bytes(view[:4]), bytes(view[4:8])
     try:
-        if magic == _ELF_MAGIC:
+        if magic == MAGIC:
             return elf_anatomy.anatomy(path, view, regions, linker_map)
         return _reader(identifier, path)(view)
-    except WrongOffset as error:
-        raise DamagedFile(f"{path}: {error.what}", error.offset) from None
+    except DamagedFile as error:
+        raise error.within(path) from None
 
 
 def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
+    load = schema.load_schema
     if identifier[:2] == b"ET":
-        return partial(pte.anatomy, schema=schema.load_schema(schema.PTE))
+        return partial(pte.anatomy, schema=load(schema.PTE))
     if identifier[:2] == b"BP":
-        of_program = partial(pte.anatomy, schema=schema.load_schema(schema.PTE))
-        return partial(bpte.anatomy, schema=schema.load_schema(schema.BPTE), of_program=of_program)
+        return partial(_bundle, of_bundle=load(schema.BPTE), of_program=load(schema.PTE))
     if identifier[:2] == b"FT":
-        return partial(ptd.anatomy, schema=schema.load_schema(schema.PTD))
+        return partial(_tensors, schema=load(schema.PTD))
     raise DamagedFile(
         f"{path} is no .pte, .bpte, .ptd or ELF: it has {identifier!r} where the kind stands",
         4 if len(identifier) == 4 else 0,
@@ -58,3 +65,80 @@ def _mapped(path: Path) -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
+
+
+def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
+    """A ``.bpte``: a program bundled with test cases.
+
+    Layout: ``devtools/bundled_program/schema/bundled_program_schema.fbs`` of ExecuTorch 1.5.1.
+    """
+    buffer = FlatBuffer(view, of_bundle, len(view))
+    root, tally = buffer.root(), Tally()
+    claims = Claims(buffer, _BUNDLE)
+    claims.bytes(0, 8, (*_BUNDLE, "root offset and identifier"))
+    program = root.get("program")
+    if program is None or not claims.reserve(program, (*_BUNDLE, "program length")):
+        raise DamagedFile("there is no program in this bundle", root.pos)
+    for suite in root.items("method_test_suites"):
+        _claim_suite(suite, claims)
+    claims.table(root, (*_BUNDLE, "root"))
+    for gap in claims.account(tally):
+        foreign = buffer.has_unknown_fields
+        gaps.classify(view, gap.start, gap.end, _BUNDLE, tally, foreign=foreign)
+    try:
+        inner = pte.anatomy(program.raw(), of_program)
+    except DamagedFile as error:
+        raise error.within("the bundled program", program.data) from None
+    tally.extend(inner.parts)
+    return Anatomy("bpte", len(view), tally.parts(), inner.memory)
+
+
+def _claim_suite(suite: Table, claims: Claims) -> None:
+    method = suite.get("method_name") or "(no name)"
+    for number, case in enumerate(suite.items("test_cases")):
+        for name in ("inputs", "expected_outputs"):
+            path = (*_BUNDLE, method, f"test case {number}", name.replace("_", " "))
+            for index, value in enumerate(case.items(name)):
+                claims.table(value, (*path, str(index)))
+            claims.field(case, name, path)
+        claims.table(case, (*_BUNDLE, method, "tables"))
+    claims.table(suite, (*_BUNDLE, method, "tables"))
+
+
+def _tensors(view: memoryview, schema: Schema) -> Anatomy:
+    """A ``.ptd``: tensors by name, for programs that keep their data outside.
+
+    Layout (``extension/flat_tensor/serialize`` of ExecuTorch 1.5.1): FlatBuffer with file
+    identifier FT01 and, from byte 8, a header ``FH01`` (u32 length, u64 FlatBuffer offset, u64
+    FlatBuffer size, u64 segment base, u64 segment size); behind it the data segments.
+    """
+    if len(view) < 8 + _PTD_HEADER or bytes(view[8:12]) != _PTD_MAGIC:
+        raise DamagedFile("no FH01 header", min(8, len(view)))
+    length, start, size, base = struct.unpack_from("<IQQQ", view, 12)
+    if length < _PTD_HEADER or start + size > len(view) or base > len(view):
+        raise DamagedFile("the FH01 header points outside the file", 12)
+    limit = start + size
+    if start != 0 or 8 + length > limit:
+        raise DamagedFile(f"a FlatBuffer at {start} is not supported", 16)
+    buffer = FlatBuffer(view, schema, limit)
+    root, tally = buffer.root(), Tally()
+    claims = Claims(buffer, _TABLES)
+    claims.bytes(0, 8, ("header", "root offset and identifier"))
+    claims.bytes(8, 8 + length, ("header", "FH01 header"))
+    owners: dict[int, segments.Owner] = {}
+
+    def add(name: str, segment: segments.DataSegment) -> None:
+        tally.add(("data", name), segment.end - segment.start)
+
+    for item in root.items("named_data"):
+        key = item.get("key") or ""
+        owners.setdefault(item.get("segment_index"), partial(add, key))
+        claims.table(item, (*_TABLES, "named data", key))
+    claims.field(root, "segments", (*_TABLES, "index of segments"))
+    claims.table(root, (*_TABLES, "root"))
+    for gap in claims.account(tally):
+        foreign = buffer.has_unknown_fields
+        gaps.classify(buffer.view, gap.start, gap.end, _TABLES, tally, foreign=foreign)
+    found = segments.segments_of(root, base, len(view))
+    segments.account(view, found, owners, limit, tally)
+    return Anatomy("ptd", len(view), tally.parts())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
-from harness.footprint.anatomy import Numbering, Part, Path
+from harness.footprint.anatomy import Numbering, Part, Path, Tally
 from harness.footprint.claims import Claims
-from harness.footprint.planned import Planned, owners
 from harness.formats.flatbuffer import Table
 
 _ITEM_SIZES = {
@@ -137,7 +139,7 @@ class _Method:
         return name
 
     def _claim_values(self, plans: Plans) -> None:
-        planned: dict[int, list[Planned]] = {}
+        planned: dict[int, list[_Planned]] = {}
         numbering = Numbering()
         values = [(value, value.get("val")) for value in self._plan.items("values")]
         self._use_what_is_in_lists([content for _, content in values])
@@ -153,7 +155,7 @@ class _Method:
         for number, size in enumerate(self._plan.items("non_const_buffer_sizes")):
             group = (f"planned buffer {number} of {self._name}",)
             if size > 0:
-                plans.memory.extend(owners(group, size, planned.get(number, ())))
+                plans.memory.extend(_owners(group, size, planned.get(number, ())))
 
     def _use_what_is_in_lists(self, contents: list[Table | None]) -> None:
         for index, content in enumerate(contents):
@@ -164,7 +166,7 @@ class _Method:
 
     def _claim_tensor(
         self, index: int, value: Table, tensor: Table, numbering: Numbering, plans: Plans,
-        planned: dict[int, list[Planned]],
+        planned: dict[int, list[_Planned]],
     ) -> None:  # fmt: skip
         scalar_type = self._scalar_types.get(tensor.get("scalar_type"), "?")
         sizes = list(tensor.items("sizes"))
@@ -189,4 +191,41 @@ class _Method:
             offset = where.get("memory_offset_low") | where.get("memory_offset_high") << 32
             user = self._users.get(index)
             name = f"{known_as or shape} of {user}" if user else known_as or shape
-            planned.setdefault(where.get("memory_id"), []).append(Planned(name, offset, size))
+            planned.setdefault(where.get("memory_id"), []).append(_Planned(name, offset, size))
+
+
+@dataclass(frozen=True)
+class _Planned:
+    name: str
+    offset: int
+    size: int
+
+
+def _owners(buffer: Path, size: int, tensors: Iterable[_Planned]) -> tuple[Part, ...]:
+    """Parts under ``buffer`` that sum to ``size``.
+
+    Tensors share memory when they do not live at the same time, so their sizes do not add up to
+    the buffer's. Here every byte of the buffer belongs to the largest tensor that is ever planned
+    over it, and what no tensor covers is a gap.
+    """
+    tally = Tally()
+    waiting = sorted((t for t in tensors if t.size), key=lambda t: t.offset)
+    edges = sorted({0, size, *(e for t in waiting for e in (t.offset, t.offset + t.size))})
+    alive: list[tuple[int, int, _Planned]] = []  # largest first
+    counted: set[int] = set()
+    following = 0
+    for low, high in pairwise(edges):
+        if low >= size:
+            break
+        while following < len(waiting) and waiting[following].offset <= low:
+            tensor = waiting[following]
+            heapq.heappush(alive, (-tensor.size, following, tensor))
+            following += 1
+        while alive and alive[0][2].offset + alive[0][2].size <= low:
+            heapq.heappop(alive)
+        name, once = "gap", 1
+        if alive:
+            name, once = alive[0][2].name, int(alive[0][1] not in counted)
+            counted.add(alive[0][1])
+        tally.add((*buffer, name), min(high, size) - low, once)
+    return tally.parts()

@@ -15,7 +15,7 @@ from harness.footprint import gaps, segments, vela
 from harness.footprint.anatomy import Anatomy, Numbering, Part, Tally
 from harness.footprint.claims import Claims
 from harness.footprint.program_tables import Constant, Plans, claim_program
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
 
@@ -33,7 +33,7 @@ class _Header:
 
 
 def anatomy(view: memoryview, schema: Schema) -> Anatomy:
-    """Raises WrongOffset for a file that does not keep to the format."""
+    """Raises DamagedFile for a file that does not keep to the format."""
     header = _read_header(view, schema)
     buffer = FlatBuffer(view, schema, header.flatbuffer)
     program = buffer.root()
@@ -58,22 +58,22 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
 
 def _read_header(view: memoryview, schema: Schema) -> _Header:
     if len(view) < _ROOT_AND_IDENTIFIER + 4:
-        raise WrongOffset(f"{len(view)} bytes are too few for a program", len(view))
+        raise DamagedFile(f"{len(view)} bytes are too few for a program", len(view))
     if bytes(view[4:8]) != schema.identifier.encode():
-        raise WrongOffset(f"no {schema.identifier} file: it says {bytes(view[4:8])!r}", 4)
+        raise DamagedFile(f"no {schema.identifier} file: it says {bytes(view[4:8])!r}", 4)
     if bytes(view[8:12]) != _MAGIC:
         return _Header(0, len(view), 0)
     if len(view) < _ROOT_AND_IDENTIFIER + _SHORTEST_HEADER:
-        raise WrongOffset("the extended header is cut off", len(view))
+        raise DamagedFile("the extended header is cut off", len(view))
     length, flatbuffer, base = struct.unpack_from("<IQQ", view, 12)
     if not _SHORTEST_HEADER <= length <= min(flatbuffer, len(view)) - _ROOT_AND_IDENTIFIER:
-        raise WrongOffset(f"an extended header of {length} bytes", 12)
+        raise DamagedFile(f"an extended header of {length} bytes", 12)
     if flatbuffer > len(view):
-        raise WrongOffset(
+        raise DamagedFile(
             f"the FlatBuffer of {flatbuffer} bytes ends behind the end of the file", 16
         )
     if base and not flatbuffer <= base <= len(view):
-        raise WrongOffset(f"the segments start at {base}, outside the rest of the file", 24)
+        raise DamagedFile(f"the segments start at {base}, outside the rest of the file", 24)
     return _Header(length, flatbuffer, base)
 
 
@@ -167,9 +167,9 @@ class _Blobs:
             )
         return found
 
-    def _delegate_segment(self, name: str, segment: segments.Segment) -> None:
+    def _delegate_segment(self, name: str, segment: segments.DataSegment) -> None:
         self._delegate(self._view[segment.start : segment.end], name)
 
-    def _named_segment(self, key: str, segment: segments.Segment) -> None:
+    def _named_segment(self, key: str, segment: segments.DataSegment) -> None:
         name = self._external_names.get(key, key)
         self._tally.add(("named data", name), segment.end - segment.start)

@@ -9,38 +9,42 @@ from itertools import pairwise
 from harness.footprint import gaps
 from harness.footprint.anatomy import Path, Tally
 from harness.footprint.program_tables import Constant
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import Table
 
 
 @dataclass(frozen=True)
-class Segment:
+class DataSegment:
     """``[start, end)`` in the file."""
 
     start: int
     end: int
 
 
-Owner = Callable[[Segment], None]
+Owner = Callable[[DataSegment], None]
 
 
-def segments_of(root: Table, base: int, file_size: int) -> list[Segment]:
-    """The segments that a root table lists. Raises WrongOffset for one outside the file."""
-    found: list[Segment] = []
+def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
+    """The segments that a root table lists. Raises DamagedFile for one outside the file."""
+    found: list[DataSegment] = []
     for table in root.items("segments"):
         start, size = base + table.get("offset"), table.get("size")
         if start + size > file_size:
-            raise WrongOffset(
+            raise DamagedFile(
                 f"segment {len(found)} ends {start + size - file_size} bytes behind the end "
                 "of the file: it is truncated",
                 table.pos,
             )
-        found.append(Segment(start, start + size))
+        found.append(DataSegment(start, start + size))
     return found
 
 
 def account(
-    view: memoryview, found: list[Segment], owner_of: Mapping[int, Owner], start: int, tally: Tally
+    view: memoryview,
+    found: list[DataSegment],
+    owner_of: Mapping[int, Owner],
+    start: int,
+    tally: Tally,
 ) -> None:
     """Account for everything from ``start`` to the end of ``view``."""
     at = start
@@ -48,7 +52,7 @@ def account(
         if segment.end == segment.start:
             continue
         if segment.start < at:
-            raise WrongOffset(f"segment {index} overlaps what is before it", segment.start)
+            raise DamagedFile(f"segment {index} overlaps what is before it", segment.start)
         gaps.classify(view, at, segment.start, ("between segments",), tally)
         owner = owner_of.get(index)
         if owner is None:
@@ -60,7 +64,7 @@ def account(
 
 
 def tensors(
-    view: memoryview, segment: Segment, offsets: Mapping[int, int],
+    view: memoryview, segment: DataSegment, offsets: Mapping[int, int],
     known: Mapping[int, Constant], path: Path, tally: Tally,
 ) -> None:  # fmt: skip
     """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
@@ -68,7 +72,7 @@ def tensors(
     places: dict[int, list[int]] = {}
     for index, offset in offsets.items():
         if offset > length:
-            raise WrongOffset(f"constant {index} starts behind its segment", segment.start)
+            raise DamagedFile(f"constant {index} starts behind its segment", segment.start)
         places.setdefault(offset, []).append(index)
     edges = [*sorted(places), length]
     gaps.classify(view, segment.start, segment.start + edges[0], ("before constants",), tally)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from harness.footprint.anatomy import Path, Tally
 from harness.formats import cop
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.formats.vela import HEADER_BYTES, VelaBlock, walk
 
 BACKEND = "EthosUBackend"
@@ -45,7 +45,7 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
     """Account for every byte of a blob under ``path``."""
     try:
         found = list(walk(blob))
-    except WrongOffset:
+    except DamagedFile:
         tally.add((*path, "opaque"), len(blob))
         return DelegateNeeds(0, {})
     scratch, keys = 0, {}
@@ -111,7 +111,7 @@ def constant_uses(commands: memoryview) -> Uses:
             reader.read(
                 [w for (w,) in struct.iter_unpack("<I", words)], stream.npu[0] if stream.npu else 0
             )
-    except WrongOffset:
+    except DamagedFile:
         return Uses({}, False)
     return Uses(reader.spans, True)
 

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 
 COP1, COP2 = b"COP1", b"COP2"
 OPTIMIZER_CONFIG, COMMAND_STREAM, NOP = 1, 2, 5
@@ -42,7 +42,7 @@ PRODUCTS = ("u55", "u65", "u85")  # by CONFIG.product
 MACS = {name: tuple(m for p, m in CONFIG_WORDS if p == name) for name in PRODUCTS}
 
 
-class UnknownAction(WrongOffset):
+class UnknownAction(DamagedFile):
     """A driver action that nobody has described."""
 
     def __init__(self, action: int, offset: int) -> None:
@@ -125,7 +125,7 @@ def read_config(word: int) -> NpuConfig:
 def command_streams(payload: bytes | memoryview) -> Iterator[CommandStream]:
     """Every command stream of a payload, of which Vela writes one.
 
-    WrongOffset: it is neither container, or what comes next does not fit it.
+    DamagedFile: it is neither container, or what comes next does not fit it.
     """
     magic = bytes(payload[:4])
     if magic == COP1:
@@ -133,7 +133,7 @@ def command_streams(payload: bytes | memoryview) -> Iterator[CommandStream]:
     elif magic == COP2:
         yield _cop2(payload)
     else:
-        raise WrongOffset(f"the command data starts with {magic!r}, not COP1 or COP2", 0)
+        raise DamagedFile(f"the command data starts with {magic!r}, not COP1 or COP2", 0)
 
 
 def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
@@ -149,7 +149,7 @@ def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
         elif action == COMMAND_STREAM:
             left = (len(payload) - body) // 4
             if count > left:
-                raise WrongOffset(f"the command stream says {count} words, {left} remain", at)
+                raise DamagedFile(f"the command stream says {count} words, {left} remain", at)
             yield CommandStream(body, 4 * count, npu, npu_at)
             body += 4 * count
         elif action != NOP:
@@ -159,7 +159,7 @@ def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
 
 def _word(payload: bytes | memoryview, at: int, action_at: int) -> int:
     if at + 4 > len(payload):
-        raise WrongOffset("the driver actions end inside a word", action_at)
+        raise DamagedFile("the driver actions end inside a word", action_at)
     value: int = struct.unpack_from("<I", payload, at)[0]
     return value
 
@@ -168,20 +168,20 @@ def _cop2(payload: bytes | memoryview) -> CommandStream:
     """An entry of commands has metadata in front: length, ``VEUM``, version, n, config, id, ..."""
     entry, data = _COP2_HEADER, _COP2_HEADER + _COP2_ENTRY
     if len(payload) < data + 4 + _SHORTEST_METADATA:
-        raise WrongOffset("the COP2 header is cut short", len(payload))
+        raise DamagedFile("the COP2 header is cut short", len(payload))
     total, kind, length, metadata = struct.unpack_from("<QIII", payload, 8)
     if total != len(payload) - entry:
-        raise WrongOffset(f"COP2 says {total} bytes of actions, there are {len(payload) - 16}", 8)
+        raise DamagedFile(f"COP2 says {total} bytes of actions, there are {len(payload) - 16}", 8)
     if kind != _ENTRY_COMMANDS:
-        raise WrongOffset(f"unknown COP2 entry type {kind}", entry)
+        raise DamagedFile(f"unknown COP2 entry type {kind}", entry)
     if length != len(payload) - data or not _SHORTEST_METADATA <= metadata <= length - 4:
-        raise WrongOffset(f"COP2 entry of {length} bytes with {metadata} of metadata", entry + 4)
+        raise DamagedFile(f"COP2 entry of {length} bytes with {metadata} of metadata", entry + 4)
     described = data + 4
     name, _, count, config, identity = struct.unpack_from("<4sIIII", payload, described)
     if name != _VEUM or count < 20:
-        raise WrongOffset("the COP2 metadata is not VEUM", described)
+        raise DamagedFile("the COP2 metadata is not VEUM", described)
     start = described + metadata
     size = len(payload) - start
     if size % 4:
-        raise WrongOffset("the command stream is not a whole number of words", start)
+        raise DamagedFile("the command stream is not a whole number of words", start)
     return CommandStream(start, size, (config, identity), described + 12)

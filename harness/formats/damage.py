@@ -1,23 +1,27 @@
-"""The one way a measured file can be wrong: damaged, at an offset."""
+"""The one way a file can be wrong: damaged, at an offset."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from harness.errors import UsageError
 
 
 class DamagedFile(UsageError):
-    """The file does not keep to its format; ``facts`` has ``offset`` (bytes from its start)."""
+    """The file does not keep to its format; ``offset`` is in bytes from its start."""
 
     kind = "damaged_file"
 
-    def __init__(self, what: str, offset: int, hint: str | None = None) -> None:
-        super().__init__(f"{what} (at offset {offset} = 0x{offset:x})", hint=hint, offset=offset)
-
-
-class WrongOffset(Exception):
-    """Raised while walking; the boundary of a format turns it into a DamagedFile."""
-
     def __init__(self, what: str, offset: int) -> None:
-        super().__init__(what)
+        super().__init__(f"{what} (at offset {offset} = 0x{offset:x})")
         self.what = what
         self.offset = offset
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Without ``what``, which is in the message."""
+        return {name: value for name, value in super().facts.items() if name != "what"}
+
+    def within(self, file: object, at: int = 0) -> DamagedFile:
+        """The same damage told of ``file``, in which the damaged part starts at ``at``."""
+        return DamagedFile(f"{file}: {self.what}", at + self.offset)

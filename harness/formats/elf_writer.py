@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.formats.elf_object import (
+from harness.formats.elf import (
     SHN_COMMON,
     STB_GLOBAL,
     STB_WEAK,

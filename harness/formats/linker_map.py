@@ -1,114 +1,216 @@
-"""The part of GNU ld's map file that says what fills a memory region."""
+"""GNU ld's map file: memory regions, which input section of which object went where, and what was
+dropped.
+
+Grammar as printed by binutils 2.35 to 2.42 (``ld/ldlang.c``): output sections start in column
+0, input sections in column 1; a long name stands on a line of its own, before its numbers.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
-_REGION = re.compile(r"^(\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)(?:\s+\S+)?$")
-_OUTPUT = re.compile(
-    r"^(?P<name>[^\s(*]\S*)\s+0x(?P<address>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+)"
-    r"(?: load address 0x(?P<load>[0-9a-f]+))?$"
-)
-_INPUT = re.compile(r"^ (?P<name>\S+)\s+0x[0-9a-f]+\s+0x(?P<size>[0-9a-f]+) (?P<file>\S.*)$")
-_NAME_ONLY = re.compile(r"^ ?[^\s(*]\S*$")
+from harness.errors import UsageError
+
+FILL = "*fill*"
+_HEX = r"0x[0-9a-fA-F]+"
+_NUMBERS = re.compile(rf"^\s+({_HEX})\s+({_HEX})(?:\s+(.*))?$")
+_LINE = re.compile(rf"^ ?(\S+)(?:\s+({_HEX})\s+({_HEX})(?:\s+(.*))?)?$")
+_MEMORY = re.compile(rf"^(\S+)\s+({_HEX})\s+({_HEX})")
+_LOAD = re.compile(rf"load address ({_HEX})$")
+_DISCARDED, _CONFIGURATION, _SCRIPT = (
+    "Discarded input sections", "Memory Configuration", "Linker script and memory map"
+)  # fmt: skip
+_NOT_LOADED = (".debug", ".comment", ".ARM.attributes")  # they have addresses all the same: from 0
 
 
 @dataclass(frozen=True)
-class Region:
+class MapRegion:
+    """A memory of the linker script: ``[origin, origin + size)``, in bytes."""
+
     name: str
     origin: int
-    length: int
+    size: int
+
+
+@dataclass(frozen=True)
+class InputSection:
+    """An input section's place; ``file`` is as printed, "/a/libx.a(y.o)"; a fill has none."""
+
+    section: str
+    address: int
+    size: int
+    file: str
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+    @property
+    def short_file(self) -> str:
+        """``/a/b/libx.a(y.o)`` to ``libx.a(y.o)``."""
+        archive, parenthesis, member = self.file.partition("(")
+        return archive.rpartition("/")[2] + parenthesis + member.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class OutputSection:
+    """``load`` is where its content is stored, when that is not where it runs."""
+
     name: str
     address: int
     size: int
     load: int | None
-    inputs: tuple[tuple[str, str, int], ...]  # section, file, bytes
+    inputs: tuple[InputSection, ...]
 
 
 @dataclass(frozen=True)
 class LinkMap:
-    regions: tuple[Region, ...]
+    regions: tuple[MapRegion, ...]
     sections: tuple[OutputSection, ...]
+    dropped: tuple[InputSection, ...]
 
-    def region_of(self, address: int) -> Region | None:
+    @cached_property
+    def pieces(self) -> tuple[InputSection, ...]:
+        """What takes room in memory, by address."""
+        loaded = (s for s in self.sections if not s.name.startswith(_NOT_LOADED))
+        return tuple(sorted((p for s in loaded for p in s.inputs), key=lambda p: p.address))
+
+    def within(self, start: int, end: int) -> list[InputSection]:
+        first = bisect_left(self.pieces, start, key=lambda p: p.address)
+        return list(self.pieces[first : bisect_left(self.pieces, end, key=lambda p: p.address)])
+
+    def region_of(self, address: int) -> MapRegion | None:
         """The region with the highest origin below: what overflows still belongs to it."""
         below = [r for r in self.regions if r.origin <= address]
         return max(below, key=lambda r: r.origin, default=None)
 
     def in_region(self, name: str) -> list[OutputSection]:
         """Sections that take room there, at run time or as the image of initialised data."""
-        found = []
-        for section in self.sections:
-            places = {section.address, section.load if section.load is not None else -1}
-            regions = {r.name for r in map(self.region_of, places - {-1}) if r}
-            if name in regions and section.size:
-                found.append(section)
-        return found
+        return [
+            section for section in _occupying(self)
+            if name in {r.name for r in map(self.region_of, _places(section)) if r}
+        ]  # fmt: skip
+
+
+def read_map(path: Path) -> LinkMap:
+    """Raises UsageError for a file that cannot be read or is no map of GNU ld."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot read the linker map {path}: {error.strerror}") from error
+    if not any(line.startswith(_SCRIPT) for line in text.splitlines()):
+        raise UsageError(f"{path} is not a map of GNU ld: it has no {_SCRIPT!r}", path=str(path))
+    return parse_map(text)
 
 
 def parse_map(text: str) -> LinkMap:
-    head, _, body = text.partition("Linker script and memory map")
-    regions = []
-    for line in head.partition("Memory Configuration")[2].splitlines():
-        if (match := _REGION.match(line.strip())) and match[1] != "*default*":
-            regions.append(Region(match[1], int(match[2], 16), int(match[3], 16)))
-    sections: list[OutputSection] = []
-    for line in _joined(body):
-        if match := _OUTPUT.match(line):
-            load = int(match["load"], 16) if match["load"] else None
-            if match["name"].startswith((".debug", ".comment", ".ARM.attributes", ".note")):
-                continue
-            sections.append(
-                OutputSection(match["name"], int(match["address"], 16), int(match["size"], 16),
-                              load, ())
-            )  # fmt: skip
-        elif sections and (match := _INPUT.match(line)) and int(match["size"], 16):
-            last = sections[-1]
-            piece = (match["name"], match["file"], int(match["size"], 16))
-            sections[-1] = replace(last, inputs=(*last.inputs, piece))
-    return LinkMap(tuple(regions), tuple(sections))
+    """What there is in a map; one of a link that failed may break off anywhere."""
+    reader = _Reader()
+    for line in text.splitlines():
+        reader.take(line)
+    sections = (OutputSection(*place, tuple(inputs)) for place, inputs in reader.sections)
+    return LinkMap(tuple(reader.regions), tuple(sections), tuple(reader.dropped))
 
 
-def _joined(body: str) -> list[str]:
-    """A name too long for its column has its numbers on the next line."""
-    lines: list[str] = []
-    for line in body.splitlines():
-        if lines and _NAME_ONLY.match(lines[-1]) and line.startswith("    "):
-            lines[-1] = f"{lines[-1]} {line.strip()}"
+class _Reader:
+    def __init__(self) -> None:
+        self.regions: list[MapRegion] = []
+        self.sections: list[tuple[tuple[str, int, int, int | None], list[InputSection]]] = []
+        self.dropped: list[InputSection] = []
+        self._chapter = ""
+        self._pending: tuple[bool, str] | None = None  # (is an output section, name)
+
+    def take(self, line: str) -> None:
+        for chapter in (_DISCARDED, _CONFIGURATION, _SCRIPT):
+            if line.startswith(chapter):
+                self._chapter, self._pending = chapter, None
+                return
+        if self._chapter == _CONFIGURATION:
+            if (row := _MEMORY.match(line)) and row[1] != "*default*":
+                self.regions.append(MapRegion(row[1], int(row[2], 16), int(row[3], 16)))
+        elif self._chapter:
+            self._section_line(line)
+
+    def _section_line(self, line: str) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None and (numbers := _NUMBERS.match(line)):
+            self._record(*pending, numbers[1], numbers[2], numbers[3] or "")
+            return
+        if not line or line.startswith(("  ", " *(", "LOAD ", "OUTPUT(")):
+            return
+        found = _LINE.match(line)
+        if not found:
+            return
+        is_output = not line.startswith(" ")
+        if found[2] is None:
+            self._pending = (is_output, found[1])
         else:
-            lines.append(line)
-    return lines
+            self._record(is_output, found[1], found[2], found[3], found[4] or "")
+
+    def _record(self, is_output: bool, name: str, address: str, size: str, rest: str) -> None:
+        where, length = int(address, 16), int(size, 16)
+        if is_output:
+            load = _LOAD.match(rest)
+            self.sections.append(((name, where, length, int(load[1], 16) if load else None), []))
+        elif length and self._chapter == _DISCARDED:
+            self.dropped.append(InputSection(name, where, length, rest.strip()))
+        elif length and self.sections:
+            self.sections[-1][1].append(InputSection(name, where, length, rest.strip()))
 
 
-def contributors(link_map: LinkMap, region: str, most: int = 5) -> Sequence[Mapping[str, Any]]:
-    """The largest pieces in a region."""
+def _places(section: OutputSection) -> list[int]:
+    return [section.address] + ([] if section.load is None else [section.load])
+
+
+def _occupying(link_map: LinkMap) -> list[OutputSection]:
+    """Output sections with content that is loaded; notes take too little to matter."""
+    aside = (*_NOT_LOADED, ".note")
+    return [s for s in link_map.sections if s.size and not s.name.startswith(aside)]
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """A piece of a memory region that overflowed."""
+
+    section: str
+    file: str
+    bytes: int
+    output_section: str
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """An output section that no linker script names, and where the linker put it."""
+
+    section: str
+    bytes: int
+    region: str | None
+    load_region: str | None
+    files: tuple[str, ...]
+
+
+def contributors(link_map: LinkMap, region: str, most: int = 5) -> tuple[Contributor, ...]:
+    """The largest pieces in a region, the largest first."""
     pieces = [
-        {"section": name, "file": file, "bytes": size, "output_section": section.name}
+        Contributor(p.section, p.file, p.size, section.name)
         for section in link_map.in_region(region)
-        for name, file, size in section.inputs
-    ]
-    return sorted(pieces, key=lambda p: -int(str(p["bytes"])))[:most]
+        for p in section.inputs if p.file
+    ]  # fmt: skip
+    return tuple(sorted(pieces, key=lambda p: -p.bytes)[:most])
 
 
-def orphans(link_map: LinkMap, scripts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """Output sections that no linker script names, and where the linker put them."""
+def orphans(link_map: LinkMap, scripts: Sequence[str]) -> Iterator[Orphan]:
+    """Output sections that no linker script names."""
     text = "\n".join(re.sub(r"/\*.*?\*/", "", s, flags=re.DOTALL) for s in scripts)
-    found = []
-    for section in link_map.sections:
-        if section.size and not re.search(rf"(?<![\w.]){re.escape(section.name)}(?![\w.])", text):
+    for section in _occupying(link_map):
+        if not re.search(rf"(?<![\w.]){re.escape(section.name)}(?![\w.])", text):
             region = link_map.region_of(section.address)
             load = link_map.region_of(section.load) if section.load is not None else None
-            found.append({
-                "section": section.name, "bytes": section.size,
-                "region": region.name if region else None,
-                "load_region": load.name if load else None,
-                "files": sorted({file for _, file, _ in section.inputs}),
-            })  # fmt: skip
-    return found
+            files = sorted({p.file for p in section.inputs if p.file})
+            yield Orphan(section.name, section.size, region.name if region else None,
+                         load.name if load else None, tuple(files))  # fmt: skip

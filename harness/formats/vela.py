@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 
 HEADER_BYTES = 32
 FIRST, LAST = "vela_bin_stream", "vela_end_stream"
@@ -42,21 +42,21 @@ class VelaBlock:
 def walk(stream: bytes | memoryview) -> Iterator[VelaBlock]:
     """The blocks up to ``vela_end_stream``, which is the last one given; more bytes may follow.
 
-    WrongOffset: a block does not fit the buffer, or it is not how a stream begins or ends.
+    DamagedFile: a block does not fit the buffer, or it is not how a stream begins or ends.
     """
     at, name = 0, ""
     while name != LAST:
         if at + HEADER_BYTES > len(stream):
-            raise WrongOffset(f"the stream ends inside a block header, before '{LAST}'", at)
+            raise DamagedFile(f"the stream ends inside a block header, before '{LAST}'", at)
         raw, length, external, _ = _HEADER.unpack_from(stream, at)
         name = raw.rstrip(b"\0").decode("ascii", "replace")
         if at == 0 and name != FIRST:
-            raise WrongOffset(f"the first block is '{name}', not '{FIRST}'", at)
+            raise DamagedFile(f"the first block is '{name}', not '{FIRST}'", at)
         left = len(stream) - at - HEADER_BYTES
         if length > left:
-            raise WrongOffset(f"block '{name}' says {length} bytes, {left} remain", at)
+            raise DamagedFile(f"block '{name}' says {length} bytes, {left} remain", at)
         if external > 1:
-            raise WrongOffset(f"block '{name}' has external flag {external}, not 0 or 1", at)
+            raise DamagedFile(f"block '{name}' has external flag {external}, not 0 or 1", at)
         padding = min(-length % _ALIGNMENT, left - length)
         block = VelaBlock(name, at, length, bool(external), padding)
         yield block
@@ -66,14 +66,14 @@ def walk(stream: bytes | memoryview) -> Iterator[VelaBlock]:
 def find_streams(data: bytes) -> Iterator[tuple[int, int]]:
     """Start and end of every stream inside a larger file, such as a ``.pte``.
 
-    WrongOffset, from the start of ``data``: one begins and is damaged.
+    DamagedFile, from the start of ``data``: one begins and is damaged.
     """
     first, view = FIRST.encode().ljust(16, b"\0"), memoryview(data)
     start = data.find(first)
     while start >= 0:
         try:
             *_, last = walk(view[start:])
-        except WrongOffset as error:
-            raise WrongOffset(error.what, start + error.offset) from None
+        except DamagedFile as error:
+            raise DamagedFile(error.what, start + error.offset) from None
         yield start, start + last.end
         start = data.find(first, start + last.end)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from harness.errors import InfraError, UsageError
 from harness.formats.demangle import demangled
-from harness.formats.elf_object import STB_GLOBAL, STB_WEAK, ElfObject
+from harness.formats.elf import STB_GLOBAL, STB_WEAK, read_elf
 from harness.link.failure import CodePlace
 from harness.link.line.capture import link_commands, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
@@ -185,5 +185,5 @@ def _shown(place: CodePlace) -> CodePlace:
 
 
 def _binding(elf: Path, name: str) -> int | None:
-    symbols = ElfObject(str(elf), elf.read_bytes()).symbols
+    symbols = read_elf(elf).symbols
     return next((s.bind for s in symbols if s.name == name and s.defined), None)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.errors import Word
+from harness.formats.linker_map import Contributor, Orphan
 
 
 class FailureKind(Word):
@@ -92,27 +93,6 @@ class CodePlace:
         elif self.section:
             where += f", section {self.section}"
         return where
-
-
-@dataclass(frozen=True)
-class Contributor:
-    """A piece of a memory region that overflowed."""
-
-    section: str
-    file: str
-    bytes: int
-    output_section: str
-
-
-@dataclass(frozen=True)
-class Orphan:
-    """An output section that no linker script names, and where the linker put it."""
-
-    section: str
-    bytes: int
-    region: str | None
-    load_region: str | None
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.build.firmware import Firmware
 from harness.export.program import Program
-from harness.footprint.elf import regions_of, section_parts
+from harness.footprint.elf import section_parts
 from harness.footprint.figures import firmware_figures
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.symbols import where_spinning, with_symbols
@@ -97,5 +97,5 @@ def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
     """The ELF's bytes by region of the target; nothing for a target without a memory map."""
     if not target.memory:
         return {}
-    parts = section_parts(elf, regions_of(target.memory))
+    parts = section_parts(elf, target.memory)
     return firmware_figures(parts, [r.name for r in target.memory])

@@ -10,7 +10,6 @@ from harness.case.case import RUNNER, Case
 from harness.errors import HarnessError
 from harness.export.program import Program
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import regions_of
 from harness.footprint.figures import firmware_figures, program_figures
 from harness.footprint.measure import measure_file
 from harness.judge.reference import ANY_TOOLCHAIN
@@ -64,7 +63,7 @@ def measure_program(case: Case, program: Program) -> Measured:
 
 
 def measure_firmware(case: Case, firmware: Firmware) -> Measured:
-    regions = regions_of(firmware.regions)
+    regions = firmware.regions
     anatomy = measure_file(firmware.elf, regions, firmware.map)
     figures = firmware_figures(anatomy.parts, [r.name for r in regions])
     return Measured(case, "firmware", firmware.toolchain_id, anatomy, figures)

@@ -9,12 +9,11 @@ from typing import Any
 from harness.build.firmware import linked_regions
 from harness.errors import UsageError
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import regions_of
 from harness.footprint.measure import measure_file
 from harness.run.record import load_record
-from harness.target import model as target_model
 from harness.target.figures import figure
 from harness.target.loading import load_target
+from harness.target.model import Region
 
 _FIRMWARE_STAMP = "firmware.json"  # of harness.build.firmware: says how an ELF was built
 _TOTAL = "_total"
@@ -29,10 +28,10 @@ def measure(file: Path, target: str | None = None, linker_map: Path | None = Non
         beside = file.with_name(f"{file.name}.map")
         linker_map = beside if beside.is_file() else None
     regions = load_target(target).memory if target else _linked_for(file)
-    return measure_file(file, regions_of(regions), linker_map)
+    return measure_file(file, regions, linker_map)
 
 
-def _linked_for(file: Path) -> tuple[target_model.Region, ...]:
+def _linked_for(file: Path) -> tuple[Region, ...]:
     try:
         stamp = json.loads((file.parent / _FIRMWARE_STAMP).read_text())
     except (OSError, ValueError):

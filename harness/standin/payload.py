@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.formats import cop
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 
 _COMPARED = ("product", "macs_per_cc", "cmd_stream_version", "num_axi_sram", "num_axi_ext")
 
@@ -41,7 +41,7 @@ def read_payload(data: bytes) -> Payload:
         stream = next(cop.command_streams(data), None)
     except cop.UnknownAction as error:
         raise DriverError(f"UNSUPPORTED driver_action_command: {error.action}") from None
-    except WrongOffset as error:
+    except DamagedFile as error:
         raise DriverError(
             f"Custom Operator Payload: the action at byte {error.offset} is cut off"
         ) from None

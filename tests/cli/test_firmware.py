@@ -10,7 +10,7 @@ import pytest
 
 from harness.build.firmware import Firmware, build
 from harness.export.program import Program
-from harness.footprint.elf import LOAD_IMAGE, NO_REGION, regions_of, section_parts
+from harness.footprint.elf import LOAD_IMAGE, NO_REGION, section_parts
 from harness.target.loading import Target, load_target
 
 from .conftest import Hil
@@ -46,7 +46,7 @@ def test_regions_agree_with_the_linker_map(target: Target, firmware: Firmware) -
     sections = [
         (int(a, 16), int(n, 16)) for a, n in output_section.findall(firmware.map.read_text())
     ]
-    parts = section_parts(firmware.elf, regions_of(target.memory))
+    parts = section_parts(firmware.elf, target.memory)
     for region in target.memory:
         mapped = sum(n for a, n in sections if region.origin <= a < region.end)
         used = sum(p.bytes for p in parts if p.path[0] == region.name and p.path[1] != LOAD_IMAGE)
@@ -54,7 +54,7 @@ def test_regions_agree_with_the_linker_map(target: Target, firmware: Firmware) -
 
 
 def test_everything_lies_in_a_region_of_the_board(target: Target, firmware: Firmware) -> None:
-    parts = section_parts(firmware.elf, regions_of(target.memory))
+    parts = section_parts(firmware.elf, target.memory)
     assert parts
     assert NO_REGION not in {p.path[0] for p in parts}
 

@@ -9,9 +9,10 @@ import pytest
 
 from harness.errors import InfraError
 from harness.footprint.anatomy import Part
-from harness.footprint.elf import LOAD_IMAGE, NO_REGION, Region, section_parts
+from harness.footprint.elf import LOAD_IMAGE, NO_REGION, section_parts
 from harness.footprint.figures import firmware_figures
 from harness.footprint.measure import measure_file
+from harness.target.model import Region
 
 SOURCE = """
 const char constant[1000] = {1};
@@ -27,7 +28,10 @@ SECTIONS { .text : { *(.text*) } >CODE  .rodata : { *(.rodata*) } >CODE
            .data : { *(.data*) } >RAM  .bss : { *(.bss*) } >ELSEWHERE
            /DISCARD/ : { *(.ARM.*) } }
 """
-REGIONS = (Region("CODE", 0x1000, 0x10000), Region("RAM", 0x20000000, 0x10000))
+REGIONS = (
+    Region(name="CODE", origin=0x1000, size=0x10000),
+    Region(name="RAM", origin=0x20000000, size=0x10000),
+)
 
 
 def linked(source: Path, script: Path) -> Path:

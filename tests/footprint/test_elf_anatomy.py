@@ -10,11 +10,11 @@ import pytest
 
 from harness.errors import UsageError
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.elf import NO_REGION, Region
+from harness.footprint.elf import NO_REGION
 from harness.footprint.measure import measure_file
 from harness.formats.damage import DamagedFile
-from harness.formats.section_map import read_map
-from harness.formats.symbol_names import demangle, scopes
+from harness.formats.linker_map import read_map
+from harness.target.model import Region
 
 SCRIPT = """
 MEMORY { CODE (rx) : ORIGIN = 0x10000000, LENGTH = 64K  RAM (rw) : ORIGIN = 0x30000000, LENGTH = 64K }
@@ -43,7 +43,10 @@ extern "C" int main() {
   return app::hello()[app::table[3]] + app::pool[2];
 }
 """
-REGIONS = (Region("CODE", 0x10000000, 0x10000), Region("RAM", 0x30000000, 0x10000))
+REGIONS = (
+    Region(name="CODE", origin=0x10000000, size=0x10000),
+    Region(name="RAM", origin=0x30000000, size=0x10000),
+)
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,8 @@ def test_totals_are_those_of_binutils(built: Built) -> None:
         for name in sizes
     }
     assert ours == sizes
-    outputs = read_map(built.map).outputs
-    assert {n: outputs[n][1] for n in sizes} == sizes
+    outputs = {s.name: s.size for s in read_map(built.map).sections}
+    assert {n: outputs[n] for n in sizes} == sizes
 
 
 def test_names_files_and_scopes(built: Built) -> None:
@@ -171,30 +174,3 @@ def test_truncated(built: Built, tmp_path: Path, keep: int, says: str) -> None:
     with pytest.raises(DamagedFile, match=says) as caught:
         measure_file(file)
     assert "offset" in caught.value.facts
-
-
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("main", ("main",)),
-        ("a::b(int)", ("a", "b(int)")),
-        ("a::(anonymous namespace)::c", ("a", "(anonymous namespace)", "c")),
-        ("std::map<a::b, c>::at(x::y)", ("std", "map<a::b, c>", "at(x::y)")),
-        ("void a::f<int>(int)", ("a", "f<int>(int)")),
-        ("a::f(int)::words", ("a", "f(int)", "words")),
-        ("vtable for a::B", ("a", "vtable for B")),
-        ("a::operator<<(b, c::d)", ("a", "operator<<(b, c::d)")),
-        ("a::B::operator()(int) const", ("a", "B", "operator()(int) const")),
-    ],
-)
-def test_scopes(name: str, parts: tuple[str, ...]) -> None:
-    assert scopes(name) == parts
-
-
-def test_demangle_without_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names stay mangled, and a note says why."""
-    monkeypatch.setenv("PATH", "/nowhere")
-    plain, note = demangle(["_Z1fv"])
-    assert plain == {}
-    assert note is not None
-    assert "c++filt" in note

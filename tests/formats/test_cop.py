@@ -9,7 +9,7 @@ import pytest
 
 from harness.formats import cop
 from harness.formats.cop import CommandStream, UnknownNpu, command_streams
-from harness.formats.damage import WrongOffset
+from harness.formats.damage import DamagedFile
 from harness.system.paths import project_root
 from tests.ethosu.assembling import U55_128, U85_256, cop1, cop2
 
@@ -52,7 +52,7 @@ def test_every_truncation_is_named(payload: bytes) -> None:
         offset = -1
         try:
             found = list(command_streams(payload[:size]))
-        except WrongOffset as error:
+        except DamagedFile as error:
             offset, found = error.offset, []
         else:
             between.add(size)
@@ -92,7 +92,7 @@ def cop2_with(at: int, value: int) -> bytes:
     ],
 )
 def test_what_is_damaged_is_named(payload: bytes, says: str, offset: int) -> None:
-    with pytest.raises(WrongOffset) as caught:
+    with pytest.raises(DamagedFile) as caught:
         list(command_streams(payload))
     assert says in caught.value.what
     assert caught.value.offset == offset

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from elftools.elf.elffile import ELFFile
 
 from harness.build.firmware import Firmware, build
-from harness.footprint.elf import regions_of, section_parts
+from harness.footprint.elf import section_parts
 from harness.footprint.figures import firmware_figures
+from harness.formats.elf import read_elf
 from harness.simulate.pick import pick
 from harness.target.loading import Target, load_target
 
 
 def sections(firmware: Firmware) -> dict[str, tuple[int, int]]:
     """Address and size of every section that has a size."""
-    with firmware.elf.open("rb") as file:
-        found = ELFFile(file).iter_sections()
-        return {s.name: (s["sh_addr"], s["sh_size"]) for s in found if s["sh_size"]}
+    return {s.name: (s.address, s.size) for s in read_elf(firmware.elf).sections if s.size}
 
 
 def region_of(firmware: Firmware, section: str) -> str:
@@ -45,7 +43,7 @@ def test_everything_is_where_the_memory_mode_says(target: Target, firmware: Firm
         + (pools["file"] if mode.weights == "SRAM" else 0)
         + (pools["method"] + pools["temp"] if mode.arena == "SRAM" else 0)
     )
-    parts = section_parts(firmware.elf, regions_of(firmware.regions))
+    parts = section_parts(firmware.elf, firmware.regions)
     figures = firmware_figures(parts, [r.name for r in firmware.regions])
     assert figures["elf_outside"] == 0
     assert figures["elf_SRAM"] == sram

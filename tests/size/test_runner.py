@@ -15,11 +15,11 @@ from harness.build.firmware import build
 from harness.case.case import RUNNER, Case
 from harness.footprint.anatomy import Anatomy, Part
 from harness.footprint.difference import causes, difference
-from harness.footprint.elf import LOAD_IMAGE, Region, regions_of, section_parts
+from harness.footprint.elf import LOAD_IMAGE, section_parts
 from harness.footprint.explain import sentences
 from harness.footprint.figures import firmware_figures
 from harness.footprint.measure import measure_file
-from harness.formats.section_map import read_map
+from harness.formats.linker_map import read_map
 from harness.judge.reference import Acceptance, propose
 from harness.run.measure import Measured
 from harness.size.gate import Gate, hold
@@ -27,6 +27,7 @@ from harness.system import paths
 from harness.system.paths import project_root
 from harness.target.budget import Budgets
 from harness.target.loading import load_target
+from harness.target.model import Region
 
 TARGET = "corstone-300-m55"
 
@@ -44,7 +45,7 @@ def runner() -> Runner:
 
 
 def regions() -> list[Region]:
-    return regions_of(load_target(TARGET).memory)
+    return load_target(TARGET).memory
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +73,8 @@ def test_totals_agree_with_size_and_map(runner: Runner, anatomy: Anatomy) -> Non
             ours[part.path[2]] = ours.get(part.path[2], 0) + part.bytes
             by_region[part.path[0]] = by_region.get(part.path[0], 0) + part.bytes
     assert ours == {name: size for name, size in sizes.items() if size}
-    outputs = read_map(runner.map).outputs
-    assert ours == {name: outputs[name][1] for name in ours}
+    outputs = {s.name: s.size for s in read_map(runner.map).sections}
+    assert ours == {name: outputs[name] for name in ours}
     sections = section_parts(runner.elf, regions())
     assert group(anatomy.parts) == group(sections)
     assert by_region == group(p for p in sections if p.path[1] != LOAD_IMAGE)

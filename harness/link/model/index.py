@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from harness.formats import archive as ar
-from harness.formats.elf_object import STB_WEAK, STT_FUNC, ElfObject, NotAnObject, Symbol
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import STB_WEAK, STT_FUNC, ElfFile, Symbol, relocation_name
 from harness.link.failure import CodePlace
 from harness.link.line.command import Input, LinkLine
 from harness.link.model.resolution import (
@@ -47,7 +48,7 @@ class Loaded:
     """One object of the link, or a member of one of its archives."""
 
     input: Input
-    object: ElfObject
+    object: ElfFile
 
     @property
     def name(self) -> str:
@@ -152,7 +153,7 @@ class LinkIndex:
         return tuple(name for _, name, each in self._assignments if each is None)
 
 
-def uses_in(unit: ElfObject, name: str) -> list[CodePlace]:
+def uses_in(unit: ElfFile, name: str) -> list[CodePlace]:
     wanted = {i for i, s in enumerate(unit.symbols) if s.name == name and not s.defined}
     found = []
     for relocation in unit.relocations():
@@ -163,21 +164,13 @@ def uses_in(unit: ElfObject, name: str) -> list[CodePlace]:
             found.append(
                 CodePlace(unit.name, function, None, None,
                       sections[relocation.section].name if known else None, relocation.offset,
-                      relocation_name(unit.machine, relocation.type),
+                      relocation_name(unit.machine_number, relocation.type),
                       "weak" if any(unit.symbols[i].bind == STB_WEAK for i in wanted) else "strong")
             )  # fmt: skip
     return found
 
 
-def relocation_name(machine: str, kind: int) -> str:
-    from elftools.elf.enums import ENUM_RELOC_TYPE_AARCH64, ENUM_RELOC_TYPE_ARM
-
-    names = {"Arm (32 bit)": ENUM_RELOC_TYPE_ARM, "AArch64": ENUM_RELOC_TYPE_AARCH64}.get(machine)
-    found = next((n for n, v in (names or {}).items() if v == kind), None)
-    return found or f"type {kind}"
-
-
-def _model_unit(unit: ElfObject) -> Unit:
+def _model_unit(unit: ElfFile) -> Unit:
     symbols = []
     for symbol in unit.globals:
         weak = symbol.bind == STB_WEAK
@@ -190,15 +183,15 @@ def _model_unit(unit: ElfObject) -> Unit:
     return Unit(unit.name, tuple(symbols))
 
 
-def units_of(path: Path, word: str) -> tuple[list[ElfObject], list[str]]:
+def units_of(path: Path, word: str) -> tuple[list[ElfFile], list[str]]:
     """The objects of a file, and the names of what is no object."""
     found, not_objects = [], []
     for name, data in contents(path, word):
-        unit = ElfObject(name, data)
         try:
-            _ = unit.machine
+            unit = ElfFile(data, name)
+            _ = unit.symbols
             found.append(unit)
-        except NotAnObject:
+        except DamagedFile:
             not_objects.append(name)
     return found, not_objects
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.formats import archive as ar
+from harness.formats.damage import DamagedFile
 from harness.formats.demangle import demangled
-from harness.formats.elf_object import ElfObject, NotAnObject
+from harness.formats.elf import ElfFile
 from harness.formats.elf_writer import NewSymbol, write_object
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.line.capture import run_linker
@@ -215,9 +216,8 @@ def write_members(path: Path, members: Sequence[tuple[str, bytes]]) -> None:
     parts = []
     for name, data in members:
         try:
-            unit = ElfObject(name, data)
-            symbols = [s.name for s in unit.globals if s.defined]
-        except NotAnObject:
+            symbols = [s.name for s in ElfFile(data, name).globals if s.defined]
+        except DamagedFile:
             symbols = []
         parts.append((name, data, symbols))
     ar.write_archive(path, parts)

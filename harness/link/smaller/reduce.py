@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from harness.errors import UsageError
 from harness.formats import archive as ar
-from harness.formats.elf_object import ElfObject, NotAnObject
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import read_elf
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of, file_name
 from harness.link.line.capture import Replay, failing_link, shell
 from harness.link.line.command import understand
@@ -251,8 +252,8 @@ class _Reducer:
 
     def _removable(self, file: Path) -> list[str]:
         try:
-            sections = ElfObject(file.name, file.read_bytes()).sections
-        except NotAnObject:
+            sections = read_elf(file).sections
+        except DamagedFile:
             return []
         kept = {"", ".symtab", ".strtab", ".shstrtab", ".group"}
         return sorted({s.name for s in sections if s.name not in kept and s.type not in (4, 9)})[

@@ -3,24 +3,18 @@ objects and the map say of duplicates, overflows and objects built for another m
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
-from harness.formats.elf_object import ElfObject
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import LinkMap, contributors, orphans
 from harness.link.failure import (
-    Contributor,
     Failure,
     FailureKind,
     LinkCause,
-    Orphan,
     archive_of,
 )
 from harness.link.model.index import LinkIndex, Loaded
@@ -29,13 +23,14 @@ from harness.link.why.undefined import unknown
 _SAMPLE = 60  # objects whose ABI is looked at
 # Tags of the build attributes that decide whether objects fit together
 # ("Addenda to, and Errata in, the ABI for the Arm Architecture", section 3.3).
+_CPU_ARCH, _CPU_ARCH_PROFILE, _ABI_VFP_ARGS = 6, 7, 28
 _TAGS = {
-    "TAG_CPU_ARCH": "CPU architecture",
-    "TAG_CPU_ARCH_PROFILE": "architecture profile",
-    "TAG_ABI_VFP_ARGS": "how float arguments are passed",
-    "TAG_ABI_ENUM_SIZE": "size of enums",
-    "TAG_ABI_PCS_WCHAR_T": "size of wchar_t",
-    "TAG_ABI_ALIGN_PRESERVED": "stack alignment",
+    _CPU_ARCH: "CPU architecture",
+    _CPU_ARCH_PROFILE: "architecture profile",
+    _ABI_VFP_ARGS: "how float arguments are passed",
+    26: "size of enums",
+    18: "size of wchar_t",
+    25: "stack alignment",
 }
 _VFP_ARGS = {0: "soft (core registers)", 1: "hard (VFP registers)", 2: "toolchain's own", 3: "any"}
 _ARCHITECTURES = {
@@ -255,11 +250,9 @@ def _named(name: str, path: Path | None, files: Sequence[str]) -> bool:
 
 def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]) -> Failure:
     """With the largest contributors and the sections no script places."""
-    largest = tuple(Contributor(**row) for row in contributors(link_map, failure.region or ""))
+    largest = contributors(link_map, failure.region or "")
     stray = tuple(
-        orphan
-        for row in orphans(link_map, scripts)
-        if failure.region in ((orphan := _orphan_of(row)).region, orphan.load_region)
+        o for o in orphans(link_map, scripts) if failure.region in (o.region, o.load_region)
     )
     failure = without_objects(replace(failure, contributors=largest, orphans=stray))
     big = next((o for o in stray if o.bytes * 2 >= (failure.bytes or 0)), None)
@@ -279,46 +272,34 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
     return failure
 
 
-def _orphan_of(row: Mapping[str, Any]) -> Orphan:
-    return Orphan(**{**row, "files": tuple(row["files"])})
-
-
-def attributes(unit: ElfObject) -> dict[str, str]:
+def attributes(unit: ElfFile) -> dict[str, str]:
     """What an object was built for: machine, class, byte order, Arm build attributes, in words."""
     found = {
         "machine": unit.machine,
-        "class": f"{unit.elf_class} bit",
-        "byte order": "little" if unit.data[5] == 1 else "big",
+        "class": f"{unit.bits} bit",
+        "byte order": unit.byte_order,
     }
     for tag, value in _arm_attributes(unit).items():
         found[_TAGS[tag]] = _in_words(tag, value)
-    if unit.machine == "Arm (32 bit)":
-        found.setdefault(_TAGS["TAG_ABI_VFP_ARGS"], _VFP_ARGS[0])
+    if unit.machine_number == EM_ARM:
+        found.setdefault(_TAGS[_ABI_VFP_ARGS], _VFP_ARGS[0])
     return found
 
 
-def _arm_attributes(unit: ElfObject) -> dict[str, int]:
-    if b".ARM.attributes" not in unit.data:
-        return {}
-    found = {}
+def _arm_attributes(unit: ElfFile) -> dict[int, int]:
     try:
-        section = ELFFile(io.BytesIO(unit.data)).get_section_by_name(".ARM.attributes")
-        for part in section.iter_subsections() if section is not None else ():
-            for scope in part.iter_subsubsections():
-                for attribute in scope.iter_attributes():
-                    if attribute.tag in _TAGS and isinstance(attribute.value, int):
-                        found[attribute.tag] = attribute.value
-    except ELFError:
+        said = unit.attributes
+    except DamagedFile:
         return {}
-    return found
+    return {tag: value for tag, value in said.items() if tag in _TAGS and isinstance(value, int)}
 
 
-def _in_words(tag: str, value: int) -> str:
-    if tag == "TAG_ABI_VFP_ARGS":
+def _in_words(tag: int, value: int) -> str:
+    if tag == _ABI_VFP_ARGS:
         return _VFP_ARGS.get(value, str(value))
-    if tag == "TAG_CPU_ARCH":
+    if tag == _CPU_ARCH:
         return _ARCHITECTURES.get(value, f"architecture {value}")
-    if tag == "TAG_CPU_ARCH_PROFILE":
+    if tag == _CPU_ARCH_PROFILE:
         return {0: "none", ord("A"): "A", ord("R"): "R", ord("M"): "M"}.get(value, str(value))
     return str(value)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.formats import archive as ar
-from harness.formats.elf_object import Symbol
+from harness.formats.elf import Symbol
 from harness.link.failure import member_of
 from harness.link.line.fileapi import CMakeTarget, read_targets
 from harness.link.model.index import units_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.formats.elf_object import read_object
+from harness.formats.elf import read_elf
 from harness.formats.elf_writer import NewSymbol, write_object
 from harness.link.line.command import LinkerCall, understand
 from harness.link.model.index import assignment, in_script, load, uses_in
@@ -20,7 +20,7 @@ def test_a_use_has_function_section_and_relocation(tmp_path: Path) -> None:
         ["arm-none-eabi-gcc", "-mcpu=cortex-m55", "-O0", "-ffunction-sections", "-c", "a.c"],
         cwd=tmp_path, check=True,
     )  # fmt: skip
-    (use,) = uses_in(read_object(tmp_path / "a.o"), "elsewhere")
+    (use,) = uses_in(read_elf(tmp_path / "a.o"), "elsewhere")
     assert (use.function, use.section) == ("entry", ".text.entry")
     assert use.relocation == "R_ARM_THM_CALL"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.formats.elf_object import read_object
-from harness.formats.linker_map import parse_map
-from harness.link.failure import Contributor, Failure, FailureKind, LinkCause, Orphan
+from harness.formats.elf import read_elf
+from harness.formats.linker_map import Contributor, Orphan, parse_map
+from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.why.causes import attributes, difference, explain_overflow, without_objects
 
 MAP = """\
@@ -39,7 +39,7 @@ def test_the_float_abi_differs(tmp_path: Path) -> None:
             ["arm-none-eabi-gcc", "-mcpu=cortex-m55", f"-mfloat-abi={name}", "-c", "a.c", "-o",
              f"{name}.o"], cwd=tmp_path, check=True,
         )  # fmt: skip
-    hard, soft = (attributes(read_object(tmp_path / f"{n}.o")) for n in ("hard", "soft"))
+    hard, soft = (attributes(read_elf(tmp_path / f"{n}.o")) for n in ("hard", "soft"))
     assert difference(hard, soft) == (
         "how float arguments are passed", "hard (VFP registers)", "soft (core registers)"
     )  # fmt: skip

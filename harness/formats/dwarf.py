@@ -1,0 +1,89 @@
+"""Addresses to source lines and translation units, out of an ELF's DWARF.
+
+The one user of pyelftools, whose import takes longer than a small ELF is read: import this
+module where a line is asked for, not at the top.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+
+# What pyelftools raises on damaged DWARF, found by fuzzing (tests/size/test_size_fuzz.py).
+_DAMAGE = (ELFError, DWARFError, ConstructError, ValueError, LookupError, TypeError, OSError,
+           AttributeError, AssertionError, ArithmeticError, RuntimeError)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Units:
+    """``starts`` sorted; ``spans[i]`` is the end and source file of the unit at ``starts[i]``."""
+
+    starts: tuple[int, ...] = ()
+    spans: tuple[tuple[int, str], ...] = ()
+
+    def file(self, address: int) -> str:
+        at = bisect_right(self.starts, address) - 1
+        return self.spans[at][1] if at >= 0 and address < self.spans[at][0] else ""
+
+
+def read_units(path: Path) -> tuple[Units, str | None]:
+    """From ``.debug_aranges``; nothing, and why, when there is none that can be read."""
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            if not elf.has_dwarf_info():
+                return Units(), "no linker map and no DWARF: sources are those of symbols"
+            dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
+            ranges = dwarf.get_aranges()
+            entries = sorted(
+                (e.begin_addr, e.begin_addr + e.length, e.info_offset)
+                for e in (ranges.entries if ranges else ())
+                if e.length
+            )
+            names = {offset: _unit_name(dwarf, offset) for offset in {e[2] for e in entries}}
+    except _DAMAGE as error:
+        return Units(), f"the DWARF cannot be read: {type(error).__name__}: {error}"
+    spans = tuple((end, names[offset]) for _, end, offset in entries)
+    return Units(tuple(e[0] for e in entries), spans), None
+
+
+def _unit_name(dwarf: Any, offset: int) -> str:
+    top = dwarf.get_CU_at(offset).get_top_DIE()
+    name: str = top.attributes["DW_AT_name"].value.decode(errors="replace")
+    return name.rpartition("/")[2]
+
+
+def source_line(path: Path, address: int) -> str | None:
+    """ "file.cpp:12" from the line program of the unit that holds the address; None when there
+    is none, or none that can be read: then only the line is lost."""
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            return _source_line(elf.get_dwarf_info(), address) if elf.has_dwarf_info() else None
+    except _DAMAGE:
+        return None
+
+
+def _source_line(dwarf: Any, address: int) -> str | None:
+    ranges = dwarf.get_aranges()
+    offset = ranges.cu_offset_at_addr(address) if ranges is not None else None
+    if offset is None:
+        return None
+    program = dwarf.line_program_for_CU(dwarf.get_CU_at(offset))
+    best = None
+    for entry in program.get_entries() if program is not None else ():
+        state = entry.state
+        if state is None:
+            continue
+        if best is not None and best.address <= address < state.address and not best.end_sequence:
+            base = 0 if program.header.version >= 5 else 1  # DWARF 5, section 6.2.4
+            name = program.header.file_entry[best.file - base].name
+            return f"{name.decode('utf-8', 'replace')}:{best.line}"
+        best = state
+    return None

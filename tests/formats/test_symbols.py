@@ -1,0 +1,82 @@
+"""What an address means: with a real firmware of four functions, and in damaged ones."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from harness.dev.doubles import planted_firmware
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import read_elf
+from harness.formats.symbols import Symbols
+from tests.size.mutations import mutations
+
+needs_gcc = pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
+CODE = range(0x10000100, 0x10001000, 2)
+SEED, COUNT = 20260902, 60
+
+
+@pytest.fixture(scope="module")
+def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return planted_firmware(tmp_path_factory.mktemp("elf"), "ENDLESS_LOOP").elf
+
+
+@needs_gcc
+def test_function_and_source_of_an_address(elf: Path) -> None:
+    symbols = Symbols(elf)
+    work = next(a for a in CODE if symbols.function(a) == "work")
+    assert symbols.function(work + 5) == "work+0x4"  # the Thumb bit is no part of the address
+    source = symbols.source(work)
+    assert source is not None
+    assert source.startswith("planted.c:")
+    assert symbols.describe(work + 1) == {"symbol": "work", "source": source}
+    assert symbols.function(0x50000000) is None
+    assert symbols.source(0x50000000) is None
+    assert symbols.describe(4) == {}
+
+
+@needs_gcc
+def test_a_call_is_known_by_the_instruction_before(elf: Path) -> None:
+    symbols = Symbols(elf)
+    calls = [a | 1 for a in CODE if symbols.follows_call(a | 1)]
+    assert calls
+    assert not symbols.follows_call(calls[0] & ~1)  # without the Thumb bit it returns to nothing
+    assert not symbols.follows_call(0x50000001)
+
+
+@needs_gcc
+def test_without_debug_information_the_name_remains(elf: Path, tmp_path: Path) -> None:
+    """Where the line program is damaged, or not there, only the line is lost."""
+    file = read_elf(elf)
+    work = next(s for s in file.symbols if s.name == "work")
+    data = bytearray(file.data)
+    for section in file.sections:
+        if section.name == ".debug_line":
+            data[section.offset : section.offset + 4] = struct.pack("<I", 0xFFFFFFF0)
+    (tmp_path / "x").write_bytes(data)
+    assert Symbols(tmp_path / "x").describe(work.value) == {"symbol": "work"}
+
+
+@needs_gcc
+def test_random_damage(elf: Path, tmp_path: Path) -> None:
+    """A damaged ELF of a fault still gives a judgement: its symbols, or DamagedFile."""
+    print(f"seed {SEED}, {COUNT} mutations")
+    work = next(s.value for s in read_elf(elf).symbols if s.name == "work")
+    for number, (kind, damaged) in enumerate(mutations(elf.read_bytes(), COUNT, SEED)):
+        print(f"mutation {number}: {kind}")
+        (tmp_path / "x").write_bytes(damaged)
+        try:
+            Symbols(tmp_path / "x").describe(work)
+        except DamagedFile:
+            continue
+
+
+def test_what_is_no_elf_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no ELF")
+    with pytest.raises(DamagedFile, match="do not start with an ELF header"):
+        Symbols(tmp_path / "text")
+    with pytest.raises(OSError, match="No such file"):
+        Symbols(tmp_path / "absent")
