@@ -13,10 +13,10 @@ from typing import Any
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.elf.elffile import ELFFile
 
-from harness.observe.events import Event, Kind, Observation
+from harness.observe.events import CPU_FAULTS, Event, Kind, Observation
 
 _ADDRESSES = ("pc", "lr")
-_WITH_REGISTERS = frozenset({Kind.FAULT, Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL})
+_WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL}
 
 
 class Symbols:
