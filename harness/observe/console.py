@@ -75,7 +75,7 @@ _SIMULATOR: Final = (b"FVP_", b"qemu-system-")
 LAUNCHES: Final[tuple[Pattern[Kind | None], ...]] = (
     Pattern(None, (b"xterm", b"Can't open display", b"telnet: c", b"gtk", b"GTK", b"Warning:"),
             rb"^(?!.*(?i:licen)).*(?:xterm|Can't open display|\btelnet: command not found|gtk|GTK|"
-            rb"Warning:)", b"sh: 1: xterm: not found", "the terminals that an FVP opens"),
+            rb"Warning:)", b"FVP_MPS3: error: Can't open display", "the terminals that an FVP opens"),
     Pattern(Kind.LIBRARY_MISSING, (b"loading shared libraries: ",),
             rb"error while loading shared libraries: (?P<library>[^:\s]{1,200})",
             b"./FVP_X: error while loading shared libraries: libpython3.9.so.1.0: cannot open "
@@ -114,7 +114,7 @@ LAUNCHES: Final[tuple[Pattern[Kind | None], ...]] = (
             b"SetuptoolsDeprecationWarning: License classifiers are deprecated, not removed",
             "setuptools, licence texts"),
     Pattern(Kind.LICENCE, _LICENCE, _ABOUT_A_LICENCE + rb".*" + _NO_LICENCE,
-            b"Error: License checkout failed for feature FM_Simulator", _LAUNCHED),
+            b"License check out failed for 'SystemC_Cortex-M55'", _LAUNCHED),
     Pattern(Kind.SIMULATOR_ERROR, (b"qemu",),
             rb"^\s*qemu(?:-system-\w+)?: (?!warning|info|terminating)",
             b"qemu-system-arm: unsupported machine type", "QEMU"),
@@ -139,9 +139,6 @@ LAUNCHES: Final[tuple[Pattern[Kind | None], ...]] = (
 # Words that explain a bad end, but are also said where all is well.
 SUSPECTS: Final[tuple[Pattern[Kind], ...]] = (
     TIMING_ADAPTER,
-    Pattern(Kind.SIMULATOR_ERROR, (b"[ERR]", b"[ERROR]", b"ERROR:"),
-            rb"^(?:\[[^\]]*\] )?(?:\[ERR\]|\[ERROR\]|ERROR:)", b"[ERR] Boot: no image in slot 1",
-            "boot loaders and secure firmware; meta-arm looks for the same"),
     Pattern(Kind.EXIT_STATUS, (b"completed with exit code",),
             rb"Process completed with exit code [1-9]",
             b"##[error]Process completed with exit code 1.", "GitHub Actions"),
@@ -155,6 +152,9 @@ SUSPECTS: Final[tuple[Pattern[Kind], ...]] = (
     Pattern(Kind.EXIT_STATUS, (b": terminating on signal",),
             rb"qemu-system-\w+: terminating on signal",
             b"qemu-system-arm: terminating on signal 15", "QEMU"),
+    Pattern(Kind.SIMULATOR_ERROR, (b"[ERR]", b"[ERROR]", b"ERROR:"),
+            rb"^(?:\[[^\]]*\] )?(?:\[ERR\]|\[ERROR\]|ERROR:)", b"[ERR] Boot: no image in slot 1",
+            "boot loaders and secure firmware; meta-arm looks for the same"),
 )  # fmt: skip
 ROWS: Final[tuple[Pattern[Any], ...]] = (
     *STOPS, PORT, *VERSIONS, *STAGES, *LAUNCHES, *SUSPECTS,

@@ -58,7 +58,7 @@ MESSAGES: Final[_Rows] = (
              b"stack", b"ETDump_outputs"),
             rb"^((?:model_pte|input_file|method_allocator|planned|temp|peak_temp|stack|"
             rb"ETDump_outputs)\w*)\s*:\s+(\d+)(?: / (\d+))?(?:\s|\.|$)",
-            b"method_allocator_used:     2000 / 65536  free: 63536 ( used: 3 % ) ", _RUNNER),
+            b"model_pte_program_size:     51168 bytes.", _RUNNER),
     Pattern(Figure.TICKS, (b"system_counter_ticks",),
             rb"^system_counter_ticks:\s+(\d+)(?: \(set (\d+)\))?",
             b"system_counter_ticks: 1800000 (set 1)", _BUNDLED),
