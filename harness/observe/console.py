@@ -56,7 +56,7 @@ STAGES: Final[tuple[Pattern[Stage], ...]] = (
             b"[    0.000000] Linux version 6.12.0-yocto (oe@host)", "Linux init/version.c"),
     Pattern(Stage.LOGIN, (b" login:",), rb"(?:^|\s)[\w.-]{1,64} login: ?",
             b"corstone1000-fvp login: root", "getty, on meta-arm's corstone1000 image"),
-    Pattern(Stage.SHELL, (b"root@", b"#"),
+    Pattern(Stage.SHELL, (b"#", b"$"),
             rb"^(?:root@\S+[#$]|[~/]\S{0,100} # ?|# $)", b"root@corstone1000-fvp:~# ls",
             "busybox ash and bash"),
 )  # fmt: skip
@@ -75,7 +75,7 @@ _SIMULATOR: Final = (b"FVP_", b"qemu-system-")
 LAUNCHES: Final[tuple[Pattern[Kind | None], ...]] = (
     Pattern(None, (b"xterm", b"Can't open display", b"telnet: c", b"gtk", b"GTK", b"Warning:"),
             rb"^(?!.*(?i:licen)).*(?:xterm|Can't open display|\btelnet: command not found|gtk|GTK|"
-            rb"Warning:)", b"FVP_MPS3: error: Can't open display", "the terminals that an FVP opens"),
+            rb"Warning:)", b"FVP_MPS3: error: Can't open display", "an FVP that opens terminals"),
     Pattern(Kind.LIBRARY_MISSING, (b"loading shared libraries: ",),
             rb"error while loading shared libraries: (?P<library>[^:\s]{1,200})",
             b"./FVP_X: error while loading shared libraries: libpython3.9.so.1.0: cannot open "

@@ -48,6 +48,9 @@ _DRIVER: Final = "ethos-u-core-driver src (LOG_ERR); some retargeted loggers dro
 
 # Also on a line that no runner wrote: in the log of some other module, behind a torn prefix.
 ANYWHERE: Final[_Rows] = (
+    Pattern(Kind.OPERATOR_MISSING, (b"kernel '",),
+            rb"operator.*kernel '(?P<operator>[^']*)' not found",
+            b"operator_registry.cpp:256 get_op()] kernel 'aten::exp.out' not found.", _OPERATORS),
     Pattern(Kind.OPERATOR_MISSING, (b"Missing operator: [",),
             rb"Missing operator: \[\d+\] (?P<operator>\S+)",
             b"Missing operator: [29] aten::linear.out", _OPERATORS),

@@ -33,7 +33,13 @@ _PMU: Final = (
     "ExecuTorch examples/arm/executor_runner/arm_perf_monitor.cpp; the index of "
     '"ethosu_pmu_cntr%zd" reaches us unexpanded where the C library does not know %z'
 )
-# Also on lines that no runner wrote: a driver's, or behind a prefix that is torn.
+# Wherever it stands in a line, whoever wrote the line.
+INSIDE: Final[_Rows] = (
+    Pattern(Figure.BUNDLE_PASS, (b"Test_result: PASS",),
+            rb"BundleIO index\[(\d+)\] Test_result: PASS",
+            b"TEST: BundleIO index[0] Test_result: PASS", _RUNNER),
+)  # fmt: skip
+# A line begins with the needle: a runner's message, a driver's, or one without any prefix.
 ANYWHERE: Final[_Rows] = (
     Pattern(Figure.COUNTER, (b"ethosu_pmu_c", b"cpu_wait_for_npu", b"ethos-u : cycle_cnt"),
             rb"^(ethosu_pmu_cycle_cntr|ethosu_pmu_cntr|cpu_wait_for_npu_cntr|"
@@ -41,11 +47,8 @@ ANYWHERE: Final[_Rows] = (
     Pattern(Figure.COUNTER, (b"NPU delegations", b"Operator(s) total", b"Inference runtime"),
             rb"^(NPU delegations|Operator\(s\) total|Inference runtime)(\S*)\s*:\s+(\d+)",
             b"NPU delegations: 3", _PMU),
-    Pattern(Figure.BUNDLE_PASS, (b"Test_result: PASS",),
-            rb"BundleIO index\[(\d+)\] Test_result: PASS",
-            b"TEST: BundleIO index[0] Test_result: PASS", _RUNNER),
     # What may follow on its line: nothing, an EOT, or somebody else's words.
-    Pattern(Stage.COMPLETE, (b"Program complete, ",),
+    Pattern(Stage.COMPLETE, (b"Program complete, ", b"SUCCESS: "),
             rb"^(?:SUCCESS: )?(Program complete, exiting\."
             rb"\s*(?:\\?\x04|\xe2\x99\xa6|\\x04)?\s*"
             rb"(?:$|Info: |Warning: |xterm|sh: |\[warning|telnet).*)",
@@ -108,17 +111,18 @@ class Figures:
         self.complete_line: int | None = None
         self._tensors = tensors
         self._counters: dict[bytes, str] = {}  # what a line calls a counter -> our name
-        self._messages = heads(MESSAGES)
-        self._anywhere = table(ANYWHERE)
+        self._messages = heads((*MESSAGES, *ANYWHERE))
+        self._anywhere = heads(ANYWHERE)
+        self._inside = table(INSIDE)
 
     def message(self, number: int, message: bytes) -> None:
         """A runner's line that is no failure."""
-        if found := self._messages.first(message) or self._anywhere.first(message):
+        if found := self._messages.first(message) or self._inside.first(message):
             self._take(number, message, *found)
 
     def bare(self, number: int, line: bytes) -> None:
         """A line that nobody else knows and that no runner wrote."""
-        if found := self._anywhere.first(line):
+        if found := self._anywhere.first(line) or self._inside.first(line):
             self._take(number, line, *found)
 
     def reached(self, stage: Stage, number: int, said: bytes) -> None:

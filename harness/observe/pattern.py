@@ -78,14 +78,15 @@ class Heads(Table[K]):
     """Rows of which a line begins with a needle; to ask that is quicker still."""
 
     @cached_property
-    def may_have(self) -> Callable[[bytes], object]:
-        heads = tuple(needle for row in self._rows for needle in row.needles)
-        return lambda line: line.startswith(heads)
+    def _by_letter(self) -> dict[bytes, tuple[Pattern[K], ...]]:
+        letters = {needle[:1] for row in self._rows for needle in row.needles}
+        return {
+            letter: tuple(r for r in self._rows if any(n.startswith(letter) for n in r.needles))
+            for letter in letters
+        }
 
     def first(self, line: bytes) -> tuple[K, Match] | None:
-        if not self.may_have(line):
-            return None
-        for row in self._rows:
+        for row in self._by_letter.get(line[:1], ()):
             if line.startswith(row.needles) and (match := row.compiled.search(line)):
                 return row.kind, match
         return None

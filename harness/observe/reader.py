@@ -68,7 +68,7 @@ def rows_anywhere() -> tuple[Pattern[Any], ...]:
     errors = replace(DRIVER, needles=(_ERROR_LEVEL,))
     return (
         HOST, errors, ZEPHYR, *tensors.ROWS, *faults.FAULTS, *failures.ANYWHERE, *failures.NPU,
-        *figures.ANYWHERE, *console.ROWS,
+        *figures.INSIDE, *figures.ANYWHERE, *console.ROWS,
     )  # fmt: skip
 
 
