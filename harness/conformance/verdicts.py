@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.conformance.model import Phase, Result, Verdict
-from harness.observe import Kind, Observation, observe
+from harness.observe import Observation, observe
 
 _ABSENT = re.compile(
     r"No module named '(?P<module>[\w.]+)'|could not import '(?P<imported>[\w.]+)'"
     r"|(?P<file>FileNotFoundError: .*)"
 )
-_OPERATOR = re.compile(r"kernel '([^']+)' not found|Missing operator: \[\d+\] (\S+)")
 _MISMATCH = re.compile(
     r"(Output \d+) does not match reference output.*?shape: torch.Size\((?P<shape>[^)]*)\), "
     r"dtype: torch\.(?P<dtype>\w+).*?abs: (?P<abs>[^,]+), mean abs error: (?P<mean>\S+?)\.?\n",
     re.S,
 )
 NPU_MODEL = "the NPU model"
-_UNSUPPORTED = re.compile(rb"the NPU stand-in does not support: (.+)")
 _STRICT = "[XPASS(strict)] "  # pytest, for a test that passed and was marked to fail
 _CAUSE_CHARACTERS = 300
 
@@ -51,17 +49,14 @@ def _result(phases: list[Phase], seen: Sequence[Observation]) -> tuple[Result, s
         return "unsupported", f"needs {absent}, which is not installed"
     if worst.outcome == "skipped":
         return "skipped", _one_line(worst.message.removeprefix("Skipped: "))
-    if beyond := _beyond_the_model(phases):
+    if beyond := _beyond_the_model(seen):
         return "unsupported", f"{NPU_MODEL}: {beyond}"
     return "failed", _cause(worst, seen)
 
 
-def _beyond_the_model(phases: Iterable[Phase]) -> str:
+def _beyond_the_model(seen: Iterable[Observation]) -> str:
     """What the NPU model does not do, as the console has it."""
-    for console in (console for phase in phases for console in phase.consoles):
-        if found := _UNSUPPORTED.search(console):
-            return _one_line(found[1].decode("utf-8", "replace"))
-    return ""
+    return next((_one_line(text) for text in _said(seen, "unsupported")), "")
 
 
 def _surprise(phases: list[Phase]) -> str:
@@ -101,9 +96,12 @@ def _one_line(text: str) -> str:
 
 
 def _missing_operators(seen: Iterable[Observation]) -> list[str]:
-    found: dict[str, None] = {}
+    return list(dict.fromkeys(_said(seen, "operator")))
+
+
+def _said(seen: Iterable[Observation], fact: str) -> Iterator[str]:
+    """One fact of all failures that the consoles tell of."""
     for observation in seen:
         for failure in observation.failures:
-            if failure.kind is Kind.OPERATOR_MISSING and (match := _OPERATOR.search(failure.text)):
-                found[match[1] or match[2]] = None
-    return list(found)
+            if fact in failure.facts:
+                yield failure.facts[fact]

@@ -9,10 +9,10 @@ from typing import Any
 
 from harness.formats.damage import DamagedFile
 from harness.formats.symbols import Symbols
-from harness.observe.events import Event, Kind, Observation
+from harness.observe.events import CPU_FAULTS, Event, Kind, Observation
 
 _ADDRESSES = ("pc", "lr")
-_WITH_REGISTERS = frozenset({Kind.FAULT, Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL})
+_WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL}
 
 
 def _symbols_of(elf: Path) -> Symbols | None:

@@ -9,7 +9,14 @@ from enum import Enum
 class Kind(str, Enum):
     """What went wrong. The value is the ``cause.kind`` that a verdict shows."""
 
-    FAULT = "hard_fault"
+    HARD_FAULT = "hard_fault"
+    MPU_FAULT = "mpu_fault"  # MemManage
+    BUS_FAULT = "bus_fault"
+    USAGE_FAULT = "usage_fault"
+    SECURE_FAULT = "secure_fault"
+    DEBUG_FAULT = "debug_fault"
+    CPU_EXCEPTION = "cpu_exception"  # the platform does not say which
+    BOOT_PANIC = "boot_panic"  # of a boot loader or of secure firmware
     CPU_LOCKUP = "cpu_lockup"
     ZEPHYR_FATAL = "zephyr_fatal"
     LINUX_OOPS = "linux_oops"
@@ -40,10 +47,14 @@ LAUNCH = frozenset(
     {Kind.LIBRARY_MISSING, Kind.EXECSTACK, Kind.HOST_LIMITS, Kind.LICENCE, Kind.EULA,
      Kind.SIMULATOR_ERROR}
 )  # fmt: skip
+# A CPU's exception, with registers beside it where the platform prints them.
+CPU_FAULTS = frozenset(
+    {Kind.HARD_FAULT, Kind.MPU_FAULT, Kind.BUS_FAULT, Kind.USAGE_FAULT, Kind.SECURE_FAULT,
+     Kind.DEBUG_FAULT, Kind.CPU_EXCEPTION, Kind.BOOT_PANIC}
+)  # fmt: skip
 # Nothing worth waiting for follows one of these.
-FINAL = LAUNCH | {
-    Kind.FAULT, Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.PROCESS_CRASH,
-    Kind.ASSERTION,
+FINAL = LAUNCH | CPU_FAULTS | {
+    Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.PROCESS_CRASH, Kind.ASSERTION,
     Kind.OPERATOR_MISSING, Kind.ALLOCATION_FAILED, Kind.BACKEND_MISSING, Kind.SEMIHOSTING_OFF,
 }  # fmt: skip
 

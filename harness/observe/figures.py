@@ -3,49 +3,95 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Final
 
 from harness.observe.events import Metric, OpTicks, Progress, Stage
-from harness.observe.failures import text
-from harness.observe.tensors import Blocks, Tensors
+from harness.observe.pattern import Match, Pattern, heads, table, text
+from harness.observe.tensors import Tensors
 
-END_MARKER: Final = b"Program complete, exiting."
-# What may follow the marker on its line: nothing, an EOT, or somebody else's words.
-_AFTER_END = re.compile(
-    rb"\s*(?:\\?\x04|\xe2\x99\xa6|\\x04)?\s*(?:$|Info: |Warning: |xterm|sh: |\[warning|telnet)"
+
+class Figure(str, Enum):
+    """What a row finds: by its name the field of an observation that it fills."""
+
+    METRIC = "metrics"
+    TICKS = "ticks"  # a metric too
+    OP_TICKS = "op_ticks"
+    BUILD_ID = "build_id"
+    COUNTER = "pmu"
+    BUNDLE_PASS = "bundle_passes"
+    OUTPUT_FILE = "output_files"
+    ELEMENT = "tensors"
+
+
+_Rows = tuple[Pattern["Figure | Stage"], ...]
+_RUNNER: Final = "ExecuTorch examples/arm/executor_runner/arm_executor_runner.cpp"
+_LINUX: Final = "ExecuTorch examples/portable/executor_runner/executor_runner.cpp"
+_ZEPHYR: Final = "ExecuTorch zephyr/samples"
+_BUNDLED: Final = "targets/runner"
+_PMU: Final = (
+    "ExecuTorch examples/arm/executor_runner/arm_perf_monitor.cpp; the index of "
+    '"ethosu_pmu_cntr%zd" reaches us unexpanded where the C library does not know %z'
 )
-_METRIC = re.compile(
-    rb"((?:model_pte|input_file|method_allocator|planned|temp|peak_temp|stack|ETDump_outputs)\w*)"
-    rb"\s*:\s+(\d+)(?: / (\d+))?(?:\s|\.|$)"
-)
-_TICKS = re.compile(rb"system_counter_ticks:\s+(\d+)(?: \(set (\d+)\))?")
-_OP_TICKS = re.compile(rb"op_ticks:\s+(\d+) (\d+) (\S+) (\d+)$")
-_BUILD_ID = re.compile(rb"build id ([0-9a-f]{8,64})$")
-# "ethosu_pmu_cntr%zd" reaches us unexpanded where the C library does not know %z.
-_PMU = re.compile(
-    rb"(ethosu_pmu_cycle_cntr|ethosu_pmu_cntr|cpu_wait_for_npu_cntr|ethos-u : cycle_cnt|"
-    rb"NPU delegations|Operator\(s\) total|Inference runtime)(\S*)\s*:\s+(\d+)"
-)
-_PMU_HEADS = (b"ethosu_pmu", b"cpu_wait", b"ethos-u : ", b"NPU deleg", b"Operator(s)", b"Inference")
-_PASS = re.compile(rb"BundleIO index\[(\d+)\] Test_result: PASS")
-_OUTPUT_FILE = re.compile(rb"Writing output to file: (\S+)")
-_HELLO = re.compile(rb"\[(\d+)\] = ([-+.\w]+)$")  # the Zephyr hello sample
-_STAGES: Final = tuple(
-    (re.compile(pattern), stage)
-    for pattern, stage in (
-        (rb"PTE Model data loaded|Model (?:PTE )?file .*loaded|Model buffer loaded|Model in \w+",
-         Stage.PROGRAM),
-        (rb"Method(?: '[^']*')? loaded\.", Stage.METHOD),
-        (rb"Input prepared|Inputs prepared", Stage.INPUTS),
-        (rb"Starting the model execution|Starting running \d+", Stage.EXECUTING),
-        (rb"Finished running set|Model executed successfully|model_executed|\d+ inferences "
-         rb"finished", Stage.EXECUTED),
-    )
+# Wherever it stands in a line, whoever wrote the line.
+INSIDE: Final[_Rows] = (
+    Pattern(Figure.BUNDLE_PASS, (b"Test_result: PASS",),
+            rb"BundleIO index\[(\d+)\] Test_result: PASS",
+            b"TEST: BundleIO index[0] Test_result: PASS", _RUNNER),
 )  # fmt: skip
-_STAGE_HEADS = (b"PTE ", b"Model", b"model_exec", b"Method", b"Input", b"Start", b"Finish",
-                *(str(n).encode() for n in range(10)))  # fmt: skip
-_METRIC_HEADS = (b"model_pte", b"input_file", b"method_all", b"planned", b"temp", b"peak_temp",
-                 b"stack", b"ETDump_out")  # fmt: skip
+# A line begins with the needle: a runner's message, a driver's, or one without any prefix.
+ANYWHERE: Final[_Rows] = (
+    Pattern(Figure.COUNTER, (b"ethosu_pmu_c", b"cpu_wait_for_npu", b"ethos-u : cycle_cnt"),
+            rb"^(ethosu_pmu_cycle_cntr|ethosu_pmu_cntr|cpu_wait_for_npu_cntr|"
+            rb"ethos-u : cycle_cnt)(\S*)\s*:\s+(\d+)", b"ethosu_pmu_cntr1 : 4711", _PMU),
+    Pattern(Figure.COUNTER, (b"NPU delegations", b"Operator(s) total", b"Inference runtime"),
+            rb"^(NPU delegations|Operator\(s\) total|Inference runtime)(\S*)\s*:\s+(\d+)",
+            b"NPU delegations: 3", _PMU),
+    # What may follow on its line: nothing, an EOT, or somebody else's words.
+    Pattern(Stage.COMPLETE, (b"Program complete, ", b"SUCCESS: "),
+            rb"^(?:SUCCESS: )?(Program complete, exiting\."
+            rb"\s*(?:\\?\x04|\xe2\x99\xa6|\\x04)?\s*"
+            rb"(?:$|Info: |Warning: |xterm|sh: |\[warning|telnet).*)",
+            b"Program complete, exiting.", _RUNNER),
+)  # fmt: skip
+# A runner's message begins with the needle.
+MESSAGES: Final[_Rows] = (
+    Pattern(Figure.METRIC,
+            (b"model_pte", b"input_file", b"method_allocator", b"planned", b"temp", b"peak_temp",
+             b"stack", b"ETDump_outputs"),
+            rb"^((?:model_pte|input_file|method_allocator|planned|temp|peak_temp|stack|"
+            rb"ETDump_outputs)\w*)\s*:\s+(\d+)(?: / (\d+))?(?:\s|\.|$)",
+            b"model_pte_program_size:     51168 bytes.", _RUNNER),
+    Pattern(Figure.TICKS, (b"system_counter_ticks",),
+            rb"^system_counter_ticks:\s+(\d+)(?: \(set (\d+)\))?",
+            b"system_counter_ticks: 1800000 (set 1)", _BUNDLED),
+    Pattern(Figure.OP_TICKS, (b"op_ticks:",), rb"^op_ticks:\s+(\d+) (\d+) (\S+) (\d+)$",
+            b"op_ticks: 0 3 cortex_m::quantized_conv2d.out 4500", _BUNDLED),
+    Pattern(Figure.BUILD_ID, (b"build id ",), rb"^build id ([0-9a-f]{8,64})$",
+            b"build id 0123456789abcdef", _BUNDLED),
+    Pattern(Figure.OUTPUT_FILE, (b"Writing output to",), rb"^Writing output to file: (\S+)",
+            b"Writing output to file: out-0.bin", _RUNNER),
+    Pattern(Figure.ELEMENT, (b"[",), rb"^\[(\d+)\] = ([-+.\w]+)$", b"[0] = 4.000000", _ZEPHYR),
+    Pattern(Stage.PROGRAM, (b"PTE Model data loaded",), rb"^PTE Model data loaded",
+            b"PTE Model data loaded. Size: 960 bytes.", _RUNNER),
+    Pattern(Stage.PROGRAM, (b"Model PTE file ", b"Model file "),
+            rb"^Model (?:PTE )?file .*loaded", b"Model file /tmp/m.pte is loaded.", _LINUX),
+    Pattern(Stage.PROGRAM, (b"Model buffer loaded",), rb"^Model buffer loaded",
+            b"Model buffer loaded, has 2 methods", _ZEPHYR),
+    Pattern(Stage.PROGRAM, (b"Model in ",), rb"^Model in \w+", b"Model in 0x70000000 <", _RUNNER),
+    Pattern(Stage.METHOD, (b"Method",), rb"^Method(?: '[^']*')? loaded\.",
+            b"Method 'forward' loaded.", _RUNNER),
+    Pattern(Stage.INPUTS, (b"Input prepared", b"Inputs prepared"), rb"^Inputs? prepared",
+            b"Input prepared.", _RUNNER),
+    Pattern(Stage.EXECUTING, (b"Starting the model", b"Starting running"),
+            rb"^(?:Starting the model execution|Starting running \d+)",
+            b"Starting the model execution...", _RUNNER),
+    Pattern(Stage.EXECUTED, (b"Finished running", b"Model executed", b"model_executed"),
+            rb"^(?:Finished running set|Model executed successfully|model_executed)",
+            b"Model executed successfully.", _RUNNER),
+    Pattern(Stage.EXECUTED, tuple(b"%d" % n for n in range(10)), rb"^[0-9]+ inferences finished",
+            b"10 inferences finished", _RUNNER),
+)  # fmt: skip
 _MOST = 100_000  # of anything that is listed
 _MOST_NAMES = 1000
 _MOST_STAGES = 1000
@@ -54,99 +100,75 @@ _MOST_STAGES = 1000
 class Figures:
     """Accumulates what healthy lines say."""
 
-    def __init__(self) -> None:
+    def __init__(self, tensors: Tensors) -> None:
         self.metrics: dict[str, Metric] = {}
         self.pmu: dict[str, Metric] = {}
         self.op_ticks: list[OpTicks] = []
         self.progress: list[Progress] = []
         self.output_files: list[str] = []
-        self.tensors = Tensors()
-        self.blocks = Blocks()
         self.passes: list[int] = []
         self.build_id: str | None = None
         self.complete_line: int | None = None
+        self._tensors = tensors
         self._counters: dict[bytes, str] = {}  # what a line calls a counter -> our name
-        self._in_script = False  # between "#[RUN THIS]" and "#[END]"
-
-    @property
-    def attentive(self) -> bool:
-        """The next line is wanted, whatever is in it."""
-        return self.blocks.open or self.tensors.open is not None
+        self._messages = heads((*MESSAGES, *ANYWHERE))
+        self._anywhere = heads(ANYWHERE)
+        self._inside = table(INSIDE)
 
     def message(self, number: int, message: bytes) -> None:
         """A runner's line that is no failure."""
-        if message.startswith(_METRIC_HEADS) and (match := _METRIC.match(message)):
-            name = match[1].decode()
-            self._metric(name, match[2], number)
-            if match[3]:
-                self._metric(name + "_total", match[3], number)
-        elif b"omplete" in message and END_MARKER in message:
-            self._end(number, message.removeprefix(b"SUCCESS: "))
-        elif message.startswith(_STAGE_HEADS):
-            self._stage(number, message)
-        elif b":" in message:
-            self._figure(number, message)
-        elif match := _BUILD_ID.match(message):
-            self.build_id = match[1].decode()
-        elif match := _HELLO.match(message):
-            self.tensors.add(number, 0, int(match[1]), b"", match[2])
+        if found := self._messages.first(message) or self._inside.first(message):
+            self._take(number, message, *found)
 
-    def _metric(self, name: str, value: bytes, number: int) -> None:
-        if name in self.metrics or len(self.metrics) < _MOST_NAMES:
-            self.metrics[name] = Metric(int(value), number)
-
-    def _figure(self, number: int, message: bytes) -> None:
-        if message.startswith(_PMU_HEADS):
-            if match := _PMU.match(message):
-                self._counter(number, match)
-        elif message.startswith(b"op_ticks:"):
-            if len(self.op_ticks) < _MOST and (match := _OP_TICKS.match(message)):
-                self.op_ticks.append(
-                    OpTicks(int(match[1]), int(match[2]), text(match[3]), int(match[4]))
-                )
-        elif message.startswith(b"system_counter"):
-            if match := _TICKS.match(message):
-                self._metric(f"ticks_set{int(match[2] or 0)}", match[1], number)
-        elif b"Test_result" in message:
-            if len(self.passes) < _MOST and _PASS.search(message):
-                self.passes.append(number)
-        elif match := _OUTPUT_FILE.match(message):
-            if len(self.output_files) < _MOST:
-                self.output_files.append(text(match[1]))
-            self.reached(Stage.OUTPUT, number, message)
-
-    def _stage(self, number: int, message: bytes) -> None:
-        for pattern, stage in _STAGES:
-            if pattern.match(message):
-                self.reached(stage, number, message)
-                return
+    def bare(self, number: int, line: bytes) -> None:
+        """A line that nobody else knows and that no runner wrote."""
+        if found := self._anywhere.first(line) or self._inside.first(line):
+            self._take(number, line, *found)
 
     def reached(self, stage: Stage, number: int, said: bytes) -> None:
         if len(self.progress) < _MOST_STAGES:
             self.progress.append(Progress(stage, number, text(said[:200])))
 
-    def bare(self, number: int, line: bytes) -> bool:
-        """A line without a prefix; True when it was one of ours."""
-        if self.blocks.open and self.blocks.more(line):
-            return True
-        if self.tensors.open is not None and self.tensors.more(line):
-            return True
-        if line.startswith(b"Output"):
-            return self.tensors.element(number, line) or self.tensors.tensor(number, line)
-        if line.startswith(b"#["):
-            self._in_script = line.startswith(b"#[RUN THIS]")
-            return True
-        if line.startswith(b'echo "'):
-            self.blocks.begin(number, line)
-            return True
-        return self._in_script and line.startswith((b"# ", b"python3 "))
-
-    def _end(self, number: int, message: bytes) -> None:
-        if message.startswith(END_MARKER) and _AFTER_END.match(message, len(END_MARKER)):
+    def _take(self, number: int, said: bytes, kind: Figure | Stage, match: Match) -> None:
+        if kind is Stage.COMPLETE:
             self.complete_line = number
-            self.reached(Stage.COMPLETE, number, message)
+            self.reached(kind, number, match[1])
+        elif isinstance(kind, Stage):
+            self.reached(kind, number, said)
+        elif kind is Figure.METRIC:
+            name = match[1].decode()
+            self._metric(name, match[2], number)
+            if match[3]:
+                self._metric(name + "_total", match[3], number)
+        elif kind is Figure.TICKS:
+            self._metric(f"ticks_set{int(match[2] or 0)}", match[1], number)
+        elif kind is Figure.COUNTER:
+            self._counter(number, match)
+        elif kind is Figure.BUILD_ID:
+            self.build_id = match[1].decode()
+        elif kind is Figure.ELEMENT:
+            self._tensors.add(number, 0, int(match[1]), b"", match[2])
+        else:
+            self._list(number, said, kind, match)
 
-    def _counter(self, number: int, match: re.Match[bytes]) -> None:
+    def _list(self, number: int, said: bytes, kind: Figure, match: Match) -> None:
+        """What there may be many of."""
+        if kind is Figure.OP_TICKS and len(self.op_ticks) < _MOST:
+            self.op_ticks.append(
+                OpTicks(int(match[1]), int(match[2]), text(match[3]), int(match[4]))
+            )
+        elif kind is Figure.BUNDLE_PASS and len(self.passes) < _MOST:
+            self.passes.append(number)
+        elif kind is Figure.OUTPUT_FILE:
+            if len(self.output_files) < _MOST:
+                self.output_files.append(text(match[1]))
+            self.reached(Stage.OUTPUT, number, said)
+
+    def _metric(self, name: str, value: bytes, number: int) -> None:
+        if name in self.metrics or len(self.metrics) < _MOST_NAMES:
+            self.metrics[name] = Metric(int(value), number)
+
+    def _counter(self, number: int, match: Match) -> None:
         said = match[1] + match[2]
         name = self._counters.get(said)
         if name is None:

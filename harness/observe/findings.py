@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 
-from harness.observe import platforms
-from harness.observe.events import FINAL, Event, Kind
-from harness.observe.failures import text
+from harness.observe.events import CPU_FAULTS, FINAL, Event, Kind
+from harness.observe.faults import FAULTS, REGISTER_LINES, registers
+from harness.observe.pattern import facts, table, text
 
 MOST = 1000
-# Zephyr's fatal reasons that are no CPU exception: stack overflow, kernel oops, kernel panic.
-_KERNEL_REASONS = ("2", "3", "4")
-_FAULTS = (Kind.FAULT, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS)
+_FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS}
 
 
 class Findings:
@@ -21,6 +19,7 @@ class Findings:
         self.dropped = 0
         self.registers_until = 0  # the last line where registers of the last fault may stand
         self.final = False  # nothing worth waiting for follows
+        self._table = table(FAULTS)
 
     @property
     def full(self) -> bool:
@@ -39,45 +38,35 @@ class Findings:
 
     def fault(self, number: int, line: bytes) -> bool:
         """True when the line tells of a fault; one told on several lines is one event."""
-        for words, pattern, kind in platforms.faults():
-            if any(word in line for word in words) and (match := pattern.search(line)):
-                facts = named_groups(match)
-                self._fault(number, _exception(kind, facts), line, facts)
-                return True
-        return False
+        found = self._table.first(line)
+        if found is None:
+            return False
+        kind, match = found
+        self._fault(number, kind, line, facts(match))
+        return True
 
     def registers(self, number: int, line: bytes) -> bool:
         """True when the line gave the last fault a register it did not have yet."""
         if number > self.registers_until or not self.failures:
             return False
-        facts = self.failures[-1].facts
-        before = len(facts)
-        _collect(facts, line)
-        return len(facts) > before
+        known = self.failures[-1].facts
+        before = len(known)
+        _collect(known, line)
+        return len(known) > before
 
-    def _fault(self, number: int, kind: Kind, line: bytes, facts: dict[str, str]) -> None:
-        _collect(facts, line)
+    def _fault(self, number: int, kind: Kind, line: bytes, said: dict[str, str]) -> None:
+        _collect(said, line)
         previous = self.failures[-1] if self.failures else None
         same = previous is not None and previous.kind in _FAULTS and kind in _FAULTS
         if previous is not None and same and number <= self.registers_until:
-            previous.facts.update({k: v for k, v in facts.items() if k not in previous.facts})
+            previous.facts.update({k: v for k, v in said.items() if k not in previous.facts})
+            if previous.kind is Kind.CPU_EXCEPTION and kind in CPU_FAULTS:  # now it has a name
+                self.failures[-1] = replace(previous, kind=kind)
         else:
-            self.fail(kind, number, line, facts)
-        self.registers_until = number + platforms.REGISTER_LINES
+            self.fail(kind, number, line, said)
+        self.registers_until = number + REGISTER_LINES
 
 
-def _exception(kind: Kind, facts: dict[str, str]) -> Kind:
-    """Zephyr's fatal error is a CPU exception unless it says another reason."""
-    if kind is not Kind.ZEPHYR_FATAL or "assertion" in facts:
-        return kind
-    return kind if facts.get("reason") in _KERNEL_REASONS else Kind.FAULT
-
-
-def named_groups(match: re.Match[bytes]) -> dict[str, str]:
-    """What a pattern caught; "library2" is another way to catch "library"."""
-    return {k.rstrip("0123456789"): text(v) for k, v in match.groupdict().items() if v}
-
-
-def _collect(facts: dict[str, str], line: bytes) -> None:
-    for name, value in platforms.registers(line).items():
-        facts.setdefault(name, value)
+def _collect(known: dict[str, str], line: bytes) -> None:
+    for name, value in registers(line).items():
+        known.setdefault(name, value)

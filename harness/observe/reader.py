@@ -1,56 +1,75 @@
 """The reader itself: bytes in whatever pieces they come, lines, prefixes, events.
 
-Prefix grammars of ExecuTorch's ``arm_executor_runner``: ``I [executorch:file.cpp:211 main()]``
-since mid-2025, without the function before, without the opening bracket in early 2024, without
-a line number in Zephyr samples. On Linux the time stands behind the level; host and pybind builds
-say ``[method.cpp:788]`` and no level. The bundled runner speaks the newest of them.
+The runner's prefix is ``I [executorch:file.cpp:211 main()]`` since mid-2025, without the function
+before, without the opening bracket in early 2024, without a line number in Zephyr samples. On
+Linux the time stands behind the level. The bundled runner speaks the newest of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
 
-from harness.observe import platforms
+from harness.observe import console, failures, faults, figures, tensors
 from harness.observe.console import Console
 from harness.observe.events import Kind, Observation, Stage
-from harness.observe.failures import NPU, NPU_WORDS, classify, classify_error, text
+from harness.observe.failures import Failures, Said
 from harness.observe.figures import Figures
 from harness.observe.findings import Findings
-from harness.observe.words import Words
+from harness.observe.pattern import Pattern, gate, text
+from harness.observe.tensors import Outputs
 
-_PREFIX = re.compile(
+# Who speaks; behind it stands the message.
+RUNNER: Final = Pattern(
+    "runner", (b"executorch:",),
     rb"(?<![A-Z])([DIWEF]) (?:\d\d:\d\d:\d\d\.\d{1,9} )?\[?executorch:(?:[^\]\s:]+)(?::\d+)?"
-    rb"(?: [^\]\n]*?)?\] ?"
-)
+    rb"(?: [^\]\n]*?)?\] ?",
+    b"E [executorch:arm_executor_runner.cpp:211 main()] broken",
+    "ExecuTorch runtime/platform/log.cpp",
+)  # fmt: skip
+HOST: Final = Pattern(
+    "host", (b".cpp:", b".h:", b".c:", b".cc:"),
+    rb"^\[[\w./-]+\.(?:cpp|h|c|cc):\d+(?: [^\]\n]*?)?\] ?()",
+    b"[method.cpp:788] Missing operator: [7] aten::native_layer_norm.out",
+    "ExecuTorch's host and pybind builds, which say no level",
+)  # fmt: skip
+# Of three levels only errors are worth to stop for; other levels are read where a row fits them.
+DRIVER: Final = Pattern(
+    "driver", (b"E: ", b"W: ", b"I: "), rb"(?:^|[>\s])([EWI]): (.*)$",
+    b"E: something broke (ethosu_driver.c:411)",
+    "ethos-u-core-driver; Zephyr's minimal logging",
+)  # fmt: skip
+# "[00:00:00.010,000] <err> module: text"; Zephyr's own fault handler is "os".
+ZEPHYR: Final = Pattern(
+    "zephyr", (b"<err> ",), rb"<err> (?!os:)[\w.-]{1,60}: (.*)$",
+    b"[00:00:00.010,000] <err> app: out of luck", "Zephyr subsys/logging",
+)  # fmt: skip
+# An "E: " of the package manager, in the log of a CI system.
+APT: Final = Pattern(
+    None, (b"E: ",),
+    rb"^E: (?:Unable to|Could not get lock|Package |Failed to fetch|Unmet |Version |"
+    rb"Sub-process|The repository |Some index files)",
+    b"E: Unable to locate package libpython3.9", "apt",
+)  # fmt: skip
 _BEFORE_NAME = len(b"I 00:00:00.000000000 [")
-_HOST_PREFIX = re.compile(rb"\[[\w./-]+\.(?:cpp|h|c|cc):\d+(?: [^\]\n]*?)?\] ?()")
-_DRIVER = re.compile(rb"(?:^|[>\s])([EWI]): (.*)$")
-_APT = re.compile(rb"^E: (?:Unable to|Could not get lock|Package |Failed to fetch|Unmet |Version |"
-                  rb"Sub-process|The repository |Some index files)")  # fmt: skip
-# Zephyr's log: "[00:00:00.010,000] <err> module: text"; its own fault handler is "os".
-_ZEPHYR_ERROR = re.compile(rb"<err> (?!os:)[\w.-]{1,60}: (.*)$")
+_ERROR_LEVEL: Final = b"E: "
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 # What CI systems put in front of every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the
 # same in brackets.
 _TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
 _BOM = b"\xef\xbb\xbf"
-# Lines without any of these are only counted: most of a long log. The alternatives begin with
-# letters that are rare in prose, which makes the search several times faster.
-_HINT: Callable[[bytes], object] = re.compile(
-    rb"xecutorch:|fau|FAULT|Fau|Output|\.(?:cpp|h|cc|c):\d|Error|ERR|FATAL|fatal|Reason: |"
-    rb"pped by|cens|cenc|CENS|CENC|EULA|FLEX|Flex|gin:|Oops|panic|PANIC|BUG|Z[Ee][Pp][Hh]|ASSERT|"
-    rb"NPU|_pmu|_cnt|#[ \[]|\| base64|L[io][snc][tuk][eux]|Fast [Mm]|Ethos-U|qemu|bwrap|xception|"
-    rb"Test_res|Missing op|kernel|Failed |Soft res|Command s|Base a|Unexp|Inference|Custom|"
-    rb"_data_size|UNSUPP|E: |@[a-z]|Illegal|Abort|Bus err|Segm|Sanitizer|unhandled|called|FVP_|"
-    rb"GLIBC|brary|braries|ython3|cann|found|No such|Permis|Unable|Program complete|complete,|"
-    rb"corresponding|: eula|licen|ssertion|smash|virtual m|Fast mem|compiled for|"
-    rb"cho \"|ELR_|xit code|Killed|ld-linux|<err>"
-).search
-_SUSPICIOUS = (b"ail", b"FAIL", b"not ", b"rror", b"issing", b"small", b"too ", b"NPU", b"addr",
-               b"requested", b"corresponding", b"ERROR", b"n\'t ")  # fmt: skip
 _MOST_TEXT = 4096  # of a line that is looked at; outputs and base64 excepted
 _MOST_LINE = 64 << 20  # beyond it a line without an end is cut
+
+
+def rows_anywhere() -> tuple[Pattern[Any], ...]:
+    """Every row for lines that no runner wrote; a line that none can fit is only counted."""
+    errors = replace(DRIVER, needles=(_ERROR_LEVEL,))
+    return (
+        HOST, errors, ZEPHYR, *tensors.ROWS, *faults.FAULTS, *failures.ANYWHERE, *failures.NPU,
+        *figures.INSIDE, *figures.ANYWHERE, *console.ROWS,
+    )  # fmt: skip
 
 
 class Reader:
@@ -64,15 +83,13 @@ class Reader:
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
         self._eot: int | None = None
         self._runner: int | None = None
-        self._figures = Figures()
+        self._outputs = Outputs()
+        self._figures = Figures(self._outputs.tensors)
+        self._failures = Failures()
         self._findings = Findings()
         self._console = Console(self._figures, self._findings)
-        self._fault_words = Words(platforms.FAULT_WORDS)
-        self._npu_words = Words(NPU_WORDS)
-        self._driver_words = Words((b"E: ", b"W: ", b"I: "))
-        self._suspicious = Words(_SUSPICIOUS)
-        self._words = (self._fault_words, self._npu_words, self._driver_words, self._suspicious,
-                       self._console.words)  # fmt: skip
+        self._may_matter = gate(rows_anywhere())
+        self._may_be_trouble = gate((*faults.FAULTS, *failures.NPU))
 
     @property
     def final_failure(self) -> bool:
@@ -88,8 +105,6 @@ class Reader:
         if self._parts:
             data = b"".join([*self._parts, data])
             self._parts, self._held = [], 0
-        for words in self._words:
-            words.look_at(data)
         lines = data.split(b"\n")
         rest = lines.pop()
         raw = None  # the line of a bare EOT; an EOT in words is found with the rest
@@ -110,8 +125,8 @@ class Reader:
 
     def _lines(self, lines: list[bytes]) -> None:
         """Most of a long log goes no further than this loop."""
-        figures, findings = self._figures, self._findings
-        element = figures.tensors.element
+        findings, outputs, may_matter = self._findings, self._outputs, self._may_matter
+        element = outputs.tensors.element
         number, last = self._number, b""
         for line in lines:
             number += 1
@@ -123,8 +138,8 @@ class Reader:
             if (
                 b"executorch:" in line
                 or number <= findings.registers_until
-                or _HINT(line)
-                or figures.attentive
+                or may_matter(line)
+                or outputs.attentive
             ):
                 self._line(number, line)
         self._number = number
@@ -149,9 +164,9 @@ class Reader:
             failures_dropped=findings.dropped,
             progress=tuple(figures.progress),
             pmu=figures.pmu,
-            tensors=figures.tensors.finish(),
+            tensors=self._outputs.tensors.finish(),
             output_files=tuple(figures.output_files),
-            blocks=tuple(figures.blocks.found),
+            blocks=tuple(self._outputs.blocks.found),
             stop=console.stop,
             eot_line=self._eot,
             bundle_lines=tuple(figures.passes),
@@ -171,15 +186,15 @@ class Reader:
 
     def _line(self, number: int, line: bytes) -> None:
         line = _plain(number, line)
-        ours = line.startswith((b"Output", b'echo "')) or self._figures.attentive
-        if ours and self._figures.bare(number, line):
+        ours = line.startswith((b"Output", b'echo "')) or self._outputs.attentive
+        if ours and self._outputs.line(number, line):
             return
         line = line[:_MOST_TEXT]
         at = line.find(b"executorch:")
         if at >= 0:
-            prefix = _PREFIX.search(line, max(0, at - _BEFORE_NAME))
+            prefix = RUNNER.compiled.search(line, max(0, at - _BEFORE_NAME))
         else:
-            prefix = _HOST_PREFIX.match(line) if line.startswith(b"[") else None
+            prefix = HOST.search(line) if line.startswith(b"[") else None
         if prefix is None:
             self._bare(number, line)
             return
@@ -187,7 +202,7 @@ class Reader:
             self._bare(number, line[: prefix.start()])
         while prefix is not None:  # two lines may have run into one
             again = line.find(b"executorch:", prefix.end()) > 0
-            following = _PREFIX.search(line, prefix.end()) if again else None
+            following = RUNNER.compiled.search(line, prefix.end()) if again else None
             end = following.start() if following else len(line)
             self._message(number, prefix[1], line[prefix.end() : end])
             prefix = following
@@ -197,18 +212,15 @@ class Reader:
             self._runner = number
             self._figures.reached(Stage.RUNNER, number, message)
         serious = level in (b"E", b"F")
-        findings = self._findings
-        if serious and findings.full:
-            findings.dropped += 1
+        if serious and self._findings.full:
+            self._findings.dropped += 1
             return
-        if serious or self._suspicious.are_in(message):
-            if b"timing-adapter" in message and platforms.TIMING_ADAPTER.search(message):
-                findings.suspect(Kind.NPU_ERROR, number, message)
-                return
-            found = classify(message) or (classify_error(message) if serious else None)
-            if found is not None:
-                findings.fail(found[0], number, message, found[1])
-                return
+        if serious:
+            self._said(number, message, self._failures.error(message))
+            return
+        if said := self._failures.message(message):
+            self._said(number, message, said)
+            return
         if len(message) < 8 and (not message.strip(b"\x04\r \\x04") or message == b"\xe2\x99\xa6"):
             if self._figures.complete_line is not None:
                 self._eot = self._eot or number
@@ -217,45 +229,47 @@ class Reader:
         if b"Info: " in message:  # the simulator's words on the same line
             self._console.line(number, message[message.index(b"Info: ") :], True)
 
+    def _said(self, number: int, line: bytes, said: Said) -> None:
+        if said.suspect:
+            self._findings.suspect(said.kind, number, line)
+        else:
+            self._findings.fail(said.kind, number, line, said.facts)
+
     def _bare(self, number: int, line: bytes) -> None:
         """A line without a runner's prefix: faults, registers, the simulator's own words."""
         findings = self._findings
-        if self._fault_words.are_in(line) and findings.fault(number, line):
+        trouble = self._may_be_trouble(line)
+        if trouble and findings.fault(number, line):
             return
         if number <= findings.registers_until and findings.registers(number, line):
             return
-        if self._figures.bare(number, line):
+        if self._outputs.line(number, line):
             return
         if findings.full:
-            findings.dropped += b"E: " in line
+            findings.dropped += _ERROR_LEVEL in line
             return
-        if self._npu_words.are_in(line) and NPU.search(line) and (found := classify(line)):
-            findings.fail(found[0], number, line, found[1])
-        elif self._driver_words.are_in(line) and (match := _DRIVER.search(line)):
+        if trouble and (said := self._failures.npu(line)):
+            self._said(number, line, said)
+        elif b": " in line and (match := DRIVER.search(line)):
             self._driver(number, match[1], match[2], line)
-        elif (b"operator" in line or b"Test_result" in line) and (found := classify(line)):
-            findings.fail(found[0], number, line, found[1])
-        elif b"<err>" in line and (match := _ZEPHYR_ERROR.search(line)):
+        elif said := self._failures.anywhere(line):
+            self._said(number, line, said)
+        elif b"<err>" in line and (match := ZEPHYR.search(line)):
             self._zephyr_error(number, match[1])
         elif not self._console.line(number, line, self._runner is not None):
-            self._figures.message(number, line)
+            self._figures.bare(number, line)
 
     def _zephyr_error(self, number: int, message: bytes) -> None:
         """Boots that end well also have errors of some module, so only known words are a cause."""
-        if found := classify(message):
-            self._findings.fail(found[0], number, message, found[1])
-        else:
-            self._findings.suspect(Kind.RUNNER_ERROR, number, message)
+        said = self._failures.message(message)
+        self._said(number, message, said or Said(Kind.RUNNER_ERROR, {}, suspect=True))
 
     def _driver(self, number: int, level: bytes, message: bytes, line: bytes) -> None:
         """Ethos-U driver and Zephyr's minimal logging: ``E: text (file.c:12)``."""
         if level != b"E":
-            self._figures.message(number, message)
-        elif platforms.TIMING_ADAPTER.search(message):
-            self._findings.suspect(Kind.NPU_ERROR, number, message)
-        elif not _APT.match(line):
-            kind, facts = classify(message) or classify_error(message)
-            self._findings.fail(kind, number, message, facts)
+            self._figures.bare(number, message)
+        elif not APT.search(line):
+            self._said(number, message, self._failures.error(message))
 
 
 def _plain(number: int, line: bytes) -> bytes:

@@ -1,9 +1,4 @@
-"""Outputs that runners print: element by element, as a tensor, or as a file in base64.
-
-Forms: ``Output[0][1]: (float) 0.5`` and, in 2024, without the type (arm_executor_runner);
-``[1] = 0.5`` (Zephyr hello sample); ``Output 0: tensor(sizes=[1, 2], [0.5, 1.])`` over one line
-or several (executor_runner on Linux); ``echo "..." | base64 -d >debug_buffer.bin``.
-"""
+"""Outputs that runners print: element by element, as a tensor, or as a file in base64."""
 
 from __future__ import annotations
 
@@ -11,20 +6,86 @@ import base64
 import binascii
 import re
 from array import array
+from enum import Enum
+from typing import Final
 
 from harness.observe.events import Block, Tensor
+from harness.observe.pattern import Pattern
 
-_ELEMENT = re.compile(
-    rb"Output\[(\d{1,9})\]\[(\d{1,9})\]: (?:\((\w+)\) ?)?([-+.\w]+)(?: +\(0x[0-9a-f]+\))?\s*$"
+
+class Printed(str, Enum):
+    """What a row finds."""
+
+    ELEMENT = "element"
+    NONE = "no tensor"
+    TENSOR = "tensor"
+    SCRIPT = "script"
+    FILE = "file"
+
+
+_RUNNER: Final = "ExecuTorch examples/arm/executor_runner/arm_executor_runner.cpp"
+# They stand at the beginning of a line that has no prefix.
+ELEMENT: Final = Pattern(
+    Printed.ELEMENT, (b"Output[",),
+    rb"^Output\[(\d{1,9})\]\[(\d{1,9})\]: (?:\((\w+)\) ?)?([-+.\w]+)(?: +\(0x[0-9a-f]+\))?\s*$",
+    b"Output[0][1]: (float) 0.500000", _RUNNER + "; without the type in 2024",
+)  # fmt: skip
+NONE: Final = Pattern(
+    Printed.NONE, (b"Output[",), rb"^Output\[\d+\]: Not Tensor", b"Output[1]: Not Tensor", _RUNNER
 )
-_NONE = re.compile(rb"Output\[\d+\]: Not Tensor")
-_TENSOR = re.compile(rb"OutputX? ?(\d{1,9}): tensor\(sizes=\[([\d, ]{0,99})\], \[?(.*)$")
-_ECHO = re.compile(rb'echo "([A-Za-z0-9+/=\s]*)')
+TENSOR: Final = Pattern(
+    Printed.TENSOR, (b": tensor(sizes=[",),
+    rb"^OutputX? ?(\d{1,9}): tensor\(sizes=\[([\d, ]{0,99})\], \[?(.*)$",
+    b"Output 0: tensor(sizes=[1, 2], [0.5, 1.])",
+    "ExecuTorch examples/portable/executor_runner, over one line or several",
+)  # fmt: skip
+SCRIPT: Final = Pattern(
+    Printed.SCRIPT, (b"#[",), rb"^#\[(RUN THIS\])?", b"#[RUN THIS]",
+    _RUNNER + ": around what it prints in base64",
+)  # fmt: skip
+FILE: Final = Pattern(
+    Printed.FILE, (b'echo "',), rb'^echo "([A-Za-z0-9+/=\s]*)',
+    b'echo "AAEC" | base64 -d >debug_buffer.bin', _RUNNER,
+)  # fmt: skip
+ROWS: Final = (ELEMENT, NONE, TENSOR, SCRIPT, FILE)
+_BEGINNINGS: Final = (b"Output", *SCRIPT.needles, *FILE.needles)
 _ECHO_END = re.compile(rb'([A-Za-z0-9+/=\s]*)" \| base64 -d ?>\s*([\w.-]+)')
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]*$")
 _MOST_ELEMENTS = 1 << 22  # of all outputs together; what is beyond is dropped, and said so
 _MOST_OUTPUTS = 1000
 _MOST_FOREIGN = 20  # lines in the middle of a block that do not belong to it
+
+
+class Outputs:
+    """All that is printed of outputs, as the lines of a console come by."""
+
+    def __init__(self) -> None:
+        self.tensors = Tensors()
+        self.blocks = Blocks()
+        self._in_script = False  # between "#[RUN THIS]" and "#[END]"
+
+    @property
+    def attentive(self) -> bool:
+        """The next line is wanted, whatever is in it."""
+        return self.blocks.open or self.tensors.open is not None
+
+    def line(self, number: int, line: bytes) -> bool:
+        """A line without a prefix; True when it was one of ours."""
+        if not (line.startswith(_BEGINNINGS) or self._in_script or self.attentive):
+            return False
+        if self.blocks.open and self.blocks.more(line):
+            return True
+        if self.tensors.open is not None and self.tensors.more(line):
+            return True
+        if line.startswith(b"Output"):
+            return self.tensors.element(number, line) or self.tensors.tensor(number, line)
+        if line.startswith(SCRIPT.needles) and (match := SCRIPT.search(line)):
+            self._in_script = match[1] is not None
+            return True
+        if line.startswith(FILE.needles):
+            self.blocks.begin(number, line)
+            return True
+        return self._in_script and line.startswith((b"# ", b"python3 "))
 
 
 class Tensors:
@@ -35,13 +96,14 @@ class Tensors:
         self._elements = 0
         self._name = b""
         self._last: _Elements | None = None
+        self._match = ELEMENT.compiled.match
         self.open: _Elements | None = None  # a tensor over several lines that goes on
 
     def element(self, number: int, line: bytes) -> bool:
         """A line that starts with ``Output[``; True when it is one of ours."""
-        match = _ELEMENT.match(line)
+        match = self._match(line)
         if match is None:
-            return _NONE.match(line) is not None
+            return NONE.search(line) is not None
         name, index, dtype, value = match.groups()
         if name == self._name and index != b"0" and self._last is not None:
             self._add(self._last, int(index), value)
@@ -59,7 +121,7 @@ class Tensors:
 
     def tensor(self, number: int, line: bytes) -> bool:
         """``Output 0: tensor(...``: the first or only line of it."""
-        match = _TENSOR.match(line)
+        match = TENSOR.search(line)
         if match is None:
             return False
         elements = self._new(number, int(match[1]), b"")
@@ -135,7 +197,7 @@ class Blocks:
 
     def begin(self, number: int, line: bytes) -> None:
         """A line that starts with ``echo "``."""
-        match = _ECHO.match(line)
+        match = FILE.search(line)
         if match is None:
             return
         self._parts, self._line, self._foreign = [match[1]], number, 0

@@ -39,21 +39,21 @@ BAD: dict[str, Row] = {
     "Corstone fault after the test passed": (
         RUNS + PASS + b"Hard fault. irq=-10, pc=0x1000123c, lr=0x1000456d, xpsr=0x21000006, "
         b"sp=0x3007fe40\n             cfsr=0x01000000 bfar=0xdfdfdfcf mmfar=0xcfdfdfdf\n" + END,
-        "FAULT", "hard_fault", 4),
+        "FAULT", "usage_fault", 4),
     "MLEK": (
         b"INFO - Ethos-U device initialised\nException caught by function HardFault_Handler\n"
         b"CTRL    : 0x00000004\nIPSR    : 0x00000003\nPC      : 0x01001234\n",
         "FAULT", "hard_fault", 2),
     "Mbed OS": (b"++ MbedOS Fault Handler ++\n\nFaultType: UsageFault\n\nContext:\nR0: 20001234\n",
-                "FAULT", "hard_fault", 1),
+                "FAULT", "usage_fault", 1),
     "TF-M": (b"FATAL ERROR: SecureFault\nHere is some context for the exception:\n",
-             "FAULT", "hard_fault", 1),
-    "Zephyr on A-profile": (ZEPHYR_AARCH64, "FAULT", "hard_fault", 2),
+             "FAULT", "secure_fault", 1),
+    "Zephyr on A-profile": (ZEPHYR_AARCH64, "FAULT", "cpu_exception", 2),
     "Zephyr secure fault, minimal log": (
         b"*** Booting Zephyr OS build v3.7.0 ***\nE: ***** SECURE FAULT *****\n"
         b"E:   Address: 0x50004000\nE:   Attribution unit violation\n"
         b"E: r0/a1:  0x00000001  r1/a2:  0x00000002  r2/a3:  0x00000003\n"
-        b"E: >>> ZEPHYR FATAL ERROR 41: Unknown error on CPU 0\n", "FAULT", "hard_fault", 2),
+        b"E: >>> ZEPHYR FATAL ERROR 41: Unknown error on CPU 0\n", "FAULT", "secure_fault", 2),
     "Zephyr stack overflow": (
         b"*** Booting Zephyr OS build v4.2.0 ***\n[00:00:01.000,000] <err> os: >>> ZEPHYR FATAL "
         b"ERROR 2: Stack overflow on CPU 0\n", "FAULT", "zephyr_fatal", 2),
@@ -66,7 +66,7 @@ BAD: dict[str, Row] = {
         b" - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\n",
         "FAULT", "linux_oops", 2),
     "U-Boot": (b"U-Boot 2026.01\n\"Synchronous Abort\" handler, esr 0x96000010, far 0x1a050000\n",
-               "FAULT", "hard_fault", 2),
+               "FAULT", "boot_panic", 2),
     "the Linux runner dies": (POSIX + b"Segmentation fault (core dumped)\n",
                               "FAULT", "process_crash", 4),
     "newlib assertion": (

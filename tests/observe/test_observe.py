@@ -61,19 +61,23 @@ def test_fault_registers_are_collected_over_two_lines() -> None:
         b"             cfsr=0x00008200 bfar=0x00000004 mmfar=0x00000000\n"
     )
     (fault,) = observe(log).failures
-    assert fault.kind is Kind.FAULT
+    assert fault.kind is Kind.HARD_FAULT
     assert fault.facts["pc"] == "0x10000abc"
     assert fault.facts["irq"] == "-13"
     assert fault.facts["cfsr"] == "0x00008200"
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["Hard fault", "***** MPU FAULT *****", ">>> ZEPHYR FATAL ERROR 0: CPU exception",
-     "Exception caught by function BusFault_Handler"],
-)  # fmt: skip
-def test_fault_wordings_of_other_platforms(line: str) -> None:
-    assert observe(line.encode()).failures[0].kind is Kind.FAULT
+    ("line", "kind"),
+    [
+        ("Hard fault", Kind.HARD_FAULT),
+        ("***** MPU FAULT *****", Kind.MPU_FAULT),
+        (">>> ZEPHYR FATAL ERROR 0: CPU exception", Kind.CPU_EXCEPTION),
+        ("Exception caught by function BusFault_Handler", Kind.BUS_FAULT),
+    ],
+)
+def test_fault_wordings_of_other_platforms(line: str, kind: Kind) -> None:
+    assert observe(line.encode()).failures[0].kind is kind
 
 
 def test_metrics_and_end_marker() -> None:

@@ -1,4 +1,4 @@
-"""What simulators, boots and fault handlers say: stops, launch failures, faults, registers."""
+"""What simulators, boots and shells say: stops, versions, stages, launch failures."""
 
 from __future__ import annotations
 
@@ -77,57 +77,3 @@ LAUNCHES = {
 def test_launch_failures(line: str) -> None:
     (failure,) = observe(line.encode() + b"\n").failures
     assert failure.kind is LAUNCHES[line]
-
-
-ZEPHYR = b"""[00:00:00.010,000] <err> os: ***** MPU FAULT *****
-[00:00:00.010,000] <err> os:   Data Access Violation
-[00:00:00.010,000] <err> os:   MMFAR Address: 0x4
-[00:00:00.010,000] <err> os: r3/a4:  0x00000000 r12/ip:  0x00000001 r14/lr:  0x10000def
-[00:00:00.010,000] <err> os: Faulting instruction address (r15/pc): 0x10000abc
-[00:00:00.010,000] <err> os: >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0
-[00:00:00.010,000] <err> os: Halting system
-"""
-MLEK = b"""Exception caught by function BusFault_Handler
-CTRL    : 0x00000000
-IPSR    : 0x00000005
-LR      : 0x10000def
-PC      : 0x10000abc
-"""
-LOCKUP = b"""qemu: fatal: Lockup: can't escalate 3 to HardFault (current priority -1)
-
-R00=00000000 R01=00000000 R02=00000000 R03=00000000
-R12=00000000 R13=3007ff00 R14=10000def R15=10000abc
-XPSR=61000003 -ZC- T S handler
-"""
-CORSTONE = (
-    b"Hard fault. irq=-13, pc=0x10000abc, lr=0x10000def, xpsr=0x61000003, sp=0x3007ff00\n"
-    b"            cfsr=0x00008200 bfar=0x00000004 mmfar=0x00000000\n"
-)
-FAULTS = {
-    "corstone": CORSTONE,
-    "tvm": CORSTONE.replace(b" mmfar=0x00000000", b"") + b"EXITTHESIM\n",
-    "zephyr": ZEPHYR,
-    "zephyr minimal": b"E: ***** HARD FAULT *****\n" + ZEPHYR.partition(b"\n")[2],
-    "mlek": MLEK,
-    "qemu lock-up": LOCKUP,
-}
-
-
-@pytest.mark.parametrize("platform", FAULTS)
-@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
-def test_faults_of_every_platform_with_their_registers(platform: str, newline: bytes) -> None:
-    """One event, with pc and lr, however many lines the platform spends on it."""
-    (fault,) = observe(FAULTS[platform].replace(b"\n", newline)).failures
-    assert fault.kind is (Kind.CPU_LOCKUP if platform == "qemu lock-up" else Kind.FAULT)
-    assert (fault.facts["pc"], fault.facts["lr"]) == ("0x10000abc", "0x10000def")
-
-
-def test_armv6_m_says_only_hard_fault() -> None:
-    assert observe(b"Hard fault\n").failures[0].kind is Kind.FAULT
-
-
-@pytest.mark.parametrize("reason", ["2: Stack overflow", "3: Kernel oops", "4: Kernel panic"])
-def test_zephyr_fatal_errors_that_are_no_exception(reason: str) -> None:
-    (failure,) = observe(f">>> ZEPHYR FATAL ERROR {reason} on CPU 0\n".encode()).failures
-    assert failure.kind is Kind.ZEPHYR_FATAL
-    assert failure.facts["reason"] == reason[0]
