@@ -169,7 +169,6 @@ class Observation:
     output_files: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
     stop: ModelStop | None = None
-    eot_line: int | None = None
     bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
     runner_line: int | None = None  # the first line of a runner
     ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port

@@ -81,7 +81,6 @@ class Reader:
         self._number = 0
         self._last = b""
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
-        self._eot: int | None = None
         self._runner: int | None = None
         self._outputs = Outputs()
         self._figures = Figures(self._outputs.tensors)
@@ -107,13 +106,7 @@ class Reader:
             self._parts, self._held = [], 0
         lines = data.split(b"\n")
         rest = lines.pop()
-        raw = None  # the line of a bare EOT; an EOT in words is found with the rest
-        if self._eot is None and b"\x04" in data:
-            held = next((n for n, line in enumerate(lines, 1) if b"\x04" in line), None)
-            raw = None if held is None else self._number + held
         self._lines(lines)
-        if raw is not None:
-            self._eot = min(raw, self._eot or raw)
         self._hold(rest)
 
     def _narrow(self, data: bytes) -> bytes:
@@ -168,7 +161,6 @@ class Reader:
             output_files=tuple(figures.output_files),
             blocks=tuple(self._outputs.blocks.found),
             stop=console.stop,
-            eot_line=self._eot,
             bundle_lines=tuple(figures.passes),
             runner_line=self._runner,
             ports=console.ports,
@@ -220,10 +212,6 @@ class Reader:
             return
         if said := self._failures.message(message):
             self._said(number, message, said)
-            return
-        if len(message) < 8 and (not message.strip(b"\x04\r \\x04") or message == b"\xe2\x99\xa6"):
-            if self._figures.complete_line is not None:
-                self._eot = self._eot or number
             return
         self._figures.message(number, message)
         if b"Info: " in message:  # the simulator's words on the same line

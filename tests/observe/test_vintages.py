@@ -39,7 +39,7 @@ def test_a_good_run(vintage: str, newline: str) -> None:
 @pytest.mark.parametrize("end", ENDS)
 def test_end_of_transmission_in_every_rendering(end: str) -> None:
     seen = observe(log("mid 2025", "Program complete, exiting.", ENDS[end]))
-    assert (seen.complete_line, seen.eot_line) == (1, 2)
+    assert (seen.complete_line, seen.lines) == (1, 2)
     assert seen.failures == ()
 
 
