@@ -103,13 +103,16 @@ Error set_scalar(Method& method, size_t index, T value) {
 Error set_value(size_t index, const fb::Value& value, Method& method) {
   if (value.val() == nullptr || index >= method.input_count()) return invalid("a test input");
   switch (value.val_type()) {
-    case fb::ValueUnion_Tensor: return set_tensor(index, *value.val_as_Tensor(), method);
-    case fb::ValueUnion_Int: return set_scalar(method, index, value.val_as_Int()->int_val());
+    case fb::ValueUnion_Tensor:
+      return set_tensor(index, *value.val_as_Tensor(), method);
+    case fb::ValueUnion_Int:
+      return set_scalar(method, index, value.val_as_Int()->int_val());
     case fb::ValueUnion_Double:
       return set_scalar(method, index, value.val_as_Double()->double_val());
     case fb::ValueUnion_Bool:
       return set_scalar(method, index, static_cast<uint8_t>(value.val_as_Bool()->bool_val()));
-    default: return invalid("a test input of unknown type");
+    default:
+      return invalid("a test input of unknown type");
   }
 }
 
@@ -155,7 +158,8 @@ bool matches(const Value& actual, const fb::Value& expected, double rtol, double
     case fb::ValueUnion_Double:
       return actual.tag == Tag::Double &&
              close(actual.as_double, expected.val_as_Double()->double_val(), rtol, atol);
-    default: return false;
+    default:
+      return false;
   }
 }
 

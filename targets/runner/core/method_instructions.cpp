@@ -10,8 +10,8 @@ using loading::length;
 
 Error MethodLoader::decode_delegates() {
   for (size_t i = 0; i < method_.delegates_.size(); ++i) {
-    const Error error = decode_delegate(*plan_.delegates()->Get(static_cast<uint32_t>(i)),
-                                        &method_.delegates_[i]);
+    const Error error =
+        decode_delegate(*plan_.delegates()->Get(static_cast<uint32_t>(i)), &method_.delegates_[i]);
     if (error != Error::Ok) return error;
   }
   return Error::Ok;
@@ -58,7 +58,8 @@ Error MethodLoader::resolve(uint64_t op_index, const KernelEntry** kernel, char*
   const fb::Operator& op = *plan_.operators()->Get(static_cast<uint32_t>(op_index));
   const size_t base = length(op.name());
   const size_t overload = length(op.overload());
-  if (base == 0 || base + overload + 2 > capacity) return invalid("operator name empty or too long");
+  if (base == 0 || base + overload + 2 > capacity)
+    return invalid("operator name empty or too long");
   std::memcpy(name, op.name()->c_str(), base + 1);
   if (overload > 0) {
     name[base] = '.';
@@ -80,8 +81,7 @@ Error MethodLoader::report_missing_operators() const {
     for (size_t i = 0; i < length(plan_.chains()); ++i) {
       const auto* instructions = plan_.chains()->Get(static_cast<uint32_t>(i))->instructions();
       for (size_t k = 0; k < length(instructions); ++k) {
-        const auto* call =
-            instructions->Get(static_cast<uint32_t>(k))->instr_args_as_KernelCall();
+        const auto* call = instructions->Get(static_cast<uint32_t>(k))->instr_args_as_KernelCall();
         if (call != nullptr && call->op_index() == static_cast<int64_t>(op)) ++users;
       }
     }
@@ -102,9 +102,8 @@ Error MethodLoader::decode_instructions() {
     const auto* source = plan_.chains()->Get(static_cast<uint32_t>(i))->instructions();
     const size_t start = next;
     for (size_t k = 0; k < length(source); ++k, ++next) {
-      const Error error =
-          decode_instruction(*source->Get(static_cast<uint32_t>(k)), start, length(source),
-                             &method_.instructions_[next]);
+      const Error error = decode_instruction(*source->Get(static_cast<uint32_t>(k)), start,
+                                             length(source), &method_.instructions_[next]);
       if (error != Error::Ok) {
         HIL_LOG(Error, "instruction %zu:%zu cannot be loaded", i, k);
         return error;
@@ -121,8 +120,8 @@ Error MethodLoader::decode_instruction(const fb::Instruction& source, size_t cha
       const fb::KernelCall& call = *source.instr_args_as_KernelCall();
       char name[kMaxOperatorName];
       if (call.op_index() < 0) return invalid("operator index out of range");
-      const Error error = resolve(static_cast<uint64_t>(call.op_index()), &out->kernel, name,
-                                  sizeof(name));
+      const Error error =
+          resolve(static_cast<uint64_t>(call.op_index()), &out->kernel, name, sizeof(name));
       if (error != Error::Ok) return error;
       out->kind = Instruction::Kind::Kernel;
       out->binds_output = std::strcmp(name, kViewOperator) == 0;

@@ -15,9 +15,12 @@ namespace {
 /// False when a value's eight-byte items lie askew.
 bool items_aligned(const fb::EValue& value) {
   switch (value.val_type()) {
-    case fb::KernelTypes_IntList: return elements_aligned(value.val_as_IntList()->items());
-    case fb::KernelTypes_DoubleList: return elements_aligned(value.val_as_DoubleList()->items());
-    default: return true;
+    case fb::KernelTypes_IntList:
+      return elements_aligned(value.val_as_IntList()->items());
+    case fb::KernelTypes_DoubleList:
+      return elements_aligned(value.val_as_DoubleList()->items());
+    default:
+      return true;
   }
 }
 
@@ -74,8 +77,7 @@ Error MethodLoader::count(Counts* counts) const {
   for (size_t i = 0; i < length(plan_.chains()); ++i) {
     const auto* instructions = plan_.chains()->Get(static_cast<uint32_t>(i))->instructions();
     for (size_t k = 0; k < length(instructions); ++k) {
-      const Error error =
-          count_instruction(*instructions->Get(static_cast<uint32_t>(k)), counts);
+      const Error error = count_instruction(*instructions->Get(static_cast<uint32_t>(k)), counts);
       if (error != Error::Ok) return error;
     }
   }

@@ -35,8 +35,8 @@ Error check_identifier(Span<const uint8_t> bytes) {
   if (std::memcmp(found, "ET", 2) == 0) {
     HIL_LOG(Error, "program version %.4s is not supported, this runner reads %s", found, wanted);
   } else {
-    HIL_LOG(Error, "not an ExecuTorch program: identifier %02x%02x%02x%02x, expected %s",
-            bytes[4], bytes[5], bytes[6], bytes[7], wanted);
+    HIL_LOG(Error, "not an ExecuTorch program: identifier %02x%02x%02x%02x, expected %s", bytes[4],
+            bytes[5], bytes[6], bytes[7], wanted);
   }
   return Error::InvalidProgram;
 }
@@ -107,8 +107,7 @@ Error Program::load(Span<const uint8_t> bytes) {
 Error Program::check_segments() const {
   if (root_->segments() == nullptr) return Error::Ok;
   for (const fb::DataSegment* entry : *root_->segments()) {
-    if (entry->offset() > segments_.size() ||
-        entry->size() > segments_.size() - entry->offset()) {
+    if (entry->offset() > segments_.size() || entry->size() > segments_.size() - entry->offset()) {
       return invalid("a data segment lies outside the file");
     }
   }
@@ -116,9 +115,8 @@ Error Program::check_segments() const {
 }
 
 size_t Program::method_count() const {
-  return root_ == nullptr || root_->execution_plan() == nullptr
-             ? 0
-             : root_->execution_plan()->size();
+  return root_ == nullptr || root_->execution_plan() == nullptr ? 0
+                                                                : root_->execution_plan()->size();
 }
 
 const char* Program::method_name(size_t index) const {

@@ -49,8 +49,7 @@ Error bind_planned(const fb::AllocationDetails& place, Span<const Span<uint8_t>>
     return invalid("memory id out of range");
   }
   const Span<uint8_t> buffer = planned[place.memory_id() - 1];
-  const uint64_t offset =
-      uint64_t{place.memory_offset_high()} << 32 | place.memory_offset_low();
+  const uint64_t offset = uint64_t{place.memory_offset_high()} << 32 | place.memory_offset_low();
   if (offset > buffer.size() || out->nbytes > buffer.size() - offset) {
     return invalid("its planned place lies outside the planned buffer");
   }

@@ -11,7 +11,7 @@ namespace hil::ethosu {
 
 namespace {
 
-constexpr uint32_t kAlive = 0x45544855;  // "UHTE"
+constexpr uint32_t kAlive = 0x45544855;   // "UHTE"
 constexpr size_t kScratchAlignment = 16;  // the NPU's base pointers
 
 /// What stays of a delegate between its executions.
@@ -53,9 +53,9 @@ Error check(const VelaStream& stream, Span<Value* const> args) {
       HIL_LOG(Error, "Ethos-U argument %zu is no tensor", i);
       return Error::InvalidArgument;
     }
-    const bool fits = i < inputs ? input_fits(args[i]->tensor, stream.inputs[i], i)
-                                 : output_fits(args[i]->tensor, stream.outputs[i - inputs],
-                                               i - inputs);
+    const bool fits = i < inputs
+                          ? input_fits(args[i]->tensor, stream.inputs[i], i)
+                          : output_fits(args[i]->tensor, stream.outputs[i - inputs], i - inputs);
     if (!fits) return Error::InvalidProgram;
   }
   return Error::Ok;
@@ -69,8 +69,10 @@ class EthosUBackend final : public Backend {
     if (error != Error::Ok) return error;
     void* memory = setup.memory.allocate(sizeof(Delegate), alignof(Delegate));
     if (memory == nullptr) {
-      HIL_LOG(Error, "method allocator too small for an Ethos-U delegate (%zu bytes); "
-              "build with a larger HIL_METHOD_POOL_BYTES", sizeof(Delegate));
+      HIL_LOG(Error,
+              "method allocator too small for an Ethos-U delegate (%zu bytes); "
+              "build with a larger HIL_METHOD_POOL_BYTES",
+              sizeof(Delegate));
       return Error::MemoryAllocationFailed;
     }
     auto* delegate = new (memory) Delegate();

@@ -49,8 +49,7 @@ void DoorbellDevice::identify(uint32_t* config, uint32_t* id) {
   *id = mailbox_.npu_id;
 }
 
-Error DoorbellDevice::run(Span<const uint8_t> commands, Span<const Region> regions,
-                          Fault* fault) {
+Error DoorbellDevice::run(Span<const uint8_t> commands, Span<const Region> regions, Fault* fault) {
   if (regions.size() > doorbell::kRegions) return Error::InvalidArgument;
   mailbox_.commands = reinterpret_cast<uintptr_t>(commands.data());
   mailbox_.commands_bytes = commands.size();

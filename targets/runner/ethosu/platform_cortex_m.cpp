@@ -14,8 +14,8 @@ namespace hil::ethosu::platform {
 namespace {
 
 #if HIL_ETHOSU_FAST_SCRATCH_BYTES > 0
-__attribute__((section(".pool.fast_scratch")))
-alignas(32) uint8_t fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
+__attribute__((section(".pool.fast_scratch"))) alignas(32) uint8_t
+    fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
 Region fast_scratch() {
   return {reinterpret_cast<uintptr_t>(fast_scratch_pool), sizeof(fast_scratch_pool)};
 }
@@ -36,8 +36,8 @@ class SemihostingBell final : public Bell {
  private:
   /// The answers first: opening them creates no file where there is no stand-in.
   bool open() {
-    if (answer_ < 0) answer_ = semihosting::open(doorbell::kAnswerFifo,
-                                                 semihosting::Mode::ReadBinary);
+    if (answer_ < 0)
+      answer_ = semihosting::open(doorbell::kAnswerFifo, semihosting::Mode::ReadBinary);
     if (answer_ >= 0 && request_ < 0) {
       request_ = semihosting::open(doorbell::kRequestFifo, semihosting::Mode::WriteBinary);
     }

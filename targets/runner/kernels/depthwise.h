@@ -81,9 +81,9 @@ void depthwise_lanes(const Depthwise& d) {
         const int32x4_t values = vaddq_n_s32(vldrbq_z_s32(pixel + n, lanes), d.input_offset);
         acc = vaddq_s32(acc, vmulq_s32(values, vldrbq_z_s32(weights + n, lanes)));
       });
-      const int32x4_t bytes = to_output<R>(
-          acc, load_multipliers(d.stage, n, lanes), load_shifts(d.stage, n, lanes),
-          d.stage.offset, vdupq_n_s32(d.stage.min), vdupq_n_s32(d.stage.max));
+      const int32x4_t bytes = to_output<R>(acc, load_multipliers(d.stage, n, lanes),
+                                           load_shifts(d.stage, n, lanes), d.stage.offset,
+                                           vdupq_n_s32(d.stage.min), vdupq_n_s32(d.stage.max));
       vstrbq_p_s32(out + n, bytes, lanes);
     }
   });

@@ -40,7 +40,8 @@ inline Error pair_up(KernelContext& ctx, const Tensor& a, const Tensor& b, Tenso
                     "shapes or dim orders differ by more than a broadcast of channels");
   }
   const size_t row = static_cast<size_t>(a.sizes[1]);
-  *pairs = {row == 0 ? 0 : out.numel / row, row, pa, pb, a_repeats ? 0 : row, b_repeats ? 0 : row, po};
+  *pairs = {
+      row == 0 ? 0 : out.numel / row, row, pa, pb, a_repeats ? 0 : row, b_repeats ? 0 : row, po};
   return Error::Ok;
 }
 

@@ -34,8 +34,7 @@ float exponential(float x);
 inline float32x4_t exponential(float32x4_t x) {
   using namespace exponential_series;
   const float32x4_t bounded = vmaxnmq_f32(x, vdupq_n_f32(kLowestExponent));
-  const float32x4_t n =
-      vsubq_n_f32(vaddq_n_f32(vmulq_n_f32(bounded, kLog2E), kRounder), kRounder);
+  const float32x4_t n = vsubq_n_f32(vaddq_n_f32(vmulq_n_f32(bounded, kLog2E), kRounder), kRounder);
   const float32x4_t r =
       vsubq_f32(vsubq_f32(bounded, vmulq_n_f32(n, kLn2High)), vmulq_n_f32(n, kLn2Low));
   float32x4_t power = vdupq_n_f32(kSeries[0]);

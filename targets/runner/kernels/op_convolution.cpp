@@ -37,8 +37,8 @@ struct Convolution {
   bool transposed;
   int32_t batch, in_channels, out_channels, groups;
   int32_t in_batch, in_channel, out_batch, out_channel;  // steps
-  int32_t weight_in, weight_out;                          // steps of channels within a group
-  int32_t weight_group;                                   // step of groups
+  int32_t weight_in, weight_out;                         // steps of channels within a group
+  int32_t weight_group;                                  // step of groups
   const float *input, *weight, *bias;
   float* output;
 
@@ -46,8 +46,7 @@ struct Convolution {
   void run() const;
 };
 
-float Convolution::at(const float* image, int32_t channel,
-                      const int32_t position[kSpatial]) const {
+float Convolution::at(const float* image, int32_t channel, const int32_t position[kSpatial]) const {
   const int32_t ins = in_channels / groups, outs = out_channels / groups;
   const int32_t group = channel / outs;
   const float* w = weight + group * weight_group + channel % outs * weight_out;

@@ -85,7 +85,8 @@ void average(const Pool& pool) {
         const Taps columns = taps_inside(win.w, ox);
         const size_t row_step = win.w.in * channels;
         const Patch patch = {image + (oy + rows.begin) * row_step + (ox + columns.begin) * channels,
-                             rows.end - rows.begin, columns.end - columns.begin, row_step, channels};
+                             rows.end - rows.begin, columns.end - columns.begin, row_step,
+                             channels};
         average_from(pool, patch, average_lanes(pool, patch, channels, out), channels, out);
       }
     }
@@ -111,14 +112,12 @@ Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
   HIL_TRY(check_range(ctx, "zero point", zero_point, -128, 127));
   HIL_TRY(check_range(ctx, "multiplier", multiplier, 1, INT32_MAX));
   HIL_TRY(check_shift(ctx, "shift", shift));
-  HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
-    return avg_pool_scratch(isa, window.channels_in);
-  }));
+  HIL_TRY(check_scratch(ctx, scratch,
+                        [&](ScratchIsa isa) { return avg_pool_scratch(isa, window.channels_in); }));
   if (out.numel == 0) return Error::Ok;
 
   const double scale = std::ldexp(static_cast<double>(multiplier), shift - 31);
-  average({window, static_cast<float>(scale), zero_point,
-           input.as<int8_t>(), out.as<int8_t>()});
+  average({window, static_cast<float>(scale), zero_point, input.as<int8_t>(), out.as<int8_t>()});
   return Error::Ok;
 }
 

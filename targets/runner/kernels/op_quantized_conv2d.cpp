@@ -38,9 +38,8 @@ Error conv2d(KernelContext& ctx, Args args, Layout layout) {
   HIL_TRY(check_window(ctx, a.window, out, layout));
   HIL_TRY(a.check_quantisation(ctx));
   const int32_t group = a.weight->sizes[3];
-  HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
-    return conv_scratch(isa, a.window, group);
-  }));
+  HIL_TRY(check_scratch(ctx, scratch,
+                        [&](ScratchIsa isa) { return conv_scratch(isa, a.window, group); }));
   if (out.numel == 0) return Error::Ok;
 
   convolve({a.window, group, a.input->as<int8_t>(), a.weight->as<int8_t>(), a.bias_values(),

@@ -64,10 +64,9 @@ Error check_weight(KernelContext& ctx, const ConvArguments& a, int32_t depth_mul
   }
   const int32_t channels = a.window.channels_in, out = a.weight->sizes[3];
   if (channels < 1 || out != int64_t{channels} * depth_multiplier) {
-    return ctx.fail(Error::InvalidArgument,
-                    "%ld input channels times %ld are not %ld output channels",
-                    static_cast<long>(channels), static_cast<long>(depth_multiplier),
-                    static_cast<long>(out));
+    return ctx.fail(
+        Error::InvalidArgument, "%ld input channels times %ld are not %ld output channels",
+        static_cast<long>(channels), static_cast<long>(depth_multiplier), static_cast<long>(out));
   }
   return a.check_bias(ctx, out);
 }

@@ -61,7 +61,10 @@ Error op_quantized_div(KernelContext& ctx, Args args) {
   if (!same_layout(self, other) || !same_layout(self, out)) {
     return ctx.fail(Error::InvalidArgument, "self, other and out differ in shape or dim order");
   }
-  const Division division = {self_zero, other_zero, output_zero, static_cast<float>(scale),
+  const Division division = {self_zero,
+                             other_zero,
+                             output_zero,
+                             static_cast<float>(scale),
                              is_byte ? INT8_MIN * 1.0f : INT16_MIN * 1.0f,
                              is_byte ? INT8_MAX * 1.0f : INT16_MAX * 1.0f};
   is_byte ? divide<int8_t>(division, self, other, out)

@@ -26,7 +26,8 @@ int8_t largest(const Patch& patch, size_t channel) {
   int8_t most = INT8_MIN;
   for (int32_t y = 0; y < patch.rows; ++y) {
     const int8_t* in = patch.first + y * patch.row_step + channel;
-    for (int32_t x = 0; x < patch.columns; ++x, in += patch.pixel_step) most = *in > most ? *in : most;
+    for (int32_t x = 0; x < patch.columns; ++x, in += patch.pixel_step)
+      most = *in > most ? *in : most;
   }
   return most;
 }

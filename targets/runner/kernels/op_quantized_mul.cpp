@@ -29,8 +29,8 @@ void multiply_row_helium(const Product& p, const int8_t* a, const int8_t* b, int
     const mve_pred16_t lanes = vctp32q(count - i);
     const int32x4_t x = vsubq_n_s32(vldrbq_z_s32(a + i, lanes), p.zero_a);
     const int32x4_t y = vsubq_n_s32(vldrbq_z_s32(b + i, lanes), p.zero_b);
-    const int32x4_t bytes = to_output<Rounding::Away>(vmulq_s32(x, y), multiplier, shift,
-                                                      p.stage.offset, low, high);
+    const int32x4_t bytes =
+        to_output<Rounding::Away>(vmulq_s32(x, y), multiplier, shift, p.stage.offset, low, high);
     vstrbq_p_s32(out + i, bytes, lanes);
   }
 }
@@ -56,8 +56,8 @@ Error op_quantized_mul(KernelContext& ctx, Args args) {
 
   const int32_t m = rest[2], s = rest[3];
   const int32_t multipliers[4] = {m, m, m, m}, shifts[4] = {s, s, s, s};
-  const Product product = {self_zero, rest[0],
-                           {multipliers, shifts, 0, rest[1], INT8_MIN, INT8_MAX}};
+  const Product product = {
+      self_zero, rest[0], {multipliers, shifts, 0, rest[1], INT8_MIN, INT8_MAX}};
   for (size_t r = 0; r < pairs.rows; ++r) {
     const int8_t* x = pairs.a + r * pairs.a_step;
     const int8_t* y = pairs.b + r * pairs.b_step;

@@ -101,9 +101,8 @@ Error transpose_conv2d(KernelContext& ctx, Args args, Layout layout) {
   HIL_TRY(set_extent(ctx, "width", &a.window.w, extra_width));
   HIL_TRY(check_output(ctx, a.window, out, layout));
   HIL_TRY(a.check_quantisation(ctx));
-  HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
-    return transpose_conv_scratch(isa, a.window);
-  }));
+  HIL_TRY(check_scratch(ctx, scratch,
+                        [&](ScratchIsa isa) { return transpose_conv_scratch(isa, a.window); }));
   HIL_TRY(check_scratch(ctx, output_scratch, [&](ScratchIsa isa) {
     return transpose_conv_reverse_scratch(isa, a.window);
   }));

@@ -24,9 +24,7 @@ struct Softmax {
   int32_t zero_point;
   size_t count, step;
 
-  float dequantize(int8_t value) const {
-    return static_cast<float>(value - zero_point) * scale;
-  }
+  float dequantize(int8_t value) const { return static_cast<float>(value - zero_point) * scale; }
 };
 
 int8_t to_probability(float exponential, float inverse_sum) {
@@ -114,8 +112,8 @@ Error op_softmax(KernelContext& ctx, Args args) {
   HIL_TRY(check_shift(ctx, "shift", shift));
   if (out.numel == 0) return Error::Ok;
 
-  const double scale = std::ldexp(static_cast<double>(multiplier),
-                                  shift - 31 - (31 - kInputIntegerBits));
+  const double scale =
+      std::ldexp(static_cast<double>(multiplier), shift - 31 - (31 - kInputIntegerBits));
   const size_t count = static_cast<size_t>(input.sizes[axis]);
   const Softmax s = {static_cast<float>(scale), zero_point, count,
                      static_cast<size_t>(strides_of(input).step[axis])};

@@ -98,10 +98,10 @@ inline int8_t to_output(int32_t accumulator, const OutputStage& stage, size_t ch
 
 /// Which vector sequence gives the definition's bytes.
 enum class Rounding {
-  Exact,     // none: one lane at a time (left shifts may overflow 32 bits)
-  Away,      // right shifts only
-  Rectified, // right shifts only, and negative results are clamped to the offset,
-             // so how they are rounded cannot be seen
+  Exact,      // none: one lane at a time (left shifts may overflow 32 bits)
+  Away,       // right shifts only
+  Rectified,  // right shifts only, and negative results are clamped to the offset,
+              // so how they are rounded cannot be seen
 };
 
 /// Right shifts that 32-bit arithmetic can do.

@@ -105,9 +105,8 @@ Error read_file(const char* path, Arena& pool, Span<uint8_t>* out, uint64_t* siz
 bool write_file(const char* path, Span<const uint8_t> bytes) {
   const long file = semihost_open(path, SEMIHOST_OPEN_WB);
   if (file < 0) return false;
-  const bool written =
-      bytes.size() == 0 ||
-      semihost_write(file, bytes.data(), static_cast<long>(bytes.size())) == 0;
+  const bool written = bytes.size() == 0 ||
+                       semihost_write(file, bytes.data(), static_cast<long>(bytes.size())) == 0;
   return semihost_close(file) == 0 && written;
 }
 

@@ -143,14 +143,12 @@ TEST_CASE("a stream for another NPU") {
     uint32_t actual, wanted;
     const char* reason;
   } const cases[] = {
-      {0x00001808, 0x00001807,
-       "NPU config mismatch. npu.macs_per_cc=8, optimizer.macs_per_cc=7"},
+      {0x00001808, 0x00001807, "NPU config mismatch. npu.macs_per_cc=8, optimizer.macs_per_cc=7"},
       {0x00001807, 0x10001807, "NPU config mismatch. npu.product=0, optimizer.product=1"},
       {0x00001817, 0x00001807,
        "NPU config mismatch. npu.cmd_stream_version=1, optimizer.cmd_stream_version=0"},
       {0x00001807, 0x08001807, "NPU config mismatch. npu.custom_dma=0, optimizer.custom_dma=1"},
-      {0x20000118, 0x20000218,
-       "NPU config mismatch. npu.num_axi_sram=1, optimizer.num_axi_sram=2"},
+      {0x20000118, 0x20000218, "NPU config mismatch. npu.num_axi_sram=1, optimizer.num_axi_sram=2"},
       {0x20000118, 0x20000518, "NPU config mismatch. npu.num_axi_ext=0, optimizer.num_axi_ext=1"},
   };
   for (const auto& each : cases) {
@@ -162,8 +160,8 @@ TEST_CASE("a stream for another NPU") {
   // More SHRAM or a custom DMA than the stream needs is no mismatch; nor is a newer minor version.
   CHECK(hil::ethosu::verify_config(0x08003007, 0x10166001, 0x00001807, 0x10066001));
   CHECK_FALSE(hil::ethosu::verify_config(build::kU55_128, 0x10066001, build::kU55_128, 0x10106001));
-  CHECK(fake::contains(fake::take_log(),
-                       "NPU arch mismatch. npu.arch=1.0.6, optimizer.arch=1.1.0"));
+  CHECK(
+      fake::contains(fake::take_log(), "NPU arch mismatch. npu.arch=1.0.6, optimizer.arch=1.1.0"));
   Registered npu;
   npu.registers.words[0x28] = 0x00001808;
   npu.check_fails("NPU config mismatch");
