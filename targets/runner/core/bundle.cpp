@@ -84,9 +84,9 @@ Error set_tensor(size_t index, const fb::Tensor& bundled, Method& method) {
     return Error::InvalidArgument;
   }
   const Span<const uint8_t> data = data_of(bundled);
-  const Error error = method.set_input(index, data);
+  HIL_TRY(method.set_input(index, data));
+  if (t.rank == 0) return Error::Ok;
   const size_t width = element_size(t.type);
-  if (error != Error::Ok || t.rank == 0) return error;
   for_each_element(t, order_of(bundled), [&](size_t to, size_t from) {
     std::memcpy(t.data + to, data.data() + from, width);
     return true;
@@ -217,8 +217,7 @@ Error Bundle::set_inputs(const char* method, size_t index, Method& out) const {
     return Error::InvalidArgument;
   }
   for (size_t i = 0; i < count; ++i) {
-    const Error error = set_value(i, *inputs->Get(static_cast<uint32_t>(i)), out);
-    if (error != Error::Ok) return error;
+    HIL_TRY(set_value(i, *inputs->Get(static_cast<uint32_t>(i)), out));
   }
   return Error::Ok;
 }

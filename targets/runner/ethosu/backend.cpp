@@ -65,8 +65,7 @@ class EthosUBackend final : public Backend {
  public:
   Error init(DelegateSetup& setup, void** handle) override {
     VelaStream stream;
-    Error error = read_vela_stream(setup.processed, {find_named_data, &setup.program}, &stream);
-    if (error != Error::Ok) return error;
+    HIL_TRY(read_vela_stream(setup.processed, {find_named_data, &setup.program}, &stream));
     void* memory = setup.memory.allocate(sizeof(Delegate), alignof(Delegate));
     if (memory == nullptr) {
       HIL_LOG(Error,
@@ -77,7 +76,7 @@ class EthosUBackend final : public Backend {
     }
     auto* delegate = new (memory) Delegate();
     delegate->stream = stream;
-    error = platform::open(setup, delegate->stream, &delegate->platform_state);
+    const Error error = platform::open(setup, delegate->stream, &delegate->platform_state);
     if (error != Error::Ok) {
       delegate->mark = 0;
       return error;
@@ -91,14 +90,13 @@ class EthosUBackend final : public Backend {
     Delegate* delegate = alive(handle);
     if (delegate == nullptr) return Error::DelegateInvalidHandle;
     const VelaStream& stream = delegate->stream;
-    Error error = check(stream, args);
-    if (error != Error::Ok) return error;
+    HIL_TRY(check(stream, args));
     Span<uint8_t> scratch;
     if (!take_scratch(stream.scratch_bytes, temp, &scratch)) return Error::MemoryAllocationFailed;
     for (size_t i = 0; i < stream.inputs.size(); ++i) {
       copy_input(args[i]->tensor, stream.inputs[i], scratch);
     }
-    error = platform::invoke(delegate->platform_state, stream, scratch);
+    const Error error = platform::invoke(delegate->platform_state, stream, scratch);
     if (error != Error::Ok) {
       HIL_LOG(Error, "Ethos-U invocation failed error (-1)");
       return error;

@@ -59,8 +59,7 @@ Error DoorbellDevice::run(Span<const uint8_t> commands, Span<const Region> regio
     const Region region = i < regions.size() ? regions[i] : Region();
     mailbox_.regions[i] = {region.address, region.bytes};
   }
-  const Error error = call(Command::Run);
-  if (error != Error::Ok) return Error::InvalidState;
+  if (call(Command::Run) != Error::Ok) return Error::InvalidState;
   switch (static_cast<Result>(mailbox_.result)) {
     case Result::Ok:
       return Error::Ok;

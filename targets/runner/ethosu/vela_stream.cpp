@@ -152,8 +152,8 @@ class Reader {
     out->commands = data_[kCommands];
     out->weights = data_[kWeights];
     out->scratch_bytes = uint32_at(data_[kScratch].data());
-    const Error error = read_table(kInputs, out->scratch_bytes, &out->inputs);
-    return error == Error::Ok ? read_table(kOutputs, out->scratch_bytes, &out->outputs) : error;
+    HIL_TRY(read_table(kInputs, out->scratch_bytes, &out->inputs));
+    return read_table(kOutputs, out->scratch_bytes, &out->outputs);
   }
 
   Error read_table(unsigned block, size_t scratch, IoTable* out) const {

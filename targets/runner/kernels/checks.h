@@ -6,13 +6,6 @@
 
 namespace hil {
 
-/// Leaves the enclosing kernel when an expression does not give Error::Ok.
-#define HIL_TRY(expression)                                                         \
-  do {                                                                              \
-    if (const ::hil::Error hil_error = (expression); hil_error != ::hil::Error::Ok) \
-      return hil_error;                                                             \
-  } while (false)
-
 inline bool aligned(const Tensor& t) {
   const size_t size = element_size(t.type);
   return size == 0 || (reinterpret_cast<uintptr_t>(t.data) & (size - 1)) == 0;

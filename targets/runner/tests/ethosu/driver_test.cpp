@@ -32,13 +32,14 @@ class RegisterDouble final : public hil::ethosu::Registers {
     if (offset == 0x08 && (value & 1) != 0) {
       ++runs;
       words[0x04] = end_status;
+      stays_in_reset = stays_in_reset || breaks;
     }
     if (offset == 0x08 && (value & 2) != 0) words[0x04] &= ~status::kIrqRaised;
   }
 
   std::map<uint32_t, uint32_t> words = {{0x28, build::kU55_128}, {0x00, build::kU55Id}};
   uint32_t end_status = status::kIrqRaised | status::kEndReached;
-  bool obeys = true, stays_in_reset = false;
+  bool obeys = true, stays_in_reset = false, breaks = false;
   int resets = 0, runs = 0;
 };
 
@@ -119,6 +120,15 @@ TEST_CASE("registers: faults, time-outs and an NPU that will not be reset") {
   absent.registers.obeys = false;
   absent.check_fails("Failed to switch security state and privilege level");
   CHECK(absent.registers.runs == 0);
+}
+
+TEST_CASE("registers: an NPU that no reset brings back after a fault says so") {
+  Registered npu;
+  npu.registers.end_status = status::kIrqRaised | status::kBusError;
+  npu.registers.breaks = true;
+  npu.check_fails("Failed to reset the NPU after it");
+  npu.check_fails("Failed to request power");
+  CHECK(npu.registers.runs == 1);
 }
 
 TEST_CASE("addresses that the NPU cannot use") {
