@@ -75,7 +75,7 @@ struct KernelEntry {
   KernelFunction function;
 };
 
-/// All kernels of this build (kernels/registry.cpp).
+/// All kernels of this build (kernels/registry.cmake).
 Span<const KernelEntry> kernel_table();
 
 /// Null when the operator is not among `kernels`.

@@ -4,7 +4,7 @@
 // definition, not a fast kernel.
 #include "kernels/checks.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -177,5 +177,6 @@ Error op_convolution(KernelContext& ctx, Args args) {
   c.run();
   return Error::Ok;
 }
+HIL_OPERATOR("aten::convolution.out", op_convolution);
 
 }  // namespace hil

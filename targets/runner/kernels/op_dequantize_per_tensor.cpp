@@ -6,7 +6,7 @@
 #include "kernels/elements.h"
 #include "kernels/integers.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -70,6 +70,7 @@ Error dequantize_per_tensor(KernelContext& ctx, Args args, size_t out_index) {
 Error op_dequantize_per_tensor(KernelContext& ctx, Args args) {
   return dequantize_per_tensor(ctx, args, 6);
 }
+HIL_OPERATOR("cortex_m::dequantize_per_tensor.out", op_dequantize_per_tensor);
 
 Error op_dequantize_per_tensor_as(KernelContext& ctx, Args args) {
   const bool unnamed = args.size() > 6 && args[6]->tag == Tag::None;
@@ -78,5 +79,6 @@ Error op_dequantize_per_tensor_as(KernelContext& ctx, Args args) {
   }
   return dequantize_per_tensor(ctx, args, 7);
 }
+HIL_OPERATOR("quantized_decomposed::dequantize_per_tensor.out", op_dequantize_per_tensor_as);
 
 }  // namespace hil

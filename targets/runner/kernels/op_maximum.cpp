@@ -1,6 +1,6 @@
 // cortex_m::maximum.out(self, other, out)
 #include "kernels/extremum.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -16,5 +16,6 @@ struct Maximum {
 }  // namespace
 
 Error op_maximum(KernelContext& ctx, Args args) { return extremum(ctx, args, Maximum()); }
+HIL_OPERATOR("cortex_m::maximum.out", op_maximum);
 
 }  // namespace hil

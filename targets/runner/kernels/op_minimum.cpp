@@ -1,6 +1,6 @@
 // cortex_m::minimum.out(self, other, out)
 #include "kernels/extremum.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -16,5 +16,6 @@ struct Minimum {
 }  // namespace
 
 Error op_minimum(KernelContext& ctx, Args args) { return extremum(ctx, args, Minimum()); }
+HIL_OPERATOR("cortex_m::minimum.out", op_minimum);
 
 }  // namespace hil

@@ -3,7 +3,7 @@
 // anything else they are aligned with the last dimensions.
 #include "kernels/bytes.h"
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -69,5 +69,6 @@ Error op_pad(KernelContext& ctx, Args args) {
   place(input, out, first);
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::pad.out", op_pad);
 
 }  // namespace hil

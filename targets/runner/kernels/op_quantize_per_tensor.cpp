@@ -8,7 +8,7 @@
 #include "kernels/elements.h"
 #include "kernels/integers.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -85,5 +85,7 @@ Error op_quantize_per_tensor(KernelContext& ctx, Args args) {
            {static_cast<float>(1.0 / scale), zero_point, quant_min, quant_max});
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantize_per_tensor.out", op_quantize_per_tensor);
+HIL_OPERATOR("quantized_decomposed::quantize_per_tensor.out", op_quantize_per_tensor);
 
 }  // namespace hil

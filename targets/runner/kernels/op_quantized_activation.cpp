@@ -1,7 +1,7 @@
 // cortex_m::quantized_activation.out(input, lut, out): out = lut[input + 128].
 #include "kernels/checks.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -39,5 +39,6 @@ Error op_quantized_activation(KernelContext& ctx, Args args) {
   look_up(input.as<int8_t>(), table.as<int8_t>(), out.as<int8_t>(), out.numel);
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_activation.out", op_quantized_activation);
 
 }  // namespace hil

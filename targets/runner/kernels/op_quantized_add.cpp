@@ -1,7 +1,7 @@
 // cortex_m::quantized_add.out(self, zero_point, multiplier, shift, other, zero_point,
 //   multiplier, shift, output zero_point, multiplier, shift, act_min, act_max, out)
 #include "kernels/elementwise.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -117,5 +117,6 @@ Error op_quantized_add(KernelContext& ctx, Args args) {
   }
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_add.out", op_quantized_add);
 
 }  // namespace hil

@@ -6,7 +6,7 @@
 // number of elements inside the image, divide by the scale, round half to even.
 #include <cmath>
 
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/pooling.h"
 #include "kernels/scratch_sizes.h"
 
@@ -126,9 +126,11 @@ Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_avg_pool2d(KernelContext& ctx, Args args) {
   return avg_pool2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_avg_pool2d.out", op_quantized_avg_pool2d);
 
 Error op_quantized_avg_pool2d_nhwc(KernelContext& ctx, Args args) {
   return avg_pool2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_avg_pool2d_nhwc.out", op_quantized_avg_pool2d_nhwc);
 
 }  // namespace hil

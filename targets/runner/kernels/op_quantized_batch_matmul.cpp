@@ -4,7 +4,7 @@
 // The definition accumulates in float32, which is exact up to 2^24; here it is always exact.
 #include "kernels/checks.h"
 #include "kernels/matmul.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -59,5 +59,6 @@ Error op_quantized_batch_matmul(KernelContext& ctx, Args args) {
   }
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_batch_matmul.out", op_quantized_batch_matmul);
 
 }  // namespace hil

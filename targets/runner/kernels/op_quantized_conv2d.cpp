@@ -3,7 +3,7 @@
 // and quantized_conv2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/conv.h"
 #include "kernels/conv_arguments.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -52,9 +52,11 @@ Error conv2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_conv2d(KernelContext& ctx, Args args) {
   return conv2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_conv2d.out", op_quantized_conv2d);
 
 Error op_quantized_conv2d_nhwc(KernelContext& ctx, Args args) {
   return conv2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_conv2d_nhwc.out", op_quantized_conv2d_nhwc);
 
 }  // namespace hil

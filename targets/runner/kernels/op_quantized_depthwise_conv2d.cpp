@@ -6,7 +6,7 @@
 #include "kernels/conv_arguments.h"
 #include "kernels/depthwise.h"
 #include "kernels/depthwise_packed.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -99,9 +99,11 @@ Error depthwise_conv2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_depthwise_conv2d(KernelContext& ctx, Args args) {
   return depthwise_conv2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_depthwise_conv2d.out", op_quantized_depthwise_conv2d);
 
 Error op_quantized_depthwise_conv2d_nhwc(KernelContext& ctx, Args args) {
   return depthwise_conv2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_depthwise_conv2d_nhwc.out", op_quantized_depthwise_conv2d_nhwc);
 
 }  // namespace hil

@@ -7,7 +7,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -71,5 +71,6 @@ Error op_quantized_div(KernelContext& ctx, Args args) {
           : divide<int16_t>(division, self, other, out);
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_div.out", op_quantized_div);
 
 }  // namespace hil

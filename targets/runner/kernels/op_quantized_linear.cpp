@@ -2,7 +2,7 @@
 //   filter_offset, output_offset, multipliers, shifts, act_max, act_min, out)
 #include "kernels/checks.h"
 #include "kernels/matmul.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -62,5 +62,6 @@ Error op_quantized_linear(KernelContext& ctx, Args args) {
             OutputStage{multipliers, shifts, 0, offsets[2], act_min, act_max}, out.as<int8_t>()});
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_linear.out", op_quantized_linear);
 
 }  // namespace hil

@@ -1,7 +1,7 @@
 // cortex_m::quantized_max_pool2d.out(input, kernel_size, stride, padding, dilation, ceil_mode,
 //   input_zero_point, output_zero_point, act_min, act_max, out)
 // and quantized_max_pool2d_nhwc.out, the same for images of sizes NHWC.
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/pooling.h"
 #include "kernels/window.h"
 
@@ -108,9 +108,11 @@ Error max_pool2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_max_pool2d(KernelContext& ctx, Args args) {
   return max_pool2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_max_pool2d.out", op_quantized_max_pool2d);
 
 Error op_quantized_max_pool2d_nhwc(KernelContext& ctx, Args args) {
   return max_pool2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_max_pool2d_nhwc.out", op_quantized_max_pool2d_nhwc);
 
 }  // namespace hil

@@ -1,7 +1,7 @@
 // cortex_m::quantized_mul.out(self, zero_point, other, zero_point,
 //   output zero_point, multiplier, shift, out)
 #include "kernels/elementwise.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -72,5 +72,6 @@ Error op_quantized_mul(KernelContext& ctx, Args args) {
   }
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_mul.out", op_quantized_mul);
 
 }  // namespace hil

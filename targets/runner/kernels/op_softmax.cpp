@@ -9,7 +9,7 @@
 #include "kernels/checks.h"
 #include "kernels/exponential.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -125,5 +125,6 @@ Error op_softmax(KernelContext& ctx, Args args) {
   }
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::softmax.out", op_softmax);
 
 }  // namespace hil
