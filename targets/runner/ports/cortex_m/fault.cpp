@@ -5,7 +5,7 @@
 
 #include "core/format.h"
 #include "ports/platform.h"
-#include "semihosting.h"
+#include "ports/semihosting.h"
 #include "uart.h"
 
 namespace {
