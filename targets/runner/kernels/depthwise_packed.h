@@ -10,7 +10,10 @@
 
 #if defined(__ARM_FEATURE_MVE)
 
+#include <arm_mve.h>
+
 #include "kernels/depthwise.h"
+#include "kernels/requantize_helium.h"
 
 namespace hil {
 
