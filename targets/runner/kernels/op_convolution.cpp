@@ -19,9 +19,9 @@ struct Dimension {
 
   int64_t expected(bool transposed) const {
     const int64_t span = int64_t{dilation} * (kernel - 1);
-    // check_dimension() has refused a stride of 0. NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
+    // check_dimension() has refused a stride of 0, which clang-tidy does not see.
     return transposed ? (int64_t{in} - 1) * stride - 2 * int64_t{pad} + span + extra + 1
-                      : (int64_t{in} + 2 * int64_t{pad} - span - 1) / stride + 1;
+                      : (int64_t{in} + 2 * int64_t{pad} - span - 1) / stride + 1;  // NOLINT
   }
   /// The input position under a tap, or -1.
   int32_t source(bool transposed, int32_t position, int32_t tap) const {
