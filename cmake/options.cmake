@@ -31,7 +31,7 @@ target_include_directories(hil_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(hil_options INTERFACE
   HIL_RUNTIME_CHECKS=$<BOOL:${HIL_RUNTIME_CHECKS}>)
 target_compile_options(hil_options INTERFACE
-  -fno-exceptions -fno-rtti -Wall -Wextra -Werror -ffunction-sections -fdata-sections -g
+  -fno-exceptions -fno-rtti -Wall -Wextra -Wshadow -Wconversion -Werror -ffunction-sections -fdata-sections -g
   "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=.")
 if(HIL_SANITIZE)
   target_compile_options(hil_options INTERFACE

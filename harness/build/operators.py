@@ -27,8 +27,8 @@ def require_operators(elf: Path, operators: Iterable[str]) -> None:
         which = f"operator {missing[0]}" if len(missing) == 1 else f"operators {', '.join(missing)}"
         raise OperatorMissing(
             f"the runner has no kernel for {which}",
-            hint="add the kernel to targets/runner/kernels (a source file and its line in "
-            "registry.cpp), link the library that registers it, or lower the model differently",
+            hint="add the kernel to targets/runner/kernels (a file op_*.cpp with its HIL_OPERATOR "
+            "line), link the library that registers it, or lower the model differently",
             operators=list(missing),
             elf=str(elf),
         )

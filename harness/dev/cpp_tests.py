@@ -1,12 +1,14 @@
-"""The runner's own tests on this machine: doctest under sanitizers, and libFuzzer."""
+"""The runner's C++ on this machine: its layout and lint, doctest under sanitizers, libFuzzer."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,68 @@ from harness.system.paths import cache_dir, project_root
 FUZZ_SEED = 20260101
 SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
 FUZZERS = ("fuzz_program", "fuzz_vela")
+# The LLVM of Debian 12. Others lay out a little differently and find other things.
+LLVM = 14
+# In batches, so that all cores have work to the end.
+_FILES_AT_A_TIME = 4
+
+
+def layout() -> bool:
+    """Every C++ and C file is laid out as .clang-format says."""
+    tool = _of_debian_12("clang-format")
+    return tool is None or _run([tool, "--dry-run", "-Werror", *map(str, _laid_out())])
+
+
+def lint() -> bool:
+    """clang-tidy finds nothing in the runner's sources, as the sanitized build compiles them."""
+    tool = _of_debian_12("clang-tidy")
+    if tool is None:
+        return True
+    tree = cache_dir("cpp") / "sanitized"
+    if not (_configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree, "hil_schema_headers")):
+        return False
+    files = linted(json.loads((tree / "compile_commands.json").read_text()))
+    batches = [files[at : at + _FILES_AT_A_TIME] for at in range(0, len(files), _FILES_AT_A_TIME)]
+    # GCC's options, some of which clang does not know.
+    options = ["-p", str(tree), "--quiet", "--extra-arg=-Wno-unknown-warning-option"]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        held = pool.map(lambda batch: _clean([tool, *options, *batch]), batches)
+        return all([*held])
+
+
+def linted(commands: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of a compile_commands.json the runner's sources, without tests and what the build made."""
+    runner = project_root() / "targets" / "runner"
+    found = sorted({command["file"] for command in commands})
+    return [
+        file for file in found
+        if Path(file).is_relative_to(runner) and not Path(file).is_relative_to(runner / "tests")
+    ]  # fmt: skip
+
+
+def _laid_out() -> list[Path]:
+    root = project_root()
+    runner = (root / "targets" / "runner").rglob("*")
+    files = [*runner, *(root / "tests" / "kernels").glob("*.cpp")]
+    return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h"))
+
+
+def _of_debian_12(name: str) -> str | None:
+    """The tool's path; None, after saying so, when it is of another version."""
+    tool = toolchain.require(name)
+    if tool.version.split(".")[0] == str(LLVM):
+        return str(tool.path)
+    print(f"not checked: {tool} is not of LLVM {LLVM} (Debian 12), to which the code is held",
+          file=sys.stderr)  # fmt: skip
+    return None
+
+
+def _clean(argv: Sequence[str]) -> bool:
+    """Prints what a linter found, and not what it counted."""
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        print(done.stdout + done.stderr, file=sys.stderr)
+    return done.returncode == 0
 
 
 def unit_tests() -> bool:
@@ -84,6 +148,7 @@ def _configure(tree: Path, options: Mapping[str, str]) -> bool:
     tree.mkdir(parents=True, exist_ok=True)
     settings = {
         "HIL_PORT": "host",
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
         **options,
     }

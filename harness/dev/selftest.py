@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness.dev.cpp_tests import fuzz, unit_tests
+from harness.dev.cpp_tests import fuzz, layout, lint, unit_tests
 from harness.errors import HarnessError, UsageError
 from harness.system.paths import project_root
 
@@ -57,6 +57,8 @@ def steps() -> tuple[Step, ...]:
         Step("format", "ruff format", lambda _s, _a: _python("ruff", "format", "--check", ".")),
         Step("types", "mypy --strict", lambda _s, _a: _python("mypy")),
         Step("imports", "the rooms: who may import whom", lambda _s, _a: _imports()),
+        Step("cpp-format", "clang-format", lambda _s, _a: layout()),
+        Step("cpp-lint", "clang-tidy on the runner's sources", lambda _s, _a: lint()),
         Step("cpp", "the runner's unit tests under ASan and UBSan", lambda _s, _a: unit_tests()),
         Step("pytest", "unit, plugin, export, kernel and regression tests",
              lambda _s, a: _pytest(a)),
@@ -72,7 +74,7 @@ def run_steps(
     known = {step.name: step for step in steps()}
     if "list" in only:
         for step in known.values():
-            click.echo(f"{step.name:8} {step.what}")
+            click.echo(f"{step.name:10} {step.what}")
         return {"steps": list(known)}, 0
     for name in only:
         if name not in known:
@@ -95,6 +97,6 @@ def _summary(results: dict[str, dict[str, Any]], *, as_json: bool) -> tuple[dict
     if not as_json:
         for name, result in results.items():
             state = "passed" if result["passed"] else "FAILED"
-            click.echo(f"{name:8} {state} in {result['seconds']} s")
+            click.echo(f"{name:10} {state} in {result['seconds']} s")
         click.echo(f"steps: {len(results) - len(failed)} passed, {len(failed)} failed")
     return {"steps": results}, 1 if failed else 0

@@ -54,6 +54,8 @@ SPECS = {
         ToolSpec("ctest", "cmake"),
         ToolSpec("ninja", "ninja-build"),
         ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
+        ToolSpec("clang-format", "clang-format", required=False),
+        ToolSpec("clang-tidy", "clang-tidy", required=False),
         ToolSpec("flatc", "flatbuffers-compiler"),
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),

@@ -109,8 +109,8 @@ bool Runner::load() {
   }
   const Error error = method_.init(program_, name, method_memory_, temp_, options);
   if (error != Error::Ok) {
-    HIL_LOG(Error, "Loading of method %s failed with status 0x%x (%s)",
-            name == nullptr ? "" : name, static_cast<unsigned>(error), error_name(error));
+    HIL_LOG(Error, "Loading of method %s failed with status 0x%x (%s)", name == nullptr ? "" : name,
+            static_cast<unsigned>(error), error_name(error));
     return false;
   }
   HIL_LOG(Info, "Method loaded.");
@@ -221,8 +221,7 @@ void Runner::report_set(size_t set, uint64_t ticks) const {
           set);
   const Span<const uint64_t> each = method_.instruction_ticks();
   for (size_t i = 0; i < each.size(); ++i) {
-    HIL_LOG(Info, "op_ticks: %zu %zu %s %llu", set, i,
-            instruction_name(method_.instructions()[i]),
+    HIL_LOG(Info, "op_ticks: %zu %zu %s %llu", set, i, instruction_name(method_.instructions()[i]),
             static_cast<unsigned long long>(each[i]));
   }
 }
@@ -231,8 +230,7 @@ void Runner::report_pool(const char* name, uint64_t used, uint64_t total) const 
   const uint64_t percent = total == 0 ? 0 : used * 100 / total;
   HIL_LOG(Info, "%s %llu / %llu free: %llu ( used: %llu %% )", name,
           static_cast<unsigned long long>(used), static_cast<unsigned long long>(total),
-          static_cast<unsigned long long>(total - used),
-          static_cast<unsigned long long>(percent));
+          static_cast<unsigned long long>(total - used), static_cast<unsigned long long>(percent));
 }
 
 void Runner::report_memory() const {

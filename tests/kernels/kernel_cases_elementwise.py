@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.kernels.kernel_draw import Draw, any_tensor
+from tests.kernels.kernel_draw import Draw, Makers, any_tensor
 from tests.kernels.kernel_program import Activation, Case, Constant
 
 
@@ -179,3 +179,20 @@ def where(draw: Draw) -> Case:
         x = x.to(memory_format=torch.channels_last)
     arguments = (Activation(condition > 0), Activation(x.to(kind)), Activation(y.to(kind)))
     return Case(f"where {kind} {shapes[:3]}", "aten.where", arguments)
+
+
+MAKERS: Makers = {
+    "add": (add, 30),
+    "mul": (mul, 20),
+    "extremum": (extremum, 20),
+    "softmax": (softmax, 20),
+    "activation": (activation, 12),
+    "div": (div, 20),
+    "arithmetic": (arithmetic, 30),
+    "quotient": (quotient, 20),
+    "softmax_float": (softmax_float, 30),
+    "clamp": (clamp, 15),
+    "reductions": (reductions, 20),
+    "comparison": (comparison, 25),
+    "where": (where, 20),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.kernels.kernel_draw import Draw
+from tests.kernels.kernel_draw import Draw, Makers
 from tests.kernels.kernel_program import Activation, Case, Constant, Scratch
 
 
@@ -35,3 +35,9 @@ def batch_matmul(draw: Draw) -> Case:
     )  # fmt: skip
     name = f"bmm {batch}x{rows}x{inner}x{columns}"
     return Case(name, "cortex_m.quantized_batch_matmul", arguments)
+
+
+MAKERS: Makers = {
+    "linear": (linear, 30),
+    "batch_matmul": (batch_matmul, 25),
+}

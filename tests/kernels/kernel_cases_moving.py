@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.kernels.kernel_draw import Draw, any_tensor
+from tests.kernels.kernel_draw import Draw, Makers, any_tensor
 from tests.kernels.kernel_program import Activation, Case
 
 
@@ -94,3 +94,15 @@ def slices(draw: Draw) -> Case:
     dim = r.randint(-4, 3)
     index = r.randint(-x.shape[dim], x.shape[dim] - 1)
     return Case(f"select {dim} {index}", "aten.select_copy", (Activation(x), dim, index))
+
+
+MAKERS: Makers = {
+    "pad": (pad, 20),
+    "transpose": (transpose, 15),
+    "move": (move, 25),
+    "convert": (convert, 50),
+    "view": (view, 10),
+    "view_copy": (view, 10),  # not bound to the input's memory
+    "cat": (cat, 15),
+    "slices": (slices, 20),
+}

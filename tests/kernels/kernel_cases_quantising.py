@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.kernels.kernel_draw import Draw
+from tests.kernels.kernel_draw import Draw, Makers
 from tests.kernels.kernel_program import Activation, Case
 
 
@@ -86,3 +86,13 @@ def decomposed_dequantize(draw: Draw) -> Case:
     options = {"out_dtype": torch.float32} if r.random() < 0.3 else {}
     operator = "quantized_decomposed.dequantize_per_tensor"
     return Case(f"dequantize {kind} {shape} zero {zero}", operator, arguments, options)
+
+
+MAKERS: Makers = {
+    "quantize": (quantize, 20),
+    "dequantize": (dequantize, 10),
+    "quantize16": (quantize16, 6),
+    "dequantize16": (dequantize16, 6),
+    "decomposed_quantize": (decomposed_quantize, 30),
+    "decomposed_dequantize": (decomposed_dequantize, 20),
+}

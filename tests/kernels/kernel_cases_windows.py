@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from tests.kernels.kernel_draw import Draw, pair, pool_axes, window
+from tests.kernels.kernel_draw import Draw, Makers, pair, pool_axes, window
 from tests.kernels.kernel_program import Activation, Case, Constant, Scratch
 
 
@@ -178,3 +178,20 @@ def max_pool_indices(draw: Draw) -> Case:
         pair(h, w, "dilation"), r.random() < 0.4,
     )  # fmt: skip
     return Case(f"max_pool {list(x.shape)} {h} {w}", "aten.max_pool2d_with_indices", arguments)
+
+
+MAKERS: Makers = {
+    "conv2d": (conv2d, 60),
+    "depthwise": (depthwise, 60),
+    "avg_pool": (avg_pool, 30),
+    "max_pool": (max_pool, 20),
+    "transpose_conv": (transpose_conv, 40),
+    "conv2d_nhwc": (nhwc(conv2d), 15),
+    "depthwise_nhwc": (nhwc(depthwise), 15),
+    "transpose_conv_nhwc": (nhwc(transpose_conv), 10),
+    "avg_pool_nhwc": (nhwc(avg_pool), 10),
+    "max_pool_nhwc": (nhwc(max_pool), 10),
+    "max_pool_indices": (max_pool_indices, 20),
+    "avg_pool_float": (avg_pool_float, 40),
+    "convolution": (convolution, 30),
+}

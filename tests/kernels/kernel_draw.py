@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import torch
 
-from tests.kernels.kernel_program import Constant
+from tests.kernels.kernel_program import Case, Constant
 
 INT32_MAX = 2**31 - 1
 
@@ -62,6 +63,10 @@ class Draw:
             return None
         values = torch.randint(-(1 << 14), 1 << 14, (channels,), generator=self.torch)
         return Constant(values.to(torch.int32))
+
+
+# Name of a group of calls -> what draws one of them, and how many are drawn.
+Makers = dict[str, tuple[Callable[[Draw], Case], int]]
 
 
 def window(draw: Draw, kernels: list[int]) -> dict[str, int]:

@@ -7,7 +7,10 @@ namespace {
 
 // values: batch, channels in, channels out, then in, out, kernel, stride, pad, dilation of h and w
 Window window_of(const int32_t* v) {
-  return {v[0], v[1], v[2], {v[3], v[4], v[5], v[6], v[7], v[8]},
+  return {v[0],
+          v[1],
+          v[2],
+          {v[3], v[4], v[5], v[6], v[7], v[8]},
           {v[9], v[10], v[11], v[12], v[13], v[14]}};
 }
 

@@ -84,9 +84,9 @@ Error set_tensor(size_t index, const fb::Tensor& bundled, Method& method) {
     return Error::InvalidArgument;
   }
   const Span<const uint8_t> data = data_of(bundled);
-  const Error error = method.set_input(index, data);
+  HIL_TRY(method.set_input(index, data));
+  if (t.rank == 0) return Error::Ok;
   const size_t width = element_size(t.type);
-  if (error != Error::Ok || t.rank == 0) return error;
   for_each_element(t, order_of(bundled), [&](size_t to, size_t from) {
     std::memcpy(t.data + to, data.data() + from, width);
     return true;
@@ -103,13 +103,16 @@ Error set_scalar(Method& method, size_t index, T value) {
 Error set_value(size_t index, const fb::Value& value, Method& method) {
   if (value.val() == nullptr || index >= method.input_count()) return invalid("a test input");
   switch (value.val_type()) {
-    case fb::ValueUnion_Tensor: return set_tensor(index, *value.val_as_Tensor(), method);
-    case fb::ValueUnion_Int: return set_scalar(method, index, value.val_as_Int()->int_val());
+    case fb::ValueUnion_Tensor:
+      return set_tensor(index, *value.val_as_Tensor(), method);
+    case fb::ValueUnion_Int:
+      return set_scalar(method, index, value.val_as_Int()->int_val());
     case fb::ValueUnion_Double:
       return set_scalar(method, index, value.val_as_Double()->double_val());
     case fb::ValueUnion_Bool:
       return set_scalar(method, index, static_cast<uint8_t>(value.val_as_Bool()->bool_val()));
-    default: return invalid("a test input of unknown type");
+    default:
+      return invalid("a test input of unknown type");
   }
 }
 
@@ -155,7 +158,8 @@ bool matches(const Value& actual, const fb::Value& expected, double rtol, double
     case fb::ValueUnion_Double:
       return actual.tag == Tag::Double &&
              close(actual.as_double, expected.val_as_Double()->double_val(), rtol, atol);
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -213,8 +217,7 @@ Error Bundle::set_inputs(const char* method, size_t index, Method& out) const {
     return Error::InvalidArgument;
   }
   for (size_t i = 0; i < count; ++i) {
-    const Error error = set_value(i, *inputs->Get(static_cast<uint32_t>(i)), out);
-    if (error != Error::Ok) return error;
+    HIL_TRY(set_value(i, *inputs->Get(static_cast<uint32_t>(i)), out));
   }
   return Error::Ok;
 }

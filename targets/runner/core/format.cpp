@@ -57,8 +57,8 @@ char* digits(char* end, uint64_t value, unsigned base, bool upper) {
   return end;
 }
 
-void put_unsigned(Writer& writer, const Spec& spec, const char* sign, uint64_t value,
-                  unsigned base, bool upper) {
+void put_unsigned(Writer& writer, const Spec& spec, const char* sign, uint64_t value, unsigned base,
+                  bool upper) {
   char buffer[24];
   char* const end = buffer + sizeof(buffer);
   char* const first = digits(end, value, base, upper);
@@ -74,8 +74,8 @@ void put_real(Writer& writer, const Spec& spec, double value) {
   uint64_t scale = 1;
   for (int i = 0; i < decimals; ++i) scale *= 10;
   uint64_t whole = static_cast<uint64_t>(magnitude);
-  uint64_t fraction = static_cast<uint64_t>((magnitude - static_cast<double>(whole)) *
-                                                static_cast<double>(scale) + 0.5);
+  uint64_t fraction = static_cast<uint64_t>(
+      (magnitude - static_cast<double>(whole)) * static_cast<double>(scale) + 0.5);
   if (fraction >= scale) {
     fraction -= scale;
     ++whole;
@@ -152,8 +152,8 @@ void put_conversion(Writer& writer, Spec spec, char conversion, va_list* argumen
     case 'd':
     case 'i': {
       const int64_t value = signed_argument(spec, arguments);
-      const uint64_t magnitude =
-          value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+      const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value)
+                                           : static_cast<uint64_t>(value);
       return put_unsigned(writer, spec, value < 0 ? "-" : "", magnitude, 10, false);
     }
     case 'u':

@@ -12,7 +12,7 @@ namespace hil {
 size_t format(char* out, size_t capacity, const char* text, va_list arguments);
 
 /// The same with its arguments in the call.
-__attribute__((format(printf, 3, 4))) size_t format_to(char* out, size_t capacity,
-                                                       const char* text, ...);
+__attribute__((format(printf, 3, 4))) size_t format_to(char* out, size_t capacity, const char* text,
+                                                       ...);
 
 }  // namespace hil

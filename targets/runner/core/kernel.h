@@ -15,7 +15,7 @@ class KernelContext {
   explicit KernelContext(const char* op_name) : op_name_(op_name) {}
 
   /// Logs "<operator>: <message>" at level E and returns `error`.
-  __attribute__((format(printf, 3, 4))) Error fail(Error error, const char* format, ...);
+  __attribute__((format(printf, 3, 4))) Error fail(Error error, const char* text, ...);
 
   /// Typed access; a wrong index or tag is recorded and a harmless value is
   /// returned, so a kernel reads all its arguments and then checks ok() once.
@@ -75,7 +75,7 @@ struct KernelEntry {
   KernelFunction function;
 };
 
-/// All kernels of this build (kernels/registry.cpp).
+/// All kernels of this build (kernels/registry.cmake).
 Span<const KernelEntry> kernel_table();
 
 /// Null when the operator is not among `kernels`.

@@ -24,11 +24,14 @@ size_t length(const Vector* vector) {
 /// Number of list items of a value, 0 for anything that is no list of references.
 inline size_t list_length(const fb::EValue& value) {
   switch (value.val_type()) {
-    case fb::KernelTypes_IntList: return length(value.val_as_IntList()->items());
-    case fb::KernelTypes_TensorList: return length(value.val_as_TensorList()->items());
+    case fb::KernelTypes_IntList:
+      return length(value.val_as_IntList()->items());
+    case fb::KernelTypes_TensorList:
+      return length(value.val_as_TensorList()->items());
     case fb::KernelTypes_OptionalTensorList:
       return length(value.val_as_OptionalTensorList()->items());
-    default: return 0;
+    default:
+      return 0;
   }
 }
 

@@ -21,8 +21,7 @@ void vlog(LogLevel level, const char* file, int line, const char* function, cons
   log_sink(buffer, length);
 }
 
-void log(LogLevel level, const char* file, int line, const char* function, const char* text,
-         ...) {
+void log(LogLevel level, const char* file, int line, const char* function, const char* text, ...) {
   va_list arguments;
   va_start(arguments, text);
   vlog(level, file, line, function, text, arguments);

@@ -39,11 +39,16 @@ bool value_bytes(const Value& value, Span<const uint8_t>* out) {
 
 const char* instruction_name(const Instruction& instruction) {
   switch (instruction.kind) {
-    case Instruction::Kind::Kernel: return instruction.kernel->name;
-    case Instruction::Kind::Delegate: return instruction.delegate->id;
-    case Instruction::Kind::Move: return "MoveCall";
-    case Instruction::Kind::JumpFalse: return "JumpFalseCall";
-    case Instruction::Kind::Free: return "FreeCall";
+    case Instruction::Kind::Kernel:
+      return instruction.kernel->name;
+    case Instruction::Kind::Delegate:
+      return instruction.delegate->id;
+    case Instruction::Kind::Move:
+      return "MoveCall";
+    case Instruction::Kind::JumpFalse:
+      return "JumpFalseCall";
+    case Instruction::Kind::Free:
+      return "FreeCall";
   }
   return "?";
 }

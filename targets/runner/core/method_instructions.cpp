@@ -10,9 +10,8 @@ using loading::length;
 
 Error MethodLoader::decode_delegates() {
   for (size_t i = 0; i < method_.delegates_.size(); ++i) {
-    const Error error = decode_delegate(*plan_.delegates()->Get(static_cast<uint32_t>(i)),
-                                        &method_.delegates_[i]);
-    if (error != Error::Ok) return error;
+    HIL_TRY(
+        decode_delegate(*plan_.delegates()->Get(static_cast<uint32_t>(i)), &method_.delegates_[i]));
   }
   return Error::Ok;
 }
@@ -30,8 +29,7 @@ Error MethodLoader::decode_delegate(const fb::BackendDelegate& source, Delegate*
     return Error::NotFound;
   }
   Span<const uint8_t> processed;
-  const Error error = program_.delegate_data(*source.processed(), &processed);
-  if (error != Error::Ok) return error;
+  HIL_TRY(program_.delegate_data(*source.processed(), &processed));
   const Span<CompileSpec> specs = specs_.sub(specs_taken_, length(source.compile_specs()));
   specs_taken_ += specs.size();
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -58,7 +56,8 @@ Error MethodLoader::resolve(uint64_t op_index, const KernelEntry** kernel, char*
   const fb::Operator& op = *plan_.operators()->Get(static_cast<uint32_t>(op_index));
   const size_t base = length(op.name());
   const size_t overload = length(op.overload());
-  if (base == 0 || base + overload + 2 > capacity) return invalid("operator name empty or too long");
+  if (base == 0 || base + overload + 2 > capacity)
+    return invalid("operator name empty or too long");
   std::memcpy(name, op.name()->c_str(), base + 1);
   if (overload > 0) {
     name[base] = '.';
@@ -73,15 +72,13 @@ Error MethodLoader::report_missing_operators() const {
   for (size_t op = 0; op < length(plan_.operators()); ++op) {
     const KernelEntry* kernel = nullptr;
     char name[kMaxOperatorName];
-    const Error error = resolve(op, &kernel, name, sizeof(name));
-    if (error != Error::Ok) return error;
+    HIL_TRY(resolve(op, &kernel, name, sizeof(name)));
     if (kernel != nullptr) continue;
     size_t users = 0;
     for (size_t i = 0; i < length(plan_.chains()); ++i) {
       const auto* instructions = plan_.chains()->Get(static_cast<uint32_t>(i))->instructions();
       for (size_t k = 0; k < length(instructions); ++k) {
-        const auto* call =
-            instructions->Get(static_cast<uint32_t>(k))->instr_args_as_KernelCall();
+        const auto* call = instructions->Get(static_cast<uint32_t>(k))->instr_args_as_KernelCall();
         if (call != nullptr && call->op_index() == static_cast<int64_t>(op)) ++users;
       }
     }
@@ -102,9 +99,8 @@ Error MethodLoader::decode_instructions() {
     const auto* source = plan_.chains()->Get(static_cast<uint32_t>(i))->instructions();
     const size_t start = next;
     for (size_t k = 0; k < length(source); ++k, ++next) {
-      const Error error =
-          decode_instruction(*source->Get(static_cast<uint32_t>(k)), start, length(source),
-                             &method_.instructions_[next]);
+      const Error error = decode_instruction(*source->Get(static_cast<uint32_t>(k)), start,
+                                             length(source), &method_.instructions_[next]);
       if (error != Error::Ok) {
         HIL_LOG(Error, "instruction %zu:%zu cannot be loaded", i, k);
         return error;
@@ -121,9 +117,7 @@ Error MethodLoader::decode_instruction(const fb::Instruction& source, size_t cha
       const fb::KernelCall& call = *source.instr_args_as_KernelCall();
       char name[kMaxOperatorName];
       if (call.op_index() < 0) return invalid("operator index out of range");
-      const Error error = resolve(static_cast<uint64_t>(call.op_index()), &out->kernel, name,
-                                  sizeof(name));
-      if (error != Error::Ok) return error;
+      HIL_TRY(resolve(static_cast<uint64_t>(call.op_index()), &out->kernel, name, sizeof(name)));
       out->kind = Instruction::Kind::Kernel;
       out->binds_output = std::strcmp(name, kViewOperator) == 0;
       return take_values(call.args(), &out->args);
@@ -142,8 +136,8 @@ Error MethodLoader::decode_instruction(const fb::Instruction& source, size_t cha
       const fb::MoveCall& call = *source.instr_args_as_MoveCall();
       out->kind = Instruction::Kind::Move;
       out->args = take_pointers(2);
-      const Error error = value_at(call.move_from(), &out->args[0]);
-      return error == Error::Ok ? value_at(call.move_to(), &out->args[1]) : error;
+      HIL_TRY(value_at(call.move_from(), &out->args[0]));
+      return value_at(call.move_to(), &out->args[1]);
     }
     case fb::InstructionArguments_JumpFalseCall: {
       const fb::JumpFalseCall& call = *source.instr_args_as_JumpFalseCall();

@@ -15,9 +15,12 @@ namespace {
 /// False when a value's eight-byte items lie askew.
 bool items_aligned(const fb::EValue& value) {
   switch (value.val_type()) {
-    case fb::KernelTypes_IntList: return elements_aligned(value.val_as_IntList()->items());
-    case fb::KernelTypes_DoubleList: return elements_aligned(value.val_as_DoubleList()->items());
-    default: return true;
+    case fb::KernelTypes_IntList:
+      return elements_aligned(value.val_as_IntList()->items());
+    case fb::KernelTypes_DoubleList:
+      return elements_aligned(value.val_as_DoubleList()->items());
+    default:
+      return true;
   }
 }
 
@@ -48,16 +51,15 @@ Error Method::init(const Program& program, const char* name, Arena& memory, Aren
 
 Error MethodLoader::load() {
   Counts counts;
-  Error error = count(&counts);
-  if (error == Error::Ok) error = check_planned_buffers();
-  if (error == Error::Ok) error = report_missing_operators();
-  if (error == Error::Ok) error = take_memory(counts);
-  if (error == Error::Ok) error = decode_values();
-  if (error == Error::Ok) error = decode_lists();
-  if (error == Error::Ok) error = decode_io();
-  if (error == Error::Ok) error = decode_delegates();
-  if (error == Error::Ok) error = decode_instructions();
-  return error;
+  HIL_TRY(count(&counts));
+  HIL_TRY(check_planned_buffers());
+  HIL_TRY(report_missing_operators());
+  HIL_TRY(take_memory(counts));
+  HIL_TRY(decode_values());
+  HIL_TRY(decode_lists());
+  HIL_TRY(decode_io());
+  HIL_TRY(decode_delegates());
+  return decode_instructions();
 }
 
 // --- Counting and memory ---------------------------------------------------------------------
@@ -74,9 +76,7 @@ Error MethodLoader::count(Counts* counts) const {
   for (size_t i = 0; i < length(plan_.chains()); ++i) {
     const auto* instructions = plan_.chains()->Get(static_cast<uint32_t>(i))->instructions();
     for (size_t k = 0; k < length(instructions); ++k) {
-      const Error error =
-          count_instruction(*instructions->Get(static_cast<uint32_t>(k)), counts);
-      if (error != Error::Ok) return error;
+      HIL_TRY(count_instruction(*instructions->Get(static_cast<uint32_t>(k)), counts));
     }
   }
   counts->delegates = length(plan_.delegates());

@@ -3,20 +3,7 @@
 #pragma once
 
 #include "core/method.h"
-
-namespace executorch_flatbuffer {
-struct BackendDelegate;
-struct DelegateCall;
-struct EValue;
-struct ExecutionPlan;
-struct Instruction;
-struct KernelCall;
-}  // namespace executorch_flatbuffer
-
-namespace flatbuffers {
-template <typename T>
-class Vector;
-}
+#include "core/schema.h"
 
 namespace hil {
 

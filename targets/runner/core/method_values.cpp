@@ -22,8 +22,7 @@ Error MethodLoader::take_values(const Indices* indices, Span<Value*>* out) {
   *out = take_pointers(length(indices));
   if (out->size() != length(indices)) return Error::Internal;
   for (size_t i = 0; i < out->size(); ++i) {
-    const Error error = value_at(indices->Get(static_cast<uint32_t>(i)), &(*out)[i]);
-    if (error != Error::Ok) return error;
+    HIL_TRY(value_at(indices->Get(static_cast<uint32_t>(i)), &(*out)[i]));
   }
   return Error::Ok;
 }
@@ -61,8 +60,7 @@ Error MethodLoader::decode_value(const fb::EValue& source, Value* out) {
       const fb::Tensor& tensor = *source.val_as_Tensor();
       out->tag = Tag::Tensor;
       out->tensor = Tensor();
-      const Error error = decode_shape(tensor, &out->tensor);
-      if (error != Error::Ok) return error;
+      HIL_TRY(decode_shape(tensor, &out->tensor));
       return bind_storage(program_, tensor,
                           Span<const Span<uint8_t>>(planned_.data(), planned_.size()),
                           &out->tensor);
@@ -137,8 +135,7 @@ Error MethodLoader::decode_list(const fb::EValue& source, Value* out) {
       items[i] = nullptr;
       continue;
     }
-    const Error error = value_at(index, &items[i]);
-    if (error != Error::Ok) return error;
+    HIL_TRY(value_at(index, &items[i]));
     const bool is_none = tag == Tag::OptionalTensorList && items[i]->tag == Tag::None;
     if (is_none) items[i] = nullptr;
     if (!is_none && items[i]->tag != item_tag) return invalid("a list item of the wrong type");
@@ -149,13 +146,13 @@ Error MethodLoader::decode_list(const fb::EValue& source, Value* out) {
 }
 
 Error MethodLoader::decode_io() {
-  Error error = take_values(plan_.inputs(), &method_.inputs_);
-  if (error == Error::Ok) error = take_values(plan_.outputs(), &method_.outputs_);
+  HIL_TRY(take_values(plan_.inputs(), &method_.inputs_));
+  HIL_TRY(take_values(plan_.outputs(), &method_.outputs_));
   const uint64_t start = memory_.used();
-  if (error == Error::Ok) error = give_storage(method_.inputs_);
-  if (error == Error::Ok) error = give_storage(method_.outputs_);
+  HIL_TRY(give_storage(method_.inputs_));
+  HIL_TRY(give_storage(method_.outputs_));
   method_.usage_.input = memory_.used() - start;
-  return error;
+  return Error::Ok;
 }
 
 /// Storage for inputs and outputs that the planner left to the runtime.

@@ -35,8 +35,8 @@ Error check_identifier(Span<const uint8_t> bytes) {
   if (std::memcmp(found, "ET", 2) == 0) {
     HIL_LOG(Error, "program version %.4s is not supported, this runner reads %s", found, wanted);
   } else {
-    HIL_LOG(Error, "not an ExecuTorch program: identifier %02x%02x%02x%02x, expected %s",
-            bytes[4], bytes[5], bytes[6], bytes[7], wanted);
+    HIL_LOG(Error, "not an ExecuTorch program: identifier %02x%02x%02x%02x, expected %s", bytes[4],
+            bytes[5], bytes[6], bytes[7], wanted);
   }
   return Error::InvalidProgram;
 }
@@ -44,6 +44,24 @@ Error check_identifier(Span<const uint8_t> bytes) {
 Error invalid(const char* what) {
   HIL_LOG(Error, "invalid program: %s", what);
   return Error::InvalidProgram;
+}
+
+/// What the verifier does not know.
+Error check_content(const fb::Program& root, Span<const uint8_t> segments) {
+  if (root.version() != 0) {
+    HIL_LOG(Error, "program schema version %u is not supported, this runner reads 0",
+            static_cast<unsigned>(root.version()));
+    return Error::InvalidProgram;
+  }
+  const uint32_t count = root.segments() == nullptr ? 0 : root.segments()->size();
+  for (uint32_t i = 0; i < count; ++i) {
+    const fb::DataSegment& entry = *root.segments()->Get(i);
+    if (entry.offset() > segments.size() || entry.size() > segments.size() - entry.offset()) {
+      return invalid("a data segment lies outside the file");
+    }
+  }
+  const auto* methods = root.execution_plan();
+  return methods == nullptr || methods->size() == 0 ? invalid("it has no method") : Error::Ok;
 }
 
 }  // namespace
@@ -86,39 +104,20 @@ Error Program::load(Span<const uint8_t> bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment != 0) {
     return invalid("its memory is not aligned to 16 bytes");
   }
-  Error error = check_identifier(bytes);
-  if (error == Error::Ok) error = read_header(bytes);
-  if (error != Error::Ok) return error;
+  HIL_TRY(check_identifier(bytes));
+  HIL_TRY(read_header(bytes));
   if (flatbuffer_.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return invalid("larger than 2 GiB");
   flatbuffers::Verifier verifier(flatbuffer_.data(), flatbuffer_.size());
   if (!fb::VerifyProgramBuffer(verifier)) return invalid("FlatBuffers verification failed");
-  root_ = fb::GetProgram(flatbuffer_.data());
-  if (root_->version() != 0) {
-    HIL_LOG(Error, "program schema version %u is not supported, this runner reads 0",
-            static_cast<unsigned>(root_->version()));
-    error = Error::InvalidProgram;
-  }
-  if (error == Error::Ok) error = check_segments();
-  if (error == Error::Ok && method_count() == 0) error = invalid("it has no method");
-  if (error != Error::Ok) root_ = nullptr;
-  return error;
-}
-
-Error Program::check_segments() const {
-  if (root_->segments() == nullptr) return Error::Ok;
-  for (const fb::DataSegment* entry : *root_->segments()) {
-    if (entry->offset() > segments_.size() ||
-        entry->size() > segments_.size() - entry->offset()) {
-      return invalid("a data segment lies outside the file");
-    }
-  }
+  const fb::Program* root = fb::GetProgram(flatbuffer_.data());
+  HIL_TRY(check_content(*root, segments_));
+  root_ = root;
   return Error::Ok;
 }
 
 size_t Program::method_count() const {
-  return root_ == nullptr || root_->execution_plan() == nullptr
-             ? 0
-             : root_->execution_plan()->size();
+  return root_ == nullptr || root_->execution_plan() == nullptr ? 0
+                                                                : root_->execution_plan()->size();
 }
 
 const char* Program::method_name(size_t index) const {
@@ -153,8 +152,7 @@ Error Program::from_offsets(const fb::SubsegmentOffsets& offsets, uint32_t index
     return invalid("data buffer index out of range");
   }
   Span<const uint8_t> whole;
-  const Error error = segment(offsets.segment_index(), &whole);
-  if (error != Error::Ok) return error;
+  HIL_TRY(segment(offsets.segment_index(), &whole));
   const uint64_t offset = offsets.offsets()->Get(index);
   if (offset > whole.size() || nbytes > whole.size() - offset) {
     return invalid("tensor data lies outside its segment");

@@ -39,7 +39,6 @@ class Program {
 
  private:
   Error read_header(Span<const uint8_t> bytes);
-  Error check_segments() const;
   Error segment(uint64_t index, Span<const uint8_t>* out) const;
   Error from_offsets(const executorch_flatbuffer::SubsegmentOffsets& offsets, uint32_t index,
                      uint64_t nbytes, Span<const uint8_t>* out) const;

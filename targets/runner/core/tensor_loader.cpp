@@ -49,8 +49,7 @@ Error bind_planned(const fb::AllocationDetails& place, Span<const Span<uint8_t>>
     return invalid("memory id out of range");
   }
   const Span<uint8_t> buffer = planned[place.memory_id() - 1];
-  const uint64_t offset =
-      uint64_t{place.memory_offset_high()} << 32 | place.memory_offset_low();
+  const uint64_t offset = uint64_t{place.memory_offset_high()} << 32 | place.memory_offset_low();
   if (offset > buffer.size() || out->nbytes > buffer.size() - offset) {
     return invalid("its planned place lies outside the planned buffer");
   }
@@ -104,19 +103,15 @@ Error bind_storage(const Program& program, const fb::Tensor& source,
     HIL_LOG(Error, "tensor data outside the program file is not supported");
     return Error::InvalidExternalData;
   }
-  Error error = Error::Ok;
   if (source.allocation_info() != nullptr) {
-    error = bind_planned(*source.allocation_info(), planned, out);
-    if (error == Error::Ok && source.data_buffer_idx() != 0) {
-      error = copy_initial_state(program, source, out);
-    }
+    HIL_TRY(bind_planned(*source.allocation_info(), planned, out));
+    if (source.data_buffer_idx() != 0) HIL_TRY(copy_initial_state(program, source, out));
   } else if (source.data_buffer_idx() != 0) {
     Span<const uint8_t> data;
-    error = program.constant(source.data_buffer_idx(), out->nbytes, &data);
+    HIL_TRY(program.constant(source.data_buffer_idx(), out->nbytes, &data));
     out->data = const_cast<uint8_t*>(data.data());
     out->constant = true;
   }
-  if (error != Error::Ok) return error;
   if (reinterpret_cast<uintptr_t>(out->data) % element_size(out->type) != 0) {
     return invalid("its data is not aligned to its element size");
   }

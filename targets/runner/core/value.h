@@ -31,7 +31,7 @@ struct Value {
     double as_double;
     Tensor tensor;
     Span<const char> string;
-    Span<Value* const> list;       // IntList, TensorList, OptionalTensorList (null = None)
+    Span<Value* const> list;  // IntList, TensorList, OptionalTensorList (null = None)
     Span<const double> doubles;
     Span<const uint8_t> bools;
   };

@@ -11,7 +11,7 @@ namespace hil::ethosu {
 
 namespace {
 
-constexpr uint32_t kAlive = 0x45544855;  // "UHTE"
+constexpr uint32_t kAlive = 0x45544855;   // "UHTE"
 constexpr size_t kScratchAlignment = 16;  // the NPU's base pointers
 
 /// What stays of a delegate between its executions.
@@ -53,9 +53,9 @@ Error check(const VelaStream& stream, Span<Value* const> args) {
       HIL_LOG(Error, "Ethos-U argument %zu is no tensor", i);
       return Error::InvalidArgument;
     }
-    const bool fits = i < inputs ? input_fits(args[i]->tensor, stream.inputs[i], i)
-                                 : output_fits(args[i]->tensor, stream.outputs[i - inputs],
-                                               i - inputs);
+    const bool fits = i < inputs
+                          ? input_fits(args[i]->tensor, stream.inputs[i], i)
+                          : output_fits(args[i]->tensor, stream.outputs[i - inputs], i - inputs);
     if (!fits) return Error::InvalidProgram;
   }
   return Error::Ok;
@@ -65,17 +65,18 @@ class EthosUBackend final : public Backend {
  public:
   Error init(DelegateSetup& setup, void** handle) override {
     VelaStream stream;
-    Error error = read_vela_stream(setup.processed, {find_named_data, &setup.program}, &stream);
-    if (error != Error::Ok) return error;
+    HIL_TRY(read_vela_stream(setup.processed, {find_named_data, &setup.program}, &stream));
     void* memory = setup.memory.allocate(sizeof(Delegate), alignof(Delegate));
     if (memory == nullptr) {
-      HIL_LOG(Error, "method allocator too small for an Ethos-U delegate (%zu bytes); "
-              "build with a larger HIL_METHOD_POOL_BYTES", sizeof(Delegate));
+      HIL_LOG(Error,
+              "method allocator too small for an Ethos-U delegate (%zu bytes); "
+              "build with a larger HIL_METHOD_POOL_BYTES",
+              sizeof(Delegate));
       return Error::MemoryAllocationFailed;
     }
     auto* delegate = new (memory) Delegate();
     delegate->stream = stream;
-    error = platform::open(setup, delegate->stream, &delegate->platform_state);
+    const Error error = platform::open(setup, delegate->stream, &delegate->platform_state);
     if (error != Error::Ok) {
       delegate->mark = 0;
       return error;
@@ -89,14 +90,13 @@ class EthosUBackend final : public Backend {
     Delegate* delegate = alive(handle);
     if (delegate == nullptr) return Error::DelegateInvalidHandle;
     const VelaStream& stream = delegate->stream;
-    Error error = check(stream, args);
-    if (error != Error::Ok) return error;
+    HIL_TRY(check(stream, args));
     Span<uint8_t> scratch;
     if (!take_scratch(stream.scratch_bytes, temp, &scratch)) return Error::MemoryAllocationFailed;
     for (size_t i = 0; i < stream.inputs.size(); ++i) {
       copy_input(args[i]->tensor, stream.inputs[i], scratch);
     }
-    error = platform::invoke(delegate->platform_state, stream, scratch);
+    const Error error = platform::invoke(delegate->platform_state, stream, scratch);
     if (error != Error::Ok) {
       HIL_LOG(Error, "Ethos-U invocation failed error (-1)");
       return error;

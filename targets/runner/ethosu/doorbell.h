@@ -52,20 +52,20 @@ struct Region {
 };
 
 struct Mailbox {
-  uint32_t magic;             // 0    kMailboxMagic
-  uint32_t version;           // 4    kVersion
-  uint32_t command;           // 8    Command
-  uint32_t result;            // 12   Result (host)
-  uint32_t npu_config;        // 16   CONFIG: MACs as log2 [3:0], product [31:28] (host)
-  uint32_t npu_id;            // 20   ID: architecture version [31:16] (host)
-  uint32_t npu_status;        // 24   STATUS as the NPU would show it (host)
-  uint32_t qread;             // 28   bytes of the command stream that were read (host)
-  uint64_t commands;          // 32   address of the command stream, without driver actions
-  uint64_t commands_bytes;    // 40
-  uint32_t region_count;      // 48   how many of `regions` count
-  uint32_t reserved;          // 52   0
-  Region regions[kRegions];   // 56   0 weights, 1 scratch, 2 fast scratch
-  uint64_t cycles;            // 184  0: the stand-in gives results, not time (host)
+  uint32_t magic;               // 0    kMailboxMagic
+  uint32_t version;             // 4    kVersion
+  uint32_t command;             // 8    Command
+  uint32_t result;              // 12   Result (host)
+  uint32_t npu_config;          // 16   CONFIG: MACs as log2 [3:0], product [31:28] (host)
+  uint32_t npu_id;              // 20   ID: architecture version [31:16] (host)
+  uint32_t npu_status;          // 24   STATUS as the NPU would show it (host)
+  uint32_t qread;               // 28   bytes of the command stream that were read (host)
+  uint64_t commands;            // 32   address of the command stream, without driver actions
+  uint64_t commands_bytes;      // 40
+  uint32_t region_count;        // 48   how many of `regions` count
+  uint32_t reserved;            // 52   0
+  Region regions[kRegions];     // 56   0 weights, 1 scratch, 2 fast scratch
+  uint64_t cycles;              // 184  0: the stand-in gives results, not time (host)
   char message[kMessageBytes];  // 192  UTF-8, ends with a zero (host)
 };
 static_assert(offsetof(Mailbox, commands) == 32 && offsetof(Mailbox, regions) == 56 &&

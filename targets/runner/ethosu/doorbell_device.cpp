@@ -49,8 +49,7 @@ void DoorbellDevice::identify(uint32_t* config, uint32_t* id) {
   *id = mailbox_.npu_id;
 }
 
-Error DoorbellDevice::run(Span<const uint8_t> commands, Span<const Region> regions,
-                          Fault* fault) {
+Error DoorbellDevice::run(Span<const uint8_t> commands, Span<const Region> regions, Fault* fault) {
   if (regions.size() > doorbell::kRegions) return Error::InvalidArgument;
   mailbox_.commands = reinterpret_cast<uintptr_t>(commands.data());
   mailbox_.commands_bytes = commands.size();
@@ -60,8 +59,7 @@ Error DoorbellDevice::run(Span<const uint8_t> commands, Span<const Region> regio
     const Region region = i < regions.size() ? regions[i] : Region();
     mailbox_.regions[i] = {region.address, region.bytes};
   }
-  const Error error = call(Command::Run);
-  if (error != Error::Ok) return Error::InvalidState;
+  if (call(Command::Run) != Error::Ok) return Error::InvalidState;
   switch (static_cast<Result>(mailbox_.result)) {
     case Result::Ok:
       return Error::Ok;

@@ -56,16 +56,16 @@ Error run(Device& device, Span<const uint8_t> commands, Span<const Region> regio
   } else if (error == Error::OutOfResources) {
     HIL_LOG(Error, "NPU inference timed out.");
   }
-  if (error == Error::AccessFailed || error == Error::OutOfResources) device.reset();
+  const bool stuck = error == Error::AccessFailed || error == Error::OutOfResources;
+  // Why the run failed stays the answer; the next invocation resets again before it runs.
+  if (stuck && device.reset() != Error::Ok) HIL_LOG(Error, "Failed to reset the NPU after it");
   return error;
 }
 
 Error invoke_checked(Device& device, Span<const uint8_t> bytes, Span<const Region> regions) {
   Payload payload;
-  Error error = read_payload(bytes, &payload);
-  if (error != Error::Ok) return error;
-  error = device.reset();
-  if (error != Error::Ok) {
+  HIL_TRY(read_payload(bytes, &payload));
+  if (const Error error = device.reset(); error != Error::Ok) {
     HIL_LOG(Error, "Failed to request power");
     return error;
   }

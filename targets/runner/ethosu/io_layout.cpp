@@ -86,8 +86,7 @@ bool output_fits(const Tensor& tensor, const IoTensor& io, size_t index) {
   }
   if (!same_element_size(tensor, io, "output", index)) return false;
   if (output_layout(tensor, io) != Layout::Impossible) return true;
-  HIL_LOG(Error,
-          "Ethos-U output %zu: %zu bytes cannot be made of %zu rows of %zu bytes", index,
+  HIL_LOG(Error, "Ethos-U output %zu: %zu bytes cannot be made of %zu rows of %zu bytes", index,
           tensor.nbytes, io.chunks, io.chunk_bytes);
   return false;
 }

@@ -52,8 +52,7 @@ Error read_payload(Span<const uint8_t> bytes, Payload* out) {
       out->commands = bytes.sub(body, length);
       has_commands = true;
     } else if ((action & 0xFF) != kNop) {
-      HIL_LOG(Error, "UNSUPPORTED driver_action_command: %u",
-              static_cast<unsigned>(action & 0xFF));
+      HIL_LOG(Error, "UNSUPPORTED driver_action_command: %u", static_cast<unsigned>(action & 0xFF));
       return Error::NotSupported;
     }
     at = body + length;

@@ -1,10 +1,12 @@
-// A Cortex-M that drives the NPU itself: by its registers, or by the doorbell of the stand-in.
+// A Cortex-M that drives the NPU itself, bare or under Zephyr (whose own Ethos-U driver is not
+// used): by its registers, or by the doorbell of the stand-in. pool.h is the port's.
 #include "core/log.h"
 #include "ethosu/driver.h"
 #include "ethosu/platform.h"
+#include "pool.h"
 #if HIL_ETHOSU_DOORBELL
 #include "ethosu/doorbell_device.h"
-#include "ports/cortex_m/semihosting.h"
+#include "ports/semihosting.h"
 #else
 #include "ethosu/register_device.h"
 #endif
@@ -14,8 +16,7 @@ namespace hil::ethosu::platform {
 namespace {
 
 #if HIL_ETHOSU_FAST_SCRATCH_BYTES > 0
-__attribute__((section(".pool.fast_scratch")))
-alignas(32) uint8_t fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
+HIL_POOL("fast_scratch") uint8_t fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
 Region fast_scratch() {
   return {reinterpret_cast<uintptr_t>(fast_scratch_pool), sizeof(fast_scratch_pool)};
 }
@@ -28,18 +29,18 @@ Region fast_scratch() { return {}; }
 class SemihostingBell final : public Bell {
  public:
   bool ring(const doorbell::Ring& ring, uint32_t* answer) override {
-    if (!open()) return false;
+    if (!reach()) return false;
     return semihosting::write(request_, reinterpret_cast<const uint8_t*>(&ring), sizeof(ring)) &&
            semihosting::read(answer_, reinterpret_cast<uint8_t*>(answer), sizeof(*answer));
   }
 
  private:
   /// The answers first: opening them creates no file where there is no stand-in.
-  bool open() {
-    if (answer_ < 0) answer_ = semihosting::open(doorbell::kAnswerFifo,
-                                                 semihosting::Mode::ReadBinary);
+  bool reach() {
+    using semihosting::Mode;
+    if (answer_ < 0) answer_ = semihosting::open(doorbell::kAnswerFifo, Mode::ReadBinary);
     if (answer_ >= 0 && request_ < 0) {
-      request_ = semihosting::open(doorbell::kRequestFifo, semihosting::Mode::WriteBinary);
+      request_ = semihosting::open(doorbell::kRequestFifo, Mode::WriteBinary);
     }
     return request_ >= 0;
   }
@@ -48,7 +49,7 @@ class SemihostingBell final : public Bell {
   int answer_ = -1;
 };
 
-__attribute__((section(".pool.doorbell"))) alignas(32) doorbell::Mailbox mailbox;
+HIL_POOL("doorbell") doorbell::Mailbox mailbox;
 
 Device& device() {
   static SemihostingBell bell;

@@ -21,8 +21,8 @@ enum Register : uint32_t {
   kProtection = 0x24,
   kConfig = 0x28,
   kRegionConfig = 0x3C,
-  kAxiLimit0 = 0x40,   // U55, U65: four of them
-  kMemoryAttr0 = 0x40,  // U85: four of them
+  kAxiLimit0 = 0x40,     // U55, U65: four of them
+  kMemoryAttr0 = 0x40,   // U85: four of them
   kBasePointer0 = 0x80,  // low and high word of each
 };
 
@@ -37,7 +37,7 @@ constexpr uint32_t kQueuePort = 2;  // second AXI port
 // Two bits for each region: 0 through the second port, 1 and 2 through the first.
 constexpr uint32_t kRegionPorts = 3u << 0 | 0u << 2 | 1u << 4 | 0x5540u;
 constexpr uint32_t kAxiLimit = (32u - 1) << 16 | (16u - 1) << 24;  // outstanding reads, writes
-constexpr uint32_t kSecondPort = 1u << 2;  // in MEM_ATTR
+constexpr uint32_t kSecondPort = 1u << 2;                          // in MEM_ATTR
 
 }  // namespace
 
@@ -86,8 +86,7 @@ void RegisterDevice::set_base(uint32_t low_register, uint64_t address) {
   if (wide_addresses_) registers_.write(low_register + 4, static_cast<uint32_t>(address >> 32));
 }
 
-Error RegisterDevice::run(Span<const uint8_t> commands, Span<const Region> regions,
-                          Fault* fault) {
+Error RegisterDevice::run(Span<const uint8_t> commands, Span<const Region> regions, Fault* fault) {
   if (regions.size() > kBasePointers) return Error::InvalidArgument;
   set_base(kQueueBase, reinterpret_cast<uintptr_t>(commands.data()));
   registers_.write(kQueueSize, static_cast<uint32_t>(commands.size()));

@@ -15,7 +15,6 @@ constexpr uint32_t kEndReached = 1u << 5;
 constexpr uint32_t kWatchdogFault = 1u << 7;
 constexpr uint32_t kEccFault = 1u << 8;
 constexpr uint32_t kBranchFault = 1u << 9;
-constexpr uint32_t kFaults =
-    kBusError | kParseError | kWatchdogFault | kEccFault | kBranchFault;
+constexpr uint32_t kFaults = kBusError | kParseError | kWatchdogFault | kEccFault | kBranchFault;
 
 }  // namespace hil::ethosu::status

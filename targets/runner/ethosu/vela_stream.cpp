@@ -19,8 +19,8 @@ constexpr size_t kRowBytes = (kDimensions + 3) * 4;  // shape, element size, off
 constexpr int32_t kScratchRegion = 1;
 
 enum Block : unsigned { kFirst, kCommands, kWeights, kScratch, kInputs, kOutputs, kLast, kCount };
-constexpr const char* kBlockNames[kCount] = {"vela_bin_stream", "cmd_data",  "weight_data",
-                                             "scratch_size",    "inputs",    "outputs",
+constexpr const char* kBlockNames[kCount] = {"vela_bin_stream", "cmd_data", "weight_data",
+                                             "scratch_size",    "inputs",   "outputs",
                                              "vela_end_stream"};
 
 Error malformed(size_t offset, const char* what) {
@@ -28,9 +28,7 @@ Error malformed(size_t offset, const char* what) {
   return Error::InvalidProgram;
 }
 
-bool is_aligned(const uint8_t* data) {
-  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
-}
+bool is_aligned(const uint8_t* data) { return reinterpret_cast<uintptr_t>(data) % kAlignment == 0; }
 
 /// Reads row `at`; null when it is sound, else what is wrong with it.
 const char* read_row(const uint8_t* at, IoTensor* out, int32_t* region) {
@@ -154,8 +152,8 @@ class Reader {
     out->commands = data_[kCommands];
     out->weights = data_[kWeights];
     out->scratch_bytes = uint32_at(data_[kScratch].data());
-    const Error error = read_table(kInputs, out->scratch_bytes, &out->inputs);
-    return error == Error::Ok ? read_table(kOutputs, out->scratch_bytes, &out->outputs) : error;
+    HIL_TRY(read_table(kInputs, out->scratch_bytes, &out->inputs));
+    return read_table(kOutputs, out->scratch_bytes, &out->outputs);
   }
 
   Error read_table(unsigned block, size_t scratch, IoTable* out) const {

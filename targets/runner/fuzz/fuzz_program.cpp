@@ -31,10 +31,12 @@ void execute(hil::Span<const uint8_t> bytes, const hil::Bundle* bundle) {
   if (method.execute() != hil::Error::Ok) return;
   for (size_t i = 0; i < method.output_count(); ++i) {
     hil::Span<const uint8_t> out;
-    method.output_bytes(i, &out);
+    if (method.output_bytes(i, &out) != hil::Error::Ok) return;
   }
   bool equal = false;
-  if (bundle != nullptr) bundle->compare_outputs(name, 0, method, 0.01, 0.01, &equal);
+  if (bundle == nullptr) return;
+  // Any answer is right as long as there is one.
+  static_cast<void>(bundle->compare_outputs(name, 0, method, 0.01, 0.01, &equal));
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ Error check_output_bounds(KernelContext& ctx, const OutputBounds& bounds) {
   return check_range(ctx, "activation max", bounds.max, INT8_MIN, INT8_MAX);
 }
 
-Error check_channel_scales(KernelContext& ctx, const Tensor& multipliers,
-                                  const Tensor& shifts, size_t channels) {
+Error check_channel_scales(KernelContext& ctx, const Tensor& multipliers, const Tensor& shifts,
+                           size_t channels) {
   HIL_TRY(check_tensor(ctx, "requantize multipliers", multipliers, ScalarType::Int));
   HIL_TRY(check_tensor(ctx, "requantize shifts", shifts, ScalarType::Int));
   HIL_TRY(check_numel(ctx, "requantize multipliers", multipliers, channels));

@@ -6,14 +6,6 @@
 
 namespace hil {
 
-/// Leaves the enclosing kernel when an expression does not give Error::Ok.
-#define HIL_TRY(expression)                                        \
-  do {                                                             \
-    if (const ::hil::Error hil_error = (expression);               \
-        hil_error != ::hil::Error::Ok)                             \
-      return hil_error;                                            \
-  } while (false)
-
 inline bool aligned(const Tensor& t) {
   const size_t size = element_size(t.type);
   return size == 0 || (reinterpret_cast<uintptr_t>(t.data) & (size - 1)) == 0;
@@ -32,8 +24,8 @@ Error check_numel(KernelContext& ctx, const char* name, const Tensor& t, size_t 
 
 Error range_error(KernelContext& ctx, const char* name, int32_t value, int32_t low, int32_t high);
 
-[[gnu::always_inline]] inline Error check_range(KernelContext& ctx, const char* name,
-                                                int32_t value, int32_t low, int32_t high) {
+[[gnu::always_inline]] inline Error check_range(KernelContext& ctx, const char* name, int32_t value,
+                                                int32_t low, int32_t high) {
   const uint32_t reach = static_cast<uint32_t>(high) - static_cast<uint32_t>(low);
   if (static_cast<uint32_t>(value) - static_cast<uint32_t>(low) <= reach) return Error::Ok;
   return range_error(ctx, name, value, low, high);

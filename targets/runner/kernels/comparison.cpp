@@ -9,8 +9,7 @@ namespace {
 
 template <typename T>
 uint8_t order(T a, T b) {
-  return static_cast<uint8_t>((a < b ? kLess : 0) | (a == b ? kEqual : 0) |
-                              (a > b ? kGreater : 0));
+  return static_cast<uint8_t>((a < b ? kLess : 0) | (a == b ? kEqual : 0) | (a > b ? kGreater : 0));
 }
 
 uint8_t order_of(const Scalar& a, const Scalar& b) {

@@ -10,7 +10,7 @@ namespace {
 
 /// One accumulator. Taps that are neighbours in memory are one run.
 int32_t convolve_at(const Convolution& c, const int8_t* image, int32_t y, int32_t x,
-                           int32_t channel) {
+                    int32_t channel) {
   const Window& win = c.window;
   const int32_t group = channel / (win.channels_out / c.groups());
   const int32_t oy = win.h.origin(y), ox = win.w.origin(x);
@@ -24,8 +24,8 @@ int32_t convolve_at(const Convolution& c, const int8_t* image, int32_t y, int32_
   for (int32_t ky = rows.begin; ky < rows.end; ++ky) {
     const size_t iy = oy + ky * win.h.dilation, ix = ox + columns.begin * win.w.dilation;
     const int8_t* in = image + (iy * win.w.in + ix) * win.channels_in + group * c.group_channels;
-    const int8_t* w =
-        weights + (static_cast<size_t>(ky) * win.w.kernel + columns.begin) * c.group_channels;
+    const int8_t* w = weights +
+                      (static_cast<size_t>(ky) * win.w.kernel + columns.begin) * c.group_channels;
     for (int32_t run = 0; run < runs; ++run) {
       acc = wrapping_add(acc, dot_offset(in, c.input_offset, w, length));
       in += static_cast<size_t>(win.w.dilation) * win.channels_in;
@@ -51,8 +51,8 @@ void convolve_one_by_one(const Convolution& c) {
 }
 
 /// One column of the im2col matrix: the bytes under the window at (y, x).
-void gather_column(const Convolution& c, const int8_t* image, int32_t group, int32_t y,
-                          int32_t x, int8_t* column) {
+void gather_column(const Convolution& c, const int8_t* image, int32_t group, int32_t y, int32_t x,
+                   int8_t* column) {
   const Window& win = c.window;
   const int8_t zero = static_cast<int8_t>(-c.input_offset);
   const int32_t oy = win.h.origin(y), ox = win.w.origin(x);
@@ -71,8 +71,10 @@ void gather_column(const Convolution& c, const int8_t* image, int32_t group, int
       fill_bytes(column + before + inside, zero, row_bytes - before - inside);
     }
     const size_t first = ox + columns.begin * win.w.dilation;
-    const int8_t* in = image + (static_cast<size_t>(oy + ky * win.h.dilation) * win.w.in + first) *
-                                   win.channels_in + group * c.group_channels;
+    const int8_t* in = image +
+                       (static_cast<size_t>(oy + ky * win.h.dilation) * win.w.in + first) *
+                           win.channels_in +
+                       group * c.group_channels;
     if (one_run) {
       copy_bytes(column + before, in, inside);
       continue;
@@ -95,7 +97,7 @@ struct ChannelBlock {
 };
 
 void convolve_columns(const Convolution& c, const int8_t* image, const ChannelBlock& block,
-                             int8_t* out) {
+                      int8_t* out) {
   const Window& win = c.window;
   const size_t column = c.column();
   const size_t capacity = c.scratch.size() / column;
@@ -116,7 +118,7 @@ void convolve_columns(const Convolution& c, const int8_t* image, const ChannelBl
 
 /// 1x1 windows without padding read the image in place.
 void convolve_pixels(const Convolution& c, const int8_t* image, const ChannelBlock& block,
-                            int8_t* out) {
+                     int8_t* out) {
   const Window& win = c.window;
   const size_t pixel = win.channels_in, step = pixel * win.w.stride;
   const int8_t* in = image + block.group * c.group_channels;
@@ -150,7 +152,7 @@ bool convolve_rows(const Convolution& c) {
     stage.multipliers += n * stage.step;
     stage.shifts += n * stage.step;
     fold_bias(weights, c.bias == nullptr ? nullptr : c.bias + n, c.input_offset, folded);
-    const ChannelBlock block = {static_cast<int32_t>(group), n, weights, folded, stage,
+    const ChannelBlock block = {static_cast<int32_t>(group),       n, weights, folded, stage,
                                 rounding_for(stage, weights.count)};
     for (int32_t b = 0; b < win.batch; ++b) {
       const int8_t* image = c.input + b * win.image_in();

@@ -35,8 +35,8 @@ void ConvArguments::set_kernel(int32_t channels_out) {
 }
 
 Error ConvArguments::check_quantisation(KernelContext& ctx) const {
-  HIL_TRY(check_channel_scales(ctx, *multipliers, *shifts,
-                               static_cast<size_t>(window.channels_out)));
+  HIL_TRY(
+      check_channel_scales(ctx, *multipliers, *shifts, static_cast<size_t>(window.channels_out)));
   HIL_TRY(check_range(ctx, "input offset", input_offset, INT16_MIN, INT16_MAX));
   return check_output_bounds(ctx, bounds);
 }

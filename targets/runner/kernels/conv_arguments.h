@@ -26,7 +26,11 @@ struct ConvArguments {
 
   const int32_t* bias_values() const { return bias == nullptr ? nullptr : bias->as<int32_t>(); }
   OutputStage stage() const {
-    return {multipliers->as<int32_t>(), shifts->as<int32_t>(), 1, bounds.offset, bounds.min,
+    return {multipliers->as<int32_t>(),
+            shifts->as<int32_t>(),
+            1,
+            bounds.offset,
+            bounds.min,
             bounds.max};
   }
 };

@@ -10,18 +10,21 @@
 
 #if defined(__ARM_FEATURE_MVE)
 
+#include <arm_mve.h>
+
 #include "kernels/depthwise.h"
+#include "kernels/requantize_helium.h"
 
 namespace hil {
 
-constexpr size_t kPackedLanes = 16;   // bytes of taps in one register
-constexpr size_t kPackedBlock = 8;    // channels packed at a time
+constexpr size_t kPackedLanes = 16;  // bytes of taps in one register
+constexpr size_t kPackedBlock = 8;   // channels packed at a time
 
 struct Packing {
-  size_t columns;  // padded columns that windows reach
-  size_t pitch;    // bytes of one channel
-  int8_t* weights; // [rotation][channel][kPackedLanes]
-  int8_t* rows;    // [channel][column][slot]
+  size_t columns;   // padded columns that windows reach
+  size_t pitch;     // bytes of one channel
+  int8_t* weights;  // [rotation][channel][kPackedLanes]
+  int8_t* rows;     // [channel][column][slot]
 
   static size_t weight_bytes(const Window& w) { return w.h.kernel * kPackedBlock * kPackedLanes; }
 
@@ -107,7 +110,8 @@ struct PackedBlock {
     const mve_pred16_t lanes = vctp16q(count);
     if (y < 0 || y >= win.h.in) {
       const int16x8_t zero = vdupq_n_s16(static_cast<int16_t>(-d.input_offset));
-      for (size_t i = 0; i < columns; ++i) vstrbq_scatter_offset_s16(target + i * kh, offsets, zero);
+      for (size_t i = 0; i < columns; ++i)
+        vstrbq_scatter_offset_s16(target + i * kh, offsets, zero);
       return;
     }
     const int8_t* source = image + static_cast<size_t>(y) * width * win.channels_in + first;

@@ -5,7 +5,9 @@
 
 #include "kernels/requantize.h"
 
-#if !defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP)
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#elif defined(__ARM_FEATURE_DSP)
 #include <arm_acle.h>
 #endif
 

@@ -8,6 +8,7 @@
 #include <arm_mve.h>
 
 #include "kernels/byte_rows.h"
+#include "kernels/requantize_helium.h"
 
 namespace hil {
 

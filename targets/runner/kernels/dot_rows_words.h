@@ -42,9 +42,9 @@ inline void dot_2x2(const int8_t* w0, const int8_t* w1, const int8_t* x0, const 
         "   ldr    %[w], %[end]            \n"
         "   cmp    %[x0], %[w]             \n"
         "   bne    1b                      \n"
-        : [a] "+r"(s00), [b] "+r"(s10), [c] "+r"(s01), [d] "+r"(s11), [w0] "+r"(w0),
-          [w1] "+r"(w1), [x0] "+r"(x0), [x1] "+r"(x1), [e0] "=&r"(e0), [o0] "=&r"(o0),
-          [e1] "=&r"(e1), [o1] "=&r"(o1), [w] "=&r"(w)
+        : [a] "+r"(s00), [b] "+r"(s10), [c] "+r"(s01), [d] "+r"(s11), [w0] "+r"(w0), [w1] "+r"(w1),
+          [x0] "+r"(x0), [x1] "+r"(x1), [e0] "=&r"(e0), [o0] "=&r"(o0), [e1] "=&r"(e1),
+          [o1] "=&r"(o1), [w] "=&r"(w)
         : [end] "m"(end)
         : "cc", "memory");
     length %= 4;

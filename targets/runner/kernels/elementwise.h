@@ -8,10 +8,10 @@ namespace hil {
 
 /// out[r * row + i] from a[r * a_step + i] and b[r * b_step + i].
 struct Pairs {
-  size_t rows, row;
-  const int8_t *a, *b;
-  size_t a_step, b_step;
-  int8_t* out;
+  size_t rows = 0, row = 0;
+  const int8_t *a = nullptr, *b = nullptr;
+  size_t a_step = 0, b_step = 0;
+  int8_t* out = nullptr;
 };
 
 /// As is_channel_broadcast in passes_utils.py: channels-last, equal channel
@@ -40,7 +40,8 @@ inline Error pair_up(KernelContext& ctx, const Tensor& a, const Tensor& b, Tenso
                     "shapes or dim orders differ by more than a broadcast of channels");
   }
   const size_t row = static_cast<size_t>(a.sizes[1]);
-  *pairs = {row == 0 ? 0 : out.numel / row, row, pa, pb, a_repeats ? 0 : row, b_repeats ? 0 : row, po};
+  *pairs = {
+      row == 0 ? 0 : out.numel / row, row, pa, pb, a_repeats ? 0 : row, b_repeats ? 0 : row, po};
   return Error::Ok;
 }
 

@@ -19,11 +19,14 @@ void move_row(const uint8_t* in, uint8_t* out, size_t size, const Walk::Loop& lo
     case 1:
       return move_elements(in, out, loop);
     case 2:
-      return move_elements(reinterpret_cast<const uint16_t*>(in), reinterpret_cast<uint16_t*>(out), loop);
+      return move_elements(reinterpret_cast<const uint16_t*>(in), reinterpret_cast<uint16_t*>(out),
+                           loop);
     case 4:
-      return move_elements(reinterpret_cast<const uint32_t*>(in), reinterpret_cast<uint32_t*>(out), loop);
+      return move_elements(reinterpret_cast<const uint32_t*>(in), reinterpret_cast<uint32_t*>(out),
+                           loop);
     default:
-      return move_elements(reinterpret_cast<const uint64_t*>(in), reinterpret_cast<uint64_t*>(out), loop);
+      return move_elements(reinterpret_cast<const uint64_t*>(in), reinterpret_cast<uint64_t*>(out),
+                           loop);
   }
 }
 
@@ -44,7 +47,8 @@ Error check_movable(KernelContext& ctx, const Tensor& in, const Tensor& out) {
   HIL_TRY(check_tensor(ctx, "self", in, in.type));
   HIL_TRY(check_tensor(ctx, "out", out, in.type));
   if (element_size(in.type) != 0) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "element type %d is not known", static_cast<int>(in.type));
+  return ctx.fail(Error::InvalidArgument, "element type %d is not known",
+                  static_cast<int>(in.type));
 }
 
 void move_all(const Walk& walk, const void* in, void* out, size_t size) {
@@ -92,7 +96,7 @@ Error clone(KernelContext& ctx, const Tensor& in, Tensor& out) {
 }
 
 Error permute(KernelContext& ctx, const Tensor& in, const int32_t* perm, size_t count,
-                     Tensor& out) {
+              Tensor& out) {
   HIL_TRY(check_movable(ctx, in, out));
   if (count != in.rank || out.rank != in.rank) {
     return ctx.fail(Error::InvalidArgument, "permutation of %u for ranks %u and %u",

@@ -12,7 +12,8 @@ void move_all(const Walk& walk, const void* in, void* out, size_t size);
 /// Same type, with storage, of a known element size.
 Error check_movable(KernelContext& ctx, const Tensor& in, const Tensor& out);
 
-/// Copies all of `in` into `out`, a tensor of the same rank, from element `first` of its storage on.
+/// Copies all of `in` into `out`, a tensor of the same rank, from element `first` of its storage
+/// on.
 void place(const Tensor& in, Tensor& out, size_t first);
 
 /// The same elements in logical order under another shape.

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/arithmetic.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -80,5 +80,6 @@ Error op_amax(KernelContext& ctx, Args args) {
       return unsupported_type(ctx, self.type);
   }
 }
+HIL_OPERATOR("aten::amax.out", op_amax);
 
 }  // namespace hil

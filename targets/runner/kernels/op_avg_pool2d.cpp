@@ -1,6 +1,6 @@
 // aten::avg_pool2d.out(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
 //   divisor_override?, out) for float, any dim order.
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/pooling.h"
 
 namespace hil {
@@ -64,5 +64,6 @@ Error op_avg_pool2d(KernelContext& ctx, Args args) {
   });
   return Error::Ok;
 }
+HIL_OPERATOR("aten::avg_pool2d.out", op_avg_pool2d);
 
 }  // namespace hil

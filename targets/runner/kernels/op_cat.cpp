@@ -1,6 +1,6 @@
 // aten::cat.out(tensors, dim, out). An empty tensor of rank 1 counts for nothing.
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -50,5 +50,6 @@ Error op_cat(KernelContext& ctx, Args args) {
   }
   return Error::Ok;
 }
+HIL_OPERATOR("aten::cat.out", op_cat);
 
 }  // namespace hil

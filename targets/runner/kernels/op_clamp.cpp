@@ -1,7 +1,7 @@
 // aten::clamp.out(self, min?, max?, out). The upper bound wins when the bounds cross, and NaN
 // stays NaN.
 #include "kernels/arithmetic.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -62,5 +62,6 @@ Error op_clamp(KernelContext& ctx, Args args) {
       return unsupported_type(ctx, out.type);
   }
 }
+HIL_OPERATOR("aten::clamp.out", op_clamp);
 
 }  // namespace hil

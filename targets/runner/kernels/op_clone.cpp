@@ -1,6 +1,6 @@
 // aten::clone.out(self, memory_format?, out)
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -9,5 +9,6 @@ Error op_clone(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 2);
   return ctx.ok() ? clone(ctx, self, out) : ctx.argument_error();
 }
+HIL_OPERATOR("aten::clone.out", op_clone);
 
 }  // namespace hil

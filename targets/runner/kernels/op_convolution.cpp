@@ -4,7 +4,7 @@
 // definition, not a fast kernel.
 #include "kernels/checks.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -19,8 +19,9 @@ struct Dimension {
 
   int64_t expected(bool transposed) const {
     const int64_t span = int64_t{dilation} * (kernel - 1);
+    // check_dimension() has refused a stride of 0, which clang-tidy does not see.
     return transposed ? (int64_t{in} - 1) * stride - 2 * int64_t{pad} + span + extra + 1
-                      : (int64_t{in} + 2 * int64_t{pad} - span - 1) / stride + 1;
+                      : (int64_t{in} + 2 * int64_t{pad} - span - 1) / stride + 1;  // NOLINT
   }
   /// The input position under a tap, or -1.
   int32_t source(bool transposed, int32_t position, int32_t tap) const {
@@ -37,8 +38,8 @@ struct Convolution {
   bool transposed;
   int32_t batch, in_channels, out_channels, groups;
   int32_t in_batch, in_channel, out_batch, out_channel;  // steps
-  int32_t weight_in, weight_out;                          // steps of channels within a group
-  int32_t weight_group;                                   // step of groups
+  int32_t weight_in, weight_out;                         // steps of channels within a group
+  int32_t weight_group;                                  // step of groups
   const float *input, *weight, *bias;
   float* output;
 
@@ -46,8 +47,7 @@ struct Convolution {
   void run() const;
 };
 
-float Convolution::at(const float* image, int32_t channel,
-                      const int32_t position[kSpatial]) const {
+float Convolution::at(const float* image, int32_t channel, const int32_t position[kSpatial]) const {
   const int32_t ins = in_channels / groups, outs = out_channels / groups;
   const int32_t group = channel / outs;
   const float* w = weight + group * weight_group + channel % outs * weight_out;
@@ -178,5 +178,6 @@ Error op_convolution(KernelContext& ctx, Args args) {
   c.run();
   return Error::Ok;
 }
+HIL_OPERATOR("aten::convolution.out", op_convolution);
 
 }  // namespace hil

@@ -5,34 +5,19 @@
 // (float(input) - zero_point) * float(scale).
 #include "kernels/elements.h"
 #include "kernels/integers.h"
+#include "kernels/isa.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
+#include "kernels/quantize_helium.h"
+#include "kernels/quantize_scalar.h"
 
 namespace hil {
 
 namespace {
 
-#if defined(__ARM_FEATURE_MVE)
-
-void dequantize(const int8_t* in, float* out, size_t count, float scale, int32_t zero_point) {
-  for (size_t i = 0; i < count; i += 4) {
-    const mve_pred16_t lanes = vctp32q(count - i);
-    const int32x4_t shifted = vsubq_n_s32(vldrbq_z_s32(in + i, lanes), zero_point);
-    vstrwq_p_f32(out + i, vmulq_n_f32(vcvtq_f32_s32(shifted), scale), lanes);
-  }
-}
-
-#else
-
-void dequantize(const int8_t* in, float* out, size_t count, float scale, int32_t zero_point) {
-  for (size_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i] - zero_point) * scale;
-}
-
-#endif
-
 void dequantize(const Tensor& in, float* out, float scale, int32_t zero_point) {
   if (in.type == ScalarType::Char) {
-    return dequantize(in.as<int8_t>(), out, in.numel, scale, zero_point);
+    return isa::dequantize(in.as<int8_t>(), out, in.numel, scale, zero_point);
   }
   const Load load = load_for(in.type);
   const size_t size = element_size(in.type);
@@ -70,6 +55,7 @@ Error dequantize_per_tensor(KernelContext& ctx, Args args, size_t out_index) {
 Error op_dequantize_per_tensor(KernelContext& ctx, Args args) {
   return dequantize_per_tensor(ctx, args, 6);
 }
+HIL_OPERATOR("cortex_m::dequantize_per_tensor.out", op_dequantize_per_tensor);
 
 Error op_dequantize_per_tensor_as(KernelContext& ctx, Args args) {
   const bool unnamed = args.size() > 6 && args[6]->tag == Tag::None;
@@ -78,5 +64,6 @@ Error op_dequantize_per_tensor_as(KernelContext& ctx, Args args) {
   }
   return dequantize_per_tensor(ctx, args, 7);
 }
+HIL_OPERATOR("quantized_decomposed::dequantize_per_tensor.out", op_dequantize_per_tensor_as);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // aten::div.out(self, other, out) for float: the true quotient, also by 0.
 #include "kernels/arithmetic.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -17,5 +17,6 @@ Error op_div(KernelContext& ctx, Args args) {
   for_each_pair<float>(walk, self, other, out, [](float a, float b) { return a / b; });
   return Error::Ok;
 }
+HIL_OPERATOR("aten::div.out", op_div);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // executorch_prim::et_view.default(self, size, out): out becomes another name for self's storage.
 #include "kernels/checks.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -16,5 +16,6 @@ Error op_et_view(KernelContext& ctx, Args args) {
   out.data = self.data;
   return Error::Ok;
 }
+HIL_OPERATOR("executorch_prim::et_view.default", op_et_view);
 
 }  // namespace hil

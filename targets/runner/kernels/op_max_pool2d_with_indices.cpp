@@ -1,7 +1,7 @@
 // aten::max_pool2d_with_indices.out(self, kernel_size, stride, padding, dilation, ceil_mode,
 //   out, indices) for float and int8, any dim order.
 #include "kernels/arithmetic.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/pooling.h"
 
 namespace hil {
@@ -74,5 +74,6 @@ Error op_max_pool2d_with_indices(KernelContext& ctx, Args args) {
       return unsupported_type(ctx, self.type);
   }
 }
+HIL_OPERATOR("aten::max_pool2d_with_indices.out", op_max_pool2d_with_indices);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // aten::mul.out(self, other, out)
 #include "kernels/arithmetic.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -13,5 +13,6 @@ Error op_mul(KernelContext& ctx, Args args) {
       ctx, self, other, out, [](float a, float b) { return a * b; },
       [](int64_t a, int64_t b) { return static_cast<uint64_t>(a) * static_cast<uint64_t>(b); });
 }
+HIL_OPERATOR("aten::mul.out", op_mul);
 
 }  // namespace hil

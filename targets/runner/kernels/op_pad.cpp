@@ -3,7 +3,7 @@
 // anything else they are aligned with the last dimensions.
 #include "kernels/bytes.h"
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kPadRank = 4;
 
-Error check_padding(KernelContext& ctx, const Tensor& input, const Tensor& out,
-                    const int32_t* pre, const int32_t* post) {
+Error check_padding(KernelContext& ctx, const Tensor& input, const Tensor& out, const int32_t* pre,
+                    const int32_t* post) {
   for (size_t i = 0; i < kPadRank; ++i) {
     HIL_TRY(check_range(ctx, "pre_pad", pre[i], 0, 1 << 20));
     HIL_TRY(check_range(ctx, "post_pad", post[i], 0, 1 << 20));
@@ -69,5 +69,6 @@ Error op_pad(KernelContext& ctx, Args args) {
   place(input, out, first);
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::pad.out", op_pad);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // aten::permute_copy.out(self, dims, out)
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -11,5 +11,6 @@ Error op_permute_copy(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 2);
   return ctx.ok() ? permute(ctx, self, dims, count, out) : ctx.argument_error();
 }
+HIL_OPERATOR("aten::permute_copy.out", op_permute_copy);
 
 }  // namespace hil

@@ -4,7 +4,7 @@
 // The definition accumulates in float32, which is exact up to 2^24; here it is always exact.
 #include "kernels/checks.h"
 #include "kernels/matmul.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -45,8 +45,8 @@ Error op_quantized_batch_matmul(KernelContext& ctx, Args args) {
   const size_t batches = static_cast<size_t>(lhs.sizes[0]);
   const size_t rows = static_cast<size_t>(lhs.sizes[1]), inner = static_cast<size_t>(lhs.sizes[2]);
   const size_t columns = static_cast<size_t>(rhs.sizes[1]);
-  HIL_TRY(check_scratch(ctx, scratch,
-                        [&](ScratchIsa isa) { return matmul_scratch(isa, columns); }));
+  HIL_TRY(
+      check_scratch(ctx, scratch, [&](ScratchIsa isa) { return matmul_scratch(isa, columns); }));
   if (out.numel == 0) return Error::Ok;
 
   const int32_t m = numbers[2], s = numbers[3];
@@ -59,5 +59,6 @@ Error op_quantized_batch_matmul(KernelContext& ctx, Args args) {
   }
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_batch_matmul.out", op_quantized_batch_matmul);
 
 }  // namespace hil

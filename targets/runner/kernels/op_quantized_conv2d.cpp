@@ -3,7 +3,7 @@
 // and quantized_conv2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/conv.h"
 #include "kernels/conv_arguments.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -38,9 +38,8 @@ Error conv2d(KernelContext& ctx, Args args, Layout layout) {
   HIL_TRY(check_window(ctx, a.window, out, layout));
   HIL_TRY(a.check_quantisation(ctx));
   const int32_t group = a.weight->sizes[3];
-  HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
-    return conv_scratch(isa, a.window, group);
-  }));
+  HIL_TRY(check_scratch(ctx, scratch,
+                        [&](ScratchIsa isa) { return conv_scratch(isa, a.window, group); }));
   if (out.numel == 0) return Error::Ok;
 
   convolve({a.window, group, a.input->as<int8_t>(), a.weight->as<int8_t>(), a.bias_values(),
@@ -53,9 +52,11 @@ Error conv2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_conv2d(KernelContext& ctx, Args args) {
   return conv2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_conv2d.out", op_quantized_conv2d);
 
 Error op_quantized_conv2d_nhwc(KernelContext& ctx, Args args) {
   return conv2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_conv2d_nhwc.out", op_quantized_conv2d_nhwc);
 
 }  // namespace hil

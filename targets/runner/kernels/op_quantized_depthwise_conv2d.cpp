@@ -4,9 +4,10 @@
 // and quantized_depthwise_conv2d_nhwc.out, the same for images of sizes NHWC.
 #include "kernels/conv.h"
 #include "kernels/conv_arguments.h"
-#include "kernels/depthwise.h"
-#include "kernels/depthwise_packed.h"
-#include "kernels/operators.h"
+#include "kernels/depthwise_helium.h"
+#include "kernels/depthwise_scalar.h"
+#include "kernels/isa.h"
+#include "kernels/operator.h"
 #include "kernels/scratch_sizes.h"
 
 namespace hil {
@@ -31,30 +32,8 @@ bool convolve_single_channel(const Depthwise& d) {
   return true;
 }
 
-/// Several channels at a time; false when these sequences do not suit.
-bool convolve_channels(const Depthwise& d) {
-#if defined(__ARM_FEATURE_MVE)
-  if (d.multiplier() != 1) return false;
-  const Rounding rounding = rounding_for(d.stage, d.window.channels_out);
-  if (rounding == Rounding::Exact) {
-    depthwise_lanes<Rounding::Exact>(d);
-  } else if (!can_pack(d)) {
-    depthwise_lanes<Rounding::Away>(d);  // right for rectified results, too
-  } else {
-    depthwise_packed(d, rounding);
-  }
-  return true;
-#else
-  const bool fits = d.input_offset >= INT16_MIN + 128 && d.input_offset <= INT16_MAX - 127;
-  const bool single = d.window.channels_in == 1;
-  if (!fits || d.window.channels_out < 4 || (d.multiplier() != 1 && !single)) return false;
-  single ? depthwise_quads<true>(d) : depthwise_quads<false>(d);
-  return true;
-#endif
-}
-
 void convolve_depthwise(const Depthwise& d) {
-  if (!convolve_single_channel(d) && !convolve_channels(d)) depthwise_portable(d);
+  if (!convolve_single_channel(d) && !isa::convolve_channels(d)) depthwise_portable(d);
 }
 
 Error check_weight(KernelContext& ctx, const ConvArguments& a, int32_t depth_multiplier) {
@@ -64,10 +43,9 @@ Error check_weight(KernelContext& ctx, const ConvArguments& a, int32_t depth_mul
   }
   const int32_t channels = a.window.channels_in, out = a.weight->sizes[3];
   if (channels < 1 || out != int64_t{channels} * depth_multiplier) {
-    return ctx.fail(Error::InvalidArgument,
-                    "%ld input channels times %ld are not %ld output channels",
-                    static_cast<long>(channels), static_cast<long>(depth_multiplier),
-                    static_cast<long>(out));
+    return ctx.fail(
+        Error::InvalidArgument, "%ld input channels times %ld are not %ld output channels",
+        static_cast<long>(channels), static_cast<long>(depth_multiplier), static_cast<long>(out));
   }
   return a.check_bias(ctx, out);
 }
@@ -100,9 +78,11 @@ Error depthwise_conv2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_depthwise_conv2d(KernelContext& ctx, Args args) {
   return depthwise_conv2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_depthwise_conv2d.out", op_quantized_depthwise_conv2d);
 
 Error op_quantized_depthwise_conv2d_nhwc(KernelContext& ctx, Args args) {
   return depthwise_conv2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_depthwise_conv2d_nhwc.out", op_quantized_depthwise_conv2d_nhwc);
 
 }  // namespace hil

@@ -7,7 +7,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -61,12 +61,16 @@ Error op_quantized_div(KernelContext& ctx, Args args) {
   if (!same_layout(self, other) || !same_layout(self, out)) {
     return ctx.fail(Error::InvalidArgument, "self, other and out differ in shape or dim order");
   }
-  const Division division = {self_zero, other_zero, output_zero, static_cast<float>(scale),
+  const Division division = {self_zero,
+                             other_zero,
+                             output_zero,
+                             static_cast<float>(scale),
                              is_byte ? INT8_MIN * 1.0f : INT16_MIN * 1.0f,
                              is_byte ? INT8_MAX * 1.0f : INT16_MAX * 1.0f};
   is_byte ? divide<int8_t>(division, self, other, out)
           : divide<int16_t>(division, self, other, out);
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_div.out", op_quantized_div);
 
 }  // namespace hil

@@ -2,7 +2,7 @@
 //   filter_offset, output_offset, multipliers, shifts, act_max, act_min, out)
 #include "kernels/checks.h"
 #include "kernels/matmul.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -16,7 +16,8 @@ Error check_shapes(KernelContext& ctx, const Tensor& input, const Tensor& weight
   const bool shapes = input.rank >= 1 && weights.rank == 2 && out.rank == input.rank &&
                       input.sizes[input.rank - 1] == weights.sizes[1];
   if (!shapes || !is_contiguous(input) || !is_contiguous(weights) || !is_contiguous(out)) {
-    return ctx.fail(Error::InvalidArgument, "input, weights and out are not matching contiguous matrices");
+    return ctx.fail(Error::InvalidArgument,
+                    "input, weights and out are not matching contiguous matrices");
   }
   size_t rows = 1;
   for (size_t i = 0; i + 1 < input.rank; ++i) rows *= static_cast<size_t>(input.sizes[i]);
@@ -57,10 +58,10 @@ Error op_quantized_linear(KernelContext& ctx, Args args) {
   const int32_t shifts[4] = {shift, shift, shift, shift};
   multiply({out.numel / channels, inner, channels, input.as<int8_t>(), weights.as<int8_t>(),
             addend == nullptr ? nullptr : addend->as<int32_t>(),
-            kernel_sum != nullptr ? 0 : offsets[0],
-            offsets[1], OutputStage{multipliers, shifts, 0, offsets[2], act_min, act_max},
-            out.as<int8_t>()});
+            kernel_sum != nullptr ? 0 : offsets[0], offsets[1],
+            OutputStage{multipliers, shifts, 0, offsets[2], act_min, act_max}, out.as<int8_t>()});
   return Error::Ok;
 }
+HIL_OPERATOR("cortex_m::quantized_linear.out", op_quantized_linear);
 
 }  // namespace hil

@@ -6,7 +6,7 @@
 // The definition accumulates in float32, which is exact up to 2^24; here it is always exact.
 #include "kernels/conv_arguments.h"
 #include "kernels/dot.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 #include "kernels/requantize.h"
 #include "kernels/scratch_sizes.h"
 #include "kernels/window.h"
@@ -101,9 +101,8 @@ Error transpose_conv2d(KernelContext& ctx, Args args, Layout layout) {
   HIL_TRY(set_extent(ctx, "width", &a.window.w, extra_width));
   HIL_TRY(check_output(ctx, a.window, out, layout));
   HIL_TRY(a.check_quantisation(ctx));
-  HIL_TRY(check_scratch(ctx, scratch, [&](ScratchIsa isa) {
-    return transpose_conv_scratch(isa, a.window);
-  }));
+  HIL_TRY(check_scratch(ctx, scratch,
+                        [&](ScratchIsa isa) { return transpose_conv_scratch(isa, a.window); }));
   HIL_TRY(check_scratch(ctx, output_scratch, [&](ScratchIsa isa) {
     return transpose_conv_reverse_scratch(isa, a.window);
   }));
@@ -119,9 +118,11 @@ Error transpose_conv2d(KernelContext& ctx, Args args, Layout layout) {
 Error op_quantized_transpose_conv2d(KernelContext& ctx, Args args) {
   return transpose_conv2d(ctx, args, Layout::ChannelsLast);
 }
+HIL_OPERATOR("cortex_m::quantized_transpose_conv2d.out", op_quantized_transpose_conv2d);
 
 Error op_quantized_transpose_conv2d_nhwc(KernelContext& ctx, Args args) {
   return transpose_conv2d(ctx, args, Layout::Nhwc);
 }
+HIL_OPERATOR("cortex_m::quantized_transpose_conv2d_nhwc.out", op_quantized_transpose_conv2d_nhwc);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // aten::select_copy.int_out(self, dim, index, out): one slice, without its dimension.
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -33,5 +33,6 @@ Error op_select_copy(KernelContext& ctx, Args args) {
   move_all(walk, self.data + index * static_cast<size_t>(from.step[axis]) * size, out.data, size);
   return Error::Ok;
 }
+HIL_OPERATOR("aten::select_copy.int_out", op_select_copy);
 
 }  // namespace hil

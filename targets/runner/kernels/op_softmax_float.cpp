@@ -4,7 +4,7 @@
 #include "kernels/checks.h"
 #include "kernels/exponential.h"
 #include "kernels/layout.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -60,5 +60,6 @@ Error op_softmax_float(KernelContext& ctx, Args args) {
   });
   return Error::Ok;
 }
+HIL_OPERATOR("aten::_softmax.out", op_softmax_float);
 
 }  // namespace hil

@@ -3,7 +3,7 @@
 #include "kernels/arithmetic.h"
 #include "kernels/elements.h"
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -39,5 +39,6 @@ Error op_to_dim_order_copy(KernelContext& ctx, Args args) {
   if (!ctx.ok()) return ctx.argument_error();
   return self.type == out.type ? clone(ctx, self, out) : convert(ctx, self, out);
 }
+HIL_OPERATOR("dim_order_ops::_to_dim_order_copy.out", op_to_dim_order_copy);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // cortex_m::transpose.out(input, perm, out)
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -11,5 +11,6 @@ Error op_transpose(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 2);
   return ctx.ok() ? permute(ctx, input, perm, count, out) : ctx.argument_error();
 }
+HIL_OPERATOR("cortex_m::transpose.out", op_transpose);
 
 }  // namespace hil

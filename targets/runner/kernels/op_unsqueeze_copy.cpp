@@ -1,6 +1,6 @@
 // aten::unsqueeze_copy.out(self, dim, out): a dimension of extent 1 more.
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -10,5 +10,6 @@ Error op_unsqueeze_copy(KernelContext& ctx, Args args) {
   if (!ctx.ok()) return ctx.argument_error();
   return reshape(ctx, self, out);
 }
+HIL_OPERATOR("aten::unsqueeze_copy.out", op_unsqueeze_copy);
 
 }  // namespace hil

@@ -1,6 +1,6 @@
 // aten::view_copy.out(self, size, out): the same elements in logical order under another shape.
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -10,5 +10,6 @@ Error op_view_copy(KernelContext& ctx, Args args) {
   if (!ctx.ok()) return ctx.argument_error();
   return reshape(ctx, self, out);
 }
+HIL_OPERATOR("aten::view_copy.out", op_view_copy);
 
 }  // namespace hil

@@ -3,7 +3,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/bytes.h"
 #include "kernels/move.h"
-#include "kernels/operators.h"
+#include "kernels/operator.h"
 
 namespace hil {
 
@@ -46,5 +46,6 @@ Error op_where(KernelContext& ctx, Args args) {
   HIL_TRY(choose(ctx, self, condition, true, out));
   return choose(ctx, other, condition, false, out);
 }
+HIL_OPERATOR("aten::where.self_out", op_where);
 
 }  // namespace hil

@@ -5,10 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__ARM_FEATURE_MVE)
-#include <arm_mve.h>
-#endif
-
 namespace hil {
 
 /// Shifts outside this range have no meaning in the definition's 64-bit arithmetic.
@@ -98,10 +94,10 @@ inline int8_t to_output(int32_t accumulator, const OutputStage& stage, size_t ch
 
 /// Which vector sequence gives the definition's bytes.
 enum class Rounding {
-  Exact,     // none: one lane at a time (left shifts may overflow 32 bits)
-  Away,      // right shifts only
-  Rectified, // right shifts only, and negative results are clamped to the offset,
-             // so how they are rounded cannot be seen
+  Exact,      // none: one lane at a time (left shifts may overflow 32 bits)
+  Away,       // right shifts only
+  Rectified,  // right shifts only, and negative results are clamped to the offset,
+              // so how they are rounded cannot be seen
 };
 
 /// Right shifts that 32-bit arithmetic can do.
@@ -115,44 +111,5 @@ inline Rounding rounding_for(const OutputStage& stage, size_t channels) {
   }
   return stage.min >= stage.offset ? Rounding::Rectified : Rounding::Away;
 }
-
-#if defined(__ARM_FEATURE_MVE)
-
-template <Rounding R>
-inline int32x4_t requantize(int32x4_t value, int32x4_t multiplier, int32x4_t shift) {
-  if constexpr (R == Rounding::Exact) {
-    int32_t v[4], m[4], s[4];
-    vst1q_s32(v, value);
-    vst1q_s32(m, multiplier);
-    vst1q_s32(s, shift);
-    for (int i = 0; i < 4; ++i) v[i] = requantize(v[i], m[i], s[i]);
-    return vld1q_s32(v);
-  }
-  int32x4_t high = vqrdmulhq_s32(value, multiplier);
-  if constexpr (R == Rounding::Away) {
-    // vrshl rounds half up: take 1 from negative values that will be shifted.
-    high = vqaddq_s32(high, vshrq_n_s32(vandq_s32(high, shift), 31));
-  }
-  return vrshlq_s32(high, shift);
-}
-
-/// The output stage of four accumulators. The constants come one by one: kept in
-/// a struct, gcc 12 reloads them from the stack after every asm statement.
-template <Rounding R>
-inline int32x4_t to_output(int32x4_t accumulators, int32x4_t multiplier, int32x4_t shift,
-                           int32_t offset, int32x4_t min, int32x4_t max) {
-  const int32x4_t scaled = requantize<R>(accumulators, multiplier, shift);
-  return vminq_s32(vmaxq_s32(vaddq_n_s32(scaled, offset), min), max);
-}
-
-/// Scales of four channels; `lanes` selects those that exist.
-inline int32x4_t load_multipliers(const OutputStage& stage, size_t channel, mve_pred16_t lanes) {
-  return vldrwq_z_s32(stage.multipliers + channel * stage.step, lanes);
-}
-inline int32x4_t load_shifts(const OutputStage& stage, size_t channel, mve_pred16_t lanes) {
-  return vldrwq_z_s32(stage.shifts + channel * stage.step, lanes);
-}
-
-#endif
 
 }  // namespace hil

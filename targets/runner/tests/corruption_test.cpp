@@ -91,10 +91,11 @@ TEST_CASE("flipped bytes of a bundle never crash") {
     hil::Bundle bundle;
     if (bundle.load({aligned.data(), aligned.size()}) != hil::Error::Ok) continue;
     bool equal = false;
-    bundle.set_inputs("forward", 0, loaded.method);
-    bundle.compare_outputs("forward", 0, loaded.method, 0.01, 0.01, &equal);
+    // Any answer is right as long as there is one.
+    static_cast<void>(bundle.set_inputs("forward", 0, loaded.method));
+    static_cast<void>(bundle.compare_outputs("forward", 0, loaded.method, 0.01, 0.01, &equal));
     hil::Program inner;
-    inner.load(bundle.program());
+    static_cast<void>(inner.load(bundle.program()));
   }
 }
 

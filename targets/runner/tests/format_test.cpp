@@ -8,13 +8,13 @@
 
 #include <doctest/doctest.h>
 
-#define CHECK_LIKE_LIBC(...)                                 \
-  do {                                                       \
-    char ours[128], theirs[128];                             \
+#define CHECK_LIKE_LIBC(...)                                      \
+  do {                                                            \
+    char ours[128], theirs[128];                                  \
     const size_t length = hil::format_to(ours, 128, __VA_ARGS__); \
-    std::snprintf(theirs, sizeof(theirs), __VA_ARGS__);      \
-    CHECK(std::string(ours) == std::string(theirs));         \
-    CHECK(length == std::string(ours).size());               \
+    std::snprintf(theirs, sizeof(theirs), __VA_ARGS__);           \
+    CHECK(std::string(ours) == std::string(theirs));              \
+    CHECK(length == std::string(ours).size());                    \
   } while (false)
 
 TEST_CASE("conversions agree with libc") {

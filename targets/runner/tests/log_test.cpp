@@ -10,8 +10,8 @@ TEST_CASE("a line has level, place and message") {
   fake::take_log();
   const int line = __LINE__ + 1;
   HIL_LOG(Error, "value %d", 5);
-  CHECK(fake::take_log() == "E [executorch:log_test.cpp:" + std::to_string(line) + " " +
-                                __func__ + "()] value 5\n");
+  CHECK(fake::take_log() ==
+        "E [executorch:log_test.cpp:" + std::to_string(line) + " " + __func__ + "()] value 5\n");
 }
 
 TEST_CASE("a line that is too long is cut and still ends") {

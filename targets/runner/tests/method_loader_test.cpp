@@ -46,7 +46,8 @@ TEST_CASE("a pool that is too small names need and supply; the need is enough") 
   const std::string log = fake::take_log();
   const size_t at = log.find("method allocator too small: ");
   REQUIRE(at != std::string::npos);
-  CHECK(fake::contains(log, "bytes needed, 16 available; build with a larger HIL_METHOD_POOL_BYTES"));
+  CHECK(
+      fake::contains(log, "bytes needed, 16 available; build with a larger HIL_METHOD_POOL_BYTES"));
   const auto needed = static_cast<size_t>(std::stoul(log.substr(at + 28)));
   CHECK(LoadedMethod(file, needed).error == hil::Error::Ok);
   CHECK(LoadedMethod(file, needed - 1).error == hil::Error::MemoryAllocationFailed);
@@ -228,14 +229,14 @@ TEST_CASE("unions that are empty or of an unknown kind") {
 
   const auto with_instruction = [](fb::InstructionArguments type) {
     flatbuffers::FlatBufferBuilder fbb;
-    const auto content =
-        type == fb::InstructionArguments_NONE ? 0 : fb::CreateFreeCall(fbb, 0).Union();
+    const auto content = type == fb::InstructionArguments_NONE ? 0
+                                                               : fb::CreateFreeCall(fbb, 0).Union();
     std::vector<flatbuffers::Offset<fb::Instruction>> list = {
         fb::CreateInstruction(fbb, type, content)};
     std::vector<flatbuffers::Offset<fb::Chain>> chains = {
         fb::CreateChainDirect(fbb, nullptr, nullptr, &list)};
-    return finish(fbb, fb::CreateExecutionPlanDirect(fbb, "forward", 0, nullptr, nullptr, nullptr,
-                                                     &chains));
+    return finish(
+        fbb, fb::CreateExecutionPlanDirect(fbb, "forward", 0, nullptr, nullptr, nullptr, &chains));
   };
   check_file(with_instruction(fb::InstructionArguments_NONE), kInvalid,
              "an instruction without arguments");
@@ -266,10 +267,10 @@ TEST_CASE("delegates without name or data, and buffers on another device") {
   flatbuffers::FlatBufferBuilder fbb;
   std::vector<flatbuffers::Offset<fb::NonConstBufferDevice>> devices = {
       fb::CreateNonConstBufferDevice(fbb, 1, fb::DeviceType_CUDA)};
-  check_file(finish(fbb, fb::CreateExecutionPlanDirect(fbb, "forward", 0, nullptr, nullptr,
-                                                       nullptr, nullptr, nullptr, nullptr, nullptr,
-                                                       &devices)),
-             hil::Error::NotSupported, "planned buffers on another device");
+  check_file(
+      finish(fbb, fb::CreateExecutionPlanDirect(fbb, "forward", 0, nullptr, nullptr, nullptr,
+                                                nullptr, nullptr, nullptr, nullptr, &devices)),
+      hil::Error::NotSupported, "planned buffers on another device");
 }
 
 TEST_CASE("a backend that is not in this build is named") {

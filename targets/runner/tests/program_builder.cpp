@@ -66,9 +66,7 @@ int32_t PlanBuilder::boolean(bool v) {
 int32_t PlanBuilder::number(double v) {
   return value(fb::KernelTypes_Double, fb::CreateDouble(fbb_, v).Union());
 }
-int32_t PlanBuilder::none() {
-  return value(fb::KernelTypes_Null, fb::CreateNull(fbb_).Union());
-}
+int32_t PlanBuilder::none() { return value(fb::KernelTypes_Null, fb::CreateNull(fbb_).Union()); }
 int32_t PlanBuilder::string(const char* text) {
   return value(fb::KernelTypes_String, fb::CreateStringDirect(fbb_, text).Union());
 }
@@ -116,8 +114,8 @@ int32_t PlanBuilder::delegate(const char* id, const Bytes& data) {
   std::vector<flatbuffers::Offset<fb::CompileSpec>> specs = {
       fb::CreateCompileSpecDirect(fbb_, "key", &spec_value)};
   delegates_.push_back(fb::CreateBackendDelegateDirect(
-      fbb_, id,
-      fb::CreateBackendDelegateDataReference(fbb_, fb::DataLocation_INLINE, index), &specs));
+      fbb_, id, fb::CreateBackendDelegateDataReference(fbb_, fb::DataLocation_INLINE, index),
+      &specs));
   delegate_data_.push_back(data);
   return static_cast<int32_t>(index);
 }
@@ -134,9 +132,9 @@ uint32_t PlanBuilder::initial_state(const Bytes& data) {
 Bytes PlanBuilder::file() {
   std::vector<flatbuffers::Offset<fb::Chain>> chains = {
       fb::CreateChainDirect(fbb_, nullptr, nullptr, &instructions_)};
-  std::vector<flatbuffers::Offset<fb::ExecutionPlan>> plans = {fb::CreateExecutionPlanDirect(
-      fbb_, "forward", 0, &values_, &inputs, &outputs, &chains, &operators_, &delegates_,
-      &planned)};
+  std::vector<flatbuffers::Offset<fb::ExecutionPlan>> plans = {
+      fb::CreateExecutionPlanDirect(fbb_, "forward", 0, &values_, &inputs, &outputs, &chains,
+                                    &operators_, &delegates_, &planned)};
   std::vector<flatbuffers::Offset<fb::BackendDelegateInlineData>> blobs;
   for (const Bytes& data : delegate_data_) {
     fbb_.ForceVectorAlignment(data.size(), 1, 16);
@@ -214,9 +212,9 @@ std::vector<flatbuffers::Offset<bp::Value>> bundled_values(
     const auto data = fbb.CreateVector(tensor.data);
     const auto sizes = fbb.CreateVector(tensor.sizes);
     const auto order = fbb.CreateVector(tensor.dim_order);
-    values.push_back(bp::CreateValue(
-        fbb, bp::ValueUnion_Tensor,
-        bp::CreateTensor(fbb, tensor.type, sizes, data, order).Union()));
+    values.push_back(
+        bp::CreateValue(fbb, bp::ValueUnion_Tensor,
+                        bp::CreateTensor(fbb, tensor.type, sizes, data, order).Union()));
   }
   return values;
 }

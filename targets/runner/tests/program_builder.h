@@ -17,8 +17,8 @@ struct TensorInfo {
   fb::ScalarType type = fb::ScalarType_CHAR;
   std::vector<int32_t> sizes = {4};
   std::vector<uint8_t> dim_order = {0};
-  uint32_t constant = 0;      // data_buffer_idx
-  int64_t offset = -1;        // planned place, none when negative
+  uint32_t constant = 0;  // data_buffer_idx
+  int64_t offset = -1;    // planned place, none when negative
   uint32_t memory_id = 1;
   int32_t storage_offset = 0;
   fb::TensorShapeDynamism dynamism = fb::TensorShapeDynamism_STATIC;

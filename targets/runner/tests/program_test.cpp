@@ -102,9 +102,9 @@ TEST_CASE("a program without methods and segments outside the file are refused")
   flatbuffers::FlatBufferBuilder with_segment;
   std::vector<flatbuffers::Offset<build::fb::DataSegment>> segments = {
       build::fb::CreateDataSegment(with_segment, 0, 1)};
-  with_segment.Finish(build::fb::CreateProgramDirect(with_segment, 0, nullptr, nullptr, nullptr,
-                                                     &segments),
-                      "ET12");
+  with_segment.Finish(
+      build::fb::CreateProgramDirect(with_segment, 0, nullptr, nullptr, nullptr, &segments),
+      "ET12");
   check_refused(Bytes(with_segment.GetBufferPointer(),
                       with_segment.GetBufferPointer() + with_segment.GetSize()),
                 "a data segment lies outside the file");

@@ -5,7 +5,7 @@
 
 #include "core/format.h"
 #include "ports/platform.h"
-#include "semihosting.h"
+#include "ports/semihosting.h"
 #include "uart.h"
 
 namespace {
@@ -16,9 +16,7 @@ struct Frame {
 };
 
 // Armv7-M and Armv8-M Architecture Reference Manuals, system control block.
-uint32_t fault_register(uint32_t address) {
-  return *reinterpret_cast<volatile uint32_t*>(address);
-}
+uint32_t fault_register(uint32_t address) { return *reinterpret_cast<volatile uint32_t*>(address); }
 constexpr uint32_t kCfsr = 0xE000ED28;
 constexpr uint32_t kMmfar = 0xE000ED34;
 constexpr uint32_t kBfar = 0xE000ED38;

@@ -1,4 +1,5 @@
-#include "semihosting.h"
+// By itself: BKPT 0xAB, the operation in r0, its parameter block in r1.
+#include "ports/semihosting.h"
 
 #include <cstring>
 

@@ -7,11 +7,11 @@ namespace hil {
 namespace {
 
 struct Registers {
-  volatile uint32_t control;       // CNTCR
-  volatile uint32_t status;        // CNTSR
-  volatile uint32_t count_low;     // CNTCV[31:0]
-  volatile uint32_t count_high;    // CNTCV[63:32]
-  volatile uint32_t scale;         // CNTSCR
+  volatile uint32_t control;     // CNTCR
+  volatile uint32_t status;      // CNTSR
+  volatile uint32_t count_low;   // CNTCV[31:0]
+  volatile uint32_t count_high;  // CNTCV[63:32]
+  volatile uint32_t scale;       // CNTSCR
 };
 
 constexpr uint32_t kEnable = 1u << 0;

@@ -9,7 +9,7 @@ namespace {
 
 struct Registers {
   volatile uint32_t data;
-  volatile uint32_t state;  // bit 0: transmit buffer full
+  volatile uint32_t state;    // bit 0: transmit buffer full
   volatile uint32_t control;  // bit 0: transmit enable
   volatile uint32_t interrupt;
   volatile uint32_t baud_divider;

@@ -179,8 +179,10 @@ TEST_CASE("a temp pool that is too small names the option that enlarges it") {
   Loaded loaded(vela);
   loaded.add(ScalarType::Char, 4);
   loaded.add(ScalarType::Char, 4);
-  check_refused(loaded, "Failed to allocate scratch buffer of 10000 bytes from temp_allocator; "
-                "build with a larger HIL_TEMP_POOL_BYTES", Error::MemoryAllocationFailed);
+  check_refused(loaded,
+                "Failed to allocate scratch buffer of 10000 bytes from temp_allocator; "
+                "build with a larger HIL_TEMP_POOL_BYTES",
+                Error::MemoryAllocationFailed);
 }
 
 TEST_CASE("a failed run leaves the outputs alone and the hooks paired") {

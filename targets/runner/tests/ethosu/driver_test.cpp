@@ -32,13 +32,14 @@ class RegisterDouble final : public hil::ethosu::Registers {
     if (offset == 0x08 && (value & 1) != 0) {
       ++runs;
       words[0x04] = end_status;
+      stays_in_reset = stays_in_reset || breaks;
     }
     if (offset == 0x08 && (value & 2) != 0) words[0x04] &= ~status::kIrqRaised;
   }
 
   std::map<uint32_t, uint32_t> words = {{0x28, build::kU55_128}, {0x00, build::kU55Id}};
   uint32_t end_status = status::kIrqRaised | status::kEndReached;
-  bool obeys = true, stays_in_reset = false;
+  bool obeys = true, stays_in_reset = false, breaks = false;
   int resets = 0, runs = 0;
 };
 
@@ -121,6 +122,15 @@ TEST_CASE("registers: faults, time-outs and an NPU that will not be reset") {
   CHECK(absent.registers.runs == 0);
 }
 
+TEST_CASE("registers: an NPU that no reset brings back after a fault says so") {
+  Registered npu;
+  npu.registers.end_status = status::kIrqRaised | status::kBusError;
+  npu.registers.breaks = true;
+  npu.check_fails("Failed to reset the NPU after it");
+  npu.check_fails("Failed to request power");
+  CHECK(npu.registers.runs == 1);
+}
+
 TEST_CASE("addresses that the NPU cannot use") {
   Registered npu;
   npu.regions[1].address = 0x2008;
@@ -143,14 +153,12 @@ TEST_CASE("a stream for another NPU") {
     uint32_t actual, wanted;
     const char* reason;
   } const cases[] = {
-      {0x00001808, 0x00001807,
-       "NPU config mismatch. npu.macs_per_cc=8, optimizer.macs_per_cc=7"},
+      {0x00001808, 0x00001807, "NPU config mismatch. npu.macs_per_cc=8, optimizer.macs_per_cc=7"},
       {0x00001807, 0x10001807, "NPU config mismatch. npu.product=0, optimizer.product=1"},
       {0x00001817, 0x00001807,
        "NPU config mismatch. npu.cmd_stream_version=1, optimizer.cmd_stream_version=0"},
       {0x00001807, 0x08001807, "NPU config mismatch. npu.custom_dma=0, optimizer.custom_dma=1"},
-      {0x20000118, 0x20000218,
-       "NPU config mismatch. npu.num_axi_sram=1, optimizer.num_axi_sram=2"},
+      {0x20000118, 0x20000218, "NPU config mismatch. npu.num_axi_sram=1, optimizer.num_axi_sram=2"},
       {0x20000118, 0x20000518, "NPU config mismatch. npu.num_axi_ext=0, optimizer.num_axi_ext=1"},
   };
   for (const auto& each : cases) {
@@ -162,8 +170,8 @@ TEST_CASE("a stream for another NPU") {
   // More SHRAM or a custom DMA than the stream needs is no mismatch; nor is a newer minor version.
   CHECK(hil::ethosu::verify_config(0x08003007, 0x10166001, 0x00001807, 0x10066001));
   CHECK_FALSE(hil::ethosu::verify_config(build::kU55_128, 0x10066001, build::kU55_128, 0x10106001));
-  CHECK(fake::contains(fake::take_log(),
-                       "NPU arch mismatch. npu.arch=1.0.6, optimizer.arch=1.1.0"));
+  CHECK(
+      fake::contains(fake::take_log(), "NPU arch mismatch. npu.arch=1.0.6, optimizer.arch=1.1.0"));
   Registered npu;
   npu.registers.words[0x28] = 0x00001808;
   npu.check_fails("NPU config mismatch");

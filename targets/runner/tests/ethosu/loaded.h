@@ -19,8 +19,8 @@ class Loaded {
   explicit Loaded(const Vela& vela) : bytes_(vela.bytes()), file_(copy_program()) {
     fake::reset_npu();
     fake::take_log();
-    program_.load({file_.data(), file_.size()});
-    error = init();
+    error = program_.load({file_.data(), file_.size()});
+    if (error == hil::Error::Ok) error = init();
   }
   ~Loaded() { hil::ethosu::backend().destroy(handle); }
 

@@ -81,9 +81,9 @@ struct Vela {
   std::vector<IoRow> outputs = {{{4}, 1, 16, 1}};
 
   std::vector<VelaBlock> blocks() const {
-    return {{"vela_bin_stream", {}},         {"cmd_data", commands},
-            {"weight_data", weights},        {"scratch_size", u32(scratch)},
-            {"inputs", io_table(inputs)},    {"outputs", io_table(outputs)},
+    return {{"vela_bin_stream", {}},      {"cmd_data", commands},
+            {"weight_data", weights},     {"scratch_size", u32(scratch)},
+            {"inputs", io_table(inputs)}, {"outputs", io_table(outputs)},
             {"vela_end_stream", {}}};
   }
   Bytes bytes() const { return vela_stream(blocks()); }

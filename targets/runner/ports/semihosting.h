@@ -1,5 +1,5 @@
-// Arm semihosting for M-profile: BKPT 0xAB, operation in r0, parameter block in r1
-// ("Semihosting for AArch32 and AArch64", Arm, 2.0).
+// Semihosting: the console, the files and the exit of a program on a simulator or under a debugger
+// ("Semihosting for AArch32 and AArch64", Arm, 2.0). Each port that has it defines all of it.
 #pragma once
 
 #include <cstddef>
