@@ -15,8 +15,9 @@ from harness.build.firmware import build
 from harness.build.operators import OperatorMissing, missing_operators, operators_of
 from harness.build.operators import require_operators as require
 from harness.case.models import find_model
-from harness.export import ExportRequest, export
+from harness.export.batch import export
 from harness.export.program import Program
+from harness.export.request import ExportRequest
 from harness.target.loading import load_target
 
 TABLE = '"cortex_m::quantized_add.out", "aten::view_copy.out"'
