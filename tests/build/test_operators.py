@@ -63,7 +63,7 @@ def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
         require(elf, ["a::b.out", "aten::view_copy.out", "c::d.out"])
-    assert e.value.facts["operators"] == ["a::b.out", "c::d.out"]
+    assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "registry.cpp" in e.value.hint
     assert e.value.verdict == "LINK_ERROR"
