@@ -78,7 +78,7 @@ def _west(environ: Mapping[str, str]) -> Path:
     beside = Path(sys.executable).with_name("west")
     found = shutil.which("west", path=environ.get("PATH")) or (beside if beside.is_file() else None)
     if found is None:
-        raise ToolMissing("west is not installed", hint="pip install west")
+        raise ToolMissing("west is not installed", hint="pip install west", tool="west")
     return Path(found)
 
 

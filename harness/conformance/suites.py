@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.build.plan import executorch_package
-from harness.conformance.model import Judgement
+from harness.conformance.model import SuiteResult
 from harness.errors import InfraError
 from harness.system import strict_yaml
 
@@ -129,13 +129,13 @@ def meant_for(expected: dict[str, KnownFailure], elf: Path) -> dict[str, KnownFa
 
 
 def lay_over(
-    verdicts: Iterable[Judgement], expected: dict[str, KnownFailure]
-) -> tuple[Judgement, ...]:
+    verdicts: Iterable[SuiteResult], expected: dict[str, KnownFailure]
+) -> tuple[SuiteResult, ...]:
     """A failure that was expected becomes ``xfailed``; a pass that was not, ``failed``."""
     return tuple(_lay_over(verdict, expected.get(verdict.id)) for verdict in verdicts)
 
 
-def _lay_over(verdict: Judgement, expectation: KnownFailure | None) -> Judgement:
+def _lay_over(verdict: SuiteResult, expectation: KnownFailure | None) -> SuiteResult:
     if expectation is None:
         return verdict
     if verdict.result == "failed":
@@ -150,7 +150,9 @@ def _lay_over(verdict: Judgement, expectation: KnownFailure | None) -> Judgement
     return verdict
 
 
-def strangers(verdicts: Iterable[Judgement], expected: dict[str, KnownFailure]) -> tuple[str, ...]:
+def strangers(
+    verdicts: Iterable[SuiteResult], expected: dict[str, KnownFailure]
+) -> tuple[str, ...]:
     """Complaints about expectations for tests that the whole suite does not have."""
     known = {verdict.id for verdict in verdicts}
     return tuple(

@@ -37,11 +37,11 @@ class ExporterMissing(ToolMissing):
     """One of the packages that export a model is not there."""
 
     def __init__(self, package: str) -> None:
-        self.package = package
         super().__init__(
             f"the Python package '{package}' is not installed, so nothing can be exported",
             hint="run ./hil once: it installs what the export needs",
         )
+        self.package = package
 
 
 def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:

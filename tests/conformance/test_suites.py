@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.conformance.model import Judgement
+from harness.conformance.model import SuiteResult
 from harness.conformance.suites import (
     SUITES,
     KnownFailure,
@@ -37,8 +37,8 @@ def test_expectations_are_strict(tmp_path: Path) -> None:
     """A known failure is xfailed with both reasons; once it passes the run must fail."""
     known = expected(tmp_path, "t:\n  reason: because\n  finding: F\n")
     failed, passed, other = lay_over(
-        [Judgement("t", "failed", "numbers", 0), Judgement("t", "passed", "", 0),
-         Judgement("u", "failed", "x", 0)],
+        [SuiteResult("t", "failed", "numbers", 0), SuiteResult("t", "passed", "", 0),
+         SuiteResult("u", "failed", "x", 0)],
         known,
     )  # fmt: skip
     assert (failed.result, failed.cause) == ("xfailed", "because [numbers]")

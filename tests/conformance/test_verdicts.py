@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.conformance.model import Judgement, Phase, Report, Result
+from harness.conformance.model import Phase, Report, Result, SuiteResult
 from harness.conformance.verdicts import judge
 
 TEST = "ops/test_add.py::test_implementation_add[cortex-m55-x]"
@@ -29,7 +29,7 @@ def phase(
     return Phase(test, when, outcome, message, xfail, 0.5, consoles)
 
 
-def one(*phases: Phase) -> Judgement:
+def one(*phases: Phase) -> SuiteResult:
     (verdict,) = judge(phases)
     return verdict
 
@@ -123,7 +123,7 @@ def test_tests_that_only_compile_are_told_apart() -> None:
     ],
 )
 def test_groups(test: str, group: str) -> None:
-    assert Judgement(test, "passed", "", 0).group == group
+    assert SuiteResult(test, "passed", "", 0).group == group
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,6 @@ def test_groups(test: str, group: str) -> None:
 )
 def test_exit_codes(results: list[Result], complaints: tuple[str, ...], code: int) -> None:
     """A run in which nothing passed proves nothing."""
-    verdicts = tuple(Judgement(f"t{n}", result, "", 0) for n, result in enumerate(results))
+    verdicts = tuple(SuiteResult(f"t{n}", result, "", 0) for n, result in enumerate(results))
     report = Report("s", "q", "e", verdicts, 1.0, Path("l"), complaints)
     assert report.exit_code == code
