@@ -156,15 +156,12 @@ class FvpMissing(ToolMissing):
 
 
 class ExportError(HarnessError):
+    """``log``: the end of what torch and ExecuTorch printed meanwhile."""
+
     kind = "export"
     verdict = Verdict.EXPORT_ERROR
     exit_code = ExitCode.FAILED
-
-
-class DeadModelError(ExportError):
-    """The model's outputs do not depend on its inputs, so a PASS would prove nothing."""
-
-    kind = "dead_model"
+    log: str | None = None
 
 
 class BuildError(HarnessError):

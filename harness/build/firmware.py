@@ -41,6 +41,16 @@ _SILENT_SECONDS = 300.0
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
 
 
+class UnusedOptions(BuildError):
+    """CMake was given options that nothing in the runner asks for."""
+
+    def __init__(self, unused: Sequence[str], log: Path) -> None:
+        self.unused = tuple(unused)
+        super().__init__(
+            f"the runner's CMake has no option {', '.join(unused)}", hint=f"see {log}", path=log
+        )
+
+
 @dataclass(frozen=True)
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it."""
@@ -135,7 +145,7 @@ def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
             lock.acquire(timeout=_BUILD_SECONDS)
         except Timeout as error:
             raise InfraError(
-                f"another process has been building for {_BUILD_SECONDS:.0f} s", lock=str(path)
+                f"another process has been building for {_BUILD_SECONDS:.0f} s", path=path
             ) from error
     return lock
 
@@ -168,11 +178,7 @@ def _with_cmake(
     # a port need not use every region of its target
     unused = [n for n in build_log.unused_options(said) if not n.startswith(_REGION)]
     if unused:
-        raise BuildError(
-            f"the runner's CMake has no option {', '.join(unused)}",
-            hint=f"see {directory / 'configure.log'}",
-            unused=unused,
-        )
+        raise UnusedOptions(unused, directory / "configure.log")
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
     _run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
@@ -239,10 +245,10 @@ def _run_step(
         on_output=watch,
     )
     if ended.stop is not Stop.EXITED:
-        raise InfraError(f"the {step} step was stopped: {ended.stop}", log=str(log))
+        raise InfraError(f"the {step} step was stopped: {ended.stop}", path=log)
     if ended.status != 0:
         text = log.read_text("utf-8", "replace")
-        raise build_log.diagnose(log, text, step, status=ended.status, target=target)
+        raise build_log.diagnose(text, build_log.FailedStep(step, log, target, ended.status))
 
 
 def _collect(
@@ -251,7 +257,7 @@ def _collect(
     """Move the products to their place and write the stamp, last."""
     for name in (RUNNER, f"{RUNNER}.map"):
         if not (tree / name).is_file():
-            raise BuildError(f"the build ended well but left no {name}", directory=str(tree))
+            raise BuildError(f"the build ended well but left no {name}", path=tree)
         (tree / name).replace(directory / name)
     firmware = Firmware(
         directory=directory,
@@ -274,11 +280,10 @@ def build_id(elf: Path) -> str:
     try:
         found = read_elf(elf).build_id
     except DamagedFile as error:
-        raise BuildError(f"{elf} is not an ELF file: {error.what}", elf=str(elf)) from error
+        raise BuildError(f"{elf} is not an ELF file: {error.what}", path=elf) from error
     if found is None:
-        raise BuildError(
-            f"{elf} has no build id", hint="link it with -Wl,--build-id=sha1", elf=str(elf)
-        )
+        hint = "link it with -Wl,--build-id=sha1"
+        raise BuildError(f"{elf} has no build id", hint=hint, path=elf)
     return found
 
 

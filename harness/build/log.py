@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.errors import BuildError, HarnessError, InfraError, LinkError
 
@@ -25,35 +27,81 @@ _UNUSED = re.compile(
 _MOST = 20  # failures of one link that a record keeps
 
 
-def diagnose(log: Path, text: str, step: str, **facts: object) -> HarnessError:
-    """The error to raise for a failed ``step`` ("configure", "compile")."""
-    number, line = _first_error(text)
-    shown = line or f"the {step} step failed and its log does not say why"
-    facts = {"log": str(log), "log_line": number, "step": step, **facts}
-    hint = f"the whole output is in {log}"
+@dataclass(frozen=True)
+class FailedStep:
+    """One command of a build ("configure", "build") that ended with ``status``."""
+
+    step: str
+    log: Path
+    target: str
+    status: int | None
+
+
+class StepError(HarnessError):
+    """What a failed step said. ``log_line``: of the first error, from 1, if one was found."""
+
+    def __init__(
+        self, message: str, failed: FailedStep, line: int | None, *, hint: str | None = None
+    ) -> None:
+        self.step = failed.step
+        self.log = str(failed.log)
+        self.log_line = line
+        self.target = failed.target
+        self.status = failed.status
+        super().__init__(message, hint=hint or f"the whole output is in {failed.log}")
+
+
+class StepStarved(StepError, InfraError):
+    """No room on the disk, or not enough memory."""
+
+
+class StepFailed(StepError, BuildError):
+    """CMake or a compiler refused something."""
+
+
+class LinkFailed(StepError, LinkError):
+    """``failures``: why, one summary each, when they could be explained."""
+
+    def __init__(
+        self,
+        message: str,
+        failed: FailedStep,
+        line: int | None,
+        *,
+        hint: str | None = None,
+        failures: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self.failures = failures
+        super().__init__(message, failed, line, hint=hint)
+
+
+def diagnose(text: str, failed: FailedStep) -> StepError:
+    """The error to raise for a step whose log says ``text``."""
+    line, said = _first_error(text)
+    shown = said or f"the {failed.step} step failed and its log does not say why"
     if match := _DISK_FULL.search(text):
-        return InfraError(f"{match[0]} while the runner was built", hint=hint, **facts)
+        return StepStarved(f"{match[0]} while the runner was built", failed, line)
     if _KILLED.search(text):
-        return InfraError(f"the compiler was killed (out of memory?): {shown}", hint=hint, **facts)
-    if step != "configure" and _LINK_FAILED.search(text):
-        return _link_error(shown, log, text, facts)
-    return BuildError(shown, hint=hint, **facts)
+        return StepStarved(f"the compiler was killed (out of memory?): {shown}", failed, line)
+    if failed.step != "configure" and _LINK_FAILED.search(text):
+        return _link_failed(shown, text, failed, line)
+    return StepFailed(shown, failed, line)
 
 
-def _link_error(shown: str, log: Path, text: str, facts: dict[str, object]) -> LinkError:
-    """The error with why the link failed and what to do, and all failures in ``facts``."""
+def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> LinkFailed:
+    """With why the link failed and what to do."""
     from harness.link.why.explain import explain_log  # only a failure pays for it
 
-    hint = f"the whole output is in {log}"
+    hint = f"the whole output is in {failed.log}"
     try:
-        failures = explain_log(text, log, lambda _message: None).failures
+        failures = explain_log(text, failed.log, lambda _message: None).failures
     except HarnessError as error:
-        return LinkError(shown, hint=f"{hint} (not explained: {error.message})", **facts)
+        return LinkFailed(shown, failed, line, hint=f"{hint} (not explained: {error.message})")
     if not failures:
-        return LinkError(shown, hint=hint, **facts)
-    known = [failure.summary() for failure in failures[:_MOST]]
-    return LinkError(
-        shown, hint=f"{failures[0].cause} {failures[0].fix} ({hint})", failures=known, **facts
+        return LinkFailed(shown, failed, line)
+    first, known = failures[0], [failure.summary() for failure in failures[:_MOST]]
+    return LinkFailed(
+        shown, failed, line, hint=f"{first.cause} {first.fix} ({hint})", failures=known
     )
 
 

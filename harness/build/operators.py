@@ -15,23 +15,26 @@ from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 
 
 class OperatorMissing(LinkError):
-    """The linked program has no kernel for an operator; ``facts`` has ``operators``, ``elf``."""
+    """The linked program has no kernel for some operators."""
 
     kind = "operator_missing"
+
+    def __init__(self, elf: Path, operators: Sequence[str]) -> None:
+        self.operators = tuple(operators)
+        plural = "s" if len(operators) > 1 else ""
+        super().__init__(
+            f"the runner has no kernel for operator{plural} {', '.join(operators)}",
+            hint="add the kernel to targets/runner/kernels (a file op_*.cpp with its HIL_OPERATOR "
+            "line), link the library that registers it, or lower the model differently",
+            path=elf,
+        )
 
 
 def require_operators(elf: Path, operators: Iterable[str]) -> None:
     """Raises OperatorMissing, with all their names, when the ELF lacks kernels."""
     missing = missing_operators(elf, operators)
     if missing:
-        which = f"operator {missing[0]}" if len(missing) == 1 else f"operators {', '.join(missing)}"
-        raise OperatorMissing(
-            f"the runner has no kernel for {which}",
-            hint="add the kernel to targets/runner/kernels (a file op_*.cpp with its HIL_OPERATOR "
-            "line), link the library that registers it, or lower the model differently",
-            operators=list(missing),
-            elf=str(elf),
-        )
+        raise OperatorMissing(elf, missing)
 
 
 def missing_operators(elf: Path, operators: Iterable[str]) -> tuple[str, ...]:

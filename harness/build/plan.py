@@ -53,7 +53,7 @@ def make_plan(
 ) -> BuildPlan:
     for name, value in extra.items():
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"[^\x00-\x1f;]*", value):
-            raise UsageError(f"not a build option: {name}={value}", option=name)
+            raise UsageError(f"not a build option: {name}={value}")
     root = paths.project_root()
     schemas = executorch_package()
     cross = root / "cmake" / "toolchains" / "cortex-m.cmake"

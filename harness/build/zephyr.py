@@ -89,7 +89,7 @@ def _projects(west: Path, base: Path) -> list[Path]:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [""])[-1]
         raise UsageError(
-            f"west does not know the workspace of {base}: {last}", hint=_HOW, path=str(base)
+            f"west does not know the workspace of {base}: {last}", hint=_HOW, path=base
         )
     found = {Path(line).resolve() for line in done.stdout.splitlines()}
     return sorted(path for path in found - {base.resolve()} if path.is_dir())
@@ -133,5 +133,5 @@ def take_products(tree: Path, name: str) -> None:
     """Zephyr's ELF and map under the names of the other ports'."""
     for made, wanted in (("zephyr.elf", name), ("zephyr.map", f"{name}.map")):
         if not (tree / "zephyr" / made).is_file():
-            raise BuildError(f"west ended well but left no zephyr/{made}", directory=str(tree))
+            raise BuildError(f"west ended well but left no zephyr/{made}", path=tree)
         shutil.copy2(tree / "zephyr" / made, tree / wanted)

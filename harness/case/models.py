@@ -8,11 +8,11 @@ exported for cortex-m55; ``tests/export/test_catalogue.py`` repeats that and not
 from __future__ import annotations
 
 import ast
-import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ExportError, UsageError
+from harness.errors import ExportError, Unknown, UsageError
 
 _EXAMPLES = "executorch.examples.models"
 _AOT = "executorch.backends.arm.scripts.aot_arm_compiler"
@@ -44,6 +44,37 @@ class UnavailableModel:
 
     name: str
     reason: str
+
+
+class ModelUnavailable(UsageError):
+    """ExecuTorch has this model, and it does not export here."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        self.model = model
+        self.reason = reason
+        super().__init__(
+            f"model '{model}' cannot be exported: it {reason}",
+            hint="`hil models` lists the ones that can",
+        )
+
+
+class UnknownModel(Unknown):
+    """The names are too many for a hint, unless some are close."""
+
+    def __init__(self, model: str, known: Iterable[str]) -> None:
+        super().__init__(f"unknown model '{model}'", model, known)
+        if not self.close:
+            self.hint = "`hil models` lists the names; a user's model is a path ending in .py"
+
+
+class NotPython(ExportError):
+    """A user's file does not parse. ``line`` is None when the parser does not say."""
+
+    def __init__(self, path: Path, error: SyntaxError | ValueError) -> None:
+        self.line: int | None = getattr(error, "lineno", None)
+        self.cause = type(error).__name__
+        where = f"{path.name}:{self.line}" if self.line else path.name
+        super().__init__(f"{where} is not valid Python: {getattr(error, 'msg', error)}", path=path)
 
 
 def catalogue() -> dict[str, ModelSource]:
@@ -115,43 +146,26 @@ def unavailable() -> dict[str, UnavailableModel]:
 def find_model(name: str) -> ModelSource:
     """The source for a catalogue name or the path of a ``.py`` file.
 
-    Raises UsageError: an unknown name (close ones in the hint), a known one that does not
-    export (with the reason), a file that is not there.
+    Raises UnknownModel (close names in the hint), ModelUnavailable for one that does not export,
+    UsageError for a file that is not there.
     """
     if name.endswith(".py"):
         path = Path(name)
         if not path.is_file():
-            raise UsageError(f"no such model file: {name}", file=name)
+            raise UsageError(f"no such model file: {name}", path=path)
         return ModelSource(path.stem, f"user file {path.name}", file=path.resolve())
     known = catalogue()
     if name in known:
         return known[name]
     if name in unavailable():
-        reason = unavailable()[name].reason
-        raise UsageError(
-            f"model '{name}' cannot be exported: it {reason}",
-            hint="`hil models` lists the ones that can",
-            model=name,
-            reason=reason,
-        )
-    close = difflib.get_close_matches(name, [*known, *unavailable()], n=3)
-    raise UsageError(
-        f"unknown model '{name}'",
-        hint=(
-            f"did you mean {' or '.join(close)}?"
-            if close
-            else "`hil models` lists the names; a user's model is a path ending in .py"
-        ),
-        model=name,
-        close=close,
-    )
+        raise ModelUnavailable(name, unavailable()[name].reason)
+    raise UnknownModel(name, [*known, *unavailable()])
 
 
 def source_files(file: Path) -> tuple[Path, ...]:
     """A user's file and the files beside it that it imports, found without running anything.
 
-    Raises ExportError with the line for a file that is not Python, UsageError for one that
-    cannot be read.
+    Raises NotPython with the line, UsageError for a file that cannot be read.
     """
     found: dict[Path, None] = {}
     pending = [file]
@@ -176,16 +190,9 @@ def _imported_modules(path: Path) -> list[tuple[str, ...]]:
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", file=str(path)) from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        where = f"{path.name}:{line}" if line else path.name
-        raise ExportError(
-            f"{where} is not valid Python: {getattr(error, 'msg', error)}",
-            file=str(path),
-            line=line,
-            cause=type(error).__name__,
-        ) from error
+        raise NotPython(path, error) from error
     names: list[tuple[str, ...]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -40,7 +40,9 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SuiteResult:
+    """What became of one test of the suite."""
+
     id: str
     result: Result
     cause: str
@@ -61,7 +63,7 @@ class Report:
     suite: str
     simulator: str
     elf: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[SuiteResult, ...]
     seconds: float
     log: Path
     complaints: tuple[str, ...] = field(default=())  # about the expectation file
@@ -117,6 +119,6 @@ class Report:
         }
 
 
-def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def worst_first(verdicts: Sequence[SuiteResult]) -> list[SuiteResult]:
     order = {"failed": 0, "unsupported": 1, "xfailed": 2, "skipped": 3, "passed": 4}
     return sorted(verdicts, key=lambda verdict: (order[verdict.result], verdict.id))

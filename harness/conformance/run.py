@@ -1,18 +1,38 @@
-"""The public verb: a suite, an ELF and a selection in, a Report out."""
+"""The public verb: a suite, an ELF and a selection in, a Report out.
+
+The suite is pytest with its workers as a child; its events are read as they come.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
-from harness.conformance import expectations, resume
-from harness.conformance.model import Report, Selection
-from harness.conformance.session import WORKERS, run_suite
-from harness.conformance.stage import prepare
-from harness.conformance.suites import SUITES, Suite
+from harness.conformance.model import Phase, Report, Selection
+from harness.conformance.recorder import EVENTS
+from harness.conformance.stage import SuiteStage, finish, identify, interrupted, mark, prepare
+from harness.conformance.suites import SUITES, Suite, lay_over, meant_for, read_known, strangers
 from harness.conformance.verdicts import judge
+from harness.errors import InfraError, UsageError
 from harness.system import toolchain
+from harness.system.files import disk_errors
 from harness.system.progress import Progress
+
+WORKERS = 2
+_LIMIT_SECONDS = 7200.0
+_USAGE_ERROR = 4  # pytest's exit status
+_NOTHING_RAN = 5
 
 
 def conform(
@@ -29,17 +49,17 @@ def conform(
     ``continued``: the results of an interrupted run of the same are taken over.
     """
     suite = SUITES[name]
-    known = expectations.load(suite.expectations)
+    known = read_known(suite.expectations)
     qemu = toolchain.require("qemu-system-arm")
     runner = elf or bundled(suite, progress)
-    identity = resume.identity(suite, runner, selection)
-    earlier = resume.interrupted(identity) if continued else ()
+    identity = identify(suite, runner, selection)
+    earlier = interrupted(identity) if continued else ()
     stage = prepare(suite, runner)
-    resume.mark(stage, identity)
+    mark(stage, identity)
     started = time.monotonic()
     phases = run_suite(stage, selection, workers, progress, earlier)
-    resume.finish(stage)
-    verdicts = expectations.apply(judge(phases), expectations.applying(known, runner))
+    finish(stage)
+    verdicts = lay_over(judge(phases), meant_for(known, runner))
     return Report(
         suite=suite.name,
         simulator=f"FVP stand-in on QEMU {qemu.version} (mps3-an547)",
@@ -47,7 +67,7 @@ def conform(
         verdicts=verdicts,
         seconds=time.monotonic() - started,
         log=stage.log,
-        complaints=expectations.strangers(verdicts, known) if selection.everything else (),
+        complaints=strangers(verdicts, known) if selection.everything else (),
         note=suite.note,
     )
 
@@ -61,3 +81,105 @@ def bundled(suite: Suite, progress: Progress) -> Path:
     target = load_target(suite.target)
     there = pick(target, SimulatorName.QEMU).target
     return build(there, options=suite.options, progress=progress).elf
+
+
+def run_suite(
+    stage: SuiteStage,
+    selection: Selection,
+    workers: int,
+    progress: Progress,
+    earlier: Sequence[str] = (),
+) -> list[Phase]:
+    """Every phase of every test, in the order they ended. ``earlier``: events of tests that ran
+    already; they are not run again."""
+    phases = [_phase(line) for line in earlier]
+    done = sorted({phase.test for phase in phases})
+    with disk_errors("preparing the conformance run"):
+        stage.done.write_text("".join(f"{test}\n" for test in done))
+        stage.events.write_text("".join(f"{line}\n" for line in earlier))
+    read, write = os.pipe()
+    environment = {**stage.environment, EVENTS: str(write)}
+    setpriv = str(toolchain.require("setpriv").path)
+    with disk_errors("running the suite"), stage.log.open("wb") as log:
+        child = subprocess.Popen(
+            [setpriv, "--pdeathsig", "KILL", "--", *_argv(stage, selection, workers)],
+            cwd=stage.directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[write],
+            start_new_session=True,
+        )
+    os.close(write)
+    overdue = threading.Timer(_LIMIT_SECONDS, _kill, [child])
+    overdue.start()
+    try:
+        with os.fdopen(read, "rb") as events, stage.events.open("ab") as record:
+            phases += _phases(events, record, len(done), progress)
+        status = child.wait()
+    finally:
+        overdue.cancel()
+        _kill(child)
+        child.wait()
+        shutil.rmtree(stage.scratch, ignore_errors=True)
+    _check(status, phases, stage)
+    return phases
+
+
+def _argv(stage: SuiteStage, selection: Selection, workers: int) -> list[str]:
+    shard = selection.shard or (1, 1)
+    return [
+        *(sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"),
+        *("-c", str(stage.ini), "--rootdir", str(stage.root), "--confcutdir", str(stage.root)),
+        *("-p", "no:cacheprovider", "-p", "no:hil", "-p", "harness.conformance.recorder"),
+        "--log-level=ERROR",  # torch traces what it does, and pytest would keep all of it
+        *("-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"),
+        "--continue-on-collection-errors",
+        *("--hil-only", stage.suite.only, "--hil-done", str(stage.done)),
+        *("--hil-shard", f"{shard[0]}/{shard[1]}"),
+        *("--hil-sample", str(selection.sample or 0), "--hil-seed", str(selection.seed)),
+        *(("-k", selection.keyword) if selection.keyword is not None else ()),
+        str(stage.root / stage.suite.tests),
+    ]
+
+
+def _phases(events: Any, record: IO[bytes], done: int, progress: Progress) -> Iterator[Phase]:
+    total = done
+    progress("starting the suite: importing torch and collecting tests")
+    for line in events:
+        event = json.loads(line)
+        if "selected" in event:
+            total = done + event["selected"] if total == done else total
+            continue
+        record.write(line)
+        record.flush()
+        phase = _phase(line)
+        yield phase
+        if phase.when == "teardown":
+            done += 1
+            progress(f"conformance {done}/{total}")
+
+
+def _phase(line: str | bytes) -> Phase:
+    event = json.loads(line)
+    return Phase(**{**event, "consoles": tuple(base64.b64decode(c) for c in event["consoles"])})
+
+
+def _check(status: int, phases: list[Phase], stage: SuiteStage) -> None:
+    usual = (0, 1, 2, _NOTHING_RAN)
+    if status in usual and not any(phase.when != "collect" for phase in phases):
+        raise UsageError("no test of the suite was selected", hint="look at -k, --shard, --sample")
+    if status in usual:
+        return
+    said = [line for line in stage.log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    reason = next((line for line in reversed(said) if "rror" in line), said[-1] if said else "")
+    kind = UsageError if status == _USAGE_ERROR else InfraError
+    raise kind(f"pytest could not run the suite: {reason}", hint=f"see {stage.log}")
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """The whole session of the child; it is ours and not reaped before its status was read."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)

@@ -1,25 +1,39 @@
-"""The directory a suite runs in: the stand-in, the runner where the suite looks for it, logs."""
+"""The directory a suite runs in: the stand-in, the runner where the suite looks for it, logs.
+
+It also says which run it is, so that an interrupted one can be continued: its tests are not run
+again, its results count.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from harness.conformance.model import Selection
+from harness.conformance.recorder import KEPT
 from harness.conformance.suites import Suite
 from harness.errors import UsageError
 from harness.standin.install import install
 from harness.system import paths
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, sha256_of, write_whole
 
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
+_IDENTITY = "run.json"
+_FINISHED = "finished"
+# What computes an NPU's results: those of another version may not be mixed with them.
+_MODEL = ("harness/ethosu/**/*.py", "harness/formats/vela.py", "harness/formats/cop.py")
 
 
 @dataclass(frozen=True)
-class Stage:
+class SuiteStage:
     directory: Path
     suite: Suite
     root: Path  # of the suite's tests
@@ -54,22 +68,22 @@ class Stage:
         return self.directory / "tmp"
 
 
-def directory_of_runs() -> Path:
+def _directory_of_runs() -> Path:
     return paths.state_dir() / "conformance"
 
 
-def prepare(suite: Suite, elf: Path) -> Stage:
+def prepare(suite: Suite, elf: Path) -> SuiteStage:
     """A fresh stage with ``elf`` as the runner under test."""
     if not elf.is_file():
-        raise UsageError(f"there is no ELF {elf}")
+        raise UsageError(f"there is no ELF {elf}", path=elf)
     root = suite.directory
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    directory = directory_of_runs() / f"{stamp}-{os.getpid()}"
+    directory = _directory_of_runs() / f"{stamp}-{os.getpid()}"
     with disk_errors("preparing the conformance run"):
         for runner in suite.runners:
             (directory / runner).mkdir(parents=True)
             shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
-        stage = Stage(directory, suite, root, _environment(directory))
+        stage = SuiteStage(directory, suite, root, _environment(directory))
         for folder in (stage.scratch, stage.kept):
             folder.mkdir()
         stage.ini.write_text("[pytest]\n")
@@ -85,10 +99,64 @@ def _environment(directory: Path) -> dict[str, str]:
         **os.environ,
         "PATH": os.pathsep.join(path),
         "EXECUTORCH_ROOT": str(directory),
-        "HIL_CONFORMANCE_KEPT": str(directory / "kept"),
+        KEPT: str(directory / "kept"),
         "HIL_HOME": str(paths.state_dir()),
         "PYTHONPATH": str(paths.project_root()),
         "TMPDIR": str(directory / "tmp"),
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }
+
+
+def mark(stage: SuiteStage, identity: dict[str, Any]) -> None:
+    """Say which run this is, so that it can be continued."""
+    with disk_errors("preparing the conformance run"):
+        write_whole(stage.directory / _IDENTITY, json.dumps(identity))
+
+
+def finish(stage: SuiteStage) -> None:
+    with disk_errors("ending the conformance run"):
+        (stage.directory / _FINISHED).write_text("")
+
+
+def identify(suite: Suite, elf: Path, selection: Selection) -> dict[str, Any]:
+    """Everything that decides which results a run gives."""
+    model = hashlib.sha256()
+    root = paths.project_root()
+    for path in sorted(path for pattern in _MODEL for path in root.glob(pattern)):
+        model.update(path.read_bytes())
+    return {
+        "suite": suite.name,
+        "elf": sha256_of(elf),
+        "selection": json.loads(json.dumps(asdict(selection))),
+        "executorch": version("executorch"),
+        "npu_model": model.hexdigest(),
+    }
+
+
+def interrupted(wanted: dict[str, Any]) -> tuple[str, ...]:
+    """The events of the newest unfinished run of this identity."""
+    for directory in sorted(_directory_of_runs().glob("*"), reverse=True):
+        try:
+            found = json.loads((directory / _IDENTITY).read_text())
+            events = (directory / "events.jsonl").read_text().splitlines()
+        except (FileNotFoundError, ValueError):
+            continue
+        if found == wanted and not (directory / _FINISHED).exists():
+            return _whole(events)
+    raise UsageError(
+        "there is no interrupted run to resume",
+        hint="it must have the same suite, options, ELF, ExecuTorch and NPU model",
+    )
+
+
+def _whole(events: list[str]) -> tuple[str, ...]:
+    """Without those of tests that did not come to their end."""
+    read = []
+    for line in events:
+        try:
+            read.append((json.loads(line), line))
+        except ValueError:  # cut off
+            break
+    ended = {event["test"] for event, _ in read if event["when"] == "teardown"}
+    return tuple(line for event, line in read if event["test"] in ended)

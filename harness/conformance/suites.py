@@ -1,4 +1,4 @@
-"""ExecuTorch's on-target suites: which tests, which runner, and where the suite looks for it.
+"""ExecuTorch's on-target suites: which tests, which runner, and the failures that are known.
 
 Directories and names are those of ExecuTorch 1.5.1 (``backends/arm/test/runner_utils.py``), and so
 is the size of each NPU: ``run_corstone`` there starts the models with 128, 256 and 128 MACs.
@@ -6,15 +6,19 @@ is the size of each NPU: ``run_corstone`` there starts the models with 128, 256 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.build.plan import executorch_package
+from harness.conformance.model import SuiteResult
 from harness.errors import InfraError
+from harness.system import strict_yaml
 
 _RUNNERS = "arm_test/arm_semihosting_executor_runner_"
 _MIB = 1 << 20
+_REQUIRED = frozenset({"reason", "finding"})
+_CONDITIONS = frozenset({"elf_has", "elf_lacks"})
 # Single operators on large tensors: more memory than any board has, all of it shared with the NPU.
 _ROOMY = {
     **{f"HIL_{pool}_POOL_PLACE": "DDR" for pool in ("METHOD", "TEMP", "FILE")},
@@ -85,3 +89,74 @@ SUITES: Mapping[str, Suite] = {
         _ethos_u("u85", "corstone-320", "corstone-320-u85-128"),
     )
 }
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """It is explained, and strict: a test that passes although it is known to fail is an error."""
+
+    reason: str
+    finding: str  # the heading of docs/findings.md
+    elf_has: str | None = None
+    elf_lacks: str | None = None
+
+    def applies_to(self, elf: bytes) -> bool:
+        return (self.elf_has is None or self.elf_has.encode() in elf) and (
+            self.elf_lacks is None or self.elf_lacks.encode() not in elf
+        )
+
+
+def read_known(path: Path) -> dict[str, KnownFailure]:
+    """By test id. Raises TargetError (file and line) when the file is malformed."""
+    document = strict_yaml.read(path)
+    expected: dict[str, KnownFailure] = {}
+    for test, entry in document.data.items():
+        place = document.place((test,))
+        if not isinstance(entry, dict) or not (_REQUIRED <= set(entry) <= _REQUIRED | _CONDITIONS):
+            raise place.error(
+                f"{test} needs the keys reason and finding, and may have elf_has and elf_lacks"
+            )
+        if not all(isinstance(value, str) and value.strip() for value in entry.values()):
+            raise place.error(f"the values of {test} are texts")
+        expected[test] = KnownFailure(**{key: value.strip() for key, value in entry.items()})
+    return expected
+
+
+def meant_for(expected: dict[str, KnownFailure], elf: Path) -> dict[str, KnownFailure]:
+    """Those that are meant for this runner."""
+    content = elf.read_bytes()
+    return {test: one for test, one in expected.items() if one.applies_to(content)}
+
+
+def lay_over(
+    verdicts: Iterable[SuiteResult], expected: dict[str, KnownFailure]
+) -> tuple[SuiteResult, ...]:
+    """A failure that was expected becomes ``xfailed``; a pass that was not, ``failed``."""
+    return tuple(_lay_over(verdict, expected.get(verdict.id)) for verdict in verdicts)
+
+
+def _lay_over(verdict: SuiteResult, expectation: KnownFailure | None) -> SuiteResult:
+    if expectation is None:
+        return verdict
+    if verdict.result == "failed":
+        return replace(verdict, result="xfailed", cause=f"{expectation.reason} [{verdict.cause}]")
+    if verdict.result == "passed":
+        return replace(
+            verdict,
+            result="failed",
+            cause=f"was expected to fail ({expectation.reason}) and passed: take it out of the "
+            "expectation file",
+        )
+    return verdict
+
+
+def strangers(
+    verdicts: Iterable[SuiteResult], expected: dict[str, KnownFailure]
+) -> tuple[str, ...]:
+    """Complaints about expectations for tests that the whole suite does not have."""
+    known = {verdict.id for verdict in verdicts}
+    return tuple(
+        f"the expectation file names {test}, which the suite does not have"
+        for test in expected
+        if test not in known
+    )

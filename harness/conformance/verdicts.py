@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.conformance.model import Phase, Result, Verdict
+from harness.conformance.model import Phase, Result, SuiteResult
 from harness.observe import Observation, observe
 
 _ABSENT = re.compile(
@@ -22,7 +22,7 @@ _STRICT = "[XPASS(strict)] "  # pytest, for a test that passed and was marked to
 _CAUSE_CHARACTERS = 300
 
 
-def judge(phases: Sequence[Phase]) -> tuple[Verdict, ...]:
+def judge(phases: Sequence[Phase]) -> tuple[SuiteResult, ...]:
     """In the order in which the tests were first heard of."""
     by_test: dict[str, list[Phase]] = {}
     for phase in phases:
@@ -30,12 +30,12 @@ def judge(phases: Sequence[Phase]) -> tuple[Verdict, ...]:
     return tuple(_judge(test, group) for test, group in by_test.items())
 
 
-def _judge(test: str, phases: list[Phase]) -> Verdict:
+def _judge(test: str, phases: list[Phase]) -> SuiteResult:
     seen = [observe(console) for phase in phases for console in phase.consoles]
     result, cause = _result(phases, seen)
     seconds = sum(phase.seconds for phase in phases)
     simulated = any(phase.consoles for phase in phases)
-    return Verdict(test, result, cause, seconds, tuple(_missing_operators(seen)), simulated)
+    return SuiteResult(test, result, cause, seconds, tuple(_missing_operators(seen)), simulated)
 
 
 def _result(phases: list[Phase], seen: Sequence[Observation]) -> tuple[Result, str]:

@@ -15,7 +15,9 @@ import numpy as np
 
 from harness.build.firmware import executorch_package
 from harness.case.models import find_model
-from harness.export import ExportRequest, bundle, export
+from harness.export.batch import export
+from harness.export.bundle import bundle
+from harness.export.request import ExportRequest
 from harness.system import toolchain
 from harness.system.paths import cache_dir, project_root
 

@@ -1,4 +1,4 @@
-"""A Program as ExecuTorch's BundledProgram (``.bpte``).
+"""A Program as ExecuTorch's BundledProgram (``.bpte``). Imports no torch before one is made.
 
 ExecuTorch's own bundler stores every tensor in NCHW order, even when the method takes NHWC
 (executorch/devtools/bundled_program/core.py, 1.5.1), so the tables are filled here, with the
@@ -9,18 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import executorch.devtools.bundled_program.schema as schema
-from executorch.devtools.bundled_program.serialize import (
-    serialize_from_bundled_program_to_flatbuffer,
-)
-from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_VERSION
-from executorch.exir.scalar_type import ScalarType
-
-from harness.export.describe import DTYPES
+from harness.export import cache, quiet
 from harness.export.program import Program, TensorSpec
 
-_SCALAR_TYPES = {ours: ScalarType[theirs] for theirs, ours in DTYPES.items()}
+if TYPE_CHECKING:
+    import executorch.devtools.bundled_program.schema as schema
+
+
+def bundle(program: Program) -> Path:
+    """The Program as a ``.bpte``: with its input sets and expected outputs inside.
+
+    Made on first use, in the cached Program's own directory.
+    """
+    key = program.directory.name
+    path = program.directory / "program.bpte"
+    with cache.locked(key, wait=True):
+        if not path.is_file():
+            with quiet.captured():
+                content = _serialised(program)
+            cache.add(path, content)
+    return path
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,13 @@ class _Bundle:
         return self.tables
 
 
-def make_bundle(program: Program) -> bytes:
+def _serialised(program: Program) -> bytes:
+    import executorch.devtools.bundled_program.schema as schema
+    from executorch.devtools.bundled_program.serialize import (
+        serialize_from_bundled_program_to_flatbuffer,
+    )
+    from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_VERSION
+
     cases = [
         schema.BundledMethodTestCase(
             inputs=_values(program, program.inputs, input_set.inputs),
@@ -53,10 +70,16 @@ def make_bundle(program: Program) -> bytes:
 def _values(
     program: Program, specs: Sequence[TensorSpec], files: Sequence[str]
 ) -> list[schema.Value]:
+    import executorch.devtools.bundled_program.schema as schema
+    from executorch.exir.scalar_type import ScalarType
+
+    from harness.export.exported import DTYPES
+
+    types = {ours: ScalarType[theirs] for theirs, ours in DTYPES.items()}
     return [
         schema.Value(
             val=schema.Tensor(
-                scalar_type=_SCALAR_TYPES[spec.dtype],
+                scalar_type=types[spec.dtype],
                 sizes=list(spec.shape),
                 data=(program.directory / file).read_bytes(),
                 dim_order=list(spec.dim_order),

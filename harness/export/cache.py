@@ -21,6 +21,20 @@ from harness.system.files import write_whole
 from harness.system.paths import cache_dir
 
 
+class CacheNotWritable(InfraError):
+    """``free_bytes``: on the disk of the cache, when that can be told."""
+
+    def __init__(self, place: Path, error: OSError) -> None:
+        self.errno = error.errno
+        self.free_bytes = _free_bytes(place)
+        free = f" ({self.free_bytes} bytes free)" if self.free_bytes is not None else ""
+        super().__init__(
+            f"cannot write the program cache at {place}: {error.strerror or error}{free}",
+            hint="free some space, or point HIL_HOME at a directory that can be written",
+            path=place,
+        )
+
+
 def entry_dir(key: str) -> Path:
     return cache_dir("programs") / key
 
@@ -64,7 +78,7 @@ def locked(key: str, *, wait: bool) -> Iterator[bool]:
 def store(key: str, write: Callable[[Path], Program]) -> Program:
     """Put one entry; ``write`` fills the directory it is given and describes it.
 
-    Call with the key's lock held. Raises InfraError, leaving nothing, when the disk is full.
+    Call with the key's lock held. Raises CacheNotWritable, leaving nothing, when the disk is full.
     """
     place = entry_dir(key)
     with _explained(place):
@@ -92,19 +106,11 @@ def add(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _explained(place: Path) -> Iterator[None]:
-    """Turn an OSError of the cache into an InfraError that says where and how much is free."""
+    """Turn an OSError of the cache into one that says where and how much is free."""
     try:
         yield
     except OSError as error:
-        free = _free_bytes(place)
-        raise InfraError(
-            f"cannot write the program cache at {place}: {error.strerror or error}"
-            + (f" ({free} bytes free)" if free is not None else ""),
-            hint="free some space, or point HIL_HOME at a directory that can be written",
-            path=str(place),
-            free_bytes=free,
-            errno=error.errno,
-        ) from error
+        raise CacheNotWritable(place, error) from error
 
 
 def _free_bytes(place: Path) -> int | None:

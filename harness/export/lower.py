@@ -29,19 +29,14 @@ from executorch.exir import (
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.errors import UsageError
-from harness.export.samples import channels_last
-
-Sample = tuple[torch.Tensor, ...]
+from harness.export.samples import Sample, channels_last
 
 
 def target_config(compile_target: str) -> CortexMTargetConfig:
     try:
         return CortexMTargetConfig.from_target_string(compile_target)
     except ValueError as error:
-        raise UsageError(
-            f"ExecuTorch cannot compile for '{compile_target}': {error}",
-            compile_target=compile_target,
-        ) from error
+        raise UsageError(f"ExecuTorch cannot compile for '{compile_target}': {error}") from error
 
 
 def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:

@@ -26,8 +26,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.export.lower import remove_dropout
 from harness.export.npu_options import NpuOptions
-
-Sample = tuple[torch.Tensor, ...]
+from harness.export.samples import Sample
 
 
 @dataclass(frozen=True)

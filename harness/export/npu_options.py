@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from harness.errors import UsageError
+from harness.errors import Unknown, UsageError
 
 if TYPE_CHECKING:  # for an Ethos-U only, so that a Cortex-M request stays quick
     from harness.target.npu import ProductFacts
@@ -55,9 +55,6 @@ def resolve(compile_target: str, system_config: str = "", memory_mode: str = "")
             f"{compile_target} has no memory mode {options.memory_mode} with "
             f"{options.system_config}: the arena would be in {arena}, which nothing can write to",
             hint="another memory mode, or a system configuration with DRAM",
-            compile_target=compile_target,
-            system_config=options.system_config,
-            memory_mode=options.memory_mode,
         )
     return options
 
@@ -76,7 +73,6 @@ def _product(compile_target: str) -> tuple[str, ProductFacts]:
     raise UsageError(
         f"ExecuTorch cannot compile for '{compile_target}'",
         hint=f"an Ethos-U is one of {', '.join(known)}",
-        compile_target=compile_target,
     )
 
 
@@ -88,9 +84,5 @@ def _section(
         return ini[f"{kind}.{name}"]
     known = [s.removeprefix(f"{kind}.") for s in ini.sections() if s.startswith(start)]
     what = kind.replace("_Config", " configuration").replace("_", " ").lower()
-    raise UsageError(
-        f"Vela has no {what} '{name}'" + (f" for an Ethos-{prefix[6:-1]}" if prefix else ""),
-        hint=f"one of {', '.join(known)}",
-        name=name,
-        known=known,
-    )
+    npu = f" for an Ethos-{prefix[6:-1]}" if prefix else ""
+    raise Unknown(f"Vela has no {what} '{name}'{npu}", name, known)

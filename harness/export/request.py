@@ -33,17 +33,24 @@ class ExportRequest:
     memory_mode: str = ""
 
 
+class ExporterMissing(ToolMissing):
+    """One of the packages that export a model is not there."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(
+            f"the Python package '{package}' is not installed, so nothing can be exported",
+            hint="run ./hil once: it installs what the export needs",
+        )
+        self.package = package
+
+
 def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
     """Versions of the packages that decide the bytes, read without importing them."""
     names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
     try:
         return {name: metadata.version(name) for name in names}
     except metadata.PackageNotFoundError as error:
-        raise ToolMissing(
-            f"the Python package '{error.name}' is not installed, so nothing can be exported",
-            hint="run ./hil once: it installs what the export needs",
-            package=error.name,
-        ) from error
+        raise ExporterMissing(str(error.name)) from error
 
 
 def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
@@ -66,10 +73,7 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
     elif request.system_config or request.memory_mode:
         raise UsageError(
             f"a memory mode and a system configuration are for an Ethos-U, not for "
-            f"'{request.compile_target}'",
-            compile_target=request.compile_target,
-            memory_mode=request.memory_mode,
-            system_config=request.system_config,
+            f"'{request.compile_target}'"
         )
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return f"{name}-{digest[:24]}"

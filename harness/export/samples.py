@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from harness.errors import ExportError
-from harness.export.program import DTYPE_BYTES
+Sample = tuple[torch.Tensor, ...]  # one value for each input of a model
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def observed_ranges(samples: Sequence[Sequence[torch.Tensor]]) -> tuple[InputRan
 
 def draw(
     ranges: Sequence[InputRange], generator: np.random.Generator, *, full: bool = False
-) -> tuple[torch.Tensor, ...]:
+) -> Sample:
     """One sample: noise with a brightness and contrast of its own, or the ``full`` interval.
 
     Plain noise of one distribution would look alike to a network that averages its features.
@@ -69,7 +68,7 @@ def _draw_one(item: InputRange, generator: np.random.Generator, full: bool) -> t
     return torch.from_numpy(np.asarray(item.low + (item.high - item.low) * unit)).to(item.dtype)
 
 
-def channels_last(sample: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+def channels_last(sample: Sequence[torch.Tensor]) -> Sample:
     """4-D tensors in NHWC memory order.
 
     Always converted: with one channel a tensor counts as channels-last already but keeps its
@@ -78,9 +77,7 @@ def channels_last(sample: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     return tuple(t.to(memory_format=torch.channels_last) if t.dim() == 4 else t for t in sample)
 
 
-def in_layout_of(
-    example: Sequence[torch.Tensor], sample: Sequence[torch.Tensor]
-) -> tuple[torch.Tensor, ...]:
+def in_layout_of(example: Sequence[torch.Tensor], sample: Sequence[torch.Tensor]) -> Sample:
     """Channels-last where the example is, contiguous everywhere else."""
     last = torch.channels_last
     return tuple(
@@ -89,29 +86,3 @@ def in_layout_of(
         else t.contiguous()
         for e, t in zip(example, sample, strict=True)
     )
-
-
-def check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
-    """Raise ExportError unless ``value`` is a tuple of tensors the runner can be given."""
-    if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
-        kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
-        raise ExportError(
-            f"{what} must be a tuple of tensors, got {type(value).__name__}"
-            + (f" of {', '.join(kinds)}" if kinds else ""),
-            what=what,
-        )
-    for index, tensor in enumerate(value):
-        if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
-            raise ExportError(
-                f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take",
-                what=what,
-                index=index,
-            )
-    if like is not None and [(t.shape, t.dtype) for t in value] != [
-        (t.shape, t.dtype) for t in like
-    ]:
-        raise ExportError(
-            f"{what} does not have the shapes and dtypes of ModelInputs: "
-            f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}",
-            what=what,
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,21 @@ from types import ModuleType
 import torch
 
 from harness.case.models import ModelSource
-from harness.errors import UsageError
-from harness.export.samples import check_sample
+from harness.errors import ExportError, UsageError
+from harness.export.program import DTYPE_BYTES
+from harness.export.samples import Sample
 
-Sample = tuple[torch.Tensor, ...]
+
+class NamesMissing(UsageError):
+    """A user's file without the names that the convention asks for."""
+
+    def __init__(self, path: Path, missing: list[str]) -> None:
+        self.missing = missing
+        super().__init__(
+            f"{path.name} does not define {' and '.join(missing)}",
+            hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
+            path=path,
+        )
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ def load_model(source: ModelSource) -> LoadedModel:
         module, examples = shipped.get_eager_model(), shipped.get_example_inputs()
     else:  # MODELS of aot_arm_compiler
         module, examples = shipped, shipped.example_input
-    check_sample(examples, f"example inputs of {source.name}")
+    _check_sample(examples, f"example inputs of {source.name}")
     return LoadedModel(module.eval().requires_grad_(False), examples)
 
 
@@ -47,24 +58,19 @@ def _load_user_file(file: Path) -> LoadedModel:
     with _executed(file) as user:
         missing = [n for n in ("ModelUnderTest", "ModelInputs") if not hasattr(user, n)]
         if missing:
-            raise UsageError(
-                f"{file.name} does not define {' and '.join(missing)}",
-                hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
-                file=str(file),
-                missing=missing,
-            )
+            raise NamesMissing(file, missing)
         module = user.ModelUnderTest
         if not isinstance(module, torch.nn.Module):
             kind = f"the class {module.__name__}" if isinstance(module, type) else type(module)
             raise UsageError(
                 f"ModelUnderTest of {file.name} must be a torch.nn.Module instance, got {kind}",
-                file=str(file),
+                path=file,
             )
         examples = _as_tuple(user.ModelInputs)
-        check_sample(examples, f"ModelInputs of {file.name}")
+        _check_sample(examples, f"ModelInputs of {file.name}")
         calibration = tuple(_as_tuple(s) for s in getattr(user, "CalibrationInputs", ()))
         for index, sample in enumerate(calibration):
-            check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
+            _check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
         return LoadedModel(module.eval().requires_grad_(False), examples, calibration)
 
 
@@ -94,3 +100,25 @@ def _executed(file: Path) -> Iterator[ModuleType]:
             if origin and Path(origin).is_relative_to(file.parent):
                 del sys.modules[name]
         sys.modules.pop(spec.name, None)
+
+
+def _check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
+    """Raise ExportError unless ``value`` is a tuple of tensors the runner can be given."""
+    if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
+        kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
+        raise ExportError(
+            f"{what} must be a tuple of tensors, got {type(value).__name__}"
+            + (f" of {', '.join(kinds)}" if kinds else "")
+        )
+    for index, tensor in enumerate(value):
+        if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
+            raise ExportError(
+                f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take"
+            )
+    if like is not None and [(t.shape, t.dtype) for t in value] != [
+        (t.shape, t.dtype) for t in like
+    ]:
+        raise ExportError(
+            f"{what} does not have the shapes and dtypes of ModelInputs: "
+            f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}"
+        )

@@ -31,7 +31,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TosaTensor:
     """``dtype`` is empty for one that numpy has no name for."""
 
     name: str
@@ -50,10 +50,10 @@ class Operator:
 class Graph:
     """The main block; bodies of loops and branches are parts of their operator."""
 
-    tensors: dict[str, Tensor]
+    tensors: dict[str, TosaTensor]
     operators: tuple[Operator, ...]
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[TosaTensor, ...]
+    outputs: tuple[TosaTensor, ...]
 
     def producer(self, tensor: str) -> Operator:
         return next(o for o in self.operators if tensor in o.outputs)
@@ -80,7 +80,7 @@ def read_graph(tosa: bytes) -> Graph:
     )
 
 
-def computed(graph: Graph) -> list[Tensor]:
+def computed(graph: Graph) -> list[TosaTensor]:
     """What the graph computes from its inputs, in the order of its operators."""
     reached = {tensor.name for tensor in graph.inputs}
     found = []
@@ -118,8 +118,7 @@ def run_graph(tosa: bytes, inputs: Sequence[Array]) -> tuple[Array, ...]:
     )
     if status != tosa_reference_model.GraphStatus.TOSA_VALID:
         raise ExportError(
-            f"the TOSA reference model refuses the graph that Vela compiled: {status.name}",
-            status=status.name,
+            f"the TOSA reference model refuses the graph that Vela compiled: {status.name}"
         )
     return tuple(np.asarray(output) for output in outputs)
 
@@ -128,9 +127,9 @@ def _block(tosa: bytes) -> TosaBasicBlock:
     return TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0)
 
 
-def _tensor(table: Any) -> Tensor:
+def _tensor(table: Any) -> TosaTensor:
     shape = tuple(table.Shape(i) for i in range(table.ShapeLength()))
-    return Tensor(table.Name().decode(), _TYPES.get(table.Type(), ""), shape)
+    return TosaTensor(table.Name().decode(), _TYPES.get(table.Type(), ""), shape)
 
 
 def _strings(get: Any, count: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from harness.export.npu_options import NpuOptions
 from harness.export.tosa_graph import (
     Array,
     Operator,
-    Tensor,
+    TosaTensor,
     computed,
     read_graph,
     run_graph,
@@ -77,7 +77,7 @@ def _outputs(
 
 
 def _compare(
-    tensor: Tensor, expected: Array, raw: bytes
+    tensor: TosaTensor, expected: Array, raw: bytes
 ) -> tuple[tuple[int, ...], int, int] | None:
     if len(raw) != expected.nbytes:
         raise ExportError(f"'{tensor.name}' has {len(raw)} bytes, not {expected.nbytes}")

@@ -1,137 +1,76 @@
-"""Exports one model from start to end; everything that needs torch is reached from here."""
+"""Exports one model from start to end, by one route per kind of target.
+
+Everything that needs torch is reached from here.
+"""
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import random
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from executorch.exir import EdgeProgramManager
 
-from harness.ethosu.blob import find_blobs
-from harness.export import lower
-from harness.export.agreement import agreements
-from harness.export.describe import Description, describe
-from harness.export.life import RawSet, require_life
-from harness.export.live import make_live
-from harness.export.npu_options import NpuOptions
-from harness.export.oracle import method_bytes
-from harness.export.program import Delegate, InputSet, OracleAgreement, Program, TensorSpec
+from harness.errors import ExportError, HarnessError
+from harness.export import lower, lower_ethosu, oracle
+from harness.export.agreement import Rival, agreements, check_operators
+from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
+from harness.export.live import make_live, require_life
+from harness.export.lower_ethosu import Lowered
+from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
+from harness.export.oracle import Answer
 from harness.export.request import ExportRequest
-from harness.export.routes import RawDelegate, route
-from harness.export.samples import draw, observed_ranges, shipped_ranges
-from harness.export.source import LoadedModel, Sample, load_model
-from harness.export.stage import stage
-from harness.export.tosa_graph import Tensor, read_graph
+from harness.export.samples import Sample, draw, in_layout_of, observed_ranges, shipped_ranges
+from harness.export.source import LoadedModel, load_model
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
 
 
-@dataclass(frozen=True)
-class Exported:
-    """A finished export in memory; ``write`` is the only step that touches the disk."""
+class NothingDelegated(ExportError):
+    """A run of such a program would pass without an NPU."""
 
-    request: ExportRequest
-    versions: dict[str, str]
-    pte: bytes
-    description: Description
-    oracle: str
-    sets: tuple[RawSet, ...]
-    npu: NpuOptions | None
-    oracles: tuple[OracleAgreement, ...]
-    delegates: tuple[RawDelegate, ...]
-
-    def write(self, directory: Path) -> Program:
-        (directory / "program.pte").write_bytes(self.pte)
-        described, streams = self.description, find_blobs(self.pte)
-        return Program(
-            directory=directory,
-            model=self.request.model.name,
-            compile_target=self.request.compile_target,
-            pte="program.pte",
-            pte_sha256=hashlib.sha256(self.pte).hexdigest(),
-            oracle=self.oracle,
-            inputs=described.inputs,
-            outputs=described.outputs,
-            sets=tuple(
-                _write_set(directory, f"set{i}", s.inputs, s.expected)
-                for i, s in enumerate(self.sets)
-            ),
-            operators=described.operators,
-            planned_buffers=described.planned_buffers,
-            versions=self.versions,
-            seed=self.request.seed,
-            system_config=self.npu.system_config if self.npu else "",
-            memory_mode=self.npu.memory_mode if self.npu else "",
-            oracles=self.oracles,
-            delegates=tuple(
-                _write_delegate(directory, i, d, streams.index(d.blob))
-                for i, d in enumerate(self.delegates)
-            ),
+    def __init__(self, model: str, compile_target: str) -> None:
+        self.model = model
+        self.compile_target = compile_target
+        super().__init__(
+            f"nothing of model '{model}' is left to the {compile_target}: ExecuTorch keeps all of "
+            "its operators on the CPU"
         )
 
 
-def _write_set(
-    directory: Path, name: str, inputs: tuple[bytes, ...], expected: tuple[bytes, ...]
-) -> InputSet:
-    (directory / name).mkdir()
+class StageFailed(ExportError):
+    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised,
+    ``detail`` all that it says, ``file`` and ``line`` where in the user's file."""
 
-    def put(stem: str, contents: tuple[bytes, ...]) -> tuple[str, ...]:
-        names = tuple(f"{name}/{stem}{n}.bin" for n in range(len(contents)))
-        for place, content in zip(names, contents, strict=True):
-            (directory / place).write_bytes(content)
-        return names
-
-    return InputSet(put("i", inputs), put("expected", expected))
-
-
-def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position: int) -> Delegate:
-    name = f"delegate{index}"
-    (directory / name).mkdir()
-    (directory / name / "vela.bin").write_bytes(delegate.blob)
-    (directory / name / "graph.tosa").write_bytes(delegate.tosa)
-    graph = read_graph(delegate.tosa)
-    return Delegate(
-        backend=delegate.backend,
-        position=position,
-        blob=f"{name}/vela.bin",
-        tosa=f"{name}/graph.tosa",
-        inputs=tuple(map(_tosa_spec, graph.inputs)),
-        outputs=tuple(map(_tosa_spec, graph.outputs)),
-        operators=delegate.operators,
-        sets=tuple(
-            _write_set(
-                directory,
-                f"{name}/set{number}",
-                tuple(value.tobytes() for value in call.inputs),
-                tuple(value.tobytes() for value in call.outputs),
-            )
-            for number, call in enumerate(delegate.calls)
-        ),
-    )
-
-
-def _tosa_spec(tensor: Tensor) -> TensorSpec:
-    order = tuple(range(len(tensor.shape)))
-    return TensorSpec(tensor.name, tensor.dtype, tensor.shape, order)
+    def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
+        self.model = request.model.name
+        self.compile_target = request.compile_target
+        self.stage = stage
+        self.cause = type(error).__name__
+        self.detail = str(error)
+        self.file, self.line = _user_frame(request, error)
+        where = f" at {self.file}:{self.line}" if self.file else ""
+        reason = next(iter(self.detail.strip().splitlines()), "no message")
+        super().__init__(f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason}")
 
 
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
-    """Raises ExportError (``facts``: model, stage, cause, and the user's line) or UsageError."""
-    make = route(request)
+    """Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError."""
+    make = _route(request)
     with _reproducible(request.seed):
-        with stage(request, "load"):
+        with _stage(request, "load"):
             model = load_model(request.model)
-        with stage(request, "prepare inputs"):
+        with _stage(request, "prepare inputs"):
             calibration, sets = _prepare(request, model)
         made = make(request, versions, model.module, calibration, sets)
-        with stage(request, "serialise"):
+        with _stage(request, "serialise"):
             program = lower.to_program(made.edge)
             names = tuple(made.edge.exported_program().graph_signature.user_inputs)
             described = describe(program, names)
@@ -175,9 +114,117 @@ def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, 
 
 def _raw_set(described: Description, inputs: Sample, outputs: Sample) -> RawSet:
     return RawSet(
-        tuple(method_bytes(t, s) for t, s in zip(inputs, described.inputs, strict=True)),
-        tuple(method_bytes(t, s) for t, s in zip(outputs, described.outputs, strict=True)),
+        tuple(oracle.method_bytes(t, s) for t, s in zip(inputs, described.inputs, strict=True)),
+        tuple(oracle.method_bytes(t, s) for t, s in zip(outputs, described.outputs, strict=True)),
     )
+
+
+@dataclass(frozen=True)
+class _Made:
+    edge: EdgeProgramManager
+    oracle: str
+    outputs: list[Sample]
+    npu: NpuOptions | None = None
+    rivals: tuple[Rival, ...] = ()
+    delegates: tuple[RawDelegate, ...] = ()
+
+
+_Route = Callable[
+    [ExportRequest, dict[str, str], torch.nn.Module, Sequence[Sample], list[Sample]], _Made
+]
+
+
+def _route(request: ExportRequest) -> _Route:
+    """Raises UsageError for a target that there is no compiler for, before any work."""
+    if is_ethos_u(request.compile_target):
+        resolve(request.compile_target, request.system_config, request.memory_mode)
+        return _ethos_u
+    lower.target_config(request.compile_target)
+    return _cortex_m
+
+
+def _cortex_m(
+    request: ExportRequest,
+    versions: dict[str, str],
+    module: torch.nn.Module,
+    calibration: Sequence[Sample],
+    sets: list[Sample],
+) -> _Made:
+    config = lower.target_config(request.compile_target)
+    with _stage(request, "capture"):
+        captured = lower.capture(module, sets[0])
+    with _stage(request, "quantise"):
+        quantised = lower.quantise(captured, calibration)
+    with _stage(request, "lower"):
+        edge = lower.to_cortex_m(quantised, sets[0], config)
+    with _stage(request, "oracle"):
+        return _Made(edge, oracle.cortex_m_name(versions), oracle.run_cortex_m(edge, sets))
+
+
+def _ethos_u(
+    request: ExportRequest,
+    versions: dict[str, str],
+    module: torch.nn.Module,
+    calibration: Sequence[Sample],
+    sets: list[Sample],
+) -> _Made:
+    options = resolve(request.compile_target, request.system_config, request.memory_mode)
+    spec = lower_ethosu.compile_spec(options)
+    calibration = [in_layout_of(sets[0], sample) for sample in calibration]
+    sets = [in_layout_of(sets[0], sample) for sample in sets]
+    with _stage(request, "capture"):
+        captured = lower_ethosu.capture(module, sets[0])
+        real = oracle.run_eagerly(captured, sets)
+    with _stage(request, "quantise"):
+        quantised = lower_ethosu.quantise(captured, calibration, spec)
+    with _stage(request, "lower"):
+        lowered = lower_ethosu.to_ethos_u(quantised, sets[0], spec)
+    with _stage(request, "oracle"):
+        answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets)
+        eager = oracle.run_eagerly(quantised, sets)
+        delegates = tuple(_delegates(lowered, answers))
+    if not delegates:
+        raise NothingDelegated(request.model.name, request.compile_target)
+    return _Made(
+        lowered.edge,
+        oracle.tosa_name(versions),
+        [answer.outputs for answer in answers],
+        options,
+        (Rival("quantised eager model", eager), Rival("float model", real)),
+        delegates,
+    )
+
+
+def _delegates(lowered: Lowered, answers: Sequence[Answer]) -> Iterator[RawDelegate]:
+    for number, module in enumerate(oracle.delegates(lowered.edge)):
+        blob = bytes(module.processed_bytes)
+        tosa = lowered.graphs[blob]
+        calls = tuple(answer.calls[number] for answer in answers)
+        operators = check_operators(module, tosa, calls)
+        yield RawDelegate(module.backend_id, blob, tosa, calls, operators)
+
+
+@contextmanager
+def _stage(request: ExportRequest, name: str) -> Iterator[None]:
+    """Give whatever torch, ExecuTorch or the user's file raises a name and a place."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except (Exception, SystemExit) as error:  # foreign code: any exception is possible
+        raise StageFailed(request, name, error) from error
+
+
+def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
+    """The innermost line of the user's own file in the traceback of an error or its causes."""
+    source = request.model.file
+    cause: BaseException | None = error
+    while source is not None and cause is not None:
+        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
+            if Path(frame.filename).is_relative_to(source.parent):
+                return Path(frame.filename).name, frame.lineno
+        cause = cause.__cause__ or cause.__context__
+    return None, None
 
 
 @contextmanager

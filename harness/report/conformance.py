@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.conformance.model import RESULTS, Report, Verdict, worst_first
+from harness.conformance.model import RESULTS, Report, SuiteResult, worst_first
 from harness.conformance.verdicts import NPU_MODEL
 from harness.system.files import disk_errors, write_whole
 
@@ -96,7 +96,7 @@ def write_junit(report: Report, path: Path) -> None:
         write_whole(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _case(verdict: Verdict) -> ElementTree.Element:
+def _case(verdict: SuiteResult) -> ElementTree.Element:
     file, _, name = verdict.id.partition("::")
     case = ElementTree.Element(
         "testcase", classname=file, name=name or file, time=f"{verdict.seconds:.3f}"

@@ -21,8 +21,9 @@ from harness.case.budgets import budgets_of
 from harness.case.case import Case
 from harness.case.models import find_model
 from harness.errors import HarnessError, UsageError, Verdict
-from harness.export import ExportEvent, ExportRequest, export
+from harness.export.batch import ExportEvent, export
 from harness.export.program import Program
+from harness.export.request import ExportRequest
 from harness.judge.reference import load_reference
 from harness.judge.run import judge
 from harness.judge.verdict import Evidence, Expectation, Judgement

@@ -15,7 +15,8 @@ from typing import TextIO
 import pytest
 
 from harness.build import plan as build_plan
-from harness.build.firmware import Firmware, build, load_firmware
+from harness.build.firmware import Firmware, UnusedOptions, build, load_firmware
+from harness.build.log import LinkFailed, StepFailed
 from harness.build.zephyr import Workspace
 from harness.errors import BuildError, InfraError, LinkError, UsageError
 from harness.simulate.pick import pick
@@ -244,31 +245,33 @@ def test_development_mode_reaches_the_workspace(
 
 def test_compile_error(project: Path, target: Target) -> None:
     source(project, "int main() { return nothing; }\n")
-    with pytest.raises(BuildError, match=r"main\.cpp:1:\d+: error: .nothing. was not decl") as e:
+    with pytest.raises(StepFailed, match=r"main\.cpp:1:\d+: error: .nothing. was not decl") as e:
         build(target)
     assert not isinstance(e.value, LinkError)
     assert e.value.verdict == "BUILD_ERROR"
-    assert "error: " in Path(e.value.facts["log"]).read_text()
+    assert "error: " in Path(e.value.log).read_text()
 
 
 def test_link_error(project: Path, target: Target) -> None:
     source(project, "int absent(); int main() { return absent() + KNOWN; }\n")
-    with pytest.raises(LinkError) as caught:
+    with pytest.raises(LinkFailed) as caught:
         build(target)
     assert caught.value.verdict == "LINK_ERROR"
-    assert "undefined reference to `absent()'" in Path(caught.value.facts["log"]).read_text()
+    assert caught.value.failures
+    assert "undefined reference to `absent()'" in Path(caught.value.log).read_text()
 
 
 def test_configure_error(target: Target) -> None:
-    with pytest.raises(BuildError, match=r"CMake Error at .*bad is not a value") as caught:
+    with pytest.raises(StepFailed, match=r"CMake Error at .*bad is not a value") as caught:
         build(target, options={"HIL_KNOWN": "bad"})
-    assert caught.value.facts["step"] == "configure"
+    assert caught.value.step == "configure"
 
 
 def test_misspelt_option(target: Target) -> None:
     """CMake only warns of an option that nothing reads; here it is an error."""
-    with pytest.raises(BuildError, match="has no option HIL_KNOWNN"):
+    with pytest.raises(UnusedOptions, match="has no option HIL_KNOWNN") as caught:
         build(target, options={"HIL_KNOWNN": "1"})
+    assert caught.value.unused == ("HIL_KNOWNN",)
 
 
 @pytest.mark.parametrize("option", [("A B", "1"), ("A", "1;2"), ("A", "1\n2"), ("-DA", "1")])

@@ -6,21 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.log import diagnose, unused_options
-from harness.errors import BuildError, InfraError, LinkError
+from harness.build.log import (
+    FailedStep,
+    LinkFailed,
+    StepFailed,
+    StepStarved,
+    diagnose,
+    unused_options,
+)
+from harness.errors import BuildError, HarnessError, InfraError, LinkError
 
 NINJA = "[1/3] Building CXX object a.o\nFAILED: {what}\n/usr/bin/c++ -DX='error: no' -o {what}\n"
 
 CASES = [
     (
-        BuildError,
+        StepFailed,
         NINJA.format(what="a.o") + "In file included from x.h:1:\nsrc/a.cpp:3:1: error: boom\n"
         "src/a.cpp:9:1: error: second\n[2/3] Building b.o\n",
         "src/a.cpp:3:1: error: boom",
         5,
     ),
     (
-        BuildError,
+        StepFailed,
         "[1/9] x\nb.cpp:1: warning: error: harmless\n"
         + NINJA.format(what="a.o")
         + "a.cpp:1:10: fatal error: nix.h: No such file or directory\ncompilation terminated.\n",
@@ -28,44 +35,44 @@ CASES = [
         6,
     ),
     (
-        LinkError,
+        LinkFailed,
         NINJA.format(what="runner") + "/usr/bin/ld: a.o: in function `f':\n"
         "a.cpp:(.text+0x1): undefined reference to `g'\ncollect2: error: ld returned 1 exit status",
         "/usr/bin/ld: a.o: in function `f':",
         4,
     ),
     (
-        LinkError,
+        LinkFailed,
         NINJA.format(what="runner") + "ld: runner section `.text' will not fit in region `ITCM'\n"
         "ld: region `ITCM' overflowed by 12 bytes\ncollect2: error: ld returned 1 exit status\n",
         "ld: runner section `.text' will not fit in region `ITCM'",
         4,
     ),
     (
-        InfraError,
+        StepStarved,
         NINJA.format(what="a.o") + "/tmp/cc.s: fatal error: No space left on device\n",
         "No space left on device while the runner was built",
         4,
     ),
     (
-        InfraError,
+        StepStarved,
         NINJA.format(what="a.o") + "g++: fatal error: Killed signal terminated program cc1plus\n",
         "the compiler was killed (out of memory?): g++: fatal error: Killed signal terminated "
         "program cc1plus",
         4,
     ),
-    (BuildError, "nothing useful\n", "the build step failed and its log does not say why", None),
+    (StepFailed, "nothing useful\n", "the build step failed and its log does not say why", None),
 ]
 
 
 @pytest.mark.parametrize(("kind", "text", "message", "line"), CASES)
 def test_first_error(kind: type[Exception], text: str, message: str, line: int | None) -> None:
     """The command that ninja echoes may look like an error; it is not taken for one."""
-    error = diagnose(Path("b.log"), text, "build")
+    error = diagnose(text, FailedStep("build", Path("b.log"), "host", 1))
     assert type(error) is kind
     assert error.message == message
-    assert error.facts["log_line"] == line
-    assert error.facts["log"] == "b.log"
+    assert error.log_line == line
+    assert (error.log, error.step, error.target, error.status) == ("b.log", "build", "host", 1)
     assert "b.log" in str(error.hint)
 
 
@@ -73,9 +80,19 @@ def test_cmake_error_is_one_sentence() -> None:
     text = (
         "-- ok\nCMake Error at CMakeLists.txt:12 (message):\n  there is no\n  port 'x'\n\n\nmore\n"
     )
-    error = diagnose(Path("c.log"), text, "configure")
+    error = diagnose(text, FailedStep("configure", Path("c.log"), "host", 1))
     assert error.message == "CMake Error at CMakeLists.txt:12 (message): there is no port 'x'"
-    assert error.facts["log_line"] == 2
+    assert error.log_line == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "base"),
+    [(StepStarved, InfraError), (StepFailed, BuildError), (LinkFailed, LinkError)],
+)
+def test_each_kind_ends_a_case_as_its_base_does(
+    error: type[HarnessError], base: type[HarnessError]
+) -> None:
+    assert (error.kind, error.verdict, error.exit_code) == (base.kind, base.verdict, base.exit_code)
 
 
 def test_unused_options() -> None:

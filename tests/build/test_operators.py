@@ -15,8 +15,9 @@ from harness.build.firmware import build
 from harness.build.operators import OperatorMissing, missing_operators, operators_of
 from harness.build.operators import require_operators as require
 from harness.case.models import find_model
-from harness.export import ExportRequest, export
+from harness.export.batch import export
 from harness.export.program import Program
+from harness.export.request import ExportRequest
 from harness.target.loading import load_target
 
 TABLE = '"cortex_m::quantized_add.out", "aten::view_copy.out"'
@@ -62,7 +63,7 @@ def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
         require(elf, ["a::b.out", "aten::view_copy.out", "c::d.out"])
-    assert e.value.facts["operators"] == ["a::b.out", "c::d.out"]
+    assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
     assert e.value.verdict == "LINK_ERROR"

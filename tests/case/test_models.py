@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.models import catalogue, find_model, source_files, unavailable
-from harness.errors import ExportError, UsageError
+from harness.case.models import (
+    ModelUnavailable,
+    NotPython,
+    UnknownModel,
+    catalogue,
+    find_model,
+    source_files,
+    unavailable,
+)
+from harness.errors import UsageError
 
 
 def test_the_models_of_the_readme_are_there() -> None:
@@ -28,10 +36,10 @@ def test_no_name_is_both_available_and_not() -> None:
 
 
 def test_a_typo_gets_close_names_as_hint() -> None:
-    with pytest.raises(UsageError, match="unknown model 'resnet9'") as caught:
+    with pytest.raises(UnknownModel, match="unknown model 'resnet9'") as caught:
         find_model("resnet9")
     assert "resnet8" in (caught.value.hint or "")
-    assert "resnet8" in caught.value.facts["close"]
+    assert "resnet8" in caught.value.close
 
 
 def test_a_name_like_nothing_points_at_the_list() -> None:
@@ -41,8 +49,9 @@ def test_a_name_like_nothing_points_at_the_list() -> None:
 
 
 def test_an_unavailable_model_says_why() -> None:
-    with pytest.raises(UsageError, match="needs the package torchvision"):
+    with pytest.raises(ModelUnavailable, match="needs the package torchvision") as caught:
         find_model("mv2")
+    assert caught.value.facts == {"model": "mv2", "reason": "needs the package torchvision"}
     with pytest.raises(UsageError, match=r"keeps the float operator aten::mm\.out"):
         find_model("add_mul")
 
@@ -77,15 +86,17 @@ def test_sources_follow_imports_of_neighbours_only(tmp_path: Path) -> None:
 def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "broken.py"
     file.write_text("x = 1\ndef f(:\n")
-    with pytest.raises(ExportError, match=r"broken\.py:2 is not valid Python") as caught:
+    with pytest.raises(NotPython, match=r"broken\.py:2 is not valid Python") as caught:
         source_files(file)
-    assert caught.value.facts["line"] == 2
+    assert (caught.value.line, caught.value.cause) == (2, "SyntaxError")
+    assert caught.value.path == str(file)
 
 
 def test_importing_the_catalogue_and_the_verbs_imports_no_torch() -> None:
     """Importing torch costs seconds, and a cached run must not pay them."""
     code = (
-        "import sys, harness.case.models, harness.export as e; e.export([]); "
+        "import sys, harness.case.models, harness.export.bundle, harness.export.batch as b; "
+        "b.export([]); "
         "sys.exit(any(m in sys.modules for m in ('torch', 'executorch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

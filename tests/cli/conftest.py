@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from harness.case.models import find_model
-from harness.export import ExportRequest, export
+from harness.export.batch import export
 from harness.export.program import Program
+from harness.export.request import ExportRequest
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def test_exec_writes_what_the_oracle_expects(
 
 
 def test_exec_runs_a_bundled_program(hil: Hil, add: Program) -> None:
-    from harness.export import bundle
+    from harness.export.bundle import bundle
 
     result = hil("exec", TARGET, bundle(add), "--json")
     assert result.code == 0, result.out

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.case.models import ModelSource, find_model
-from harness.export import ExportRequest, export
+from harness.export.batch import export
 from harness.export.program import Program
+from harness.export.request import ExportRequest
 from harness.system.paths import state_dir
 
 

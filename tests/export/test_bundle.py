@@ -9,7 +9,7 @@ from executorch.devtools.bundled_program.serialize import (
 )
 
 from harness.case.models import ModelSource
-from harness.export import bundle
+from harness.export.bundle import bundle
 from harness.export.program import Program
 
 

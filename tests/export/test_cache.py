@@ -11,8 +11,10 @@ import pytest
 
 from harness.case.models import find_model
 from harness.errors import InfraError
-from harness.export import ExportRequest, cache, export
+from harness.export import cache
+from harness.export.batch import export
 from harness.export.program import InputSet, Program, TensorSpec
+from harness.export.request import ExportRequest
 
 KEY = "model-cortex-m55-0123"
 
@@ -96,13 +98,14 @@ def test_a_full_disk_leaves_nothing(own_home: Path) -> None:
 
     with (
         cache.locked(KEY, wait=True),
-        pytest.raises(InfraError, match="No space left on device") as caught,
+        pytest.raises(cache.CacheNotWritable, match="No space left on device") as caught,
     ):
         cache.store(KEY, full)
     assert leftovers(own_home) == []
     assert str(own_home) in caught.value.message
-    assert caught.value.facts["free_bytes"] > 0
-    assert caught.value.facts["errno"] == errno.ENOSPC
+    assert caught.value.free_bytes
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.facts.keys() == {"path", "free_bytes", "errno"}
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

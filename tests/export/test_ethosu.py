@@ -11,12 +11,17 @@ import torch
 from tosa.TosaGraph import TosaGraph
 
 from harness.case.models import ModelSource, catalogue
-from harness.errors import DeadModelError, ExportError
+from harness.errors import ExportError
 from harness.ethosu.blob import find_blobs
 from harness.ethosu.model import Network
-from harness.export import ExportRequest, export, lower_ethosu
+from harness.export import lower_ethosu
+from harness.export.agreement import OraclesDisagree
+from harness.export.batch import export
+from harness.export.live import DeadModelError
 from harness.export.lower_ethosu import Lowered
 from harness.export.program import Program, load_program
+from harness.export.request import ExportRequest
+from harness.export.worker import NothingDelegated
 from harness.localise.first_difference import localise
 
 Get = Callable[..., Program]
@@ -148,6 +153,7 @@ ModelUnderTest = OnCpu()
 ModelInputs = (torch.rand(2, 4),)
 """)
     )
+    assert isinstance(error, NothingDelegated)
     assert "nothing of model 'mine' is left to the ethos-u55-128" in error.message
 
 
@@ -163,11 +169,12 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
 
     monkeypatch.setattr(lower_ethosu, "to_ethos_u", planted)
     error = failure(user_model(CONVOLUTIONS + "# planted\n"))
+    assert isinstance(error, OraclesDisagree)
     assert "the TOSA reference model and the quantised eager model differ by" in error.message
-    assert error.facts["delegate"] == 0
-    assert error.facts["operator"] in ("aten_convolution_default_1", "aten_relu_default_1")
-    assert len(error.facts["element"]) == 4
-    assert error.facts["lsb"] > error.facts["bound_lsb"]
+    assert error.delegate == 0
+    assert error.operator in ("aten_convolution_default_1", "aten_relu_default_1")
+    assert len(error.element) == 4
+    assert error.lsb > error.bound_lsb
 
 
 def damaged(tosa: bytes) -> bytes:

@@ -15,7 +15,8 @@ Get = Callable[..., Program]
 
 CHILD = """
 import json, sys
-from harness.export import ExportRequest, export
+from harness.export.batch import export
+from harness.export.request import ExportRequest
 from harness.case.models import find_model
 asked = [name.partition("@") for name in sys.argv[1:]]
 results = export([ExportRequest(find_model(n), t or "cortex-m55") for n, _, t in asked])

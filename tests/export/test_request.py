@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.case.models import ModelSource, find_model
-from harness.errors import ToolMissing, UsageError
-from harness.export import ExportRequest, export
-from harness.export.request import content_key, exporter_versions
+from harness.errors import UsageError
+from harness.export.batch import export
+from harness.export.request import ExporterMissing, ExportRequest, content_key, exporter_versions
 
 VERSIONS = {"torch": "2", "executorch": "1", "torchao": "0"}
 BASE = ExportRequest(find_model("ds_cnn"))
@@ -66,9 +66,10 @@ def test_a_missing_exporter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", absent)
-    with pytest.raises(ToolMissing, match="'torch' is not installed") as caught:
+    with pytest.raises(ExporterMissing, match="'torch' is not installed") as caught:
         exporter_versions()
-    assert caught.value.facts["package"] == "torch"
+    assert caught.value.package == "torch"
+    assert caught.value.kind == "tool_missing"
 
 
 NPU = ExportRequest(find_model("ds_cnn"), "ethos-u55-128")
@@ -89,8 +90,8 @@ def test_an_npu_needs_vela_and_the_tosa_tools_too(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(metadata, "version", without_vela)
     exporter_versions("cortex-m55")
     error = export([NPU])[0].error
-    assert isinstance(error, ToolMissing)
-    assert error.facts["package"] == "ethos-u-vela"
+    assert isinstance(error, ExporterMissing)
+    assert error.package == "ethos-u-vela"
 
 
 def test_the_default_memory_mode_has_one_key() -> None:
@@ -118,7 +119,7 @@ def test_what_vela_is_told_is_in_the_key(other: ExportRequest) -> None:
     ("change", "message", "hint"),
     [
         ({"compile_target": "ethos-u55-100"}, "cannot compile for 'ethos-u55-100'", "u55-{32,64"),
-        ({"memory_mode": "Sram_only"}, "no memory mode 'Sram_only'", "Sram_Only, Shared_Sram"),
+        ({"memory_mode": "Sram_only"}, "no memory mode 'Sram_only'", "mean Sram_Only?"),
         (
             {"memory_mode": "Dedicated_Sram_384KB"},
             "the arena would be in OffChipFlash, which nothing can write to",

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from harness.case.models import ModelSource
-from harness.errors import DeadModelError, ExportError, HarnessError, UsageError
-from harness.export import ExportRequest, export
+from harness.errors import ExportError, HarnessError, UsageError
+from harness.export.batch import export
+from harness.export.live import DeadModelError
 from harness.export.program import Program
+from harness.export.request import ExportRequest
+from harness.export.source import NamesMissing
+from harness.export.worker import StageFailed
 
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]
@@ -97,9 +101,11 @@ ModelInputs = (torch.arange(75.0).reshape(1, 3, 5, 5),)
 
 def test_missing_names(user_model: Write) -> None:
     error = failure(user_model("ModelUnderTest = 1\n"))
-    assert isinstance(error, UsageError)
+    assert isinstance(error, NamesMissing)
     assert error.message == "mine.py does not define ModelInputs"
-    assert error.facts["missing"] == ["ModelInputs"]
+    assert error.missing == ["ModelInputs"]
+    assert str(error.path).endswith("mine.py")
+    assert error.verdict == "NO_VERDICT"
 
 
 def test_a_class_instead_of_an_instance(user_model: Write) -> None:
@@ -136,9 +142,16 @@ def test_calibration_inputs_of_another_shape(user_model: Write) -> None:
 )
 def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cause: str) -> None:
     error = failure(user_model(f"import torch\n\n{line}\n"))
-    assert isinstance(error, ExportError)
+    assert isinstance(error, StageFailed)
     assert f"failed to load at mine.py:3: {cause}" in error.message
-    assert (error.facts["line"], error.facts["stage"]) == (3, "load")
+    assert (error.file, error.line, error.stage, error.cause) == ("mine.py", 3, "load", cause)
+
+
+def test_an_error_has_what_was_printed_meanwhile(user_model: Write) -> None:
+    error = failure(user_model("print('about to fail')\n1 / 0\n"))
+    assert isinstance(error, ExportError)
+    assert "about to fail" in str(error.log)
+    assert error.facts["log"] == error.log
 
 
 def test_an_exception_in_forward_has_its_line(user_model: Write) -> None:
@@ -161,8 +174,7 @@ def test_a_dead_model_is_refused(user_model: Write) -> None:
         user_model(LINEAR + "torch.nn.init.zeros_(ModelUnderTest.weight)\n", "planted.py")
     )
     assert isinstance(error, DeadModelError)
-    assert error.facts["different_inputs"] == 3
-    assert error.facts["different_outputs"] == 1
+    assert (error.different_inputs, error.different_outputs) == (3, 1)
 
 
 def test_an_unknown_core_is_named() -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from harness.conformance.model import Report, Verdict
+from harness.conformance.model import Report, SuiteResult
 from harness.report.conformance import print_report, write_json, write_junit
 
 REPORT = Report(
@@ -18,11 +18,11 @@ REPORT = Report(
     simulator="q",
     elf="e",
     verdicts=(
-        Verdict("ops/test_add.py::a[x]", "passed", "", 1),
-        Verdict("ops/test_add.py::b[y]", "failed", "bad \x00 <[red]>", 2, ("aten::x.out",)),
-        Verdict("ops/test_sub.py::c", "failed", "bad", 2, ("aten::x.out", "aten::y.out")),
-        Verdict("models/test_m.py", "unsupported", "needs z", 0),
-        Verdict("models/test_n.py::d", "xfailed", "known", 0, simulated=False),
+        SuiteResult("ops/test_add.py::a[x]", "passed", "", 1),
+        SuiteResult("ops/test_add.py::b[y]", "failed", "bad \x00 <[red]>", 2, ("aten::x.out",)),
+        SuiteResult("ops/test_sub.py::c", "failed", "bad", 2, ("aten::x.out", "aten::y.out")),
+        SuiteResult("models/test_m.py", "unsupported", "needs z", 0),
+        SuiteResult("models/test_n.py::d", "xfailed", "known", 0, simulated=False),
     ),
     seconds=6,
     log=Path("log"),
@@ -71,7 +71,7 @@ def test_the_table_counts_by_operator() -> None:
 
 def test_what_the_npu_model_does_not_do_is_counted() -> None:
     out = StringIO()
-    beyond = Verdict("ops/test_div.py::t", "unsupported", "the NPU model: DIV = 1", 1)
+    beyond = SuiteResult("ops/test_div.py::t", "unsupported", "the NPU model: DIV = 1", 1)
     verdicts = (beyond, *REPORT.verdicts[:1])
     print_report(Console(file=out, width=120), replace(REPORT, verdicts=verdicts))
     assert "beyond the NPU model: 1 of 2 tests (50.0 %)" in out.getvalue()

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import DeadModelError, InfraError, UsageError, Verdict, exit_code
+from harness.errors import ExportError, InfraError, UsageError, Verdict, exit_code
 from harness.judge.reference import Reference
 from harness.judge.verdict import Cause, Ending, Expectation, Judgement
 from harness.report.terminal import overall, print_records
@@ -143,8 +143,14 @@ def test_json_summary_has_what_the_documentation_promises(tmp_path: Path) -> Non
 
 
 def test_an_early_error_becomes_a_record_with_its_hint() -> None:
-    error = DeadModelError("the outputs are constant", hint="train it", outputs=1)
-    failed = failed_record(Case("host", "dead.py"), "now", error)
+    class Dead(ExportError):
+        kind = "dead_model"
+
+        def __init__(self, outputs: int) -> None:
+            self.outputs = outputs
+            super().__init__("the outputs are constant", hint="train it")
+
+    failed = failed_record(Case("host", "dead.py"), "now", Dead(1))
     assert failed.verdict.name == "EXPORT_ERROR"
     assert failed.cause == Cause(
         "dead_model", "the outputs are constant; train it", None, {"outputs": 1}

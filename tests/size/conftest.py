@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.case.models import find_model
-from harness.export import ExportRequest, export
+from harness.export.batch import export
+from harness.export.request import ExportRequest
 
 MODELS = ("add", "ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder", "linear", "softmax")
 ETHOS_U = ("ethos-u55-128", "ethos-u85-256")

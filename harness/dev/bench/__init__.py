@@ -133,7 +133,8 @@ def export_speed(progress: Progress) -> Results:
         environment = {**os.environ, "HIL_HOME": scratch}
         code = (
             "from harness.dev.bench import MODELS\n"
-            "from harness.export import ExportRequest, export\n"
+            "from harness.export.batch import export\n"
+            "from harness.export.request import ExportRequest\n"
             "from harness.case.models import find_model\n"
             "for r in export([ExportRequest(find_model(m)) for m in MODELS]): r.unwrap()"
         )

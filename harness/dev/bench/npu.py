@@ -19,8 +19,9 @@ from typing import Any
 
 from harness.case.models import find_model
 from harness.errors import InfraError
-from harness.export import ExportRequest, export
+from harness.export.batch import export
 from harness.export.program import Delegate, Program
+from harness.export.request import ExportRequest
 from harness.system.paths import project_root
 from harness.system.progress import Progress
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import DeadModelError
-from harness.export.life import RawSet, require_life
+from harness.export.exported import RawSet
+from harness.export.live import DeadModelError, require_life
 
 
 def raw(i: bytes, *o: bytes) -> RawSet:
@@ -19,7 +19,9 @@ def test_one_differing_output_is_life() -> None:
 def test_equal_outputs_are_death_with_facts() -> None:
     with pytest.raises(DeadModelError, match="2 different inputs give the same") as caught:
         require_life("m", [raw(b"a", b"17"), raw(b"b", b"17")])
-    assert caught.value.facts["first_output_bytes"] == "3137"
+    assert caught.value.first_output_bytes == "3137"
+    assert caught.value.facts["different_outputs"] == 1
+    assert caught.value.kind == "dead_model"
     assert caught.value.verdict == "EXPORT_ERROR"
 
 

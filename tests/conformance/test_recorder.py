@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.conformance.quicker import AnyCallable, Once, _after
+from harness.conformance.recorder import AnyCallable, Once, _after
 
 
 def test_once_is_done_again_when_outdated() -> None:

@@ -1,0 +1,61 @@
+"""Where a suite finds what it needs, and which of the earlier runs may be continued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.conformance.model import Selection
+from harness.conformance.run import run_suite
+from harness.conformance.stage import (
+    SuiteStage,
+    finish,
+    identify,
+    interrupted,
+    mark,
+    prepare,
+)
+from harness.conformance.suites import SUITES
+from harness.errors import UsageError
+from tests.conformance.conftest import OWN
+
+
+def test_only_the_same_run_is_resumed(stage: SuiteStage, tmp_path: Path) -> None:
+    identity = identify(OWN, tmp_path / "elf", Selection())
+    mark(stage, identity)
+    run_suite(stage, Selection("number and 3"), 2, lambda _message: None)
+    interrupted(identity)
+    (tmp_path / "elf").write_bytes(b"another")
+    with pytest.raises(UsageError, match="there is no interrupted run to resume"):
+        interrupted(identify(OWN, tmp_path / "elf", Selection()))
+    finish(stage)
+    with pytest.raises(UsageError, match="there is no interrupted run to resume"):
+        interrupted(identity)
+
+
+@pytest.mark.parametrize(
+    ("suite", "board", "model"),
+    [
+        ("cortex-m", "corstone-300_cortex-m55", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("ethos-u55", "corstone-300", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("ethos-u65", "corstone-300-u65", "FVP_Corstone_SSE-300_Ethos-U65"),
+        ("ethos-u85", "corstone-320", "FVP_Corstone_SSE-320"),
+        ("ethos-u85", "portable-ops_corstone-320", "FVP_Corstone_SSE-320"),
+    ],
+)
+def test_the_runner_is_where_the_suite_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str, board: str, model: str
+) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    (tmp_path / "elf").write_bytes(b"elf")
+    stage = prepare(SUITES[suite], tmp_path / "elf")
+    runner = f"arm_test/arm_semihosting_executor_runner_{board}/arm_executor_runner"
+    assert (Path(stage.environment["EXECUTORCH_ROOT"]) / runner).read_bytes() == b"elf"
+    first = Path(stage.environment["PATH"].split(":")[0])
+    assert (first / model).is_file()
+
+
+def test_a_missing_elf(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no ELF"):
+        prepare(SUITES["cortex-m"], tmp_path / "none")
