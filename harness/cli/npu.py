@@ -77,14 +77,14 @@ def stats(file: Path, as_json: bool) -> tuple[object, int]:
 def _blobs(file: Path) -> list[bytes]:
     blobs = find_blobs(file.read_bytes())
     if not blobs:
-        raise UsageError(f"{file} has no Ethos-U delegate", file=str(file))
+        raise UsageError(f"{file} has no Ethos-U delegate", path=file)
     return blobs
 
 
 def _delegate(file: Path, index: int) -> bytes:
     blobs = _blobs(file)
     if not 0 <= index < len(blobs):
-        raise UsageError(f"{file} has {len(blobs)} delegates, there is no {index}", file=str(file))
+        raise UsageError(f"{file} has {len(blobs)} delegates, there is no {index}", path=file)
     return blobs[index]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from harness.dev.cpp_tests import fuzz, unit_tests
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, Unknown
 from harness.system.paths import project_root
 
 
@@ -76,7 +76,7 @@ def run_steps(
         return {"steps": list(known)}, 0
     for name in only:
         if name not in known:
-            raise UsageError(f"there is no step {name!r}", hint=f"steps: {', '.join(known)}")
+            raise Unknown(f"there is no step {name!r}", name, known, listing="steps: ")
     results: dict[str, dict[str, Any]] = {}
     for name in only or known:
         click.secho(f"== {name}: {known[name].what}", err=True, bold=True)
