@@ -9,6 +9,7 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
+from harness.errors import ExitCode
 
 if TYPE_CHECKING:
     from harness.run.accept import Only
@@ -71,7 +72,7 @@ def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
     fvp_missing: str | None, dev_mode: bool, as_json: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file.
@@ -136,7 +137,7 @@ def run(
 def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
     limit_factor: float | None, fvp_missing: str | None, dev_mode: bool, as_json: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,
@@ -177,7 +178,7 @@ def _print_execution(execution: Execution) -> None:
     help="The firmware of a LOG, to name the functions its faults were in.",
 )
 @verb
-def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
+def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, ExitCode]:
     """Judge a finished run again, offline, from its directory; or a lone console log.
 
     A LOG is from anybody's CI. It passes only when a runner in it completed and compared its
@@ -222,7 +223,7 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, int]:
 def accept(
     subject: str, reason: str, only: Only | None, dry_run: bool, limit_factor: float | None,
     fvp_missing: str | None, as_json: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
     The file under references/ is changed for you to review and commit. A case whose outputs do
@@ -246,4 +247,4 @@ def accept(
         )
     if not as_json:
         click.echo(proposal.text())
-    return proposal.summary(), 0
+    return proposal.summary(), ExitCode.PASSED

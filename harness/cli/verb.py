@@ -12,7 +12,7 @@ import click
 
 from harness.errors import ExitCode, HarnessError
 
-_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+_Verb = TypeVar("_Verb", bound=Callable[..., tuple[Any, ExitCode]])
 
 
 def verb(function: _Verb) -> _Verb:

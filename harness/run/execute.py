@@ -34,7 +34,7 @@ class Execution:
     cause: Cause | None
 
     @property
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         return ExitCode.PASSED if self.verdict is None else self.verdict.exit_code
 
     def summary(self) -> dict[str, Any]:

@@ -64,8 +64,8 @@ class TimedEndings:
     endings: tuple[TimedEnding, ...]
 
     @property
-    def exit_code(self) -> int:
-        """1 when a verdict was wrong. Lateness depends on the machine and is only shown."""
+    def exit_code(self) -> ExitCode:
+        """FAILED when a verdict was wrong. Lateness depends on the machine and is only shown."""
         return ExitCode.PASSED if all(e.expected for e in self.endings) else ExitCode.FAILED
 
     def text(self) -> str:
