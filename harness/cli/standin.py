@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.errors import ExitCode
+from harness.errors import ExitCode, UsageError
 
 
 @click.group()
@@ -96,8 +96,6 @@ def conformance(
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
-    from harness.errors import UsageError
-
     if text is None:
         return None
     index, slash, count = text.partition("/")

@@ -52,7 +52,7 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, Exit
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
     Ethos-U model beside the TOSA reference model.
     """
-    from harness.dev.bench import measure_all
+    from harness.dev.bench.ratios import measure_all
 
     if what == "verdict":
         from harness.dev.bench.verdict import measure_verdicts
