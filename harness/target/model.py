@@ -12,7 +12,8 @@ from pydantic import Field, field_validator, model_validator
 
 from harness.errors import Unknown, Word
 from harness.target.budget import Budgets
-from harness.target.fvp import Data, Fvp, Text
+from harness.target.data import Data, Text
+from harness.target.fvp import Fvp
 from harness.target.npu import Npu
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

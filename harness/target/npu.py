@@ -20,7 +20,7 @@ from harness.errors import Unknown, UsageError
 from harness.formats.cop import MACS
 from harness.system import paths
 from harness.system.strict_yaml import Document, read
-from harness.target.fvp import Data, Text
+from harness.target.data import Data, Text
 
 Product = Literal["u55", "u65", "u85"]
 Place = Literal["SRAM", "DDR"]  # regions of the target
