@@ -164,8 +164,9 @@ def test_firmware_that_cannot_be_executed(native: Target, tmp_path: Path) -> Non
     """bubblewrap's own failure is no run of the target."""
     program = tmp_path / "p.pte"
     program.write_bytes(b"")
-    with pytest.raises(InfraError, match="could not be confined: bwrap: execvp"):
+    with pytest.raises(InfraError, match="could not be confined: bwrap: execvp") as caught:
         simulate(pick(native), Elf(program), program, [[]], run_dir=tmp_path / "run")
+    assert caught.value.path == str(tmp_path / "run" / "console.log")
 
 
 # Arm semihosting specification 2.0: the operation in r0, its parameter block in r1, BKPT 0xAB.
