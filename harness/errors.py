@@ -119,22 +119,46 @@ class UsageError(HarnessError):
 
 
 class Unknown(UsageError):
-    """A name that nothing bears. ``close``: the known names that look like it."""
+    """A name that nothing bears. ``close``: what may have been meant, for the hint; without it
+    the known names that look like the unknown one.
+    """
 
     def __init__(
-        self, message: str, name: str, known: Iterable[str], *, listing: str = "there are: "
+        self,
+        message: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        close: Iterable[str] | None = None,
+        listing: str = "there are: ",
     ) -> None:
         self.name = name
         self.known = tuple(known)
-        self.close = tuple(get_close_matches(name, self.known, n=3))
+        self.close = tuple(get_close_matches(name, self.known) if close is None else close)
         meant = f"did you mean {' or '.join(self.close)}?"
         super().__init__(message, hint=meant if self.close else listing + ", ".join(self.known))
 
 
 class TargetError(UsageError):
-    """A target file is malformed; ``facts`` has ``file`` and ``line``."""
+    """A YAML file is malformed. ``errors``: every error that was found in it, this one first,
+    where there may be more than one.
+    """
 
     kind = "bad_target"
+
+    def __init__(
+        self,
+        file: Path,
+        line: int,
+        message: str,
+        *,
+        hint: str | None = None,
+        errors: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__(f"{file}:{line}: {message}", hint=hint)
+        self.file = str(file)
+        self.line = line
+        self.errors = None if errors is None else tuple(errors)
 
 
 class InfraError(HarnessError):
@@ -144,7 +168,21 @@ class InfraError(HarnessError):
 
 
 class ToolMissing(InfraError):
+    """``tool``: what is missing, ``package``: what it comes in, where there is such a name."""
+
     kind = "tool_missing"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        tool: str | None = None,
+        package: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.tool = tool
+        self.package = package
 
 
 class FvpMissing(ToolMissing):
@@ -153,6 +191,9 @@ class FvpMissing(ToolMissing):
     kind = "fvp_missing"
     verdict = Verdict.SKIPPED
     exit_code = ExitCode.FAILED
+
+    def __init__(self, fvp: ToolMissing) -> None:
+        super().__init__(fvp.message, tool=fvp.tool, package=fvp.package, hint=fvp.hint)
 
 
 class ExportError(HarnessError):

@@ -9,6 +9,7 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
+from harness.errors import ExitCode
 
 
 @click.group()
@@ -19,7 +20,7 @@ def link() -> None:
 @link.command("explain")
 @click.argument("log_or_build", type=click.Path(path_type=Path), metavar="LOG|BUILD_DIR")
 @verb
-def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, int]:
+def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, ExitCode]:
     """Say why a link failed and what to do, from a log or a build directory.
 
     Reads GNU ld, gold, lld and armlink. Where the objects are there, they are read too. Exits
@@ -37,7 +38,7 @@ def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, int]:
         explanation = explain(log_or_build, progress)
     if not as_json:
         print_explanation(explanation)
-    return explanation.summary(), 1 if explanation.failures else 0
+    return explanation.summary(), ExitCode.FAILED if explanation.failures else ExitCode.PASSED
 
 
 @link.command("reduce")
@@ -46,7 +47,7 @@ def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, int]:
               help="Where the folder goes (default: BUILD_DIR-reduced).")  # fmt: skip
 @click.option("--pytest", "with_test", is_flag=True, help="Also write a regression test.")
 @verb
-def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tuple[Any, int]:
+def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tuple[Any, ExitCode]:
     """Shrink a failing link to a folder that fails in the same way and needs only the toolchain.
 
     \b
@@ -61,7 +62,7 @@ def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tu
         reduced = reduce_build(build, target, with_test=with_test, progress=progress)
     if not as_json:
         click.echo(reduced.text())
-    return reduced.summary(), 0
+    return reduced.summary(), ExitCode.PASSED
 
 
 @link.command("check")
@@ -69,7 +70,7 @@ def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tu
 @click.option("--overridable", "symbols", multiple=True, required=True, metavar="SYMBOL",
               help="A function with a weak default; may be repeated.")  # fmt: skip
 @verb
-def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
+def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
     """Prove that a weak hook can be overridden, in every program of a build directory.
 
     \b
@@ -83,4 +84,4 @@ def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple
         result = check(elf_or_build, symbols, progress)
     if not as_json:
         click.echo(result.text())
-    return result.summary(), 0 if result.holds else 1
+    return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.errors import UsageError
+from harness.errors import ExitCode, UsageError
 from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.disasm import disassemble
 from harness.ethosu.model import Network, Stats
@@ -33,7 +33,7 @@ def npu() -> None:
 @verb
 def run_(
     file: Path, inputs: tuple[Path, ...], base: str, delegate: int, as_json: bool
-) -> tuple[object, int]:
+) -> tuple[object, ExitCode]:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
     network = Network(_delegate(file, delegate))
     outputs, stats = network.run([path.read_bytes() for path in inputs])
@@ -43,26 +43,26 @@ def run_(
     if not as_json:
         for name, content in zip(names, outputs, strict=True):
             click.echo(f"{name}  {len(content)} bytes")
-    return {"outputs": names, **_as_dict(stats)}, 0
+    return {"outputs": names, **_as_dict(stats)}, ExitCode.PASSED
 
 
 @npu.command()
 @click.argument("file", type=_File)
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
-def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, int]:
+def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
     """List the command stream: hil npu disasm add.pte"""
     actions = read_actions(read_blob(_delegate(file, delegate)).commands)
     lines = list(disassemble(actions))
     if not as_json:
         click.echo("\n".join(lines))
-    return {"npu": actions.config.name, "lines": lines}, 0
+    return {"npu": actions.config.name, "lines": lines}, ExitCode.PASSED
 
 
 @npu.command()
 @click.argument("file", type=_File)
 @verb
-def stats(file: Path, as_json: bool) -> tuple[object, int]:
+def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
     """Operations, MACs and bytes moved, with zeros as input: hil npu stats model.pte"""
     found = []
     for index, blob in enumerate(_blobs(file)):
@@ -71,20 +71,20 @@ def stats(file: Path, as_json: bool) -> tuple[object, int]:
         found.append(_as_dict(result))
         if not as_json:
             _print(index, result)
-    return {"delegates": found}, 0
+    return {"delegates": found}, ExitCode.PASSED
 
 
 def _blobs(file: Path) -> list[bytes]:
     blobs = find_blobs(file.read_bytes())
     if not blobs:
-        raise UsageError(f"{file} has no Ethos-U delegate", file=str(file))
+        raise UsageError(f"{file} has no Ethos-U delegate", path=file)
     return blobs
 
 
 def _delegate(file: Path, index: int) -> bytes:
     blobs = _blobs(file)
     if not 0 <= index < len(blobs):
-        raise UsageError(f"{file} has {len(blobs)} delegates, there is no {index}", file=str(file))
+        raise UsageError(f"{file} has {len(blobs)} delegates, there is no {index}", path=file)
     return blobs[index]
 
 

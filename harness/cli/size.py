@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.errors import InfraError, UsageError
+from harness.errors import ExitCode, InfraError, UsageError
 
 
 class _SizeGroup(click.Group):
@@ -63,7 +63,7 @@ _html_option = click.option(
 def show(
     file: Path, target: str | None, linker_map: Path | None, depth: int, top: int,
     html: Path | None, as_json: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, ExitCode]:  # fmt: skip
     """Account for every byte of a .pte, .bpte, .ptd or ELF; or show what a run used.
 
     \b
@@ -80,7 +80,7 @@ def show(
         used = run_use(file)
         if not as_json:
             print_use(Console(), used)
-        return used, 0
+        return used, ExitCode.PASSED
     anatomy = measure(file, target, linker_map)
     if html is not None:
         from harness.footprint.page import write_page
@@ -88,7 +88,7 @@ def show(
         write_page(html, file.name, anatomy)
     if not as_json:
         print_anatomy(Console(), file.name, anatomy, depth, top)
-    return {"file": str(file), **anatomy.to_fields()}, 0
+    return {"file": str(file), **anatomy.to_fields()}, ExitCode.PASSED
 
 
 @size.command("diff")
@@ -106,7 +106,7 @@ def show(
 def diff(
     old: Path, new: Path, target: str | None, as_markdown: bool, why: int | None, top: int,
     html: Path | None, as_json: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, ExitCode]:  # fmt: skip
     """What was added, removed, grew or got another name between two files; most first.
 
     \b
@@ -138,13 +138,13 @@ def diff(
             render.print_difference(console, found, top)
         for reason in reasons:
             click.echo(reason)
-    return {"old": str(old), "new": str(new), **found.to_fields(), "why": reasons}, 0
+    return {"old": str(old), "new": str(new), **found.to_fields(), "why": reasons}, ExitCode.PASSED
 
 
 @click.command("gate")
 @click.argument("subjects", nargs=-1, metavar="[TARGET/MODEL|TARGET/runner]...")
 @verb
-def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
+def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
     """Hold sizes against budgets and accepted references; without names, all of them.
 
     \b
@@ -169,7 +169,10 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
     if not as_json:
         _say_gates(gates)
     failed = any(g.failed for g in gates)
-    return {"failed": failed, "gates": [g.summary() for g in gates]}, int(failed)
+    return {
+        "failed": failed,
+        "gates": [g.summary() for g in gates],
+    }, ExitCode.FAILED if failed else ExitCode.PASSED
 
 
 def _say_gates(gates: Sequence[Any]) -> None:

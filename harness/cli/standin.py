@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
+from harness.errors import ExitCode, UsageError
 
 
 @click.group()
@@ -18,7 +19,7 @@ def standin() -> None:
 @standin.command("install")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @verb
-def install_(directory: Path, as_json: bool) -> tuple[Any, int]:
+def install_(directory: Path, as_json: bool) -> tuple[Any, ExitCode]:
     """Put commands with the names of Arm's models into DIR.
 
     They take the models' options, run the program on QEMU's mps3-an547 (Corstone-300 with a
@@ -34,7 +35,7 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, int]:
     if not as_json:
         for path in written:
             click.echo(path)
-    return {"commands": [str(path) for path in written]}, 0
+    return {"commands": [str(path) for path in written]}, ExitCode.PASSED
 
 
 @click.command()
@@ -63,7 +64,7 @@ def conformance(
     suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
     elf: Path | None, report: Path | None, junit: Path | None, workers: int, resume: bool,
     as_json: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
     \b
@@ -91,12 +92,10 @@ def conformance(
         if sample is not None:
             click.echo(f"a sample of {sample} tests, seed {seed}")
         print_report(Console(), result)
-    return result.as_json(), result.exit_code
+    return result.as_json(), ExitCode(result.exit_code)
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
-    from harness.errors import UsageError
-
     if text is None:
         return None
     index, slash, count = text.partition("/")

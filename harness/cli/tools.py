@@ -8,29 +8,30 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
+from harness.errors import ExitCode
 
 
 @click.command()
 @verb
-def targets(as_json: bool) -> tuple[Any, int]:
+def targets(as_json: bool) -> tuple[Any, ExitCode]:
     """List the targets and which of their simulators are installed."""
     from harness.report.listing import list_targets
 
-    return list_targets(show=not as_json), 0
+    return list_targets(show=not as_json), ExitCode.PASSED
 
 
 @click.command()
 @verb
-def models(as_json: bool) -> tuple[Any, int]:
+def models(as_json: bool) -> tuple[Any, ExitCode]:
     """List the models, and why some that ExecuTorch names are not among them."""
     from harness.report.listing import list_models
 
-    return list_models(show=not as_json), 0
+    return list_models(show=not as_json), ExitCode.PASSED
 
 
 @click.command()
 @verb
-def doctor(as_json: bool) -> tuple[Any, int]:
+def doctor(as_json: bool) -> tuple[Any, ExitCode]:
     """Show each tool, its version, and how to get what is missing (FVPs included)."""
     from harness.report.listing import list_tools
 
@@ -45,13 +46,13 @@ def doctor(as_json: bool) -> tuple[Any, int]:
 )
 @click.option("--ending", "endings", multiple=True, help="Only this ending of `verdict`.")
 @verb
-def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]:
+def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
     Ethos-U model beside the TOSA reference model.
     """
-    from harness.dev.bench import measure_all
+    from harness.dev.bench.ratios import measure_all
 
     if what == "verdict":
         from harness.dev.bench.verdict import measure_verdicts
@@ -69,13 +70,13 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]
             npu = measure_npu(progress)
         if not as_json:
             click.echo(npu.text())
-        return npu.summary(), 0
+        return npu.summary(), ExitCode.PASSED
 
     with progress_shown(as_json) as progress:
         results = measure_all(what, progress)
     if not as_json:
         click.echo(results.text())
-    return results.summary(), 0
+    return results.summary(), ExitCode.PASSED
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -91,7 +92,7 @@ def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, int]
 @verb
 def test(
     fuzz_seconds: int, only: tuple[str, ...], pytest_args: tuple[str, ...], as_json: bool
-) -> tuple[Any, int]:
+) -> tuple[Any, ExitCode]:
     """Run the project's whole test suite: style, types, C++ and Python tests, fuzzing.
 
     \b

@@ -1,4 +1,4 @@
-"""What every verb has in common: ``--json``, errors with exit codes, progress on a terminal."""
+"""What verbs have in common: ``--json``, errors with exit codes, the options of more than one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,24 @@ import click
 
 from harness.errors import ExitCode, HarnessError
 
-_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+_Verb = TypeVar("_Verb", bound=Callable[..., tuple[Any, ExitCode]])
+
+limit_factor_option = click.option(
+    "--limit-factor",
+    type=click.FloatRange(min=0, min_open=True, max=1000),
+    help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
+)
+fvp_missing_option = click.option(
+    "--fvp-missing",
+    type=click.Choice(["fail", "skip"]),
+    help="What a case is whose FVP is not installed; fail when $CI is set, else skip.",
+)
 
 
 def verb(function: _Verb) -> _Verb:
     """Give a command ``--json`` and the common way to fail.
 
-    The function gets ``as_json`` and returns the object to print when it is set.
+    The function gets ``as_json`` and returns the object to print when it is set, and how to end.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

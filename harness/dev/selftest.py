@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from harness.dev.cpp_tests import fuzz, layout, lint, unit_tests
-from harness.errors import HarnessError, UsageError
+from harness.errors import ExitCode, HarnessError, Unknown
 from harness.system.paths import project_root
 
 
@@ -69,16 +69,16 @@ def steps() -> tuple[Step, ...]:
 
 def run_steps(
     only: Sequence[str], fuzz_seconds: int, pytest_args: Sequence[str], *, as_json: bool
-) -> tuple[dict[str, Any], int]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Run the steps, all of them even when one fails. Returns the results and the exit code."""
     known = {step.name: step for step in steps()}
     if "list" in only:
         for step in known.values():
             click.echo(f"{step.name:10} {step.what}")
-        return {"steps": list(known)}, 0
+        return {"steps": list(known)}, ExitCode.PASSED
     for name in only:
         if name not in known:
-            raise UsageError(f"there is no step {name!r}", hint=f"steps: {', '.join(known)}")
+            raise Unknown(f"there is no step {name!r}", name, known, listing="steps: ")
     results: dict[str, dict[str, Any]] = {}
     for name in only or known:
         click.secho(f"== {name}: {known[name].what}", err=True, bold=True)
@@ -92,11 +92,13 @@ def run_steps(
     return _summary(results, as_json=as_json)
 
 
-def _summary(results: dict[str, dict[str, Any]], *, as_json: bool) -> tuple[dict[str, Any], int]:
+def _summary(
+    results: dict[str, dict[str, Any]], *, as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
     failed = [name for name, result in results.items() if not result["passed"]]
     if not as_json:
         for name, result in results.items():
             state = "passed" if result["passed"] else "FAILED"
             click.echo(f"{name:10} {state} in {result['seconds']} s")
         click.echo(f"steps: {len(results) - len(failed)} passed, {len(failed)} failed")
-    return {"steps": results}, 1 if failed else 0
+    return {"steps": results}, ExitCode.FAILED if failed else ExitCode.PASSED

@@ -1,4 +1,4 @@
-"""What can be wrong with a blob or a stream. ``facts`` always has the byte ``offset``."""
+"""What can be wrong with a blob or a stream. Each error has the byte ``offset`` of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BlobError(EthosUError):
     kind = "ethosu_blob"
 
     def __init__(self, message: str, offset: int) -> None:
-        super().__init__(f"{message} (byte {offset:#x} of the blob)", offset=offset)
+        super().__init__(f"{message} (byte {offset:#x} of the blob)")
         self.offset = offset
 
 
@@ -29,7 +29,7 @@ class StreamError(EthosUError):
     kind = "ethosu_stream"
 
     def __init__(self, message: str, offset: int) -> None:
-        super().__init__(f"{message} (byte {offset:#x} of the command stream)", offset=offset)
+        super().__init__(f"{message} (byte {offset:#x} of the command stream)")
         self.offset = offset
 
 
@@ -39,7 +39,7 @@ class AccessError(EthosUError):
     kind = "ethosu_access"
 
     def __init__(self, message: str, offset: int) -> None:
-        super().__init__(f"{message} (command at byte {offset:#x} of the stream)", offset=offset)
+        super().__init__(f"{message} (command at byte {offset:#x} of the stream)")
         self.offset = offset
 
 
@@ -51,10 +51,7 @@ class Unsupported(EthosUError):
     def __init__(self, register: str, value: object, offset: int, why: str = "") -> None:
         super().__init__(
             f"{register} = {value} is not verified{f': {why}' if why else ''} "
-            f"(command at byte {offset:#x} of the stream)",
-            register=register,
-            value=value,
-            offset=offset,
+            f"(command at byte {offset:#x} of the stream)"
         )
         self.register = register
         self.value = value

@@ -58,7 +58,7 @@ class Checked:
 def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
     """Every program of a build directory, or the one program ``path``."""
     if not path.exists():
-        raise UsageError(f"there is no file or directory {path}", path=str(path))
+        raise UsageError(f"there is no file or directory {path}", path=path)
     findings: list[HookFinding] = []
     for command in _programs(path.resolve()):
         progress(f"checking {command.output}")
@@ -80,7 +80,7 @@ def _programs(path: Path) -> tuple[LinkCommand, ...]:
     raise UsageError(
         f"no build directory above {path} says how it was linked",
         hint="give the build directory; an ELF alone cannot prove that an override would win",
-        path=str(path),
+        path=path,
     )
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.case.models import catalogue, unavailable
+from harness.errors import ExitCode
 from harness.simulate.pick import available_simulators
 from harness.system.toolchain import inspect_tools
 from harness.target.loading import Target, load_targets
@@ -88,8 +89,8 @@ def list_models(*, show: bool) -> dict[str, Any]:
     return {"models": models, "unavailable": others}
 
 
-def list_tools(*, show: bool) -> tuple[dict[str, Any], int]:
-    """The tools and exit code: 3 when one that is required is missing."""
+def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
+    """The tools, and INFRASTRUCTURE when one that is required is missing."""
     fvps = [t.settings.fvp for t in load_targets() if t.settings.fvp is not None]
     tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
     if show:
@@ -109,7 +110,10 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], int]:
          "how_to_get": t.how_to_get, "note": t.note}
         for t in tools
     ]  # fmt: skip
-    return {"tools": rows, "missing": missing}, 3 if missing else 0
+    return {
+        "tools": rows,
+        "missing": missing,
+    }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
 
 def _table(*headers: str) -> Table:

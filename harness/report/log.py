@@ -60,7 +60,7 @@ def judge_file(path: Path, elf: Path | None = None) -> JudgedLog:
             while piece := file.read(_PIECE):
                 reader.feed(piece)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", path=str(path)) from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
     observation = reader.finish()
     if elf is not None:
         observation = with_symbols(observation, elf)

@@ -23,9 +23,7 @@ def new_run_dir(label: str) -> Path:
     try:
         path.mkdir(parents=True)
     except OSError as error:
-        raise InfraError(
-            f"cannot make the run directory {path}: {error}", path=str(path)
-        ) from error
+        raise InfraError(f"cannot make the run directory {path}: {error}", path=path) from error
     return path
 
 
@@ -42,7 +40,7 @@ def keep_expectations(program: Program, run_dir: Path) -> None:
                 shutil.copyfile(program.directory / source, kept.directory / name)
         kept.save()
     except OSError as error:
-        raise InfraError(f"cannot write into {run_dir}: {error}", path=str(run_dir)) from error
+        raise InfraError(f"cannot write into {run_dir}: {error}", path=run_dir) from error
 
 
 def kept_expectations(run_dir: Path) -> Program | None:

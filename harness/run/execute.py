@@ -34,7 +34,7 @@ class Execution:
     cause: Cause | None
 
     @property
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         return ExitCode.PASSED if self.verdict is None else self.verdict.exit_code
 
     def summary(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def execute(
     chosen = pick(load_target(target_name), options.simulator)
     for path in (program, *inputs):
         if not path.is_file():
-            raise UsageError(f"there is no file {path}", path=str(path))
+            raise UsageError(f"there is no file {path}", path=path)
     if not base.parent.is_dir():
         raise UsageError(f"there is no directory {base.parent} for the outputs")
     if options.fvp_missing == "skip":
@@ -107,7 +107,7 @@ def _collect(work: Path, base: Path) -> tuple[Path, ...]:
             shutil.copyfile(file, destination)
         except OSError as error:
             raise InfraError(
-                f"cannot write the output {destination}: {error.strerror}", path=str(destination)
+                f"cannot write the output {destination}: {error.strerror}", path=destination
             ) from error
         collected.append(destination)
     return tuple(collected)

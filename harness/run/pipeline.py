@@ -204,7 +204,7 @@ def judge_again(run_dir: Path) -> RunRecord:
     record = replace(load_record(run_dir), run_dir=str(run_dir))
     program = kept_expectations(run_dir)
     if program is None or record.ending is None or record.expectation is None:
-        raise UsageError(f"{run_dir} does not hold a whole run", run_dir=str(run_dir))
+        raise UsageError(f"{run_dir} does not hold a whole run", path=run_dir)
     evidence = gather(
         program,
         run_dir,
@@ -281,7 +281,7 @@ def _sha256(path: Path) -> str:
     try:
         return sha256_of(path)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", path=str(path)) from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
 
 
 def _now() -> str:

@@ -77,6 +77,18 @@ def _settings(target: Target) -> Fvp:
 SIMULATOR: Simulator = _Fvp()
 
 
+class CommandLineTooLong(UsageError):
+    """Both in characters; ``limit`` is the FVP's."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(
+            f"the runner's command line has {length} characters and the FVP takes {limit}",
+            hint="run fewer input sets at a time",
+        )
+        self.length = length
+        self.limit = limit
+
+
 def argv(
     executable: str,
     settings: Fvp,
@@ -113,12 +125,7 @@ def command_line(arguments: Sequence[str], limit: int) -> str:
         raise UsageError(f"the FVP's semihosting command line cannot carry {spaced[0]!r}")
     line = " ".join(arguments)
     if len(line) > limit:
-        raise UsageError(
-            f"the runner's command line has {len(line)} characters and the FVP takes {limit}",
-            hint="run fewer input sets at a time",
-            length=len(line),
-            limit=limit,
-        )
+        raise CommandLineTooLong(len(line), limit)
     return line
 
 

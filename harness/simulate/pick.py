@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from importlib import import_module
 
-from harness.errors import FvpMissing, ToolMissing, UsageError
+from harness.errors import FvpMissing, ToolMissing, Unknown
 from harness.simulate.launch import Simulator
 from harness.system.toolchain import Tool
 from harness.target.loading import Target
@@ -40,7 +39,7 @@ class Chosen:
 def pick(target: Target, wanted: str = AUTO) -> Chosen:
     """The simulator for a target; AUTO is the first of the target's order that is installed.
 
-    One that was asked for by name is never replaced by another. UsageError: the target has none
+    One that was asked for by name is never replaced by another. Unknown: the target has none
     of this name.
     """
     name = _named(target, wanted) if wanted != AUTO else _first_installed(target)
@@ -66,18 +65,14 @@ def skip_without_fvp(chosen: Chosen) -> None:
     try:
         chosen.require()
     except ToolMissing as error:
-        raise FvpMissing(error.message, hint=error.hint, **error.facts) from error
+        raise FvpMissing(error) from error
 
 
 def _named(target: Target, wanted: str) -> SimulatorName:
     known = {str(name): name for name in target.simulators}
     if wanted not in known:
-        close = difflib.get_close_matches(wanted, known, n=1)
-        raise UsageError(
-            f"target {target.name} has no simulator {wanted!r}",
-            hint=f"did you mean {close[0]}?" if close else "it has: " + ", ".join(known),
-            simulator=wanted,
-            known=list(known),
+        raise Unknown(
+            f"target {target.name} has no simulator {wanted!r}", wanted, known, listing="it has: "
         )
     return known[wanted]
 

@@ -205,7 +205,7 @@ def _check_walls(confined: bool, status: int | None, console: Path) -> None:
         said = file.read(500)
     if said.startswith(b"bwrap: "):
         message = said.decode("utf-8", "replace").splitlines()[0]
-        raise InfraError(f"the simulator could not be confined: {message}", console=str(console))
+        raise InfraError(f"the simulator could not be confined: {message}", path=console)
 
 
 def _left(work: Path, placed: frozenset[str]) -> tuple[LeftFile, ...]:

@@ -34,7 +34,7 @@ def install(directory: Path) -> tuple[Path, ...]:
                 raise UsageError(
                     f"{path} exists and is not a stand-in",
                     hint="it may be a real FVP; choose another directory",
-                    path=str(path),
+                    path=path,
                 )
             path.write_text(
                 _SCRIPT.format(

@@ -73,16 +73,23 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+class DiskError(InfraError):
+    """What was being done, and what came of it. ``errno``: as errno.h names it, "ENOSPC"."""
+
+    def __init__(self, doing: str, error: OSError) -> None:
+        place = f" ({error.filename})" if error.filename else ""
+        super().__init__(
+            f"{doing}: {error.strerror or error}{place}",
+            hint=_HINTS.get(error.errno or 0),
+            path=str(error.filename) if error.filename else None,
+        )
+        self.errno = errno.errorcode.get(error.errno or 0, str(error.errno))
+
+
 @contextmanager
 def disk_errors(doing: str) -> Iterator[None]:
-    """Turn an OSError of the block into an InfraError that says what was being done."""
+    """Turn an OSError of the block into a DiskError."""
     try:
         yield
     except OSError as error:
-        place = f" ({error.filename})" if error.filename else ""
-        raise InfraError(
-            f"{doing}: {error.strerror or error}{place}",
-            hint=_HINTS.get(error.errno or 0),
-            errno=errno.errorcode.get(error.errno or 0, str(error.errno)),
-            path=str(error.filename) if error.filename else None,
-        ) from error
+        raise DiskError(doing, error) from error

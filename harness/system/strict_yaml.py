@@ -6,6 +6,7 @@ top level is a mapping. Sequences become tuples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,11 @@ class Place:
     line: int
     text: str | None = None
 
-    def error(self, message: str, *, hint: str | None = None, **facts: Any) -> TargetError:
-        return TargetError(
-            f"{self.file}:{self.line}: {message}",
-            hint=hint,
-            file=str(self.file),
-            line=self.line,
-            **facts,
-        )
+    def error(
+        self, message: str, *, hint: str | None = None, errors: Sequence[str] | None = None
+    ) -> TargetError:
+        """``errors``: all that are wrong in the file, this one first."""
+        return TargetError(self.file, self.line, message, hint=hint, errors=errors)
 
 
 @dataclass(frozen=True)
@@ -117,9 +115,7 @@ def _mapping(
         key = str(key_node.value)
         if key in data:
             first = places[(*at, key)].line
-            raise Place(path, line).error(
-                f"duplicate key {key!r}, first used in line {first}", key=key, first_line=first
-            )
+            raise Place(path, line).error(f"duplicate key {key!r}, first used in line {first}")
         text = str(value_node.value) if isinstance(value_node, ScalarNode) else None
         places[(*at, key)] = Place(path, line, text)
         data[key] = _value(value_node, path, (*at, key), places)

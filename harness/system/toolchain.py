@@ -256,9 +256,7 @@ def _ask(program: Path, arguments: tuple[str, ...]) -> tuple[str, str | None]:
     except subprocess.TimeoutExpired as error:
         return "", f"it did not say its version: {_class_and_text(error)}"
     except OSError as error:
-        raise InfraError(
-            f"{program} cannot be started: {error.strerror}", tool=program.name, path=str(program)
-        ) from error
+        raise InfraError(f"{program} cannot be started: {error.strerror}", path=program) from error
     return done.stdout.decode("utf-8", "replace"), None
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from harness.system import strict_yaml
+from harness.target.data import Data
 from harness.target.figures import figure
 
 SLACK_BYTES = 256
@@ -29,11 +30,7 @@ FigureName = Annotated[str, AfterValidator(_budgeted)]
 Bytes = Annotated[int, Field(ge=0)]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Slack(_Data):
+class Slack(Data):
     """What may be added to an accepted figure: the larger of some bytes and a share of it."""
 
     bytes: Bytes = SLACK_BYTES
@@ -43,7 +40,7 @@ class Slack(_Data):
         return accepted + max(self.bytes, int(accepted * self.share))
 
 
-class Budgets(_Data):
+class Budgets(Data):
     """The ``budgets`` of a target's or a model's YAML::
 
         budgets:
@@ -54,9 +51,9 @@ class Budgets(_Data):
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
     """
 
-    limits: dict[FigureName, Bytes] = {}
+    limits: dict[FigureName, Bytes] = Field(default_factory=dict)
     slack: Slack = Slack()
-    slacks: dict[FigureName, Slack] = {}
+    slacks: dict[FigureName, Slack] = Field(default_factory=dict)
 
     def slack_of(self, figure: str) -> Slack:
         return self.slacks.get(figure, self.slack)
@@ -71,7 +68,7 @@ class Budgets(_Data):
         return Budgets(limits=limits, slack=slack, slacks={**self.slacks, **model.slacks})
 
 
-class _ModelFile(_Data):
+class _ModelFile(Data):
     budgets: Budgets = Budgets()
 
 

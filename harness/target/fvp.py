@@ -7,15 +7,14 @@ never accepted for each other: a model takes an unknown parameter as an error at
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.formats.cop import MACS
 from harness.system import paths, strict_yaml
+from harness.target.data import Data, Text
 
-Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 Board = Literal["mps3", "mps4", "corstone1000"]
 Npu = Literal["ethos-u55", "ethos-u65", "ethos-u85"]
 
@@ -25,10 +24,6 @@ _PREFIXES = {
     "mps4": ("mps4_board.", "vis_hdlcd.", "core_clk."),
     "corstone1000": ("board.", "host.", "se.", "extsys0.", "diagnostics"),
 }
-
-
-class Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Semihosting(Data):
@@ -78,11 +73,7 @@ class Fvp(Data):
 
 @cache
 def models_file() -> strict_yaml.Document:
-    return strict_yaml.read(models_path())
-
-
-def models_path() -> Path:
-    return paths.project_root() / "targets" / "fvp" / "models.yaml"
+    return strict_yaml.read(paths.project_root() / "targets" / "fvp" / "models.yaml")
 
 
 def load_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from harness.errors import TargetError, UsageError
+from harness.errors import TargetError, Unknown, UsageError
 from harness.system import paths, strict_yaml
 from harness.target import npu
 from harness.target.fvp import load_model
@@ -60,7 +60,7 @@ def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]
     found: dict[str, Path] = {}
     for directory in directories or target_directories():
         if not directory.is_dir():
-            raise UsageError(f"{directory} is not a directory of targets", path=str(directory))
+            raise UsageError(f"{directory} is not a directory of targets", path=directory)
         for path in sorted(directory.glob("*.yaml")):
             if path.stem in found and found[path.stem] != path:
                 raise strict_yaml.Place(path, 1).error(
@@ -86,16 +86,15 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
     path = Path(stem)
     if path.suffix == ".yaml":
         if not path.is_file():
-            raise UsageError(f"there is no target file {stem}", target=name)
+            raise UsageError(f"there is no target file {stem}", path=stem)
         siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
         return _load(path, {**files, **siblings}, mode)
-    close = _alike(stem, files)
-    raise UsageError(
+    raise Unknown(
         f"unknown target {stem!r}",
-        hint=f"did you mean {' or '.join(close)}?" if close else "known: " + ", ".join(files),
-        target=stem,
-        close=close,
-        known=sorted(files),
+        stem,
+        sorted(files),
+        close=_alike(stem, files),
+        listing="known: ",
     )
 
 
@@ -114,7 +113,7 @@ def _load(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Tar
     for reserved in ("name", "file"):
         if reserved in document.data:
             raise document.place((reserved,)).error(
-                f"unknown key {reserved!r}: a target is named after its file", key=reserved
+                f"unknown key {reserved!r}: a target is named after its file"
             )
     data = npu.resolve(document.data, path.stem, mode)
     name = path.stem if mode is None or mode == _default_mode(data) else f"{path.stem}@{mode}"
@@ -158,7 +157,7 @@ def _base(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml
     name = child.data["extends"]
     place = child.place(("extends",))
     if name not in files or files[name].absolute() == place.file.absolute():
-        raise place.error(f"extends {name!r}, which is not another target", known=sorted(files))
+        raise place.error(f"extends {name!r}, which is not another target")
     base = _read(files[name])
     if "extends" in base.data:
         raise place.error(

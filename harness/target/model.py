@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from harness.errors import UsageError, Word
+from harness.errors import Unknown, Word
 from harness.target.budget import Budgets
-from harness.target.fvp import Data, Fvp, Text
+from harness.target.data import Data, Text
+from harness.target.fvp import Fvp
 from harness.target.npu import Npu
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -201,14 +202,14 @@ class Target(Data):
         return next(iter(self.variants))
 
     def variant(self, name: str | None) -> Variant:
-        """Raises UsageError for a variant the target does not have."""
+        """Raises Unknown for a variant the target does not have."""
         name = name or self.default_variant
         if name not in self.variants:
-            raise UsageError(
+            raise Unknown(
                 f"target {self.name} has no variant {name!r}",
-                hint="it has: " + ", ".join(self.variants),
-                variant=name,
-                known=list(self.variants),
+                name,
+                self.variants,
+                listing="it has: ",
             )
         return self.variants[name]
 

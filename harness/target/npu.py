@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from harness.errors import UsageError
+from harness.errors import Unknown, UsageError
 from harness.formats.cop import MACS
 from harness.system import paths
 from harness.system.strict_yaml import Document, read
-from harness.target.fvp import Data, Text
+from harness.target.data import Data, Text
 
 Product = Literal["u55", "u65", "u85"]
 Place = Literal["SRAM", "DDR"]  # regions of the target
@@ -163,9 +163,7 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
     if "npu" not in data:
         if mode is None:
             return dict(data)
-        raise UsageError(
-            f"{target} has no NPU, and so no memory mode {mode!r}", target=target, mode=mode
-        )
+        raise UsageError(f"{target} has no NPU, and so no memory mode {mode!r}")
     section = data["npu"]
     facts = products().products[section["product"]]
     name = mode if mode is not None else facts.memory_mode
@@ -192,18 +190,12 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
 def _mode(target: str, facts: ProductFacts, name: str) -> Mode:
     legal = products().modes_of(facts)
     mode = products().memory_modes.get(name)
-    told: dict[str, Any] = {"target": target, "mode": name, "known": list(legal)}
     if mode is None:
-        close = difflib.get_close_matches(name, legal, n=1)
-        raise UsageError(
-            f"{target}@{name}: there is no memory mode {name!r}",
-            hint=f"did you mean {target}@{close[0]}?" if close else "it has: " + ", ".join(legal),
-            **told,
-        )
-    if (why := facts.refuses(mode)) is not None:
-        raise UsageError(
-            f"{target}@{name}: an {facts.name} has no memory mode {name}: {why}",
-            hint="it has: " + ", ".join(legal),
-            **told,
-        )
-    return mode
+        message = f"{target}@{name}: there is no memory mode {name!r}"
+        close = [f"{target}@{near}" for near in difflib.get_close_matches(name, legal, n=1)]
+    elif (why := facts.refuses(mode)) is not None:
+        message = f"{target}@{name}: an {facts.name} has no memory mode {name}: {why}"
+        close = []  # it is no slip of the pen
+    else:
+        return mode
+    raise Unknown(message, name, legal, close=close, listing="it has: ")

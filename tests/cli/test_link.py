@@ -56,7 +56,9 @@ def test_what_is_not_there_is_wrong_usage(verb: str, tmp_path: Path) -> None:
 def test_a_directory_without_a_link_is_wrong_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(link, ["explain", str(tmp_path), "--json"])
     assert result.exit_code == 2
-    assert "no link command" in json.loads(result.stdout)["cause"]["text"]
+    cause = json.loads(result.stdout)["cause"]
+    assert "no link command" in cause["text"]
+    assert cause["facts"] == {"path": str(tmp_path)}
 
 
 def test_reduce_writes_once(build: Path, tmp_path: Path) -> None:

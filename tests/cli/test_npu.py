@@ -43,7 +43,14 @@ def test_disasm_and_stats(tmp_path: Path) -> None:
 def test_errors_end_with_their_exit_codes(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(npu, ["disasm", program(tmp_path), "-d", "7", "--json"])
     assert wrong.exit_code == 2
+    cause = json.loads(wrong.stdout)["cause"]
+    assert cause["text"].endswith("two.pte has 2 delegates, there is no 7")
+    assert cause["facts"] == {"path": str(tmp_path / "two.pte")}
     broken = CliRunner().invoke(npu, ["stats", program(tmp_path, IFM_REGION=6), "--json"])
     assert broken.exit_code == 1
     (tmp_path / "none.pte").write_bytes(b"nothing here")
-    assert CliRunner().invoke(npu, ["stats", str(tmp_path / "none.pte")]).exit_code == 2
+    empty = CliRunner().invoke(npu, ["stats", str(tmp_path / "none.pte"), "--json"])
+    assert empty.exit_code == 2
+    cause = json.loads(empty.stdout)["cause"]
+    assert cause["text"].endswith("none.pte has no Ethos-U delegate")
+    assert cause["facts"] == {"path": str(tmp_path / "none.pte")}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.dev import selftest
-from harness.errors import UsageError
+from harness.errors import Unknown
 from harness.system.paths import project_root
 
 
@@ -39,5 +39,7 @@ def test_lint_finds_bad_style_and_what_nobody_calls(
 
 
 def test_a_step_that_does_not_exist() -> None:
-    with pytest.raises(UsageError, match="there is no step 'nonsense'"):
+    with pytest.raises(Unknown, match="there is no step 'nonsense'") as caught:
         selftest.run_steps(["nonsense"], 0, [], as_json=True)
+    assert caught.value.hint == f"steps: {', '.join(caught.value.known)}"
+    assert "lint" in caught.value.known

@@ -53,7 +53,7 @@ def outcome(case: Recorded, blob: bytes, codec: Codec) -> str:
         name = "ran"
     except EthosUError as error:
         name = type(error).__name__
-        offset = error.facts.get("offset")
+        offset = getattr(error, "offset", None)
         if not isinstance(offset, int):
             pytest.fail(f"an error without its offset: {error}")
     assert time.process_time() - start < SLOW, "it hangs"

@@ -220,7 +220,7 @@ def test_a_reference_that_cannot_be_written_is_infrastructure(
     monkeypatch.setenv("HIL_REFERENCES", "/proc/no-folder-can-be-made-here")
     with pytest.raises(InfraError, match="writing the reference") as caught:
         accept()
-    assert caught.value.facts["path"].startswith("/proc/no-folder")
+    assert str(caught.value.path).startswith("/proc/no-folder")
 
 
 def test_the_file_is_json_with_the_reason(plants: Plants) -> None:

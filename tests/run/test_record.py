@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import ExportError, InfraError, UsageError, Verdict, exit_code
+from harness.errors import ExportError, UsageError, Verdict, exit_code
 from harness.judge.reference import Reference
 from harness.judge.verdict import Cause, Ending, Expectation, Judgement
 from harness.report.terminal import overall, print_records
@@ -23,6 +23,7 @@ from harness.run.record import (
     load_record,
 )
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
+from harness.system.files import DiskError
 from harness.system.process import Stop
 from harness.target.budget import Budgets, Slack
 from harness.target.model import SimulatorName
@@ -176,6 +177,6 @@ def test_the_first_failure_speaks_for_all() -> None:
 
 def test_a_record_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
     """The case still gets a verdict, and the others go on."""
-    with pytest.raises(InfraError, match="writing the record") as caught:
+    with pytest.raises(DiskError, match="writing the record") as caught:
         record(tmp_path / "gone").save()
-    assert caught.value.facts["errno"] == "ENOENT"
+    assert caught.value.errno == "ENOENT"

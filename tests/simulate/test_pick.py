@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import FvpMissing, ToolMissing, UsageError, Verdict
+from harness.errors import FvpMissing, ToolMissing, Unknown, Verdict
 from harness.simulate.pick import available_simulators, pick, simulator, skip_without_fvp
 from harness.target.loading import Qemu, Target, load_target, target_directories
 from harness.target.model import SimulatorName, Simulators
@@ -43,11 +43,14 @@ def test_skipping_is_a_verdict_with_a_cause(
     with pytest.raises(FvpMissing, match="is not installed") as caught:
         skip_without_fvp(pick(board, "fvp"))
     assert (caught.value.verdict, caught.value.kind) == (Verdict.SKIPPED, "fvp_missing")
+    assert caught.value.tool == "FVP_Corstone_SSE-300_Ethos-U55"
+    assert caught.value.package == "FVP_Corstone_SSE-300_11.27_42_Linux64.tgz"
+    assert "HIL_FVP_DIR" in str(caught.value.hint)
     skip_without_fvp(pick(board, "qemu"))
 
 
 def test_unknown_simulator(board: Target) -> None:
-    with pytest.raises(UsageError, match="has no simulator 'qmu'") as caught:
+    with pytest.raises(Unknown, match="has no simulator 'qmu'") as caught:
         pick(board, "qmu")
     assert caught.value.hint == "did you mean qemu?"
 
@@ -65,7 +68,7 @@ def test_named_simulator_is_never_replaced(
     assert available_simulators(board) == ()
     with pytest.raises(ToolMissing, match="qemu-system-arm is not installed") as caught:
         pick(board).require()
-    assert caught.value.facts["package"] == "qemu-system-arm"
+    assert caught.value.package == "qemu-system-arm"
 
 
 def test_auto_prefers_an_installed_fvp(

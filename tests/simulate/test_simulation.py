@@ -14,9 +14,10 @@ import pytest
 
 from harness.errors import InfraError
 from harness.simulate.pick import pick
-from harness.simulate.simulation import simulate
+from harness.simulate.simulation import runner_arguments, simulate
 from harness.simulate.transcript import Transcript
 from harness.system.confine import why_not
+from harness.system.files import DiskError
 from harness.target.loading import Target, load_target, target_directories
 
 needs_bwrap = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -39,6 +40,19 @@ def native() -> Target:
 @pytest.fixture
 def board() -> Target:
     return load_target("corstone-300-m55", target_directories({}))
+
+
+def test_runner_arguments() -> None:
+    """Each ``-o`` starts an input set; a bundled program keeps its suffix."""
+    assert runner_arguments(Path("x/ds_cnn.pte"), [1]) == (
+        *("executor_runner", "-m", "program.pte"),
+        *("-o", "s0", "-i", "s0i0.bin"),
+    )
+    assert runner_arguments(Path("m.bpte"), [2, 0], profile=True) == (
+        *("executor_runner", "-m", "program.bpte", "-p"),
+        *("-o", "s0", "-i", "s0i0.bin", "-i", "s0i1.bin"),
+        *("-o", "s1"),
+    )
 
 
 @pytest.fixture
@@ -133,9 +147,9 @@ def test_disk_full_is_infrastructure(script: Callable[..., Transcript], tmp_path
     """A console that cannot be written ends the run as what it is."""
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "console.log").symlink_to("/dev/full")
-    with pytest.raises(InfraError, match="No space left on device") as caught:
+    with pytest.raises(DiskError, match="No space left on device") as caught:
         script("yes | head -c 100000", run_dir="full")
-    assert caught.value.facts["errno"] == "ENOSPC"
+    assert caught.value.errno == "ENOSPC"
 
 
 def test_missing_program_is_infrastructure(native: Target, tmp_path: Path) -> None:
@@ -150,8 +164,9 @@ def test_firmware_that_cannot_be_executed(native: Target, tmp_path: Path) -> Non
     """bubblewrap's own failure is no run of the target."""
     program = tmp_path / "p.pte"
     program.write_bytes(b"")
-    with pytest.raises(InfraError, match="could not be confined: bwrap: execvp"):
+    with pytest.raises(InfraError, match="could not be confined: bwrap: execvp") as caught:
         simulate(pick(native), Elf(program), program, [[]], run_dir=tmp_path / "run")
+    assert caught.value.path == str(tmp_path / "run" / "console.log")
 
 
 # Arm semihosting specification 2.0: the operation in r0, its parameter block in r1, BKPT 0xAB.

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InfraError
 from harness.system import files
-from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.files import DiskError, disk_errors, sha256_of, write_whole
 
 
 @pytest.fixture(params=["unnamed", "named"])
@@ -79,7 +78,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from harness.system.files import write_whole
+from harness.system.files import DiskError, write_whole
 print("on", flush=True)
 while True:
     for letter in "ab":
@@ -148,9 +147,9 @@ def test_sha256_of_more_than_one_piece(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_infrastructure_with_a_way_out(tmp_path: Path) -> None:
     """Told with what was being done, the name of the error as data, and what helps."""
-    with pytest.raises(InfraError) as caught, disk_errors("writing the record"):
+    with pytest.raises(DiskError) as caught, disk_errors("writing the record"):
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "record.json"))
     assert caught.value.message.startswith("writing the record: No space left on device")
-    assert caught.value.facts["errno"] == "ENOSPC"
-    assert caught.value.facts["path"] == str(tmp_path / "record.json")
+    assert caught.value.errno == "ENOSPC"
+    assert caught.value.path == str(tmp_path / "record.json")
     assert "HIL_HOME" in str(caught.value.hint)

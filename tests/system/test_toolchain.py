@@ -110,8 +110,9 @@ def test_missing_tool_names_its_package(fake: Path) -> None:
 
 def test_tool_that_cannot_be_started(fake: Path) -> None:
     fake.write_text("#!/nonexistent/interpreter\n")
-    with pytest.raises(InfraError, match="cannot be started"):
+    with pytest.raises(InfraError, match="cannot be started") as caught:
         toolchain.require("cmake")
+    assert caught.value.path == str(fake)
 
 
 def test_silent_tool_has_an_unknown_version(fake: Path) -> None:

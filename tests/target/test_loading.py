@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import TargetError, UsageError
+from harness.errors import TargetError, Unknown, UsageError
 from harness.target.loading import load_target, load_targets, target_directories
 
 GOOD = """\
@@ -122,7 +122,7 @@ def test_mistake_has_file_and_line(
         load_target("board", (folder,))
     assert caught.value.message.startswith(f"{path}:{line}: ")
     assert message in caught.value.message
-    assert caught.value.facts["line"] == line
+    assert (caught.value.file, caught.value.line) == (str(path), line)
     assert caught.value.exit_code == 2
 
 
@@ -134,12 +134,13 @@ def test_not_utf8_is_told_with_its_line(folder: Path) -> None:
 
 
 def test_every_mistake_is_reported(folder: Path) -> None:
-    """The first one, by line, is the message; the others are in the hint and in the facts."""
+    """The first one, by line, is the message; the others are in the hint, and all are data."""
     path = folder / "board.yaml"
     path.write_text(GOOD.replace("  host: 60", "  host: x").replace("cpu: cortex-m55", "cpu: 5"))
     with pytest.raises(TargetError, match=r"board\.yaml:5: .*and 1 more") as caught:
         load_target("board", (folder,))
-    assert len(caught.value.facts["errors"]) == 2
+    assert caught.value.errors is not None
+    assert [error.split()[0] for error in caught.value.errors] == [f"{path}:5:", f"{path}:14:"]
     assert "board.yaml:14: limits.host" in str(caught.value.hint)
 
 
@@ -185,17 +186,18 @@ def test_mistake_in_the_base_is_in_the_base(folder: Path) -> None:
 
 
 def test_unknown_target_names_the_nearest(folder: Path) -> None:
-    with pytest.raises(UsageError, match="unknown target 'bord'") as caught:
+    with pytest.raises(Unknown, match="unknown target 'bord'") as caught:
         load_target("bord", (folder,))
-    assert caught.value.facts["close"] == ["board"]
-    assert "board" in str(caught.value.hint)
+    assert (caught.value.name, caught.value.close) == ("bord", ("board",))
+    assert caught.value.hint == "did you mean board?"
 
 
 def test_target_by_path(folder: Path) -> None:
     (folder / "big.yaml").write_text("extends: board\n")
     assert load_target(str(folder / "big.yaml")).name == "big"
-    with pytest.raises(UsageError, match="there is no target file"):
+    with pytest.raises(UsageError, match="there is no target file") as caught:
         load_target(str(folder / "absent.yaml"))
+    assert caught.value.path == str(folder / "absent.yaml")
 
 
 def test_other_directories(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -213,9 +215,10 @@ def test_other_directories(folder: Path, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_unknown_variant(folder: Path) -> None:
-    with pytest.raises(UsageError, match="no variant 'fast'") as caught:
+    with pytest.raises(Unknown, match="no variant 'fast'") as caught:
         load_target("board", (folder,)).variant("fast")
     assert caught.value.hint == "it has: plain"
+    assert (caught.value.name, caught.value.known) == ("fast", ("plain",))
 
 
 def test_shipped_targets() -> None:

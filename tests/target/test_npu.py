@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.case.matrix import Extent, default_cases
-from harness.errors import TargetError, UsageError
+from harness.errors import TargetError, Unknown, UsageError
 from harness.formats.cop import MACS, PRODUCTS
 from harness.target.loading import (
     Region,
@@ -112,9 +112,10 @@ def test_what_a_mode_means(mode: str, weights: str, arena: str, scratch: int) ->
 
 @pytest.mark.parametrize("mode", DEDICATED)
 def test_a_u55_has_no_dedicated_sram(mode: str) -> None:
-    with pytest.raises(UsageError, match=r"second memory.*is flash") as caught:
+    with pytest.raises(Unknown, match=r"second memory.*is flash") as caught:
         load(f"corstone-300-u55-128@{mode}")
-    assert caught.value.facts["known"] == ["Sram_Only", "Shared_Sram"]
+    assert (caught.value.name, caught.value.known) == (mode, ("Sram_Only", "Shared_Sram"))
+    assert caught.value.hint == "it has: Sram_Only, Shared_Sram"
     assert caught.value.exit_code == 2
 
 

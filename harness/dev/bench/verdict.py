@@ -6,7 +6,6 @@ whole pipeline; the figure is the wall time of launching, running, observing and
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import tempfile
 import time
@@ -17,7 +16,7 @@ from typing import Any
 
 from harness.case.case import Case
 from harness.dev import doubles
-from harness.errors import ExitCode, UsageError, Verdict
+from harness.errors import ExitCode, Unknown, Verdict
 from harness.export.program import Program
 from harness.run.pipeline import RunOptions, run_case
 from harness.simulate.pick import pick
@@ -65,8 +64,8 @@ class TimedEndings:
     endings: tuple[TimedEnding, ...]
 
     @property
-    def exit_code(self) -> int:
-        """1 when a verdict was wrong. Lateness depends on the machine and is only shown."""
+    def exit_code(self) -> ExitCode:
+        """FAILED when a verdict was wrong. Lateness depends on the machine and is only shown."""
         return ExitCode.PASSED if all(e.expected for e in self.endings) else ExitCode.FAILED
 
     def text(self) -> str:
@@ -86,16 +85,11 @@ class TimedEndings:
 
 
 def measure_verdicts(progress: Progress, only: Sequence[str] = ()) -> TimedEndings:
-    """All endings, or those that are named. Raises UsageError for one that there is not."""
+    """All endings, or those that are named. Raises Unknown for one that there is not."""
     of_doubles, planted = doubles.endings(), doubles.planted_endings()
     for name in only:
         if name not in of_doubles and name not in planted:
-            close = difflib.get_close_matches(name, [*of_doubles, *planted], n=1)
-            raise UsageError(
-                f"there is no ending {name!r}",
-                hint=f"did you mean {close[0]}?" if close else None,
-                ending=name,
-            )
+            raise Unknown(f"there is no ending {name!r}", name, [*of_doubles, *planted])
     with tempfile.TemporaryDirectory(prefix="hil-bench-") as scratch:
         return TimedEndings(
             (

@@ -50,7 +50,7 @@ def link_commands(build: Path) -> tuple[LinkCommand, ...]:
         raise UsageError(
             f"{build} has no link command (looked for build.ninja and CMakeFiles/*/link.txt)",
             hint="give the build directory of CMake, with Ninja or Makefiles, or a log",
-            directory=str(build),
+            path=build,
         )
     return tuple(dict.fromkeys(found))
 

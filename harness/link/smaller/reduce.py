@@ -113,7 +113,7 @@ def reduce_build(build: Path, out: Path, *, with_test: bool, progress: Progress)
     Raises UsageError when nothing fails or ``out`` is there already.
     """
     if not build.is_dir():
-        raise UsageError(f"{build} is not a build directory", path=str(build))
+        raise UsageError(f"{build} is not a build directory", path=build)
     if out.exists():
         raise UsageError(f"{out} exists already", hint="give another directory with -o")
     progress(f"linking again what fails in {build.name}")

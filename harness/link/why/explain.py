@@ -45,7 +45,7 @@ def explain(path: Path, progress: Progress) -> Explanation:
     if path.is_dir():
         return _explain_build(path.resolve(), progress)
     if not path.is_file():
-        raise UsageError(f"there is no file or directory {path}", path=str(path))
+        raise UsageError(f"there is no file or directory {path}", path=path)
     return explain_log(decode(path.read_bytes()), path.resolve(), progress)
 
 

@@ -30,4 +30,4 @@ def test_unverified_registers_are_named(changes: dict[str, int], register: str) 
         run(copying(**changes), [INPUT])
     assert caught.value.register == register
     assert caught.value.offset > 0
-    assert caught.value.facts["value"] is not None
+    assert caught.value.value is not None

@@ -1,0 +1,61 @@
+"""The ``hil`` command: options, help and exit codes; the work is done elsewhere.
+
+One module for each group of verbs; ``verb.py`` is what they share.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+EPILOG = (
+    "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage or a bad "
+    "target file, 3 infrastructure (a tool is missing, a simulator does not start)."
+)
+
+# Where each verb lives, in the order of the work; imported only when it is asked for.
+_VERBS = {
+    "run": "harness.cli.run:run",
+    "exec": "harness.cli.run:exec_",
+    "judge": "harness.cli.judge:judge_",
+    "accept": "harness.cli.judge:accept",
+    "size": "harness.cli.size:size",
+    "gate": "harness.cli.size:gate",
+    "link": "harness.cli.link:link",
+    "npu": "harness.cli.npu:npu",
+    "standin": "harness.cli.standin:standin",
+    "conformance": "harness.cli.standin:conformance",
+    "targets": "harness.cli.tools:targets",
+    "models": "harness.cli.tools:models",
+    "doctor": "harness.cli.tools:doctor",
+    "bench": "harness.cli.tools:bench",
+    "test": "harness.cli.tools:test",
+}
+
+
+class _Group(click.Group):
+    """Lists its verbs in the order of the work, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _VERBS:
+            return None
+        module, _, name = _VERBS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Group, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="executorch-hil", prog_name="hil")
+def main() -> None:
+    """Test ExecuTorch programs on Arm targets: export, build, simulate, judge.
+
+    \b
+    Start with:
+      hil run corstone-300-m55 ds_cnn
+      hil doctor
+    """

@@ -1,0 +1,95 @@
+"""``hil judge`` and ``accept``: options and help; the work is done elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.progress import progress_shown
+from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.run.accept import Only
+
+
+@click.command("judge")
+@click.argument("run_dir", metavar="RUN_DIR|LOG", type=click.Path(path_type=Path))
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The firmware of a LOG, to name the functions its faults were in.",
+)
+@verb
+def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """Judge a finished run again, offline, from its directory; or a lone console log.
+
+    A LOG is from anybody's CI. It passes only when a runner in it completed and compared its
+    own outputs (Test_result: PASS); what a log cannot tell is listed.
+
+    \b
+    Examples:
+      hil judge .hil/runs/20260101-120000-ds_cnn-1a2b3c
+      hil judge fvp.log --elf arm_executor_runner
+    """
+    if run_dir.is_file():
+        from harness.report.log import judge_file, log_text
+
+        log = judge_file(run_dir, elf)
+        if not as_json:
+            click.echo(log_text(log))
+        return log.summary(), log.judgement.verdict.exit_code
+    from harness.run.pipeline import judge_again
+
+    record = judge_again(run_dir)
+    if not as_json:
+        from rich.console import Console
+
+        from harness.report.terminal import print_records
+
+        print_records(Console(), [record])
+    return record.summary(), record.verdict.exit_code
+
+
+@click.command()
+@click.argument("subject", metavar="TARGET/MODEL|TARGET/runner")
+@click.option("--reason", required=True, help="Why this is the new reference; kept in its history.")
+@click.option(
+    "--only",
+    type=click.Choice(["size", "outputs"]),
+    help="The sizes of program and firmware, without a run; or the outputs alone (default: all).",
+)
+@click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
+@limit_factor_option
+@fvp_missing_option
+@verb
+def accept(
+    subject: str, reason: str, only: Only | None, dry_run: bool, limit_factor: float | None,
+    fvp_missing: str | None, as_json: bool,
+) -> tuple[Any, ExitCode]:  # fmt: skip
+    """Run a case and propose its outputs and figures as the new reference, shown as a diff.
+
+    The file under references/ is changed for you to review and commit. A case whose outputs do
+    not match is refused, and so is a figure over its hard limit. TARGET/runner is the firmware
+    of a target: only built and measured.
+
+    \b
+    Examples:
+      hil accept corstone-300-m55/ds_cnn --reason "faster depthwise kernel, +400 B"
+      hil accept corstone-300-m55/ds_cnn --only size --reason "two more operators, see #12"
+      hil accept corstone-300-m55/runner --reason "first footprint of gcc 14"
+    """
+    from harness.run.accept import accept_case
+    from harness.run.pipeline import RunOptions
+    from harness.simulate.fvp import missing_policy
+
+    options = RunOptions(limit_factor=limit_factor, fvp_missing=fvp_missing or missing_policy())
+    with progress_shown(as_json) as progress:
+        proposal = accept_case(
+            subject, reason, options, only=only, dry_run=dry_run, progress=progress
+        )
+    if not as_json:
+        click.echo(proposal.text())
+    return proposal.summary(), ExitCode.PASSED

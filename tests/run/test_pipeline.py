@@ -1,0 +1,20 @@
+"""The pipeline's own refusals; what it does when all is well is in tests/cli and tests/doubles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.run.pipeline import judge_again
+
+from .test_record import record
+
+
+def test_a_run_without_its_expectations_is_not_judged_again(tmp_path: Path) -> None:
+    """A record alone proves nothing: what the outputs should have been is gone."""
+    record(tmp_path).save()
+    with pytest.raises(UsageError, match="does not hold a whole run") as caught:
+        judge_again(tmp_path)
+    assert caught.value.path == str(tmp_path)

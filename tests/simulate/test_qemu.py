@@ -1,0 +1,48 @@
+"""QEMU's command line, word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.simulate import qemu
+from harness.target.loading import Qemu, load_target, target_directories
+
+
+def test_argv() -> None:
+    settings = load_target("corstone-300-m55", target_directories({})).settings.qemu
+    assert settings is not None
+    runner = ["executor_runner", "-m", "program.pte"]
+    argv = qemu.argv("/usr/bin/qemu-system-arm", settings, Path("/f/elf"), runner)
+    assert argv == (
+        "/usr/bin/qemu-system-arm",
+        *("-M", "mps3-an547"),
+        "-nographic",
+        *("-monitor", "unix:qemu-monitor,server=on,wait=off"),
+        *("-serial", "none"),
+        *("-icount", "shift=5"),
+        "-semihosting-config",
+        "enable=on,target=native,arg=executor_runner,arg=-m,arg=program.pte",
+        *("-kernel", "/f/elf"),
+    )
+
+
+def test_comma_is_doubled() -> None:
+    """QEMU splits its options at single commas."""
+    assert qemu.semihosting(["a,b", "c=d"]) == "enable=on,target=native,arg=a,,b,arg=c=d"
+
+
+def test_memory() -> None:
+    argv = qemu.argv("q", Qemu(executable="q", machine="m", memory="2G"), Path("e"), ["a"])
+    assert argv[3:5] == ("-m", "2G")
+
+
+def test_memory_that_the_host_shares() -> None:
+    """The whole of the machine's RAM is a file of a short name in QEMU's current directory."""
+    settings = load_target("corstone-300-u55-128", target_directories({})).settings.qemu
+    assert settings is not None
+    argv = qemu.argv("q", settings, Path("e"), ["a"])
+    assert argv[1:7] == (
+        *("-M", "mps3-an547,memory-backend=ddr"),
+        *("-m", "2048M"),
+        *("-object", "memory-backend-file,id=ddr,size=2048M,mem-path=npu-ddr,share=on"),
+    )
