@@ -95,13 +95,11 @@ class HarnessError(Exception):
         *,
         hint: str | None = None,
         path: Path | str | None = None,
-        **facts: Any,  # of call sites that have no class yet
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.path = None if path is None else str(path)
-        vars(self).update(facts)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -239,14 +239,14 @@ def run(
     try:
         record = run_case(case, pick(target, options.simulator), program, firmware, options)
     except FvpMissing as error:
-        record_property("verdict", error.verdict)
+        record_property("verdict", error.verdict.value)
         pytest.skip(_explain(error))
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
-    record_property("verdict", record.verdict)
+    record_property("verdict", record.verdict.value)
     record_property("run_dir", record.run_dir)
     if record.simulator is not None:
-        record_property("simulator", record.simulator.name)
+        record_property("simulator", record.simulator.name.value)
     for name, value in sorted(record.metrics.items()):
         record_property(name, value)
     return record

@@ -35,7 +35,8 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, ExitCod
       hil judge fvp.log --elf arm_executor_runner
     """
     if run_dir.is_file():
-        from harness.report.log import judge_file, log_text
+        from harness.judge.console_log import judge_file
+        from harness.report.terminal import log_text
 
         log = judge_file(run_dir, elf)
         if not as_json:

@@ -10,6 +10,8 @@ import click
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 from harness.errors import ExitCode
+from harness.link.failure import Failure
+from harness.link.why.explain import Explanation
 
 
 @click.group()
@@ -32,7 +34,6 @@ def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, ExitCode]:
       hil link explain build --json
     """
     from harness.link.why.explain import explain
-    from harness.report.link import print_explanation
 
     with progress_shown(as_json) as progress:
         explanation = explain(log_or_build, progress)
@@ -85,3 +86,31 @@ def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple
     if not as_json:
         click.echo(result.text())
     return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED
+
+
+_MOST = 20
+
+
+def print_explanation(explanation: Explanation) -> None:
+    if not explanation.failures:
+        click.echo(f"{explanation.source}: no failed link")
+        return
+    for failure in explanation.failures[:_MOST]:
+        _print(failure)
+    more = len(explanation.failures) - _MOST
+    if more > 0:
+        click.echo(f"... and {more} more; --json has all")
+
+
+def _print(failure: Failure) -> None:
+    much = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
+    kind = failure.kind.value.replace("_", " ")
+    click.secho(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
+    click.echo(f"  cause  {failure.cause}")
+    for place in failure.places[1:3]:
+        click.echo(f"         also {place}")
+    for piece in failure.contributors[:5]:
+        click.echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
+    for orphan in failure.orphans[:3]:
+        click.echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
+    click.echo(f"  fix    {failure.fix}")

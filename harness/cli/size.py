@@ -73,7 +73,7 @@ def show(
     """
     from rich.console import Console
 
-    from harness.size.files import measure, run_use
+    from harness.run.measure import measure, run_use
     from harness.size.tables import print_anatomy, print_use
 
     if file.is_dir():
@@ -118,8 +118,8 @@ def diff(
 
     from harness.footprint import explain
     from harness.footprint.difference import difference
+    from harness.run.measure import measure
     from harness.size import tables as render
-    from harness.size.files import measure
 
     before, after = measure(old, target), measure(new, target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
@@ -155,7 +155,7 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
     from harness.case.case import parse_case
     from harness.cli.progress import progress_shown
     from harness.size.gate import every_subject, gate_cases
-    from harness.size.github import workflow_commands, write_summary
+    from harness.size.tables import workflow_commands, write_summary
 
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown(as_json) as progress:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Table
 
+from harness.case.models import catalogue, unavailable
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 from harness.errors import ExitCode
+from harness.simulate.pick import available_simulators
+from harness.system.toolchain import inspect_tools
+from harness.target.loading import Target, load_targets
 
 
 @click.command()
 @verb
 def targets(as_json: bool) -> tuple[Any, ExitCode]:
     """List the targets and which of their simulators are installed."""
-    from harness.report.listing import list_targets
-
     return list_targets(show=not as_json), ExitCode.PASSED
 
 
@@ -24,8 +28,6 @@ def targets(as_json: bool) -> tuple[Any, ExitCode]:
 @verb
 def models(as_json: bool) -> tuple[Any, ExitCode]:
     """List the models, and why some that ExecuTorch names are not among them."""
-    from harness.report.listing import list_models
-
     return list_models(show=not as_json), ExitCode.PASSED
 
 
@@ -33,8 +35,6 @@ def models(as_json: bool) -> tuple[Any, ExitCode]:
 @verb
 def doctor(as_json: bool) -> tuple[Any, ExitCode]:
     """Show each tool, its version, and how to get what is missing (FVPs included)."""
-    from harness.report.listing import list_tools
-
     return list_tools(show=not as_json)
 
 
@@ -103,3 +103,112 @@ def test(
     from harness.dev.selftest import run_steps
 
     return run_steps(only, fuzz_seconds, pytest_args, as_json=as_json)
+
+
+def list_targets(*, show: bool) -> dict[str, Any]:
+    rows = [_target_row(target) for target in load_targets()]
+    if show:
+        _print_targets(rows)
+        _print_notes(rows)
+    return {"targets": rows}
+
+
+def _print_targets(rows: list[dict[str, Any]]) -> None:
+    """Two lines each: a column of descriptions would have no room beside the other three."""
+    console = Console(highlight=False)
+    wide = [max(len(row[key]) for row in rows) + 2 for key in ("name", "marker")]
+    head = f"{'target':{wide[0]}}{'marker':{wide[1]}}simulators (* = installed)"
+    console.print(head, style="bold")
+    for row in rows:
+        simulators = ", ".join(name + "*" * ok for name, ok in row["simulators"].items())
+        console.print(f"{row['name']:{wide[0]}}{row['marker']:{wide[1]}}{simulators}")
+        console.print(f"  {row['description']}", style="dim")
+
+
+def _print_notes(rows: list[dict[str, Any]]) -> None:
+    """What of a board QEMU does not have, and the memory modes, each said once."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        if row["memory_modes"]:
+            modes = " ".join(f"@{mode}" for mode in row["memory_modes"])
+            said.setdefault(f"memory modes {modes} (the first is the default)", []).append(
+                row["name"]
+            )
+        for simulator, differences in row["differences"].items():
+            for difference in differences:
+                said.setdefault(f"on {simulator}: {difference}", []).append(row["name"])
+    for text, names in said.items():
+        Console().print(f"{text}: {', '.join(names)}", style="dim", highlight=False)
+
+
+def _target_row(target: Target) -> dict[str, Any]:
+    usable = available_simulators(target)
+    return {
+        "name": target.name,
+        "marker": target.marker,
+        "compile_target": target.compile_target,
+        "description": target.description,
+        "simulators": {name: name in usable for name in target.simulators},
+        "memory_modes": _modes(target),
+        "differences": {
+            name: list(found) for name in target.simulators if (found := target.differences(name))
+        },
+    }
+
+
+def _modes(target: Target) -> list[str]:
+    """The default one first."""
+    if target.npu is None:
+        return []
+    default = target.npu.default_memory_mode
+    return [default, *(mode for mode in target.npu.memory_modes if mode != default)]
+
+
+def list_models(*, show: bool) -> dict[str, Any]:
+    models = [{"name": m.name, "description": m.description} for m in catalogue().values()]
+    others = [{"name": u.name, "reason": u.reason} for u in unavailable().values()]
+    if show:
+        table = _table("model", "what it is")
+        for model in models:
+            table.add_row(model["name"], model["description"])
+        Console().print(table)
+        Console().print("\nnamed by ExecuTorch, not available here:", style="dim")
+        table = _table("model", "why not")
+        for other in others:
+            table.add_row(other["name"], other["reason"])
+        Console().print(table)
+    return {"models": models, "unavailable": others}
+
+
+def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
+    """The tools, and INFRASTRUCTURE when one that is required is missing."""
+    fvps = [t.settings.fvp for t in load_targets() if t.settings.fvp is not None]
+    tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
+    if show:
+        table = _table("tool", "version", "where, or how to get it")
+        for tool in tools:
+            state = tool.version or ("missing" if tool.required else "not installed (optional)")
+            table.add_row(tool.name, state, tool.path or tool.how_to_get)
+        Console().print(table)
+    missing = [t.name for t in tools if t.required and t.path is None]
+    for tool in tools:
+        if show and tool.note:
+            Console().print(f"{tool.name}: {tool.note}", style="dim", highlight=False)
+    if show and missing:
+        Console().print(f"missing: {', '.join(missing)}", style="red")
+    rows = [
+        {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
+         "how_to_get": t.how_to_get, "note": t.note}
+        for t in tools
+    ]  # fmt: skip
+    return {
+        "tools": rows,
+        "missing": missing,
+    }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table

@@ -1,21 +1,181 @@
-"""``hil test``: every check the project has, in one order, each with its result."""
+"""``hil test``: every check the project has, in one order, each with its result.
+
+The runner's own are doctest under sanitizers, clang-format, clang-tidy and libFuzzer.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
-from harness.dev.cpp_tests import fuzz, layout, lint, unit_tests
+from harness.build.firmware import executorch_package
+from harness.case.models import find_model
 from harness.errors import ExitCode, HarnessError, Unknown
-from harness.system.paths import project_root
+from harness.export.batch import export
+from harness.export.bundle import bundle
+from harness.export.request import ExportRequest
+from harness.system import toolchain
+from harness.system.paths import cache_dir, project_root
+
+FUZZ_SEED = 20260101
+SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
+FUZZERS = ("fuzz_program", "fuzz_vela")
+# The LLVM of Debian 12. Others lay out a little differently and find other things.
+LLVM = 14
+# In batches, so that all cores have work to the end.
+_FILES_AT_A_TIME = 4
+
+
+def layout() -> bool:
+    """Every C++ and C file is laid out as .clang-format says."""
+    tool = _of_debian_12("clang-format")
+    return tool is None or _run([tool, "--dry-run", "-Werror", *map(str, _laid_out())])
+
+
+def lint() -> bool:
+    """clang-tidy finds nothing in the runner's sources, as the sanitized build compiles them."""
+    tool = _of_debian_12("clang-tidy")
+    if tool is None:
+        return True
+    tree = cache_dir("cpp") / "sanitized"
+    if not (_configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree, "hil_schema_headers")):
+        return False
+    files = linted(json.loads((tree / "compile_commands.json").read_text()))
+    batches = [files[at : at + _FILES_AT_A_TIME] for at in range(0, len(files), _FILES_AT_A_TIME)]
+    # GCC's options, some of which clang does not know.
+    options = ["-p", str(tree), "--quiet", "--extra-arg=-Wno-unknown-warning-option"]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        held = pool.map(lambda batch: _clean([tool, *options, *batch]), batches)
+        return all([*held])
+
+
+def linted(commands: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of a compile_commands.json the runner's sources, without tests and what the build made."""
+    runner = project_root() / "targets" / "runner"
+    found = sorted({command["file"] for command in commands})
+    return [
+        file for file in found
+        if Path(file).is_relative_to(runner) and not Path(file).is_relative_to(runner / "tests")
+    ]  # fmt: skip
+
+
+def _laid_out() -> list[Path]:
+    root = project_root()
+    runner = (root / "targets" / "runner").rglob("*")
+    files = [*runner, *(root / "tests" / "kernels").glob("*.cpp")]
+    return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h"))
+
+
+def _of_debian_12(name: str) -> str | None:
+    """The tool's path; None, after saying so, when it is of another version."""
+    tool = toolchain.require(name)
+    if tool.version.split(".")[0] == str(LLVM):
+        return str(tool.path)
+    print(f"not checked: {tool} is not of LLVM {LLVM} (Debian 12), to which the code is held",
+          file=sys.stderr)  # fmt: skip
+    return None
+
+
+def _clean(argv: Sequence[str]) -> bool:
+    """Prints what a linter found, and not what it counted."""
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        print(done.stdout + done.stderr, file=sys.stderr)
+    return done.returncode == 0
+
+
+def unit_tests() -> bool:
+    """Build and run the runner's unit tests with ASan and UBSan."""
+    tree = cache_dir("cpp") / "sanitized"
+    return _configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree) and _run(
+        [str(toolchain.require("ctest").path), "--test-dir", str(tree), "--output-on-failure"]
+    )  # fmt: skip
+
+
+def fuzz(seconds: int) -> bool:
+    """Fuzz the program loader and the Ethos-U stream reader, each for ``seconds``.
+
+    They start from real programs and real streams; a finding is kept and named.
+    """
+    tree = cache_dir("cpp") / "fuzz"
+    options = {
+        "HIL_SANITIZE": "ON",
+        "HIL_FUZZ": "ON",
+        "BUILD_TESTING": "OFF",
+        "CMAKE_CXX_COMPILER": str(toolchain.require("clang++").path),
+    }
+    if not (_configure(tree, options) and _ninja(tree, *FUZZERS)):
+        return False
+    collect = {"fuzz_program": _collect_programs, "fuzz_vela": _collect_streams}
+    held = [_fuzz_one(tree, name, collect[name], seconds) for name in FUZZERS]
+    return all(held)
+
+
+def _fuzz_one(tree: Path, name: str, collect: Callable[[Path], None], seconds: int) -> bool:
+    corpus, seeds = tree / f"{name}-corpus", tree / f"{name}-seeds"
+    for directory in (corpus, seeds):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+    collect(seeds)
+    print(f"{name}: seed {FUZZ_SEED}, {seconds} s", file=sys.stderr)
+    return _run(
+        [str(tree / "fuzz" / name), f"-max_total_time={seconds}", f"-seed={FUZZ_SEED}",
+         "-timeout=10", "-print_final_stats=1", "-verbosity=0",
+         f"-artifact_prefix={tree}/{name}-finding-", str(corpus), str(seeds)]
+    )  # fmt: skip
+
+
+def _collect_programs(directory: Path) -> None:
+    """Real programs, plain and bundled, small ones first in the fuzzer's eyes."""
+    for result in export([ExportRequest(find_model(name)) for name in SEED_MODELS]):
+        program = result.unwrap()
+        shutil.copyfile(program.pte_path, directory / f"{program.model}.pte")
+        shutil.copyfile(bundle(program), directory / f"{program.model}.bpte")
+
+
+def _collect_streams(directory: Path) -> None:
+    """What Vela made of the cases that the functional model's tests keep."""
+    with np.load(project_root() / "tests" / "ethosu" / "data" / "cases.npz") as cases:
+        for key in cases.files:
+            if key.endswith("/blob"):
+                name = key.removesuffix("/blob").replace("/", "-")
+                (directory / name).write_bytes(cases[key].tobytes())
+
+
+def _configure(tree: Path, options: Mapping[str, str]) -> bool:
+    tree.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "HIL_PORT": "host",
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+        "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
+        **options,
+    }
+    return _run(
+        [str(toolchain.require("cmake").path), "-S", str(project_root() / "targets" / "runner"),
+         "-B", str(tree), "-G", "Ninja", "-Wno-dev", "--log-level=WARNING",
+         *(f"-D{name}={value}" for name, value in settings.items())]
+    )  # fmt: skip
+
+
+def _ninja(tree: Path, *goals: str) -> bool:
+    jobs = str(os.cpu_count() or 1)
+    return _run([str(toolchain.require("ninja").path), "-C", str(tree), "-j", jobs, *goals])
+
+
+def _run(argv: Sequence[str]) -> bool:
+    return subprocess.run(argv, stdout=sys.stderr).returncode == 0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from harness.ethosu.doorbell import (
     Run,
 )
 from harness.ethosu.errors import AccessError, StreamError, Unsupported
-from harness.ethosu.model import Program
+from harness.ethosu.model import DecodedStream
 from harness.formats.cop import CONFIG_WORDS, ID_WORDS, read_config
 
 _PROGRAMS = 32  # command streams kept decoded; a method seldom has more delegates
@@ -33,7 +33,7 @@ def identity(product: str, macs: int) -> Identity:
 def npu(product: str, macs: int, *, strict: bool = True) -> Run:
     """An NPU of this product and MAC count. A stream is decoded once."""
     config = read_config(CONFIG_WORDS[product, macs])
-    programs: dict[bytes, Program] = {}
+    programs: dict[bytes, DecodedStream] = {}
     codec = Codec()
 
     def run(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
@@ -43,7 +43,7 @@ def npu(product: str, macs: int, *, strict: bool = True) -> Run:
             if program is None:
                 if len(programs) >= _PROGRAMS:
                     programs.clear()
-                program = programs[stream] = Program(Actions(config, _words(stream)), codec)
+                program = programs[stream] = DecodedStream(Actions(config, _words(stream)), codec)
             program.execute(
                 {
                     number: np.frombuffer(region, np.uint8)

@@ -57,7 +57,7 @@ class Stats:
     moved: Mapping[str, Mapping[str, int]]
 
 
-class Program:
+class DecodedStream:
     """A command stream, decoded once. Several may share a ``codec`` and so its process."""
 
     def __init__(self, actions: Actions, codec: Codec | None = None) -> None:
@@ -140,7 +140,7 @@ class Network:
         codec: Codec | None = None,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
-        self.program = Program(read_actions(self.blob.commands), codec)
+        self.program = DecodedStream(read_actions(self.blob.commands), codec)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):

@@ -121,7 +121,7 @@ def _likeness(a: str, b: str) -> float:
 
 
 @dataclass(frozen=True)
-class Cause:
+class GrowthCause:
     """A change, or ``things`` changes below one path that have no one large among them."""
 
     path: Path
@@ -130,7 +130,7 @@ class Cause:
     change: Change | None
 
 
-def causes(found: Sequence[Change]) -> list[Cause]:
+def causes(found: Sequence[Change]) -> list[GrowthCause]:
     """The changes with the scattered ones put together, most bytes first.
 
     Padding comes last, whatever its size: it only follows from the other changes.
@@ -140,26 +140,26 @@ def causes(found: Sequence[Change]) -> list[Cause]:
     return sorted(exploded, key=lambda c: ("padding" in c.path, -abs(c.delta)))
 
 
-def _explode(path: Path, found: Sequence[Change]) -> list[Cause]:
+def _explode(path: Path, found: Sequence[Change]) -> list[GrowthCause]:
     if len(found) == 1:
-        return [Cause(found[0].path, found[0].delta, 1, found[0])]
+        return [GrowthCause(found[0].path, found[0].delta, 1, found[0])]
     below: dict[Path, list[Change]] = defaultdict(list)
     for change in found:
         below[change.path[: len(path) + 1]].append(change)
     if len(below) == 1:
         deeper, only = next(iter(below.items()))
         if deeper == path:
-            return [Cause(c.path, c.delta, 1, c) for c in only]
+            return [GrowthCause(c.path, c.delta, 1, c) for c in only]
         return _explode(deeper, only)
     moved = sum(abs(c.delta) for c in found)
     largest = max(abs(sum(c.delta for c in group)) for group in below.values())
     if path and len(found) > 4 and largest * 4 < moved:
-        return [Cause(path, sum(c.delta for c in found), len(found), None)]
+        return [GrowthCause(path, sum(c.delta for c in found), len(found), None)]
     return [
         cause
         for deeper, group in below.items()
         for cause in (
-            [Cause(c.path, c.delta, 1, c) for c in group]
+            [GrowthCause(c.path, c.delta, 1, c) for c in group]
             if deeper == path
             else _explode(deeper, group)
         )

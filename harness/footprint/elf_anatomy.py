@@ -118,7 +118,6 @@ def _check_same_link(elf: ElfFile, link_map: LinkMap, path: Path | None) -> None
             raise UsageError(
                 f"{path} is the map of another link: it has {section.name} at 0x{said.address:x} "
                 f"with {said.size} bytes, the ELF at 0x{section.address:x} with {section.size}",
-                section=section.name,
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.footprint.anatomy import Path, shown
-from harness.footprint.difference import Cause, Change, Difference, causes
+from harness.footprint.difference import Change, Difference, GrowthCause, causes
 
 # What a path is about: the words in it, in order, and what to say about it.
 _SUBJECTS: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -35,7 +35,7 @@ def why(found: Difference, enough: int) -> list[str]:
     return [*sentences(causes(found.parts), enough), *sentences(causes(found.memory), enough)]
 
 
-def sentences(found: Iterable[Cause], enough: int) -> list[str]:
+def sentences(found: Iterable[GrowthCause], enough: int) -> list[str]:
     said, explained = [], 0
     for cause in found:
         if explained >= enough:
@@ -45,7 +45,7 @@ def sentences(found: Iterable[Cause], enough: int) -> list[str]:
     return said
 
 
-def sentence(cause: Cause) -> str:
+def sentence(cause: GrowthCause) -> str:
     """``+312 B: added the constant tensor int8[64].``"""
     if cause.change is None:
         return (

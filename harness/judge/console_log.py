@@ -8,10 +8,18 @@ model's limit are never PASS. What a log cannot tell is said in the notes, whate
 
 from __future__ import annotations
 
-from harness.errors import Verdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError, Verdict
 from harness.judge.ending import failed, limit_notes, model_limit
+from harness.judge.symbols import with_symbols
 from harness.judge.verdict import Cause, Finding, Judgement, Reason, judgement
 from harness.observe import Kind, Observation, Progress, Stage
+from harness.observe.reader import Reader
+
+_PIECE = 1 << 20  # bytes read at a time
 
 
 def judge_log(observation: Observation) -> Judgement:
@@ -119,3 +127,55 @@ def _unknown(observation: Observation) -> tuple[str, ...]:
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
     return tuple(notes)
+
+
+@dataclass(frozen=True)
+class JudgedLog:
+    path: Path
+    judgement: Judgement
+    observation: Observation
+
+    def summary(self) -> dict[str, Any]:
+        cause, seen = self.judgement.cause, self.observation
+        return {
+            "log": str(self.path),
+            "verdict": self.judgement.verdict,
+            "cause": None if cause is None else asdict(cause),
+            "unknown": list(self.judgement.notes),
+            "lines": seen.lines,
+            "progress": [{"stage": p.stage.value, "line": p.line} for p in seen.progress],
+            "metrics": {name: m.value for name, m in seen.metrics.items()},
+            "pmu": {name: m.value for name, m in seen.pmu.items()},
+            "bundle_passes": seen.bundle_passes,
+            "outputs": [
+                {
+                    "index": t.index,
+                    "dtype": t.dtype,
+                    "elements": len(t.values),
+                    "whole": t.whole,
+                    "sizes": t.sizes,
+                }
+                for t in seen.tensors
+            ],
+            "files": [
+                {"name": b.name, "bytes": len(b.data), "whole": b.whole, "line": b.line}
+                for b in seen.blocks
+            ],
+            "stop": None if seen.stop is None else asdict(seen.stop),
+            "versions": seen.versions,
+        }
+
+
+def judge_file(path: Path, elf: Path | None = None) -> JudgedLog:
+    """Raises UsageError when the log cannot be read."""
+    reader = Reader()
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                reader.feed(piece)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
+    observation = reader.finish()
+    if elf is not None:
+        observation = with_symbols(observation, elf)
+    return JudgedLog(path, judge_log(observation), observation)

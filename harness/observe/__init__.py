@@ -30,7 +30,6 @@ __all__ = [
     "Observation",
     "OpTicks",
     "Progress",
-    "Reader",
     "Stage",
     "Tensor",
     "observe",

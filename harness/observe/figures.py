@@ -11,7 +11,7 @@ from harness.observe.pattern import Match, Pattern, heads, table, text
 from harness.observe.tensors import Tensors
 
 
-class Figure(str, Enum):
+class RunnerWord(str, Enum):
     """What a row finds: by its name the field of an observation that it fills."""
 
     METRIC = "metrics"
@@ -24,7 +24,7 @@ class Figure(str, Enum):
     ELEMENT = "tensors"
 
 
-_Rows = tuple[Pattern["Figure | Stage"], ...]
+_Rows = tuple[Pattern["RunnerWord | Stage"], ...]
 _RUNNER: Final = "ExecuTorch examples/arm/executor_runner/arm_executor_runner.cpp"
 _LINUX: Final = "ExecuTorch examples/portable/executor_runner/executor_runner.cpp"
 _ZEPHYR: Final = "ExecuTorch zephyr/samples"
@@ -35,16 +35,16 @@ _PMU: Final = (
 )
 # Wherever it stands in a line, whoever wrote the line.
 INSIDE: Final[_Rows] = (
-    Pattern(Figure.BUNDLE_PASS, (b"Test_result: PASS",),
+    Pattern(RunnerWord.BUNDLE_PASS, (b"Test_result: PASS",),
             rb"BundleIO index\[(\d+)\] Test_result: PASS",
             b"TEST: BundleIO index[0] Test_result: PASS", _RUNNER),
 )  # fmt: skip
 # A line begins with the needle: a runner's message, a driver's, or one without any prefix.
 ANYWHERE: Final[_Rows] = (
-    Pattern(Figure.COUNTER, (b"ethosu_pmu_c", b"cpu_wait_for_npu", b"ethos-u : cycle_cnt"),
+    Pattern(RunnerWord.COUNTER, (b"ethosu_pmu_c", b"cpu_wait_for_npu", b"ethos-u : cycle_cnt"),
             rb"^(ethosu_pmu_cycle_cntr|ethosu_pmu_cntr|cpu_wait_for_npu_cntr|"
             rb"ethos-u : cycle_cnt)(\S*)\s*:\s+(\d+)", b"ethosu_pmu_cntr1 : 4711", _PMU),
-    Pattern(Figure.COUNTER, (b"NPU delegations", b"Operator(s) total", b"Inference runtime"),
+    Pattern(RunnerWord.COUNTER, (b"NPU delegations", b"Operator(s) total", b"Inference runtime"),
             rb"^(NPU delegations|Operator\(s\) total|Inference runtime)(\S*)\s*:\s+(\d+)",
             b"NPU delegations: 3", _PMU),
     # What may follow on its line: nothing, an EOT, or somebody else's words.
@@ -56,22 +56,22 @@ ANYWHERE: Final[_Rows] = (
 )  # fmt: skip
 # A runner's message begins with the needle.
 MESSAGES: Final[_Rows] = (
-    Pattern(Figure.METRIC,
+    Pattern(RunnerWord.METRIC,
             (b"model_pte", b"input_file", b"method_allocator", b"planned", b"temp", b"peak_temp",
              b"stack", b"ETDump_outputs"),
             rb"^((?:model_pte|input_file|method_allocator|planned|temp|peak_temp|stack|"
             rb"ETDump_outputs)\w*)\s*:\s+(\d+)(?: / (\d+))?(?:\s|\.|$)",
             b"model_pte_program_size:     51168 bytes.", _RUNNER),
-    Pattern(Figure.TICKS, (b"system_counter_ticks",),
+    Pattern(RunnerWord.TICKS, (b"system_counter_ticks",),
             rb"^system_counter_ticks:\s+(\d+)(?: \(set (\d+)\))?",
             b"system_counter_ticks: 1800000 (set 1)", _BUNDLED),
-    Pattern(Figure.OP_TICKS, (b"op_ticks:",), rb"^op_ticks:\s+(\d+) (\d+) (\S+) (\d+)$",
+    Pattern(RunnerWord.OP_TICKS, (b"op_ticks:",), rb"^op_ticks:\s+(\d+) (\d+) (\S+) (\d+)$",
             b"op_ticks: 0 3 cortex_m::quantized_conv2d.out 4500", _BUNDLED),
-    Pattern(Figure.BUILD_ID, (b"build id ",), rb"^build id ([0-9a-f]{8,64})$",
+    Pattern(RunnerWord.BUILD_ID, (b"build id ",), rb"^build id ([0-9a-f]{8,64})$",
             b"build id 0123456789abcdef", _BUNDLED),
-    Pattern(Figure.OUTPUT_FILE, (b"Writing output to",), rb"^Writing output to file: (\S+)",
+    Pattern(RunnerWord.OUTPUT_FILE, (b"Writing output to",), rb"^Writing output to file: (\S+)",
             b"Writing output to file: out-0.bin", _RUNNER),
-    Pattern(Figure.ELEMENT, (b"[",), rb"^\[(\d+)\] = ([-+.\w]+)$", b"[0] = 4.000000", _ZEPHYR),
+    Pattern(RunnerWord.ELEMENT, (b"[",), rb"^\[(\d+)\] = ([-+.\w]+)$", b"[0] = 4.000000", _ZEPHYR),
     Pattern(Stage.PROGRAM, (b"PTE Model data loaded",), rb"^PTE Model data loaded",
             b"PTE Model data loaded. Size: 960 bytes.", _RUNNER),
     Pattern(Stage.PROGRAM, (b"Model PTE file ", b"Model file "),
@@ -129,37 +129,37 @@ class Figures:
         if len(self.progress) < _MOST_STAGES:
             self.progress.append(Progress(stage, number, text(said[:200])))
 
-    def _take(self, number: int, said: bytes, kind: Figure | Stage, match: Match) -> None:
+    def _take(self, number: int, said: bytes, kind: RunnerWord | Stage, match: Match) -> None:
         if kind is Stage.COMPLETE:
             self.complete_line = number
             self.reached(kind, number, match[1])
         elif isinstance(kind, Stage):
             self.reached(kind, number, said)
-        elif kind is Figure.METRIC:
+        elif kind is RunnerWord.METRIC:
             name = match[1].decode()
             self._metric(name, match[2], number)
             if match[3]:
                 self._metric(name + "_total", match[3], number)
-        elif kind is Figure.TICKS:
+        elif kind is RunnerWord.TICKS:
             self._metric(f"ticks_set{int(match[2] or 0)}", match[1], number)
-        elif kind is Figure.COUNTER:
+        elif kind is RunnerWord.COUNTER:
             self._counter(number, match)
-        elif kind is Figure.BUILD_ID:
+        elif kind is RunnerWord.BUILD_ID:
             self.build_id = match[1].decode()
-        elif kind is Figure.ELEMENT:
+        elif kind is RunnerWord.ELEMENT:
             self._tensors.add(number, 0, int(match[1]), b"", match[2])
         else:
             self._list(number, said, kind, match)
 
-    def _list(self, number: int, said: bytes, kind: Figure, match: Match) -> None:
+    def _list(self, number: int, said: bytes, kind: RunnerWord, match: Match) -> None:
         """What there may be many of."""
-        if kind is Figure.OP_TICKS and len(self.op_ticks) < _MOST:
+        if kind is RunnerWord.OP_TICKS and len(self.op_ticks) < _MOST:
             self.op_ticks.append(
                 OpTicks(int(match[1]), int(match[2]), text(match[3]), int(match[4]))
             )
-        elif kind is Figure.BUNDLE_PASS and len(self.passes) < _MOST:
+        elif kind is RunnerWord.BUNDLE_PASS and len(self.passes) < _MOST:
             self.passes.append(number)
-        elif kind is Figure.OUTPUT_FILE:
+        elif kind is RunnerWord.OUTPUT_FILE:
             if len(self.output_files) < _MOST:
                 self.output_files.append(text(match[1]))
             self.reached(Stage.OUTPUT, number, said)

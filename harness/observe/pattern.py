@@ -51,7 +51,7 @@ class Pattern(Generic[K]):
         return self.compiled.search(line)
 
 
-class Table(Generic[K]):
+class PatternTable(Generic[K]):
     """Rows in order of precedence: the first that fits a line counts."""
 
     def __init__(self, rows: tuple[Pattern[K], ...]) -> None:
@@ -74,7 +74,7 @@ class Table(Generic[K]):
         return None
 
 
-class Heads(Table[K]):
+class Heads(PatternTable[K]):
     """Rows of which a line begins with a needle; to ask that is quicker still."""
 
     @cached_property
@@ -93,8 +93,8 @@ class Heads(Table[K]):
 
 
 @cache
-def table(rows: tuple[Pattern[K], ...]) -> Table[K]:
-    return Table(rows)
+def table(rows: tuple[Pattern[K], ...]) -> PatternTable[K]:
+    return PatternTable(rows)
 
 
 @cache

@@ -18,7 +18,7 @@ from harness.observe.failures import Failures, Said
 from harness.observe.figures import Figures
 from harness.observe.findings import Findings
 from harness.observe.pattern import Pattern, gate, text
-from harness.observe.tensors import Outputs
+from harness.observe.tensors import OutputLines
 
 # Who speaks; behind it stands the message.
 RUNNER: Final = Pattern(
@@ -82,7 +82,7 @@ class Reader:
         self._last = b""
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
         self._runner: int | None = None
-        self._outputs = Outputs()
+        self._outputs = OutputLines()
         self._figures = Figures(self._outputs.tensors)
         self._failures = Failures()
         self._findings = Findings()

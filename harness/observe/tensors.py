@@ -56,7 +56,7 @@ _MOST_OUTPUTS = 1000
 _MOST_FOREIGN = 20  # lines in the middle of a block that do not belong to it
 
 
-class Outputs:
+class OutputLines:
     """All that is printed of outputs, as the lines of a console come by."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Run records as a table for a person at a terminal."""
+"""Run records as a table, and a judged log as text, for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import Verdict
+from harness.judge.console_log import JudgedLog
 from harness.run.record import RunRecord
 
 # Other oracles that have a column; all are in the record.
@@ -128,3 +129,14 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
         for operator, (calls, ticks) in ordered:
             table.add_row(operator, str(calls), f"{ticks:,}", f"{ticks / max(total, 1):.1%}")
         console.print(table)
+
+
+def log_text(log: JudgedLog) -> str:
+    """For a person: the verdict, its cause with the line, then what is not known."""
+    cause = log.judgement.cause
+    lines = [f"{log.path}: {log.judgement.verdict}" + (f" {cause.kind}" if cause else "")]
+    if cause is not None:
+        lines.append(f"  line {cause.line}: {cause.text}" if cause.line else f"  {cause.text}")
+        lines += [f"  {name}: {value}" for name, value in (cause.facts or {}).items()]
+    lines += [f"  not known: {note}" for note in log.judgement.notes]
+    return "\n".join(lines)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import InfraError
-from harness.observe import Observation, Reader
+from harness.observe import Observation
+from harness.observe.reader import Reader
 from harness.simulate.guest_files import input_name, output_base, program_name
 from harness.simulate.launch import Companion, Job
 from harness.simulate.monitor import CpuState, cpu_state

@@ -1,8 +1,12 @@
-"""Sizes as tables: for a terminal and, what differs, as Markdown for a pull request."""
+"""Sizes as tables: for a terminal, for a pull request, for GitHub's log and its summary.
+
+Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +14,7 @@ from rich.table import Table
 
 from harness.footprint.anatomy import Anatomy, Part, group, shown
 from harness.footprint.difference import Change, Difference
+from harness.size.gate import Gate
 
 _STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
 
@@ -53,7 +58,7 @@ def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int
 
 
 def print_use(console: Console, used: Mapping[str, Any]) -> None:
-    """What a run used, as ``harness.size.files.run_use`` tells it."""
+    """What a run used, as ``harness.run.measure.run_use`` tells it."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("bytes", "of"):
         table.add_column(name, justify="right")
@@ -126,3 +131,52 @@ def _plain(text: str) -> str:
     """Nothing in a name may start Markdown, HTML or a table's next cell."""
     escaped = {"<": "&lt;", ">": "&gt;", **{letter: f"\\{letter}" for letter in "\\`*_[]|#"}}
     return " ".join("".join(escaped.get(letter, letter) for letter in text).split())
+
+
+_MOST_CHANGES = 20
+
+
+def workflow_commands(gates: Sequence[Gate], environ: Mapping[str, str]) -> list[str]:
+    """One line per failed gate; nothing outside of GitHub Actions."""
+    if environ.get("GITHUB_ACTIONS") != "true":
+        return []
+    return [
+        f"::error title={_property(f'size of {g.subject}')}::{_data(g.message())}"
+        for g in gates
+        if g.failed
+    ]
+
+
+def write_summary(gates: Sequence[Gate], environ: Mapping[str, str]) -> Path | None:
+    """Append to the step's summary page, when there is one."""
+    name = environ.get("GITHUB_STEP_SUMMARY")
+    if not name:
+        return None
+    with Path(name).open("a", encoding="utf-8") as file:
+        file.write(summary(gates))
+    return Path(name)
+
+
+def summary(gates: Sequence[Gate]) -> str:
+    lines = ["## Sizes", "", "| subject | figure | measured | accepted | limit | |",
+             "|---|---|--:|--:|--:|---|"]  # fmt: skip
+    for gate in gates:
+        for f in gate.findings:
+            cells = ["" if n is None else f"{n:,}" for n in (f.measured, f.accepted, f.limit)]
+            mark = "❌ " if f.failed else ""
+            lines.append(f"| {gate.subject} | {f.figure} | {' | '.join(cells)} | {mark}{f.state} |")
+    lines.append("")
+    for gate in gates:
+        if gate.failed and gate.difference is not None:
+            reasons = [r for found in gate.reasons.values() for r in found]
+            lines.append(markdown(gate.subject, gate.difference, _MOST_CHANGES, reasons))
+            lines += [f"Accept it with `{gate.accept_command}`", ""]
+    return "\n".join(lines) + "\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

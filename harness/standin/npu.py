@@ -20,11 +20,114 @@ from typing import TYPE_CHECKING
 from harness.standin.driver import Driver, handled
 from harness.standin.elf import Elf
 from harness.standin.failure import StandinError
-from harness.standin.gdbstub import LR, PC, SP, Stub, StubError, TargetEnded
 from harness.standin.machine import DDR
 
 if TYPE_CHECKING:
     from harness.ethosu.doorbell import Identity, Run, SharedMemory
+
+
+SP, LR, PC = 13, 14, 15
+_CHUNK = 1024  # bytes of memory per packet, twice as many characters
+_READ = 65536
+
+
+class TargetEnded(Exception):
+    """The program, or QEMU, is gone."""
+
+
+class StubError(Exception):
+    """The stub said no."""
+
+
+class Stub:
+    """A conversation over ``near``; it begins with the core stopped."""
+
+    def __init__(self, near: socket.socket) -> None:
+        self._near = near
+        self._received = b""
+
+    def open(self) -> None:
+        """Only after its description was read does QEMU give single registers."""
+        self._ask("qSupported:xmlRegisters=arm")
+        self._ask("qXfer:features:read:target.xml:0,ffb")
+
+    def breakpoint(self, address: int) -> None:
+        self._expect_ok(f"Z0,{address:x},2")
+
+    def resume(self) -> None:
+        """Run to the next breakpoint. Raises TargetEnded when the program ends before it."""
+        reply = self._ask("c")
+        while reply[:1] not in (b"T", b"S"):
+            if reply[:1] in (b"W", b"X", b""):
+                raise TargetEnded
+            reply = self._receive()  # output of the target, for a debugger's console
+
+    def kill(self) -> None:
+        """End QEMU; there is no reply."""
+        with suppress(OSError):
+            self._near.sendall(b"$k#6b")
+
+    def register(self, number: int) -> int:
+        return int.from_bytes(bytes.fromhex(self._data(f"p{number:x}")), "little")
+
+    def set_register(self, number: int, value: int) -> None:
+        self._expect_ok(f"P{number:x}={(value & 0xFFFFFFFF).to_bytes(4, 'little').hex()}")
+
+    def read(self, address: int, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            count = min(_CHUNK, size - len(found))
+            found += bytes.fromhex(self._data(f"m{address + len(found):x},{count:x}"))
+        return found
+
+    def write(self, address: int, data: bytes) -> None:
+        for at in range(0, len(data), _CHUNK):
+            part = data[at : at + _CHUNK]
+            self._expect_ok(f"M{address + at:x},{len(part):x}:{part.hex()}")
+
+    def _data(self, text: str) -> str:
+        reply = self._ask(text)
+        if not reply or reply[:1] == b"E":
+            raise StubError(f"{text} was answered {reply.decode('ascii', 'replace')!r}")
+        return reply.decode("ascii")
+
+    def _expect_ok(self, text: str) -> None:
+        reply = self._ask(text)
+        if reply != b"OK":
+            raise StubError(f"{text[:40]} was answered {reply.decode('ascii', 'replace')!r}")
+
+    def _ask(self, text: str) -> bytes:
+        body = text.encode("ascii")
+        try:
+            self._near.sendall(b"$%b#%02x" % (body, sum(body) & 0xFF))
+        except OSError as error:
+            raise TargetEnded from error
+        return self._receive()
+
+    def _receive(self) -> bytes:
+        """The next packet's content; acknowledgements before it are dropped."""
+        while True:
+            start = self._received.find(b"$")
+            end = self._received.find(b"#", start)
+            if start >= 0 and 0 <= end <= len(self._received) - 3:
+                content = self._received[start + 1 : end]
+                self._received = self._received[end + 3 :]
+                self._acknowledge()
+                return content
+            try:
+                data = self._near.recv(_READ)
+            except OSError as error:
+                raise TargetEnded from error
+            if not data:
+                raise TargetEnded
+            self._received += data
+
+    def _acknowledge(self) -> None:
+        try:
+            self._near.sendall(b"+")
+        except OSError as error:
+            raise TargetEnded from error
+
 
 RESULTS_ONLY = "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time)"
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.case.case import RUNNER, Case
-from harness.cli import main
+from harness.cli.main import main
 from harness.errors import ExportError, HarnessError
 from harness.footprint.figures import program_figures
 from harness.footprint.measure import measure_file

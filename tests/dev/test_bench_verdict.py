@@ -6,7 +6,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from harness.cli import main
+from harness.cli.main import main
 from harness.dev.bench.verdict import TimedEnding, TimedEndings
 
 FAULT = TimedEnding("double", "hard_fault", "FAULT", "hard_fault", True, 0.2, 0.0)

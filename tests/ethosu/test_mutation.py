@@ -188,11 +188,13 @@ def division_floors(patch: Patch) -> None:
 
 
 def branch_always(patch: Patch) -> None:
-    patch.setattr(model.Program, "_branch", lambda self, item, after, context: item.target // 4)
+    patch.setattr(
+        model.DecodedStream, "_branch", lambda self, item, after, context: item.target // 4
+    )
 
 
 def branch_never(patch: Patch) -> None:
-    patch.setattr(model.Program, "_branch", lambda self, item, after, context: after)
+    patch.setattr(model.DecodedStream, "_branch", lambda self, item, after, context: after)
 
 
 def indices_reversed(patch: Patch) -> None:

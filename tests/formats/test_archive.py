@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.formats import archive as ar
-from harness.formats.elf_writer import NewSymbol, write_object
+from harness.link.smaller.candidate import NewSymbol, write_object
 
 OBJECT = write_object([NewSymbol("soft", "def", True)])
 

@@ -23,7 +23,7 @@ from harness.formats.elf import (
     read_elf,
     relocation_name,
 )
-from harness.formats.elf_writer import NewSymbol, write_object
+from harness.link.smaller.candidate import NewSymbol, write_object
 from tests.size.mutations import mutations
 
 COUNT = int(os.environ.get("HIL_FUZZ_MUTATIONS", "1500"))

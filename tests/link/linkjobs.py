@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.formats.archive import write_archive
-from harness.formats.elf_writer import NewSymbol, write_object
 from harness.link.model.resolution import (
     ADDRESSES,
     SIZES,
@@ -24,6 +23,7 @@ from harness.link.model.resolution import (
     Unit,
     predict,
 )
+from harness.link.smaller.candidate import NewSymbol, write_object
 
 LINKER = "arm-none-eabi-ld"
 _STATES = ("undef", "undef", "undef", "undefweak", "def", "def", "defweak", "common")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from harness.formats.archive import write_archive
-from harness.formats.elf_writer import NewSymbol, write_object
+from harness.link.smaller.candidate import NewSymbol, write_object
 from harness.link.smaller.reduce import reduce_build
 from harness.link.why.explain import explain
 

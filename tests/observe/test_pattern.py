@@ -27,7 +27,7 @@ from harness.observe import (
     reader,
     tensors,
 )
-from harness.observe.figures import Figure
+from harness.observe.figures import RunnerWord
 from harness.observe.pattern import Pattern, gate, heads, table
 from harness.observe.tensors import Printed
 from tests.observe.lines import log
@@ -73,7 +73,7 @@ ALSO = {
 }  # fmt: skip
 NOTHING = (None, Printed.NONE, Printed.SCRIPT)
 FIELDS = {
-    Figure.TICKS: "metrics", Printed.ELEMENT: "tensors", Printed.TENSOR: "tensors",
+    RunnerWord.TICKS: "metrics", Printed.ELEMENT: "tensors", Printed.TENSOR: "tensors",
     Printed.FILE: "blocks",
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from harness.case.case import RUNNER, Case
 from harness.export.program import Program
 from harness.run.measure import measure_firmware, measure_program
 from harness.size.gate import Gate, hold_measured
-from harness.size.github import workflow_commands, write_summary
+from harness.size.tables import workflow_commands, write_summary
 from harness.target.loading import Target
 
 pytestmark = pytest.mark.size

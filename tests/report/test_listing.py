@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.listing import list_tools
+from harness.cli.tools import list_tools
 
 
 def test_what_went_wrong_with_a_version_reaches_the_reader(

@@ -10,8 +10,8 @@ from rich.console import Console
 from harness.case.case import Case
 from harness.errors import UsageError, Verdict
 from harness.judge.verdict import Judgement
+from harness.run.measure import run_use
 from harness.run.record import RunRecord
-from harness.size.files import run_use
 from harness.size.tables import print_use
 
 

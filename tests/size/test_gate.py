@@ -11,7 +11,7 @@ from harness.footprint.figures import firmware_figures, program_figures
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
 from harness.run.measure import Measured
 from harness.size.gate import Gate, hold, unmeasured
-from harness.size.github import summary, workflow_commands, write_summary
+from harness.size.tables import summary, workflow_commands, write_summary
 from harness.target.budget import Budgets
 
 CASE = Case("t", "m")

@@ -29,7 +29,6 @@ from harness.ethosu.common import (
 from harness.ethosu.featuremap import FeatureMap, feature_map
 from harness.ethosu.output_stage import Scale, single_scale
 from harness.ethosu.stream import Operation, Registers
-from harness.ethosu.u55.dma import prepare_dma
 from harness.ethosu.u55.elementwise import prepare_elementwise
 from harness.ethosu.u55.stages import prepare_output
 from harness.ethosu.u55.weights import WeightReader
@@ -155,3 +154,39 @@ def reciprocal(counts: NDArray[np.int64]) -> Scale:
 def global_scale(registers: Registers) -> Scale:
     value = registers["OFM_SCALE"]
     return single_scale(value & 0xFFFFFFFF, value >> 32 & 63)
+
+
+_MAX_BYTES = 1 << 30
+
+
+def prepare_dma(registers: Registers) -> Step:
+    """1-D copies, and U65's 2-D and 3-D writes: SKIP is the gap between two rows."""
+    source, target = registers["DMA0_SRC_REGION"], registers["DMA0_DST_REGION"]
+    if source >> 8 & 1:
+        raise registers.unsupported("DMA0_SRC_REGION.region_mode", "INTERNAL")
+    if source >> 9 & 3:
+        raise registers.unsupported("DMA0_SRC_REGION.stride_mode", source >> 9 & 3)
+    mode = target >> 9 & 3
+    length = registers["DMA0_LEN"]
+    rows = registers["DMA0_SIZE0"] if mode else 1
+    planes = registers["DMA0_SIZE1"] if mode == 2 else 1
+    if mode == 3 or rows < 1 or planes < 1 or length * rows * planes > _MAX_BYTES:
+        raise registers.unsupported("DMA0 sizes", (mode, length, rows, planes))
+    row_step = length + registers["DMA0_SKIP0"] if mode else length
+    plane_step = row_step * rows + (registers["DMA0_SKIP1"] if mode == 2 else 0)
+    start, end = registers["DMA0_SRC"], registers["DMA0_DST"]
+    internal, offset = bool(target >> 8 & 1), registers.offset
+
+    def run(context: Context) -> None:
+        total = length * rows * planes
+        data = context.memory.read(source & 7, start, total, "DMA", offset).copy()
+        for plane in range(planes):
+            for row in range(rows):
+                at = end + plane * plane_step + row * row_step
+                piece = data[(plane * rows + row) * length :][:length]
+                if internal:
+                    context.memory.write_internal(at, piece, offset)
+                else:
+                    context.memory.write(target & 7, at, piece, "DMA", offset)
+
+    return run

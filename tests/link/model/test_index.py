@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.formats.elf import read_elf
-from harness.formats.elf_writer import NewSymbol, write_object
 from harness.link.line.command import LinkerCall, understand
 from harness.link.model.index import assignment, in_script, load, uses_in
 from harness.link.model.resolution import ADDRESSES, SIZES, Assign, Group, Unit
+from harness.link.smaller.candidate import NewSymbol, write_object
 
 
 def test_a_use_has_function_section_and_relocation(tmp_path: Path) -> None:

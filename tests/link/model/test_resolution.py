@@ -11,7 +11,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from harness.formats.elf_writer import NewSymbol, write_object
+from harness.link.smaller.candidate import NewSymbol, write_object
 from tests.link.linkjobs import LINKER, Outcome, linked, modelled, random_job
 
 JOBS = int(os.environ.get("HIL_LINK_JOBS", "300"))
