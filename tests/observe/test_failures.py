@@ -13,7 +13,9 @@ CORE = Path(__file__).parents[2] / "targets" / "runner" / "core"
 def test_the_runner_and_the_reader_have_the_same_error_codes() -> None:
     """Name by name and number by number; the runner prints what the reader looks up."""
     header = (CORE / "error.h").read_text()
-    body = header[header.index("enum class Error") : header.index("};")]
+    found = re.search(r"enum class (?:\[\[\w+\]\] )?Error\b[^{]*\{(.*?)\};", header, re.S)
+    assert found is not None
+    body = found[1]
     codes = {int(n, 16): name for name, n in re.findall(r"(\w+) = (0x[0-9a-fA-F]+)", body)}
     assert len(codes) == body.count("="), "a code of the header was not read"
     assert codes == ERROR_NAMES
@@ -21,7 +23,7 @@ def test_the_runner_and_the_reader_have_the_same_error_codes() -> None:
 
 def test_the_runner_names_every_code_as_the_reader_does() -> None:
     source = (CORE / "error.cpp").read_text()
-    cases = re.findall(r'case Error::(\w+): return "(\w+)";', source)
+    cases = re.findall(r'case Error::(\w+):\s*return "(\w+)";', source)
     assert [name for name, _ in cases] == list(ERROR_NAMES.values())
     assert all(name == said for name, said in cases)
 
