@@ -4,6 +4,7 @@ option(HIL_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer (host)" OFF
 option(HIL_FUZZ "Build the libFuzzer targets (host, clang)" OFF)
 
 option(HIL_ETHOSU "The Ethos-U backend" OFF)
+set(HIL_BACKENDS "" CACHE STRING "Folders of further backends")
 set(HIL_ETHOSU_DRIVER "doorbell" CACHE STRING
   "How the NPU is reached: doorbell (the stand-in on QEMU) or registers (an FVP or a board)")
 set(HIL_ETHOSU_BASE 0x58102000 CACHE STRING "Register block of the NPU (Corstone-300, Secure)")

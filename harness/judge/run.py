@@ -35,8 +35,8 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _incomplete(evidence.outputs)
         or _mismatch(evidence.outputs, expectation)
         or _program_changed(expectation)
-        or _over_budget(evidence.metrics, expectation)
         or console_cut(evidence.ending, evidence.observation)
+        or _over_budget(evidence.metrics, expectation)
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
         finding = _npu_stopped(evidence.npu.stop, finding)

@@ -39,7 +39,7 @@ struct BackendEntry {
   Backend* backend;
 };
 
-/// All backends of this build (backends.cpp).
+/// All backends of this build (made by CMake from backends.cpp.in).
 Span<const BackendEntry> backend_table();
 
 }  // namespace hil

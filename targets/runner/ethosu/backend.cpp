@@ -139,4 +139,6 @@ Backend& backend() {
   return instance;
 }
 
+BackendEntry entry() { return {"EthosUBackend", &backend()}; }
+
 }  // namespace hil::ethosu

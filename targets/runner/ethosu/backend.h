@@ -7,4 +7,7 @@ namespace hil::ethosu {
 
 Backend& backend();
 
+/// For the table of the build's backends.
+BackendEntry entry();
+
 }  // namespace hil::ethosu
