@@ -91,8 +91,11 @@ def _refuse_unknown_markers(config: pytest.Config) -> None:
 
 def npu_cases(config: pytest.Config) -> Extent:
     """How many of the Ethos-U cases there are in this session."""
+    from harness.formats.cop import PRODUCTS
+
     said: Extent | None = config.getoption("--npu-cases")
-    named = re.search(r"(?<!not )\b(u55|u65|u85)\b", config.option.markexpr or "")
+    products = "|".join(PRODUCTS)
+    named = re.search(rf"(?<!not )\b({products})\b", config.option.markexpr or "")
     return said or ("all" if named else "sample")
 
 

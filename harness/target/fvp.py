@@ -16,7 +16,7 @@ from harness.system import paths, strict_yaml
 from harness.target.data import Data, Text
 
 Board = Literal["mps3", "mps4", "corstone1000"]
-Npu = Literal["ethos-u55", "ethos-u65", "ethos-u85"]
+Npu = Annotated[str, Field(pattern=f"^ethos-({'|'.join(MACS)})$")]
 
 # First parts of parameter names, by the board they belong to.
 _PREFIXES = {

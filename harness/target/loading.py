@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from harness.errors import TargetError, Unknown, UsageError
+from harness.formats.cop import PRODUCTS
 from harness.system import paths, strict_yaml
 from harness.target import npu
 from harness.target.fvp import load_model
@@ -101,7 +102,7 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
 def _alike(name: str, known: Iterable[str]) -> list[str]:
     """The same board and NPU with other MACs, else the names that look most alike."""
     family = name.rpartition("-")[0]
-    if family.rpartition("-")[2] in get_args(npu.Product):
+    if family.rpartition("-")[2] in PRODUCTS:
         kin = [other for other in known if other.rpartition("-")[0] == family]
         if kin:
             return sorted(kin, key=lambda other: (len(other), other))

@@ -12,17 +12,17 @@ import difflib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from harness.errors import Unknown, UsageError
-from harness.formats.cop import MACS
+from harness.formats.cop import MACS, PRODUCTS
 from harness.system import paths
 from harness.system.strict_yaml import Document, read
 from harness.target.data import Data, Text
 
-Product = Literal["u55", "u65", "u85"]
+Product = Annotated[str, Field(pattern=f"^({'|'.join(PRODUCTS)})$")]
 Place = Literal["SRAM", "DDR"]  # regions of the target
 
 
