@@ -9,7 +9,7 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
-from harness.errors import ExitCode
+from harness.errors.verdict import ExitCode
 
 if TYPE_CHECKING:
     from harness.run.accept import Only

@@ -9,7 +9,7 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
-from harness.errors import ExitCode
+from harness.errors.verdict import ExitCode
 from harness.link.failure import Failure
 from harness.link.why.explain import Explanation
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.errors import ExitCode, UsageError
+from harness.errors import UsageError
+from harness.errors.verdict import ExitCode
 from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.disasm import disassemble
 from harness.ethosu.model import Network, Stats

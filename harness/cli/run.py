@@ -9,7 +9,8 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
-from harness.errors import ExitCode, UsageError, exit_code
+from harness.errors import UsageError
+from harness.errors.verdict import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from harness.run.execute import Execution

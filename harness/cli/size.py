@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.errors import ExitCode, InfraError, UsageError
+from harness.errors import InfraError, UsageError
+from harness.errors.verdict import ExitCode
 
 
 class _SizeGroup(click.Group):

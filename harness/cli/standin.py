@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from harness.cli.verb import verb
-from harness.errors import ExitCode, UsageError
+from harness.errors import UsageError
+from harness.errors.verdict import ExitCode
 
 
 @click.group()

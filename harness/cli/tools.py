@@ -11,7 +11,7 @@ from rich.table import Table
 from harness.case.models import catalogue, unavailable
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
-from harness.errors import ExitCode
+from harness.errors.verdict import ExitCode
 from harness.simulate.pick import available_simulators
 from harness.system.toolchain import inspect_tools
 from harness.target.loading import Target, load_targets

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.errors import ExitCode, HarnessError
+from harness.errors import HarnessError
+from harness.errors.verdict import ExitCode
 
 _Verb = TypeVar("_Verb", bound=Callable[..., tuple[Any, ExitCode]])
 

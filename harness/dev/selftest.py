@@ -22,7 +22,8 @@ import numpy as np
 
 from harness.build.firmware import executorch_package
 from harness.case.models import find_model
-from harness.errors import ExitCode, HarnessError, Unknown
+from harness.errors import HarnessError, Unknown
+from harness.errors.verdict import ExitCode
 from harness.export.batch import export
 from harness.export.bundle import bundle
 from harness.export.request import ExportRequest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.errors import ExitCode, HarnessError, Verdict
+from harness.errors import HarnessError
+from harness.errors.verdict import ExitCode, Verdict
 
 
 class EthosUError(HarnessError):

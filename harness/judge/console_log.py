@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError, Verdict
+from harness.errors import UsageError
+from harness.errors.verdict import Verdict
 from harness.judge.ending import failed, limit_notes, model_limit
+from harness.judge.evidence import Cause, Finding, Judgement, Reason, judgement
 from harness.judge.symbols import with_symbols
-from harness.judge.verdict import Cause, Finding, Judgement, Reason, judgement
 from harness.observe import Kind, Observation, Progress, Stage
 from harness.observe.reader import Reader
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.errors import Verdict
-from harness.judge.verdict import Cause, Ending, Finding, Reason
+from harness.errors.verdict import Verdict
+from harness.judge.evidence import Cause, Ending, Finding, Reason
 from harness.observe import Event, Kind, Observation
 from harness.observe.events import LAUNCH
 from harness.system.process import Stop

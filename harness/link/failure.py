@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.errors import Word
+from harness.errors.verdict import Word
 from harness.formats.linker_map import Contributor, Orphan
 
 

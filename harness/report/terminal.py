@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.errors import Verdict
+from harness.errors.verdict import Verdict
 from harness.judge.console_log import JudgedLog
 from harness.run.record import RunRecord
 

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 from harness.case.budgets import budgets_of
 from harness.case.case import RUNNER, Case, parse_case
-from harness.errors import ExitCode, HarnessError, UsageError, Verdict
-from harness.judge.ratchet import State, check
+from harness.errors import HarnessError, UsageError
+from harness.errors.verdict import ExitCode, Verdict
+from harness.judge.evidence import Reason
+from harness.judge.growth import State, check
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Acceptance,
@@ -20,7 +22,6 @@ from harness.judge.reference import (
     reference_path,
     render,
 )
-from harness.judge.verdict import Reason
 from harness.run.measure import Measured, measure_cases
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord

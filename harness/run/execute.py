@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.firmware import build
-from harness.errors import ExitCode, InfraError, UsageError, Verdict
+from harness.errors import InfraError, UsageError
+from harness.errors.verdict import ExitCode, Verdict
 from harness.judge.ending import execution_cause
-from harness.judge.verdict import Cause
+from harness.judge.evidence import Cause
 from harness.observe import observe
 from harness.run.directory import new_run_dir
 from harness.run.gather import ending

@@ -11,8 +11,8 @@ from harness.export.program import Program
 from harness.footprint.elf import section_parts
 from harness.footprint.figures import firmware_figures
 from harness.judge.compare import TensorDiff, compare
+from harness.judge.evidence import Ending, Evidence, Outputs
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.judge.verdict import Ending, Evidence, Outputs
 from harness.observe import Observation, observe
 from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript

@@ -20,13 +20,14 @@ from harness.build.zephyr import find_workspace
 from harness.case.budgets import budgets_of
 from harness.case.case import Case
 from harness.case.models import find_model
-from harness.errors import HarnessError, UsageError, Verdict
+from harness.errors import HarnessError, UsageError
+from harness.errors.verdict import Verdict
 from harness.export.batch import ExportEvent, export
 from harness.export.program import Program
 from harness.export.request import ExportRequest
+from harness.judge.evidence import Evidence, Expectation, Judgement
 from harness.judge.reference import load_reference
-from harness.judge.run import judge
-from harness.judge.verdict import Evidence, Expectation, Judgement
+from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.gather import ending, gather, static_metrics
 from harness.run.record import (

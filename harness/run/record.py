@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.case.case import Case
-from harness.errors import HarnessError, UsageError, Verdict
+from harness.errors import HarnessError, UsageError
+from harness.errors.verdict import Verdict
+from harness.judge.evidence import Cause, Ending, Evidence, Expectation, Judgement
 from harness.judge.reference import from_fields
-from harness.judge.run import worst
-from harness.judge.verdict import Cause, Ending, Evidence, Expectation, Judgement
+from harness.judge.rules import worst
 from harness.observe import Observation
 from harness.simulate.transcript import NpuUse, npu_use
 from harness.system.files import disk_errors, write_whole

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.errors import Word
+from harness.errors.verdict import Word
 from harness.observe import Observation
 from harness.simulate.guest_files import output_name
 from harness.simulate.monitor import CpuState

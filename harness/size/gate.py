@@ -18,7 +18,7 @@ from harness.errors import HarnessError
 from harness.footprint.difference import Difference, causes, difference
 from harness.footprint.explain import sentences
 from harness.footprint.figures import concerning
-from harness.judge.ratchet import HeldFigure, State, check
+from harness.judge.growth import HeldFigure, State, check
 from harness.judge.reference import Reference, load_reference
 from harness.run.measure import Measured, measure_cases
 from harness.system.paths import references_dir

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.errors import Word
+from harness.errors.verdict import Word
 
 
 class Stop(Word):

@@ -1,7 +1,7 @@
 """Budgets: what a figure may be at most, and what it may grow by over what was accepted.
 
 A *hard limit* is where memory ends; nobody can accept more. The slack is what a *ratchet*
-(``harness.judge.ratchet``) leaves on top of an accepted figure.
+(``harness.judge.growth``) leaves on top of an accepted figure.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from harness.errors import Unknown, Word
+from harness.errors import Unknown
+from harness.errors.verdict import Word
 from harness.target.budget import Budgets
 from harness.target.data import Data, Text
 from harness.target.fvp import Fvp

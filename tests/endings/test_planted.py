@@ -13,7 +13,7 @@ from harness.dev.doubles import (
     planted_endings,
     planted_firmware,
 )
-from harness.judge.run import Cause
+from harness.judge.rules import Cause
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.simulate.pick import pick

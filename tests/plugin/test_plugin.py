@@ -96,8 +96,8 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
         from dataclasses import replace
         import pytest
         from harness.plugin import require_pass
-        from harness.errors import Verdict
-        from harness.judge.verdict import Cause, Judgement
+        from harness.errors.verdict import Verdict
+        from harness.judge.evidence import Cause, Judgement
 
         @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
         def test_model(run):

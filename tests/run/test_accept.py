@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from harness.case.case import RUNNER, Case
-from harness.errors import ExportError, HarnessError, InfraError, UsageError, Verdict
+from harness.errors import ExportError, HarnessError, InfraError, UsageError
+from harness.errors.verdict import Verdict
 from harness.footprint.anatomy import Anatomy, Part
+from harness.judge.evidence import Cause, Expectation, Judgement
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference
-from harness.judge.verdict import Cause, Expectation, Judgement
 from harness.run import accept as accepting
 from harness.run.accept import NotAcceptable, Proposal, accept_case
 from harness.run.measure import Measured

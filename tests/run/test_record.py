@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import ExportError, UsageError, Verdict, exit_code
+from harness.errors import ExportError, UsageError
+from harness.errors.verdict import Verdict, exit_code
+from harness.judge.evidence import Cause, Ending, Expectation, Judgement
 from harness.judge.reference import Reference
-from harness.judge.verdict import Cause, Ending, Expectation, Judgement
 from harness.report.terminal import overall, print_records
 from harness.run.record import (
     FirmwareFacts,

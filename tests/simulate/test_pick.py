@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import FvpMissing, ToolMissing, Unknown, Verdict
+from harness.errors import FvpMissing, ToolMissing, Unknown
+from harness.errors.verdict import Verdict
 from harness.simulate.pick import available_simulators, pick, simulator, skip_without_fvp
 from harness.target.loading import Qemu, Target, load_target, target_directories
 from harness.target.model import SimulatorName, Simulators

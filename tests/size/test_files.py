@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import UsageError, Verdict
-from harness.judge.verdict import Judgement
+from harness.errors import UsageError
+from harness.errors.verdict import Verdict
+from harness.judge.evidence import Judgement
 from harness.run.measure import run_use
 from harness.run.record import RunRecord
 from harness.size.tables import print_use

@@ -16,7 +16,8 @@ from typing import Any
 
 from harness.case.case import Case
 from harness.dev import doubles
-from harness.errors import ExitCode, Unknown, Verdict
+from harness.errors import Unknown
+from harness.errors.verdict import ExitCode, Verdict
 from harness.export.program import Program
 from harness.run.pipeline import RunOptions, run_case
 from harness.simulate.pick import pick

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from harness.errors import Verdict
+from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
-from harness.judge.ratchet import State, check
-from harness.judge.verdict import (
+from harness.judge.evidence import (
     Cause,
     Evidence,
     Expectation,
@@ -25,6 +24,7 @@ from harness.judge.verdict import (
     Reason,
     judgement,
 )
+from harness.judge.growth import State, check
 from harness.simulate.transcript import NpuResult, NpuStop
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import Verdict, Word
+from harness.errors.verdict import Verdict, Word
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
 from harness.observe import Observation

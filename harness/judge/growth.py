@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.errors import Word
+from harness.errors.verdict import Word
 from harness.target.budget import Budgets
 from harness.target.figures import Stage, of_stages
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.errors import Verdict
+from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
+from harness.judge.evidence import Ending, Evidence, Expectation, Judgement, Outputs
 from harness.judge.reference import Reference
-from harness.judge.run import judge
-from harness.judge.verdict import Ending, Evidence, Expectation, Judgement, Outputs
+from harness.judge.rules import judge
 from harness.observe import observe
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.judge.ratchet import HeldFigure, State, check
+from harness.judge.growth import HeldFigure, State, check
 from harness.target.budget import Budgets, Slack
 
 NO_BUDGETS = Budgets()
