@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev import cpp_tests
+from harness.dev import selftest
 from harness.system import paths, toolchain
 
 ROOT = paths.project_root()
@@ -16,8 +16,8 @@ TIDY = ("--quiet", f"--config-file={ROOT / '.clang-tidy'}")
 
 def _tool(name: str) -> toolchain.Tool:
     tool = toolchain.find(name)
-    if tool is None or tool.version.split(".")[0] != str(cpp_tests.LLVM):
-        pytest.skip(f"{name} {cpp_tests.LLVM} is not installed (docker/packages.txt has it)")
+    if tool is None or tool.version.split(".")[0] != str(selftest.LLVM):
+        pytest.skip(f"{name} {selftest.LLVM} is not installed (docker/packages.txt has it)")
     return tool
 
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one source file with the real .clang-format."""
     (tmp_path / "targets" / "runner").mkdir(parents=True)
     shutil.copyfile(ROOT / ".clang-format", tmp_path / ".clang-format")
-    monkeypatch.setattr(cpp_tests, "project_root", lambda: tmp_path)
+    monkeypatch.setattr(selftest, "project_root", lambda: tmp_path)
     return tmp_path
 
 
@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_that_is_laid_out_otherwise_fails(project: Path, text: str, held: bool) -> None:
     _tool("clang-format")
     (project / "targets" / "runner" / "a.cpp").write_text(text)
-    assert cpp_tests.layout() is held
+    assert selftest.layout() is held
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_file_that_is_laid_out_otherwise_fails(project: Path, text: str, held:
 def test_what_the_list_of_checks_is_for_fails(tmp_path: Path, text: str, held: bool) -> None:
     (tmp_path / "a.cpp").write_text(text)
     argv = [str(_tool("clang-tidy").path), *TIDY, str(tmp_path / "a.cpp"), "--"]
-    assert cpp_tests._clean(argv) is held
+    assert selftest._clean(argv) is held
 
 
 @pytest.mark.parametrize("name", ["clang-format", "clang-tidy"])
@@ -56,7 +56,7 @@ def test_another_version_says_that_nothing_was_checked(
     """Debian 13 has LLVM 19, which lays out a little differently."""
     newer = toolchain.Tool(name, Path("/nowhere"), "19.1.7", name)
     monkeypatch.setattr(toolchain, "require", lambda _name: newer)
-    assert cpp_tests.layout() if name == "clang-format" else cpp_tests.lint()
+    assert selftest.layout() if name == "clang-format" else selftest.lint()
     assert f"not checked: {name} 19.1.7 is not of LLVM 14" in capsys.readouterr().err
 
 
@@ -64,4 +64,4 @@ def test_the_runner_s_own_sources_are_linted_once() -> None:
     runner = ROOT / "targets" / "runner"
     own = f"{runner}/runner.cpp"
     others = [f"{runner}/tests/runner_test.cpp", "/build/kernels/registry.cpp"]
-    assert cpp_tests.linted([{"file": file} for file in (own, *others, own)]) == [own]
+    assert selftest.linted([{"file": file} for file in (own, *others, own)]) == [own]

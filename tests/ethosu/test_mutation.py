@@ -19,7 +19,6 @@ from harness.ethosu.u55 import elementwise as elementwise_u55
 from harness.ethosu.u55 import engine as engine_u55
 from harness.ethosu.u55 import stages as stages_u55
 from harness.ethosu.u55 import weights as weights_u55
-from harness.ethosu.u85 import dma as dma_u85
 from harness.ethosu.u85 import elementwise as elementwise_u85
 from harness.ethosu.u85 import engine as engine_u85
 from harness.ethosu.u85 import stages as stages_u85
@@ -198,8 +197,8 @@ def branch_never(patch: Patch) -> None:
 
 
 def indices_reversed(patch: Patch) -> None:
-    original = dma_u85._indices
-    patch.setattr(dma_u85, "_indices", lambda *args: original(*args)[::-1])
+    original = engine_u85._indices
+    patch.setattr(engine_u85, "_indices", lambda *args: original(*args)[::-1])
 
 
 def fraction_dropped(patch: Patch) -> None:
