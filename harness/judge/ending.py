@@ -50,7 +50,6 @@ _STOPS = {
     Stop.STALL: "no output and no CPU time",
     Stop.OUTPUT_LIMIT: "more output than any run should have",
 }
-_MODEL_LIMITS = ("wall_limit", "simulated_limit", "cycle_limit")
 _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
 
 
@@ -93,7 +92,7 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
 def model_limit(observation: Observation) -> Finding:
     """A limit of the model's own that came before the runner's end."""
     stop = observation.stop
-    if stop is None or stop.reason not in _MODEL_LIMITS or observation.complete_line is not None:
+    if stop is None or not stop.reason.is_limit or observation.complete_line is not None:
         return None
     reached = observation.progress[-1] if observation.progress else None
     how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
@@ -161,6 +160,6 @@ def console_cut(ending: Ending, observation: Observation) -> Finding:
 def limit_notes(observation: Observation) -> tuple[str, ...]:
     """A passing run may end by a limit of the model, where nothing tells the model to stop."""
     stop = observation.stop
-    if stop is None or stop.reason not in _MODEL_LIMITS or observation.complete_line is None:
+    if stop is None or not stop.reason.is_limit or observation.complete_line is None:
         return ()
     return (f"ended by the model's own limit after the runner had completed (line {stop.line})",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from harness.observe.events import Kind, ModelStop, Stage
+from harness.observe.events import Kind, ModelStop, Stage, StopReason
 from harness.observe.failures import TIMING_ADAPTER
 from harness.observe.figures import Figures
 from harness.observe.findings import Findings
@@ -17,16 +17,16 @@ _LAUNCHED: Final = "an FVP that did not start, as public issues quote it"
 _SHELL: Final = "a shell or `which` that was to start a simulator"
 
 # Why a model says it stopped. "Simulation stopped by user" may follow the reason (11.2x).
-STOPS: Final[tuple[Pattern[str], ...]] = (
+STOPS: Final[tuple[Pattern[StopReason], ...]] = (
     *(Pattern(reason, (b"is stopping. Reason: ",),
             rb"Simulation is stopping\. Reason: [^\r\n.]*(?i:" + words + rb")",
             b"Info: Simulation is stopping. Reason: " + example, _FVP)
     for reason, words, example in (
-        ("wall_limit", b"cpu time", b"CPU time has been exceeded."),
-        ("simulated_limit", b"simulated time", b"Simulated time has been exceeded."),
-        ("cycle_limit", b"cycle limit", b"Cycle limit has been exceeded."),
+        (StopReason.WALL_LIMIT, b"cpu time", b"CPU time has been exceeded."),
+        (StopReason.SIMULATED_LIMIT, b"simulated time", b"Simulated time has been exceeded."),
+        (StopReason.CYCLE_LIMIT, b"cycle limit", b"Cycle limit has been exceeded."),
     )),
-    Pattern("stopped", (b"is stopping. Reason: ", b"Simulation stopped by"),
+    Pattern(StopReason.STOPPED, (b"is stopping. Reason: ", b"Simulation stopped by"),
             rb"Simulation is stopping\. Reason: |Simulation stopped by user",
             b"Info: /OSCI/SystemC: Simulation stopped by user.", _FVP),
 )  # fmt: skip
@@ -193,7 +193,7 @@ class Console:
         if not self._may_have(line):
             return False
         if stop := self._stops.first(line):
-            if self.stop is None or self.stop.reason == "stopped":
+            if self.stop is None or not self.stop.reason.is_limit:
                 self.stop = ModelStop(stop[0], number, text(line.strip()))
             return True
         self._names(line)

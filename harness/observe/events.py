@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+
+from harness.errors.verdict import Word
 
 
-class Kind(str, Enum):
+class Kind(Word):
     """What went wrong. The value is the ``cause.kind`` that a verdict shows."""
 
     HARD_FAULT = "hard_fault"
@@ -59,7 +60,7 @@ FINAL = LAUNCH | CPU_FAULTS | {
 }  # fmt: skip
 
 
-class Stage(str, Enum):
+class Stage(Word):
     """How far a run got, in the order things happen."""
 
     BOOTED = "booted"
@@ -140,11 +141,24 @@ class Block:
     whole: bool = True
 
 
+class StopReason(Word):
+    """Why a model says it stopped. Limits are of the model's own."""
+
+    WALL_LIMIT = "wall_limit"
+    SIMULATED_LIMIT = "simulated_limit"
+    CYCLE_LIMIT = "cycle_limit"
+    STOPPED = "stopped"  # by the user, or by something the guest did
+
+    @property
+    def is_limit(self) -> bool:
+        return self is not StopReason.STOPPED
+
+
 @dataclass(frozen=True)
 class ModelStop:
-    """Why a model says it stopped: "wall_limit", "simulated_limit", "cycle_limit" or "stopped"."""
+    """The line in which a model says that it stopped."""
 
-    reason: str
+    reason: StopReason
     line: int
     text: str
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 from typing import Final
 
+from harness.errors.verdict import Word
 from harness.observe.events import Metric, OpTicks, Progress, Stage
 from harness.observe.pattern import Match, Pattern, heads, table, text
 from harness.observe.tensors import Tensors
 
 
-class RunnerWord(str, Enum):
+class RunnerWord(Word):
     """What a row finds: by its name the field of an observation that it fills."""
 
     METRIC = "metrics"

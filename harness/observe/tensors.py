@@ -6,14 +6,14 @@ import base64
 import binascii
 import re
 from array import array
-from enum import Enum
 from typing import Final
 
+from harness.errors.verdict import Word
 from harness.observe.events import Block, Tensor
 from harness.observe.pattern import Pattern
 
 
-class Printed(str, Enum):
+class Printed(Word):
     """What a row finds."""
 
     ELEMENT = "element"
