@@ -16,8 +16,8 @@ from harness.conformance.run import conform
 from harness.system.paths import project_root
 from harness.target.loading import load_target
 
-_QUANTIZED_ADD = "targets/runner/kernels/op_quantized_add.cpp"
-_OFFSET = "scale_out(sum), stage.offset"  # in its Helium loop
+_QUANTIZED_ADD = "targets/runner/kernels/quantized_add_helium.h"
+_OFFSET = "scale_out(sum), stage.offset"
 
 
 def built_with_a_bug(directory: Path) -> Path:

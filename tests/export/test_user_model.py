@@ -185,6 +185,7 @@ def test_an_unknown_core_is_named() -> None:
         assert f"cannot compile for '{target}'" in error.message
 
 
+@pytest.mark.usefixtures("own_home")
 def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
     bad, good = user_model("1 / 0\n", "bad.py"), user_model(LINEAR, "good.py")
     broken = user_model("def (:\n", "broken.py")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from harness import simulate
 from harness.build.firmware import build
 from harness.case.case import Case
 from harness.errors import HarnessError, InfraError
@@ -150,7 +149,7 @@ def test_a_difference_outside_the_npu_is_said_to_be_outside(tmp_path: Path) -> N
 
 
 def test_nobody_at_the_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulate, "beside", lambda *_: nullcontext())
+    monkeypatch.setattr(qemu._Qemu, "beside", lambda *_: nullcontext())
     record = run(exported(TARGET))
     assert record.verdict.name == "FAULT"
     assert "the NPU stand-in does not answer" in text(record)
