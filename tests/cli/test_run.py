@@ -118,10 +118,10 @@ def test_exec_writes_what_the_oracle_expects(
     assert result.json["outputs"] == [str(tmp_path / "o-0.bin")]
 
 
-def test_exec_runs_a_bundled_program(hil: Hil, add: Program) -> None:
+def test_exec_runs_a_bundled_program(hil: Hil, add: Program, tmp_path: Path) -> None:
     from harness.export.bundle import bundle
 
-    result = hil("exec", TARGET, bundle(add), "--json")
+    result = hil("exec", TARGET, bundle(add), "-o", tmp_path / "o", "--json")
     assert result.code == 0, result.out
     console = Path(result.json["run_dir"], "console.log").read_text()
     assert console.count("Test_result: PASS") == len(add.sets)
