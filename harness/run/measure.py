@@ -1,4 +1,7 @@
-"""Subjects to figures and anatomies: export and build what is not cached; nothing is run."""
+"""Subjects, files and run directories to figures and anatomies; nothing is run.
+
+What a subject needs is exported and built where it is not cached.
+"""
 
 from __future__ import annotations
 
