@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.build.executorch.checkout import Checkout, find_checkout
 from harness.build.executorch.overlay import Overlay, lay
 from harness.build.executorch.plan import CheckoutPlan, configure, make_plan
-from harness.build.firmware import Firmware, load_firmware, stamp
+from harness.build.firmware import Firmware, load_firmware, write_stamp
 from harness.build.source import CheckoutFacts, FirmwareSource
 from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
@@ -76,7 +76,9 @@ def build_checkout(
 
 def _of(firmware: Firmware, target: Target, plan: CheckoutPlan) -> Firmware:
     """Firmware of equal content may have been made for another target, in another checkout."""
-    return replace(firmware, target=target.name, variant=target.default_variant, checkout=facts(plan))
+    return replace(
+        firmware, target=target.name, variant=target.default_variant, checkout=facts(plan)
+    )
 
 
 def facts(plan: CheckoutPlan) -> CheckoutFacts:
@@ -168,5 +170,5 @@ def _collect(
         source=FirmwareSource.EXECUTORCH,
         checkout=facts(plan),
     )
-    stamp(firmware)
+    write_stamp(firmware)
     return firmware

@@ -14,19 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from harness.build.executorch.checkout import Checkout
 from harness.build.executorch.overlay import Overlay
 from harness.build.executorch.parts import SPECS, PartMissing
 from harness.errors import UsageError
-from harness.system import paths, toolchain
+from harness.system import paths, strict_yaml, toolchain
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
 
 _LAYOUT = 1  # raise it when what a build tree holds changes
 _PREFIXES = ("corstone-300-", "corstone-320-")
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
+# Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
+_HEAP = dict.fromkeys(("u55", "u65"), {"HEAP_SIZE": "0x7000"})
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
@@ -91,7 +91,7 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         system, mode = target.npu.system_config, target.npu.memory_mode
     return CheckoutPlan(
         checkout=checkout,
-        platform=paths.project_root() / "targets" / "executorch" / "platform" if ours else None,
+        platform=_ours() / "platform" if ours else None,
         relinked=ours and board == "u85",
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=_flatc(checkout),
@@ -101,7 +101,7 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
             "SYSTEM_CONFIG": system,
             "MEMORY_MODE": mode,
             "HIL_NPU": "OFF" if target.npu is None else "ON",
-            "EXECUTORCH_SELECT_OPS_LIST": ",".join(operators(checkout)),
+            "EXECUTORCH_SELECT_OPS_LIST": ",".join(operators(checkout, npu=target.npu is not None)),
             # As ExecuTorch's own on-target tests are built.
             "SEMIHOSTING": "ON",
             "ET_BUNDLE_IO": "ON",
@@ -114,6 +114,7 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
             "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
             "EXECUTORCH_BUILD_CPUINFO": "OFF",
             "FXDIV_SOURCE_DIR": "unused",
+            **_HEAP.get(board, {}),
         },
     )
 
@@ -135,8 +136,7 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
         **({"FLATC_EXECUTABLE": plan.flatc.split()[0]} if plan.flatc else {}),
     }
     if plan.relinked:
-        here = paths.project_root() / "targets" / "executorch"
-        options["CMAKE_PROJECT_arm_executor_runner_INCLUDE"] = str(here / "qemu_map.cmake")
+        options["CMAKE_PROJECT_arm_executor_runner_INCLUDE"] = str(_ours() / "qemu_map.cmake")
     if launcher := toolchain.find("ccache"):
         options |= {f"CMAKE_{x}_COMPILER_LAUNCHER": str(launcher.path) for x in ("C", "CXX")}
     entry = root / "examples" / "arm" / "executor_runner" / "standalone"
@@ -149,21 +149,23 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
     )
 
 
-def operators(checkout: Checkout) -> tuple[str, ...]:
-    """What the runner registers: the checkout's whole ``cortex_m`` list, and of ours what it has."""
-    wanted = yaml.safe_load(
-        (paths.project_root() / "targets/executorch/operators.yaml").read_text()
-    )
+def operators(checkout: Checkout, *, npu: bool) -> tuple[str, ...]:
+    """What the runner registers: the ``cortex_m`` list of the checkout, and more that we name."""
+    wanted = strict_yaml.read(_ours() / "operators.yaml").data
     own = _listed(checkout, "backends/cortex_m/ops/operators.yaml")
     portable = {name if "::" in name else f"aten::{name}"
                 for name in _listed(checkout, "kernels/portable/functions.yaml")}  # fmt: skip
     quantized = set(_listed(checkout, "kernels/quantized/quantized.yaml"))
     return (
         *own,
-        *(name for name in wanted["portable"] if name in portable),
+        *(name for name in wanted["npu" if npu else "cpu"] if name in portable),
         *(name for name in wanted["quantized"] if name in quantized),
         *wanted["primitive"],
     )
+
+
+def _ours() -> Path:
+    return paths.project_root() / "targets" / "executorch"
 
 
 def _listed(checkout: Checkout, name: str) -> Sequence[str]:
