@@ -26,7 +26,7 @@ _LAYOUT = 1  # raise it when what a build tree holds changes
 _PREFIXES = ("corstone-300-", "corstone-320-")
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
-_HEAP = dict.fromkeys(("u55", "u65"), {"HEAP_SIZE": "0x7000"})
+_HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
