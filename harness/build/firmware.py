@@ -16,12 +16,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from harness.build import log as build_log
 from harness.build import zephyr as build_zephyr
 from harness.build.plan import BuildPlan, executorch_package, make_plan
+from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts
 from harness.errors import BuildError, InfraError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
@@ -53,17 +55,27 @@ class UnusedOptions(BuildError):
 
 @dataclass(frozen=True)
 class Firmware:
-    """A built runner. ``options`` are the CMake options that made it."""
+    """A built runner. ``options`` are the CMake options that made it.
+
+    ``checkout``: what it was built from when the source is not ours.
+    """
 
     directory: Path
     target: str
     variant: str
     key: str
     toolchain_id: str
-    build_id: str  # hex, from the ELF's note; also printed by the runner
+    build_id: str  # hex, from the ELF's note; also printed by our runner
     elf_sha256: str
     seconds: float  # what building it took
     options: dict[str, str] = field(default_factory=dict)
+    source: FirmwareSource = FirmwareSource.BUNDLED
+    checkout: CheckoutFacts | None = None
+
+    @property
+    def one_set_per_process(self) -> bool:
+        """ExecuTorch's runner takes one input set, ours any number of them."""
+        return self.source is FirmwareSource.EXECUTORCH
 
     @property
     def elf(self) -> Path:
@@ -127,12 +139,27 @@ def build(
 def load_firmware(directory: Path) -> Firmware | None:
     """The Firmware in a directory; None when there is none, or not all of it."""
     try:
-        stamp = json.loads((directory / _STAMP).read_text())
-        firmware = Firmware(**stamp, directory=directory)
+        firmware = _from_stamp(json.loads((directory / _STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
-    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
     return firmware if complete else None
+
+
+def write_stamp(firmware: Firmware) -> None:
+    """Last of all that a build leaves: a directory without it is not a Firmware."""
+    stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
+    if firmware.checkout is not None:
+        stamp["checkout"] = firmware.checkout.to_fields()
+    text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
+    write_whole(firmware.directory / _STAMP, text)
+
+
+def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
+    """Stamps of before there were checkouts have neither source nor checkout."""
+    source = FirmwareSource(stamp.pop("source", FirmwareSource.BUNDLED))
+    checkout = checkout_facts(stamp.pop("checkout", None))
+    return Firmware(**stamp, directory=directory, source=source, checkout=checkout)
 
 
 def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
@@ -270,8 +297,7 @@ def _collect(
         seconds=round(seconds, 3),
         options=plan.options,
     )
-    stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
-    write_whole(directory / _STAMP, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
+    write_stamp(firmware)
     return firmware
 
 
