@@ -25,8 +25,9 @@ def of(*consoles: bytes):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(
     ("consoles", "completed", "line"),
-    [((DONE, DONE), (2, 4), 4), ((DONE, BROKEN), (2, None), None),
-     ((BROKEN, DONE), (None, 3), None), ((DONE, b""), (2, None), None), ((b"", DONE), (None, 2), None)],
+    [((DONE, DONE), (2, 4), 4),
+     ((DONE, BROKEN), (2, None), None), ((BROKEN, DONE), (None, 3), None),
+     ((DONE, b""), (2, None), None), ((b"", DONE), (None, 2), None)],
 )  # fmt: skip
 def test_every_process_needs_its_own_end_marker(
     consoles: tuple[bytes, ...], completed: tuple[int | None, ...], line: int | None
