@@ -14,7 +14,7 @@ from harness.simulate.launch import Companion, Job, Launch
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import NpuUse
-from harness.system.confine import Confinement, confinement
+from harness.system.confine import Confinement, confinement, ending_signal
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 
@@ -37,6 +37,7 @@ class ProcessRun:
     observation: Observation
     cpu: CpuState | None
     npu: NpuUse | None
+    guest_status: int | None  # what the guest is known to have ended itself with
 
     @property
     def end(self) -> int:
@@ -59,10 +60,11 @@ class ProcessRun:
 
     @property
     def _status(self) -> tuple[int | None, int | None]:
-        """Bubblewrap turns a signal n of what it runs into status 128+n."""
+        """Through bubblewrap a status may stand for a signal, if it is not the guest's own."""
         status = self.ended.status
-        if self.walls.confined and status is not None and 128 < status <= 128 + 64:
-            return None, status - 128
+        if self.walls.confined and self.guest_status is None and status is not None:
+            signal = ending_signal(status)
+            return (status, None) if signal is None else (None, signal)
         return status, self.ended.signal
 
     @property
@@ -97,7 +99,7 @@ def run_process(
     walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
     environment = {**_environment(), **launch.environment}
     with (
-        chosen.simulator.beside(chosen.target, work) as companion,
+        chosen.simulator.beside(chosen.target, job) as companion,
         disk_errors(f"running {chosen.require().name}"),
     ):
         watcher = _Watcher(work, launch.monitor, on_output, companion, after)
@@ -113,9 +115,18 @@ def run_process(
     if launch.monitor is not None:
         (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
     _check_walls(walls.confined, ended.status, console, start)
-    npu = None if companion is None else companion.use()
-    observation = watcher.observation()
-    return ProcessRun(job, launch, walls, environment, start, ended, observation, watcher.cpu, npu)
+    return ProcessRun(
+        job=job,
+        launch=launch,
+        walls=walls,
+        environment=environment,
+        start=start,
+        ended=ended,
+        observation=watcher.observation(),
+        cpu=watcher.cpu,
+        npu=None if companion is None else companion.use(),
+        guest_status=None if companion is None else companion.status,
+    )
 
 
 class _Watcher:
@@ -138,7 +149,11 @@ class _Watcher:
 
     def watch(self) -> Watch:
         return Watch(
-            self._output, lambda: self._reader.final_failure, self._before_kill, self._busy
+            self._output,
+            lambda: self._reader.final_failure,
+            self._before_kill,
+            self._busy,
+            None if self._companion is None else self._companion.console,
         )
 
     def observation(self) -> Observation:

@@ -162,5 +162,7 @@ def _content(folder: Path) -> str:
         for name in sorted(names):
             path = Path(directory) / name
             stat = path.lstat()
-            digest.update(f"{path.relative_to(folder)}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+            digest.update(
+                f"{path.relative_to(folder)}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode()
+            )
     return digest.hexdigest()
