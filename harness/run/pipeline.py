@@ -185,6 +185,7 @@ def run_case(
     expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)
+    differences = _differences(chosen, firmware, transcript)
     static = static_metrics(chosen.target, firmware, pte)
     evidence = gather(
         program,
@@ -193,7 +194,7 @@ def run_case(
         static,
         elf=firmware.elf,
         npu=transcript.npu,
-        differences=_differences(chosen, firmware),
+        differences=differences,
         starts=transcript.starts,
         observation=transcript.observation,
     )
@@ -205,7 +206,7 @@ def run_case(
         judgement=judgement,
         static_metrics=static,
         run_dir=str(transcript.run_dir),
-        simulator=_simulator_facts(transcript, _differences(chosen, firmware)),
+        simulator=_simulator_facts(transcript, differences),
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
@@ -292,10 +293,13 @@ def _judged(
     return evidence, judgement
 
 
-def _differences(chosen: Chosen, firmware: Firmware) -> tuple[str, ...]:
+def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:
     """What of the board, or of the build, is otherwise than it would be on the real thing."""
+    if firmware.source is FirmwareSource.BUNDLED:
+        return (*chosen.differences, *transcript.stands_in)
+    of_board = chosen.target.differences(chosen.name, moved=False)
     of_build = () if firmware.checkout is None else firmware.checkout.notes
-    return (*chosen.differences, *of_build)
+    return (*of_board, *transcript.stands_in, *of_build)
 
 
 def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
