@@ -40,6 +40,7 @@ from harness.run.record import (
     failed_record,
     load_record,
 )
+from harness.run.second_opinion import second_opinion
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import Transcript
@@ -111,7 +112,34 @@ def run_cases(
             for case, program in zip(cases, programs, strict=True)
             for source in sources
         ]  # fmt: skip
-        return [future.result() for future in pending]
+        records = [future.result() for future in pending]
+        if len(sources) == 1:
+            return records
+        progress("comparing the two runners")
+        ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
+        return [
+            record
+            for case, program, pair in zip(
+                cases, programs, zip(records[::2], records[1::2], strict=True), strict=True
+            )
+            for record in _compared(program, chosen[case.target], pair, ready)
+        ]
+
+
+def _compared(
+    program: Program | HarnessError,
+    chosen: Chosen,
+    pair: tuple[RunRecord, RunRecord],
+    firmware: Mapping[tuple[str, FirmwareSource], Firmware],
+) -> tuple[RunRecord, RunRecord]:
+    """The records of one case by both runners, the checkout's with what came of comparing them."""
+    built = [firmware.get((r.case.target, r.source)) for r in pair]
+    if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
+        return pair
+    found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
+    told = replace(pair[1], differential=found)
+    told.save()
+    return pair[0], told
 
 
 def export_cases(
