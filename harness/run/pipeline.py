@@ -117,11 +117,10 @@ def run_cases(
             return records
         progress("comparing the two runners")
         ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
+        pairs = zip(records[::2], records[1::2], strict=True)  # a case's two follow each other
         return [
             record
-            for case, program, pair in zip(
-                cases, programs, zip(records[::2], records[1::2], strict=True), strict=True
-            )
+            for case, program, pair in zip(cases, programs, pairs, strict=True)
             for record in _compared(program, chosen[case.target], pair, ready)
         ]
 
