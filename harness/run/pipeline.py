@@ -28,7 +28,7 @@ from harness.export.batch import ExportEvent, export
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.judge.evidence import Evidence, Expectation, Judgement
-from harness.judge.reference import load_reference
+from harness.judge.reference import load_reference, load_truth
 from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.gather import ending, gather, static_metrics
@@ -278,6 +278,7 @@ def _expectation(
 ) -> Expectation:
     pte_sha256 = _sha256(pte)
     reference = load_reference(references_dir(), case, firmware.source)
+    truth = load_truth(references_dir(), case)
     return Expectation(
         build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
         pte_unchanged=pte_sha256 == program.pte_sha256,
@@ -287,6 +288,7 @@ def _expectation(
         reference=None if reference is None else reference.without_anatomies(),
         budgets=budgets_of(case),
         source=firmware.source,
+        truth=None if truth is None else truth.without_anatomies(),
     )
 
 
