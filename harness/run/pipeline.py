@@ -81,11 +81,6 @@ def run_cases(
     Raises UsageError, and what is wrong with a checkout, before any work.
     """
     sources = options.firmware.sources
-    if options.profile and FirmwareSource.EXECUTORCH in sources:
-        raise UsageError(
-            "--profile is for the bundled runner: ExecuTorch's prints no ticks per operator",
-            hint="leave --profile out, or say --firmware bundled",
-        )
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     # a default memory mode that was named is not part of the target's name
