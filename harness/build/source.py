@@ -16,6 +16,12 @@ class FirmwareSource(Word):
     EXECUTORCH = "executorch"  # the runner of a checkout of ExecuTorch
 
 
+# What ``--firmware`` takes.
+FIRMWARE: Mapping[str, tuple[FirmwareSource, ...]] = {
+    "bundled": (FirmwareSource.BUNDLED,),
+    "executorch": (FirmwareSource.EXECUTORCH,),
+    "both": (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH),
+}
 _SHOWN_COMMIT = 8  # characters
 
 
@@ -57,3 +63,8 @@ def label(source: FirmwareSource, checkout: CheckoutFacts | None) -> str:
     if source is FirmwareSource.BUNDLED:
         return ""
     return str(source) if checkout is None else f"{source} {checkout.short}"
+
+
+def named(source: FirmwareSource, checkout: CheckoutFacts | None) -> str:
+    """The label, where every result has to have one."""
+    return label(source, checkout) or str(source)

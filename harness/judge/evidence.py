@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.build.source import FirmwareSource
 from harness.errors.verdict import Verdict, Word
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
@@ -98,17 +99,31 @@ class Ending:
 
 
 @dataclass(frozen=True)
+class ByDesign:
+    """Outputs that are not the expected ones, but exactly those that named differences make.
+
+    ``names`` of the differences that the program meets; ``diffs`` of these outputs from what was
+    expected without them.
+    """
+
+    names: tuple[str, ...]
+    diffs: tuple[TensorDiff, ...]
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What the run wrote, against what was expected.
 
     ``missing`` names files that do not exist, ``misshapen`` files of the wrong size. ``sha256``
-    of every output by input set; ``diffs`` for those that could be compared.
+    of every output by input set; ``diffs`` for those that could be compared, from the definition
+    that they are nearer to where there are two (``by_design``).
     """
 
     diffs: tuple[TensorDiff, ...]
     missing: tuple[str, ...] = ()
     misshapen: tuple[str, ...] = ()
     sha256: tuple[tuple[str, ...], ...] = ()
+    by_design: ByDesign | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +146,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the run had to be: which firmware, which program, how close, how large."""
+    """What the run had to be: which firmware, which program, how close, how large.
+
+    ``build_id`` is None for firmware that does not print one.
+    """
 
     build_id: str | None
     pte_unchanged: bool
@@ -140,3 +158,4 @@ class Expectation:
     tolerance_lsb: float
     reference: Reference | None
     budgets: Budgets = field(default_factory=Budgets)
+    source: FirmwareSource = FirmwareSource.BUNDLED

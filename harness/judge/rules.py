@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from harness.build.source import FirmwareSource
 from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import (
+    ByDesign,
     Cause,
     Evidence,
     Expectation,
@@ -26,6 +28,7 @@ from harness.judge.evidence import (
 )
 from harness.judge.growth import State, check
 from harness.simulate.transcript import NpuResult, NpuStop
+from harness.target.figures import is_only_printed
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
@@ -122,7 +125,10 @@ def _program_changed(expectation: Expectation) -> Finding:
 def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
     reference = expectation.reference
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
-    held = check(("run",), metrics, accepted, expectation.budgets)
+    silent = _not_told(metrics, expectation)
+    held = [
+        f for f in check(("run",), metrics, accepted, expectation.budgets) if f.figure not in silent
+    ]
     missing, over, grown = (
         [f for f in held if f.state is state]
         for state in (State.NOT_MEASURED, State.OVER_LIMIT, State.GROWN)
@@ -139,12 +145,39 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     return None
 
 
+def _not_told(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
+    """Limits of what our runner prints, which hold for every firmware, but which another one
+    does not tell; it has to where it has been accepted as telling it."""
+    reference = expectation.reference
+    if expectation.source is FirmwareSource.BUNDLED:
+        return ()
+    accepted = {} if reference is None else reference.accepted(expectation.toolchain)
+    limits = expectation.budgets.limits
+    return tuple(
+        name for name in sorted(limits)
+        if name not in metrics and name not in accepted and is_only_printed(name)
+    )  # fmt: skip
+
+
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
+    if silent := _not_told(evidence.metrics, expectation):
+        notes.append(f"not held, for the runner does not tell it: {', '.join(silent)}")
     notes += evidence.differences
+    if evidence.outputs.by_design is not None and finding is None:
+        notes.append(_by_design(evidence.outputs.by_design))
     if evidence.npu is not None and evidence.npu.jobs == 0 and finding is None:
         notes.append("the NPU was given no work: nothing of the program runs on it")
     return tuple(notes)
+
+
+def _by_design(found: ByDesign) -> str:
+    """A difference that was proven to be the one that has a name."""
+    furthest = max(found.diffs, key=lambda diff: diff.worst_abs)
+    return (
+        f"differs by design ({', '.join(found.names)}): {furthest.describe()}; bit for bit what "
+        "ExecuTorch's kernels are known to compute in place of its Python definitions"
+    )
 
 
 def _expectation_notes(expectation: Expectation) -> list[str]:
