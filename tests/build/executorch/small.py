@@ -1,4 +1,4 @@
-"""A small checkout in the shape of ExecuTorch, and its parts: what CI builds in the real one's place.
+"""A small checkout in the shape of ExecuTorch, and its parts: what CI builds for the real one.
 
 Its CMake files, its runner's program and its parts are those beside this file; its engine, kernels
 and backend are copies of ``targets/runner``, so that real programs run on it and a bug planted in
