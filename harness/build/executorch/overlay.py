@@ -3,20 +3,23 @@
 The build writes to where it finds flatcc (its ``lib``), wants the checkout's folder to be called
 ``executorch``, and its submodules inside. Here it gets a folder of that name whose entries are
 links to the checkout's and to the parts, so that the user's is only read; flatcc is a copy.
-Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``.
+Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``, ours or all of its own.
 """
 
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.executorch.checkout import Checkout
+from harness.build.step import clear
+from harness.system.files import write_whole
 
 _COPIED = ("flatcc",)
+_SOFTWARE = ("core_driver", "cmsis_6", "cmsis-nn")
+_UNCOPIED = (".git", "build", "lib")  # what a build of the user's left there
 _BOARDS = ("corstone-300", "corstone-320")
 
 
@@ -39,12 +42,22 @@ def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
     _links(root / "third-party", inside | dict.fromkeys(_COPIED))
     for name in _COPIED:
         _copy(parts[name].folder, parts[name].identity, root / "third-party" / name)
-    software = ("core_driver", "cmsis_6", "cmsis-nn")
-    _links(folder / "sdk" / "core_software", {name: parts[name].folder for name in software})
-    targets = folder / "sdk" / "core_platform" / "targets"
-    own = None if platform is not None else parts["core_platform"].folder / "targets"
-    _links(targets, {board: platform or (own / board if own else None) for board in _BOARDS})
+    _sdk(checkout, folder / "sdk", platform)
     return Overlay(root, folder / "sdk")
+
+
+def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
+    """The SDK's own platform is written against the whole of its ``core_software``."""
+    own = {name: checkout.parts[name].folder for name in _SOFTWARE}
+    there = checkout.parts.get("core_platform")
+    if platform is not None or there is None:
+        _links(sdk / "core_platform" / "targets", dict.fromkeys(_BOARDS, platform))
+        _links(sdk / "core_software", own)
+        return
+    beside = there.folder.parent / "core_software"
+    software = {e.name: e for e in beside.iterdir()} if beside.is_dir() else {}
+    _links(sdk / "core_platform", {e.name: e for e in there.folder.iterdir()})
+    _links(sdk / "core_software", software | own)
 
 
 def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
@@ -62,12 +75,16 @@ def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
 
 
 def _copy(source: Path, identity: str, to: Path) -> None:
-    """A copy of a part, made again when the part is another."""
+    """A copy of a part, made again when the part is another. Killed at any moment, the stamp is
+    of what is there, or not there."""
     stamp = to.with_name(f".{to.name}.identity")
     if to.is_dir() and stamp.is_file() and stamp.read_text() == identity:
         return
-    fresh = to.with_name(f".{to.name}.{uuid.uuid4().hex[:8]}")
-    shutil.copytree(source, fresh, ignore=shutil.ignore_patterns(".git", "build", "lib"))
-    shutil.rmtree(to, ignore_errors=True)
-    fresh.rename(to)
-    stamp.write_text(identity)
+    stamp.unlink(missing_ok=True)
+    clear(to)
+
+    def unwanted(directory: str, names: list[str]) -> set[str]:
+        return set(names).intersection(_UNCOPIED) if Path(directory) == source else set()
+
+    shutil.copytree(source, to, symlinks=True, ignore=unwanted)
+    write_whole(stamp, identity)
