@@ -40,6 +40,7 @@ from harness.run.record import (
     failed_record,
     load_record,
 )
+from harness.run.second_opinion import second_opinion
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import Transcript
@@ -111,7 +112,34 @@ def run_cases(
             for case, program in zip(cases, programs, strict=True)
             for source in sources
         ]  # fmt: skip
-        return [future.result() for future in pending]
+        records = [future.result() for future in pending]
+        if len(sources) == 1:
+            return records
+        progress("comparing the two runners")
+        ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
+        return [
+            record
+            for case, program, pair in zip(
+                cases, programs, zip(records[::2], records[1::2], strict=True), strict=True
+            )
+            for record in _compared(program, chosen[case.target], pair, ready)
+        ]
+
+
+def _compared(
+    program: Program | HarnessError,
+    chosen: Chosen,
+    pair: tuple[RunRecord, RunRecord],
+    firmware: Mapping[tuple[str, FirmwareSource], Firmware],
+) -> tuple[RunRecord, RunRecord]:
+    """The records of one case by both runners, the checkout's with what came of comparing them."""
+    built = [firmware.get((r.case.target, r.source)) for r in pair]
+    if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
+        return pair
+    found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
+    told = replace(pair[1], differential=found)
+    told.save()
+    return pair[0], told
 
 
 def export_cases(
@@ -180,9 +208,12 @@ def run_case(
     pte = options.pte or program.pte_path
     operators = program.operators if options.pte is None else operators_of(pte)
     require_operators(firmware.elf, operators, firmware.source)
+    if firmware.source is FirmwareSource.BUNDLED:
+        program = program.without_named_differences()
     expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)
+    differences = _differences(chosen, firmware, transcript)
     static = static_metrics(chosen.target, firmware, pte)
     evidence = gather(
         program,
@@ -191,7 +222,7 @@ def run_case(
         static,
         elf=firmware.elf,
         npu=transcript.npu,
-        differences=_differences(chosen, firmware),
+        differences=differences,
         starts=transcript.starts,
         observation=transcript.observation,
     )
@@ -203,7 +234,7 @@ def run_case(
         judgement=judgement,
         static_metrics=static,
         run_dir=str(transcript.run_dir),
-        simulator=_simulator_facts(transcript, _differences(chosen, firmware)),
+        simulator=_simulator_facts(transcript, differences),
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
@@ -290,10 +321,13 @@ def _judged(
     return evidence, judgement
 
 
-def _differences(chosen: Chosen, firmware: Firmware) -> tuple[str, ...]:
+def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:
     """What of the board, or of the build, is otherwise than it would be on the real thing."""
+    if firmware.source is FirmwareSource.BUNDLED:
+        return (*chosen.differences, *transcript.stands_in)
+    of_board = chosen.target.differences(chosen.name, moved=False)
     of_build = () if firmware.checkout is None else firmware.checkout.notes
-    return (*chosen.differences, *of_build)
+    return (*of_board, *transcript.stands_in, *of_build)
 
 
 def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
