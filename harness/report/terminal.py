@@ -48,7 +48,10 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     simulators = {_simulator(r) for r in records if r.simulator is not None}
     sets = max(r.sets for r in records)
     where = ", ".join(sorted(simulators)) or "no simulator"
-    console.print(Text.assemble((title, "bold"), f" on {where}; {sets} input sets, sizes in bytes"))
+    checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
+    exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
+    what = f" on {where}; {sets} input sets, sizes in bytes{exporter}"
+    console.print(Text.assemble((title, "bold"), what), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
     table.add_column("verdict", no_wrap=True)

@@ -108,19 +108,38 @@ def revision(folder: Path, within: Sequence[str] = ()) -> Revision:
     """Commit, branch and changes of a work tree, of the paths ``within`` when some are given."""
     commit = git(folder, "rev-parse", "HEAD")
     name = git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+    return Revision(
+        commit, "" if name == "HEAD" else name, _digest(folder, changed(folder, within))
+    )
+
+
+def changed(folder: Path, within: Sequence[str] = ()) -> tuple[str, ...]:
+    """The files of a work tree that are not as in its commit, by name: edited, deleted, and new
+    ones that are not ignored."""
     said = git_bytes(
         folder, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all",
         "--ignore-submodules=all", "--", *within,
     )  # fmt: skip
-    changed = sorted(os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry)
-    return Revision(commit, "" if name == "HEAD" else name, _digest(folder, changed))
+    return tuple(sorted(os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry))
 
 
-def _digest(folder: Path, changed: Sequence[str]) -> str:
-    if not changed:
+def blob_id(content: bytes) -> str:
+    """How git names a file's content (gitformat-pack(5), with SHA-1)."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def tracked(folder: Path, within: Sequence[str] = ()) -> dict[str, str]:
+    """The files that git's index has, by name, with the name of their content."""
+    said = git_bytes(folder, "ls-files", "--stage", "-z", "--", *within)
+    entries = (entry.split(b"\t", 1) for entry in said.split(b"\0") if entry)
+    return {os.fsdecode(name): facts.split()[1].decode() for facts, name in entries}
+
+
+def _digest(folder: Path, names: Sequence[str]) -> str:
+    if not names:
         return ""
     digest = hashlib.sha256()
-    for name in changed:
+    for name in names:
         content = _content(folder / name)
         size = -1 if content is None else len(content)
         digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))

@@ -69,7 +69,8 @@ class WheelShadowed(UsageError):
             f"Python finds the package executorch in the checkout ({found}), not in the installed "
             "wheel, which the exporter needs",
             hint="work in another directory than the one that holds the checkout, and keep it out "
-            "of PYTHONPATH; --exporter checkout exports with it on purpose",
+            "of PYTHONPATH; --exporter checkout, which also needs the wheel, is how to export with "
+            "the checkout",
             path=folder,
         )
 
@@ -104,13 +105,7 @@ def find_checkout(
 
     Raises NotACheckout, WheelShadowed, RevisionUnsupported, PartMissing, UsageError, GitFailed.
     """
-    root = folder.absolute()
-    for name in _IS_EXECUTORCH:
-        if not (root / name).is_file():
-            raise NotACheckout(root, name)
-    if not is_work_tree(root):
-        raise NotACheckout(root, ".git")
-    _refuse_shadow(root)
+    root = find_root(folder)
     find = partial(find_part, checkout=root, given=given, fallback=fallback)
     with ThreadPoolExecutor() as pool:
         there = pool.submit(revision, root, BUILT)
@@ -121,6 +116,19 @@ def find_checkout(
     if missing := [name for name in _PARTS if name not in found]:
         raise PartMissing(root, {SPECS[name]: places(name, root, fallback) for name in missing})
     return Checkout(root, there.result(), found)
+
+
+def find_root(folder: Path) -> Path:
+    """The folder as a checkout of ExecuTorch, whatever can be built of it, beside a wheel that
+    Python finds. Raises NotACheckout, WheelShadowed."""
+    root = folder.absolute()
+    for name in _IS_EXECUTORCH:
+        if not (root / name).is_file():
+            raise NotACheckout(root, name)
+    if not is_work_tree(root):
+        raise NotACheckout(root, ".git")
+    _refuse_shadow(root)
+    return root
 
 
 def _refuse_shadow(root: Path) -> None:
