@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import Any
 
 from harness.build import log as build_log
 from harness.build import zephyr as build_zephyr
 from harness.build.plan import BuildPlan, executorch_package, make_plan
+from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts
+from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
-from harness.system.process import Bounds, Stop, run
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
 
@@ -36,9 +34,6 @@ __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware
 RUNNER = "executor_runner"
 _STAMP = "firmware.json"
 _REGION = "HIL_REGION_"
-_BUILD_SECONDS = 1800.0
-_SILENT_SECONDS = 300.0
-_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
 
 
 class UnusedOptions(BuildError):
@@ -53,17 +48,27 @@ class UnusedOptions(BuildError):
 
 @dataclass(frozen=True)
 class Firmware:
-    """A built runner. ``options`` are the CMake options that made it."""
+    """A built runner. ``options`` are the CMake options that made it.
+
+    ``checkout``: what it was built from when the source is not ours.
+    """
 
     directory: Path
     target: str
     variant: str
     key: str
     toolchain_id: str
-    build_id: str  # hex, from the ELF's note; also printed by the runner
+    build_id: str  # hex, from the ELF's note; also printed by our runner
     elf_sha256: str
     seconds: float  # what building it took
     options: dict[str, str] = field(default_factory=dict)
+    source: FirmwareSource = FirmwareSource.BUNDLED
+    checkout: CheckoutFacts | None = None
+
+    @property
+    def one_set_per_process(self) -> bool:
+        """ExecuTorch's runner takes one input set, ours any number of them."""
+        return self.source is FirmwareSource.EXECUTORCH
 
     @property
     def elf(self) -> Path:
@@ -114,7 +119,7 @@ def build(
         return replace(ready, target=target.name, variant=name)
     with disk_errors("preparing the firmware cache"):
         cache.mkdir(parents=True, exist_ok=True)
-        lock = _acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
+        lock = acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
     try:
         if (ready := load_firmware(cache / key)) is not None:
             return replace(ready, target=target.name, variant=name)
@@ -127,27 +132,27 @@ def build(
 def load_firmware(directory: Path) -> Firmware | None:
     """The Firmware in a directory; None when there is none, or not all of it."""
     try:
-        stamp = json.loads((directory / _STAMP).read_text())
-        firmware = Firmware(**stamp, directory=directory)
+        firmware = _from_stamp(json.loads((directory / _STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
-    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
     return firmware if complete else None
 
 
-def _acquire(path: Path, on_wait: Callable[[], None]) -> FileLock:
-    lock = FileLock(str(path))
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        on_wait()
-        try:
-            lock.acquire(timeout=_BUILD_SECONDS)
-        except Timeout as error:
-            raise InfraError(
-                f"another process has been building for {_BUILD_SECONDS:.0f} s", path=path
-            ) from error
-    return lock
+def write_stamp(firmware: Firmware) -> None:
+    """Last of all that a build leaves: a directory without it is not a Firmware."""
+    stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
+    if firmware.checkout is not None:
+        stamp["checkout"] = firmware.checkout.to_fields()
+    text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
+    write_whole(firmware.directory / _STAMP, text)
+
+
+def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
+    """Stamps of before there were checkouts have neither source nor checkout."""
+    source = FirmwareSource(stamp.pop("source", FirmwareSource.BUNDLED))
+    checkout = checkout_facts(stamp.pop("checkout", None))
+    return Firmware(**stamp, directory=directory, source=source, checkout=checkout)
 
 
 def _build(
@@ -156,7 +161,7 @@ def _build(
     from harness.link.line import fileapi
 
     started = time.monotonic()
-    _clear(directory)
+    clear(directory)
     tree = directory / "build"
     tree.mkdir(parents=True)
     fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
@@ -173,7 +178,7 @@ def _with_cmake(
     plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Progress
 ) -> None:
     progress(f"{target}: configuring the runner")
-    _run_step("configure", _configure(plan, tree), directory, target, progress)
+    run_step("configure", _configure(plan, tree), directory, target, progress)
     said = (directory / "configure.log").read_text("utf-8", "replace")
     # a port need not use every region of its target
     unused = [n for n in build_log.unused_options(said) if not n.startswith(_REGION)]
@@ -181,7 +186,7 @@ def _with_cmake(
         raise UnusedOptions(unused, directory / "configure.log")
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
-    _run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
+    run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
 
 
 def _with_west(
@@ -191,7 +196,7 @@ def _with_west(
     options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
     argv = build_zephyr.west_command(plan.zephyr, plan.sources, tree, options)
     progress(f"{target}: building the runner with west")
-    _run_step("build", argv, directory, target, progress, dict(plan.zephyr.environment))
+    run_step("build", argv, directory, target, progress, dict(plan.zephyr.environment))
     build_zephyr.take_products(tree, RUNNER)
 
 
@@ -216,41 +221,6 @@ def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
     )
 
 
-def _run_step(
-    step: str,
-    argv: Sequence[str],
-    directory: Path,
-    target: str,
-    progress: Progress,
-    environment: Mapping[str, str] | None = None,
-) -> None:
-    """One of the two commands, its output in ``<step>.log``, bounded in time."""
-    log = directory / f"{step}.log"
-
-    def watch(data: bytes) -> None:
-        if steps := re.findall(rb"^\[(\d+/\d+)\] ", data, re.MULTILINE):
-            progress(f"{target}: building the runner {steps[-1].decode()}")
-
-    tied = (str(toolchain.require("setsid").path), str(toolchain.require("setpriv").path))
-    ended = run(
-        [*tied, "--pdeathsig", "KILL", "--", *argv],
-        cwd=directory,
-        environment={
-            **{name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-            **(environment or {}),
-            "LC_ALL": "C.UTF-8",
-        },
-        console=log,
-        bounds=Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
-        on_output=watch,
-    )
-    if ended.stop is not Stop.EXITED:
-        raise InfraError(f"the {step} step was stopped: {ended.stop}", path=log)
-    if ended.status != 0:
-        text = log.read_text("utf-8", "replace")
-        raise build_log.diagnose(text, build_log.FailedStep(step, log, target, ended.status))
-
-
 def _collect(
     plan: BuildPlan, tree: Path, directory: Path, target: str, variant: str, seconds: float
 ) -> Firmware:
@@ -270,8 +240,7 @@ def _collect(
         seconds=round(seconds, 3),
         options=plan.options,
     )
-    stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
-    write_whole(directory / _STAMP, json.dumps(stamp, indent=1, sort_keys=True) + "\n")
+    write_stamp(firmware)
     return firmware
 
 
@@ -285,12 +254,3 @@ def build_id(elf: Path) -> str:
         hint = "link it with -Wl,--build-id=sha1"
         raise BuildError(f"{elf} has no build id", hint=hint, path=elf)
     return found
-
-
-def _clear(directory: Path) -> None:
-    """Remove what a killed build left. Renamed first: compilers it left behind may still run,
-    and write to where their current directory is then."""
-    if directory.exists():
-        trash = directory.with_name(f"{directory.name}.{uuid.uuid4().hex[:8]}.trash")
-        directory.rename(trash)
-        shutil.rmtree(trash)

@@ -55,7 +55,7 @@ def load(key: str) -> Program | None:
     names = [
         program.pte,
         *(n for d in program.delegates for n in (d.blob, d.tosa)),
-        *(n for s in sets for n in (*s.inputs, *s.expected)),
+        *(n for s in sets for n in (*s.inputs, *s.expected, *s.by_design)),
     ]
     return program if all((program.directory / n).is_file() for n in names) else None
 

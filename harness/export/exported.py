@@ -16,6 +16,7 @@ from harness.export.oracle import DelegateCall
 from harness.export.program import (
     Delegate,
     InputSet,
+    NamedDifference,
     OperatorAgreement,
     OracleAgreement,
     Program,
@@ -134,6 +135,7 @@ class RawSet:
 
     inputs: tuple[bytes, ...]
     expected: tuple[bytes, ...]
+    by_design: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ class Exported:
     npu: NpuOptions | None
     oracles: tuple[OracleAgreement, ...]
     delegates: tuple[RawDelegate, ...]
+    by_design: tuple[NamedDifference, ...] = ()
 
     def write(self, directory: Path) -> Program:
         (directory / "program.pte").write_bytes(self.pte)
@@ -173,10 +176,7 @@ class Exported:
             oracle=self.oracle,
             inputs=described.inputs,
             outputs=described.outputs,
-            sets=tuple(
-                _write_set(directory, f"set{i}", s.inputs, s.expected)
-                for i, s in enumerate(self.sets)
-            ),
+            sets=tuple(_write_set(directory, f"set{i}", s) for i, s in enumerate(self.sets)),
             operators=described.operators,
             planned_buffers=described.planned_buffers,
             versions=self.versions,
@@ -188,12 +188,11 @@ class Exported:
                 _write_delegate(directory, i, d, streams.index(d.blob))
                 for i, d in enumerate(self.delegates)
             ),
+            by_design=self.by_design,
         )
 
 
-def _write_set(
-    directory: Path, name: str, inputs: tuple[bytes, ...], expected: tuple[bytes, ...]
-) -> InputSet:
+def _write_set(directory: Path, name: str, raw: RawSet) -> InputSet:
     (directory / name).mkdir()
 
     def put(stem: str, contents: tuple[bytes, ...]) -> tuple[str, ...]:
@@ -202,7 +201,9 @@ def _write_set(
             (directory / place).write_bytes(content)
         return names
 
-    return InputSet(put("i", inputs), put("expected", expected))
+    return InputSet(
+        put("i", raw.inputs), put("expected", raw.expected), put("by_design", raw.by_design)
+    )
 
 
 def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position: int) -> Delegate:
@@ -223,8 +224,10 @@ def _write_delegate(directory: Path, index: int, delegate: RawDelegate, position
             _write_set(
                 directory,
                 f"{name}/set{number}",
-                tuple(value.tobytes() for value in call.inputs),
-                tuple(value.tobytes() for value in call.outputs),
+                RawSet(
+                    tuple(value.tobytes() for value in call.inputs),
+                    tuple(value.tobytes() for value in call.outputs),
+                ),
             )
             for number, call in enumerate(delegate.calls)
         ),

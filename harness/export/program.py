@@ -6,6 +6,8 @@ directory (``.hil/cache/programs/<key>``)::
     program.pte            the program
     set<k>/i<n>.bin        raw input n of set k, in *method* layout (NHWC where dim_order says so)
     set<k>/expected<n>.bin raw output n the oracle computed for set k, in method layout
+    set<k>/by_design<n>.bin the same as ExecuTorch's kernels compute it, where that is known to
+                           differ (``Program.by_design``)
     delegate<d>/vela.bin   what an NPU executes, graph.tosa what it was compiled from, and
     delegate<d>/set<k>/    its raw inputs and the oracle's outputs for set k of the program
     program.json           this description; written last, so its presence means "complete"
@@ -86,6 +88,16 @@ class InputSet:
 
     inputs: tuple[str, ...]
     expected: tuple[str, ...]
+    by_design: tuple[str, ...] = ()  # as ``expected``, for a checkout's kernels
+
+
+@dataclass(frozen=True)
+class NamedDifference:
+    """Where ExecuTorch's kernels compute something else than its Python definitions, by design."""
+
+    name: str
+    operator: str  # without overload
+    why: str
 
 
 @dataclass(frozen=True)
@@ -157,6 +169,7 @@ class Program:
     memory_mode: str = ""
     oracles: tuple[OracleAgreement, ...] = ()
     delegates: tuple[Delegate, ...] = ()
+    by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
 
     @property
     def pte_path(self) -> Path:
@@ -187,6 +200,7 @@ def load_program(directory: Path) -> Program | None:
             "planned_buffers": tuple(fields["planned_buffers"]),
             "oracles": tuple(map(_agreement, fields.get("oracles", ()))),
             "delegates": tuple(map(_delegate, fields.get("delegates", ()))),
+            "by_design": tuple(NamedDifference(**d) for d in fields.get("by_design", ())),
         }
     )
 
@@ -199,7 +213,10 @@ def _specs(items: list[dict[str, Any]]) -> tuple[TensorSpec, ...]:
 
 
 def _sets(items: list[dict[str, Any]]) -> tuple[InputSet, ...]:
-    return tuple(InputSet(tuple(s["inputs"]), tuple(s["expected"])) for s in items)
+    return tuple(
+        InputSet(tuple(s["inputs"]), tuple(s["expected"]), tuple(s.get("by_design", ())))
+        for s in items
+    )
 
 
 def _agreement(item: dict[str, Any]) -> OracleAgreement:

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,13 @@ from executorch.exir import EdgeProgramManager
 from harness.errors import ExportError, HarnessError
 from harness.export import lower, lower_ethosu, oracle
 from harness.export.agreement import Rival, agreements, check_operators
+from harness.export.by_design import run_as_kernels
 from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
 from harness.export.live import make_live, require_life
 from harness.export.lower_ethosu import Lowered
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
 from harness.export.oracle import Answer
+from harness.export.program import NamedDifference, TensorSpec
 from harness.export.request import ExportRequest
 from harness.export.samples import Sample, draw, in_layout_of, observed_ranges, shipped_ranges
 from harness.export.source import LoadedModel, load_model
@@ -74,7 +77,8 @@ def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
             program = lower.to_program(made.edge)
             names = tuple(made.edge.exported_program().graph_signature.user_inputs)
             described = describe(program, names)
-            raw = tuple(_raw_set(described, i, o) for i, o in zip(sets, made.outputs, strict=True))
+            differing = made.as_kernels or [()] * len(sets)
+            raw = tuple(map(_raw_set, repeat(described), sets, made.outputs, differing))
             pte = bytes(program.buffer)
     require_life(request.model.name, raw)
     opinions = agreements(described.outputs, made.outputs, made.rivals)
@@ -88,6 +92,7 @@ def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
         made.npu,
         opinions,
         made.delegates,
+        made.by_design,
     )
 
 
@@ -112,10 +117,16 @@ def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, 
     ]
 
 
-def _raw_set(described: Description, inputs: Sample, outputs: Sample) -> RawSet:
+def _raw_set(described: Description, inputs: Sample, outputs: Sample, as_kernels: Sample) -> RawSet:
+    """``as_kernels``: the outputs again where the kernels differ, or nothing."""
+
+    def raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
+        return tuple(oracle.method_bytes(t, s) for t, s in zip(sample, specs, strict=True))
+
     return RawSet(
-        tuple(oracle.method_bytes(t, s) for t, s in zip(inputs, described.inputs, strict=True)),
-        tuple(oracle.method_bytes(t, s) for t, s in zip(outputs, described.outputs, strict=True)),
+        raw(inputs, described.inputs),
+        raw(outputs, described.outputs),
+        raw(as_kernels, described.outputs) if as_kernels else (),
     )
 
 
@@ -127,6 +138,8 @@ class _Made:
     npu: NpuOptions | None = None
     rivals: tuple[Rival, ...] = ()
     delegates: tuple[RawDelegate, ...] = ()
+    by_design: tuple[NamedDifference, ...] = ()
+    as_kernels: Sequence[Sample] = ()  # what these make of ``outputs``
 
 
 _Route = Callable[
@@ -158,7 +171,10 @@ def _cortex_m(
     with _stage(request, "lower"):
         edge = lower.to_cortex_m(quantised, sets[0], config)
     with _stage(request, "oracle"):
-        return _Made(edge, oracle.cortex_m_name(versions), oracle.run_cortex_m(edge, sets))
+        expected = oracle.run_cortex_m(edge, sets)
+        named, as_kernels = run_as_kernels(edge, sets, request.compile_target)
+        name = oracle.cortex_m_name(versions)
+        return _Made(edge, name, expected, by_design=named, as_kernels=as_kernels)
 
 
 def _ethos_u(

@@ -28,7 +28,7 @@ MACHINES = {
 SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL = 0, 1, 2, 4, 7, 8, 9
 SHT_ARM_ATTRIBUTES = 0x70000003
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
-PT_LOAD = 1
+PT_LOAD, PF_X = 1, 1
 SHN_UNDEF, SHN_LORESERVE, SHN_COMMON, SHN_XINDEX = 0, 0xFF00, 0xFFF2, 0xFFFF
 STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_IFUNC = 0, 1, 2, 4, 10
@@ -72,6 +72,12 @@ class Segment(NamedTuple):
     load: int  # physical address, where it is stored
     file_size: int
     size: int
+    offset: int  # of its bytes in the file
+    flags: int
+
+    @property
+    def code(self) -> bool:
+        return bool(self.flags & PF_X)
 
 
 class Symbol(NamedTuple):
@@ -220,7 +226,10 @@ class ElfFile:
         for index in range(count):
             row = layout.unpack_from(table, index * step)
             if row[0] == PT_LOAD:
-                found.append(Segment(*(row[3:7] if self.bits == 64 else row[2:6])))
+                flags, offset, run, load, file_size, memory_size = (
+                    row[1:7] if self.bits == 64 else (row[6], *row[1:6])
+                )
+                found.append(Segment(run, load, file_size, memory_size, offset, flags))
         return tuple(found)
 
     @cached_property

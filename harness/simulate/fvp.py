@@ -65,7 +65,7 @@ class _Fvp:
             licence=eula_accepted(),
         )
 
-    def beside(self, target: Target, work: Path) -> nullcontext[None]:
+    def beside(self, target: Target, job: Job) -> nullcontext[None]:
         return nullcontext()  # it has an NPU of its own
 
 

@@ -26,7 +26,7 @@ class _Host:
         argv = (str(job.elf), *job.arguments[1:])
         return Launch(argv, environment=job.environment, readable=(job.elf,))
 
-    def beside(self, target: Target, work: Path) -> nullcontext[None]:
+    def beside(self, target: Target, job: Job) -> nullcontext[None]:
         return nullcontext()
 
 

@@ -52,7 +52,15 @@ class Companion(Protocol):
     def busy(self) -> bool:
         """It computes for the guest right now, which is not idle then, however still it is."""
 
-    def use(self) -> NpuUse: ...
+    @property
+    def status(self) -> int | None:
+        """What the guest ended itself with, afterwards; None when nobody can tell."""
+
+    def use(self) -> NpuUse | None:
+        """None: no NPU was there."""
+
+    def console(self, read_end: int) -> None:
+        """The pipe that the simulator writes to, for who has something to say there, too."""
 
 
 class Simulator(Protocol):
@@ -69,7 +77,8 @@ class Simulator(Protocol):
     def require(self, target: Target) -> Tool:
         """The same. ToolMissing, with how to get it."""
 
-    def launch(self, target: Target, tool: Tool, job: Job) -> Launch: ...
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        """UsageError: the job's ELF cannot be run on it."""
 
-    def beside(self, target: Target, work: Path) -> AbstractContextManager[Companion | None]:
-        """While the block runs, the guest in ``work`` has what the simulator itself lacks."""
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        """While the block runs, the guest has what the simulator itself lacks."""

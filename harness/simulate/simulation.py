@@ -24,7 +24,7 @@ from harness.simulate.launch import Companion, Job
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
-from harness.system.confine import confinement
+from harness.system.confine import confinement, ending_signal
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.target.loading import global_factor
@@ -71,7 +71,7 @@ def simulate(
     environment = {**_environment(), **launch.environment}
     started = datetime.now(timezone.utc)
     with (
-        chosen.simulator.beside(target, work) as companion,
+        chosen.simulator.beside(target, job) as companion,
         disk_errors(f"running {tool.name}"),
     ):
         watcher = _Watcher(work, launch.monitor, on_output, companion)
@@ -86,7 +86,8 @@ def simulate(
     if launch.monitor is not None:
         (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
     _check_walls(walls.confined, ended.status, run_dir / CONSOLE)
-    exit_status, signal = _status(walls.confined, ended)
+    own_end = companion is not None and companion.status is not None
+    exit_status, signal = _status(walls.confined and not own_end, ended)
     return Transcript(
         run_dir=run_dir,
         target=target.name,
@@ -138,7 +139,11 @@ class _Watcher:
 
     def watch(self) -> Watch:
         return Watch(
-            self._output, lambda: self._reader.final_failure, self._before_kill, self._busy
+            self._output,
+            lambda: self._reader.final_failure,
+            self._before_kill,
+            self._busy,
+            None if self._companion is None else self._companion.console,
         )
 
     def observation(self) -> Observation:
@@ -191,10 +196,11 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 
 
-def _status(confined: bool, ended: Ended) -> tuple[int | None, int | None]:
-    """Exit status and signal. Bubblewrap turns a signal n of what it runs into status 128+n."""
-    if confined and ended.status is not None and 128 < ended.status <= 128 + 64:
-        return None, ended.status - 128
+def _status(ambiguous: bool, ended: Ended) -> tuple[int | None, int | None]:
+    """Exit status and signal. ``ambiguous``: the status may stand for a signal."""
+    if ambiguous and ended.status is not None:
+        signal = ending_signal(ended.status)
+        return (ended.status, None) if signal is None else (None, signal)
     return ended.status, ended.signal
 
 

@@ -5,16 +5,14 @@ The tags are those of "Addenda to, and Errata in, the ABI for the Arm Architectu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from harness.attend.program import Program, program_of
 from harness.formats import elf as formats
 from harness.formats.damage import DamagedFile
 from harness.standin.failure import StandinError
 
-_DOORBELL = b"npu-request\0"
-_DRIVER = b"\0ethosu_invoke"
 _CPU_NAME, _CPU_ARCH, _CPU_PROFILE, _PAC = 5, 6, 7, 50
 
 
@@ -26,12 +24,12 @@ class Elf:
     architecture: int | None  # Tag_CPU_arch
     profile: str  # "M", "A", "R" or ""
     pointer_authentication: int  # Tag_PAC_extension: 2 needs the instructions, 1 only hints
-    doorbell: bool = False  # reaches the NPU by targets/runner/ethosu/doorbell.h
-    functions: Mapping[str, int] = field(default_factory=dict)  # addresses, when it has a driver
+    program: Program  # what it asks of us
 
 
 def read_elf(path: Path) -> Elf:
-    """Raises StandinError when it is not a complete little-endian 32-bit Arm executable."""
+    """Raises StandinError when it is not a complete little-endian 32-bit Arm executable, and
+    SymbolsMissing."""
     try:
         image = path.read_bytes()
         if image[:4] != formats.MAGIC:
@@ -41,7 +39,7 @@ def read_elf(path: Path) -> Elf:
             raise StandinError(f"application {path} is not a 32-bit little-endian Arm ELF file")
         segments = tuple(s for s in elf.segments if s.size)
         tags = elf.attributes
-        functions = dict(_functions(elf)) if _DRIVER in elf.data else {}
+        program = program_of(elf, path)
     except OSError as error:
         raise StandinError(f"cannot open application {path}: {error.strerror}") from error
     except DamagedFile as error:
@@ -56,13 +54,5 @@ def read_elf(path: Path) -> Elf:
         architecture=architecture if isinstance(architecture, int) else None,
         profile=chr(profile) if isinstance(profile, int) and profile else "",
         pointer_authentication=pac if isinstance(pac, int) else 0,
-        doorbell=_DOORBELL in elf.data,
-        functions=functions,
+        program=program,
     )
-
-
-def _functions(elf: formats.ElfFile) -> Iterator[tuple[str, int]]:
-    """Functions by name, without the bit that says Thumb."""
-    for symbol in elf.symbols:
-        if symbol.type == formats.STT_FUNC and symbol.value:
-            yield symbol.name, elf.address(symbol)

@@ -17,19 +17,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 
+from harness.attend.heap import HeapInfo
 from harness.errors import HarnessError
 from harness.standin import machine
+from harness.standin.attachment import Attachment, NpuSettings, attached, npu_driver
 from harness.standin.elf import Elf, read_elf
 from harness.standin.failure import OWN_FAULT, StandinError
 from harness.standin.grammar import HELP, Request, parse
-from harness.standin.npu import Attachment, NpuSettings, attached, npu_driver
 from harness.standin.parameters import Model, Settings, load_model
 from harness.standin.session import Clock, QemuEnding, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
-from harness.system.confine import confinement
+from harness.system.confine import confinement, ending_signal
 
 RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
 COMMAND_LINE_LIMIT = 256
@@ -62,7 +63,8 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
             return _list_parameters(model, request.output)
         return _simulate(model, request, settings, packages)
     except (StandinError, HarnessError) as error:
-        print(f"Error: {name}: {error}", file=sys.stderr)
+        hint = error.hint if isinstance(error, HarnessError) else None
+        print(f"Error: {name}: {error}" + (f"; {hint}" if hint else ""), file=sys.stderr)
         return OWN_FAULT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -118,17 +120,19 @@ def _simulate(model: Model, request: Request, settings: Settings, packages: Path
     streams = Streams(os.pipe(), {number: os.pipe() for number in uarts})
     npu_settings = NpuSettings(model.npu_product, settings.macs, packages)
     try:
-        with attached(elf, npu_settings, cwd, _Aside(streams.console[0])) as npu:
+        heap = _heap(model, settings)
+        with attached(elf.program, heap, npu_settings, cwd, streams.console[0]) as beside:
             simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
             clock = Clock() if simulated or "--stat" in request.flags else None
-            argv = _argv(model, request, settings, elf, cwd, streams, clock, npu)
-            outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock, npu)
+            argv = _argv(model, request, settings, elf, cwd, streams, clock, beside)
+            outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock, beside)
     finally:
         for uart in uarts.values():
             uart.close()
         if console.record is not None:
             _keep(cwd, console.record)
-    code = _verdict(model, outcome, console, cwd)
+    ended = None if beside.attendance is None else beside.attendance.status
+    code = _verdict(model, outcome, ended, console, cwd)
     if "--quiet" not in request.flags:
         console.line(_stop_line(outcome))
     if "--stat" in request.flags:
@@ -144,7 +148,7 @@ def _argv(
     cwd: Path,
     streams: Streams,
     clock: Clock | None,
-    npu: Attachment,
+    beside: Attachment,
 ) -> list[str]:
     """QEMU, behind its walls."""
     qemu = _qemu_executable()
@@ -156,13 +160,13 @@ def _argv(
         line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
         [streams.uarts[n][1] if n in streams.uarts else None for n in range(UARTS)],
         clock.far_end.fileno() if clock else None,
-        npu.machine,
+        beside.machine,
     )
     readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
     walls = confinement(cwd, Path(qemu), readable)
     if walls.reason is not None:
         _note(f"the guest is not confined: {walls.reason}")
-    return [*walls.prefix, *words, *npu.words]
+    return [*walls.prefix, *words, *beside.words]
 
 
 def _application(model: Model, request: Request, settings: Settings) -> Elf:
@@ -172,13 +176,21 @@ def _application(model: Model, request: Request, settings: Settings) -> Elf:
         )
     elf = read_elf(request.applications[0])
     # A runner with the doorbell was built for this machine, whatever model it stands for.
-    vectors = 0 if elf.doorbell else settings.number(model.vector_parameter)
+    vectors = 0 if elf.program.doorbell else settings.number(model.vector_parameter)
     if found := list(machine.objections(elf, vectors)):
         raise StandinError(
             f"{elf.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
             + "; ".join(dict.fromkeys(found))
         )
     return elf
+
+
+def _heap(model: Model, settings: Settings) -> HeapInfo | None:
+    """What the model answers to SYS_HEAPINFO; it answers nothing without semihosting."""
+    if not settings.flag(f"{model.cpu}.semihosting-enable"):
+        return None
+    names = (field.name for field in fields(HeapInfo))
+    return HeapInfo(*(settings.number(f"{model.cpu}.semihosting-{name}") for name in names))
 
 
 def _directory(model: Model, settings: Settings) -> Path:
@@ -194,7 +206,7 @@ def _notes(model: Model, request: Request, settings: Settings, elf: Elf) -> None
         return
     npu = f"{model.npu_name} with {settings.macs} MACs (results, not time)"
     how = {"": "which the program has no driver for", "doorbell": "reached by its doorbell",
-           "driver": "its driver's functions done here"}[npu_driver(elf)]  # fmt: skip
+           "driver": "its driver's functions done here"}[npu_driver(elf.program)]  # fmt: skip
     _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":
         _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
@@ -238,33 +250,14 @@ def _keep(cwd: Path, record: Path) -> None:
             shutil.copyfile(path, record / path.name)
 
 
-class _Aside:
-    """Lines of ours among those that QEMU writes to a pipe, in their order: while the program is
-    stopped, all that it has said is in the pipe."""
-
-    def __init__(self, read_end: int) -> None:
-        self._pipe = os.dup(read_end)
-
-    def __call__(self, text: str) -> None:
-        # A second way into the pipe, and closed at once, so that its end is QEMU's to make.
-        way_in = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK)
-        with suppress(BlockingIOError):  # nobody reads any more
-            os.write(way_in, f"{text}\n".encode())
-        os.close(way_in)
-
-
-def _verdict(model: Model, outcome: QemuEnding, console: _Console, cwd: Path) -> int:
+def _verdict(
+    model: Model, outcome: QemuEnding, ended: int | None, console: _Console, cwd: Path
+) -> int:
+    """``ended``: the status that the program ended with, where QEMU was asked about it."""
     if outcome.reason != "exited" or outcome.status == 0:
         return 0
-    if b"qemu: fatal: Lockup" in console.tail:
-        raise StandinError(
-            f"{model.cpu}: the core locked up (a fault while handling a fault); a real model "
-            "would stand still until its limit"
-        )
-    if said := _QEMU_SAID.findall(console.tail):
-        raise StandinError(f"QEMU failed: {said[-1].decode('utf-8', 'replace')}")
-    if outcome.status < 0 or outcome.status > 128:
-        raise StandinError(f"QEMU died (status {outcome.status})")
+    if ended is None:
+        _check_qemu(model, outcome.status, console)
     if not _passes_status_on(cwd):
         _note(
             f"the program ended with status {outcome.status}; as with the model it is not passed "
@@ -272,6 +265,19 @@ def _verdict(model: Model, outcome: QemuEnding, console: _Console, cwd: Path) ->
         )
         return 0
     return outcome.status
+
+
+def _check_qemu(model: Model, status: int, console: _Console) -> None:
+    """Raises StandinError when it was QEMU that ended, and not the program."""
+    if b"qemu: fatal: Lockup" in console.tail:
+        raise StandinError(
+            f"{model.cpu}: the core locked up (a fault while handling a fault); a real model "
+            "would stand still until its limit"
+        )
+    if said := _QEMU_SAID.findall(console.tail):
+        raise StandinError(f"QEMU failed: {said[-1].decode('utf-8', 'replace')}")
+    if (number := ending_signal(status)) is not None:
+        raise StandinError(f"QEMU died (signal {number})")
 
 
 def _passes_status_on(cwd: Path) -> bool:

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.standin.attachment import Attachment
 from harness.standin.machine import NANOSECONDS_PER_INSTRUCTION
-from harness.standin.npu import Attachment
 from harness.standin.uart import Uart
+from harness.system.confine import ending_signal
 
 Reason = Literal["exited", "stopped", "--timelimit", "--cpulimit", "--simlimit", "--cyclelimit"]
 
@@ -118,10 +119,10 @@ def run(
     uarts: Mapping[int, Uart],
     limits: Mapping[str, float],
     clock: Clock | None,
-    npu: Attachment,
+    beside: Attachment,
 ) -> QemuEnding:
     """``argv`` leads a session of its own. The limits are the model's, by option."""
-    inherited = [*npu.descriptors, *(write for _, write in streams.uarts.values())]
+    inherited = [*beside.descriptors, *(write for _, write in streams.uarts.values())]
     if clock is not None:
         inherited.append(clock.far_end.fileno())
     cpu = limits.get("--cpulimit")
@@ -138,7 +139,7 @@ def run(
     )
     for write in (streams.console[1], *(write for _, write in streams.uarts.values())):
         os.close(write)
-    for far_end in (*npu.handed_over, *([clock.far_end] if clock is not None else [])):
+    for far_end in (*beside.handed_over, *([clock.far_end] if clock is not None else [])):
         far_end.close()
     takers: dict[int, Callable[[bytes], bool]] = {
         streams.console[0]: console,
@@ -154,7 +155,7 @@ def run(
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
         status = child.wait()
-    if reason == "exited" and cpu is not None and _ended_by(status, signal.SIGXCPU):
+    if reason == "exited" and cpu is not None and ending_signal(status) == signal.SIGXCPU:
         reason = "--cpulimit"
     return QemuEnding(
         reason=reason,
@@ -205,8 +206,3 @@ def _simulated_limit(clock: Clock, limits: Mapping[str, float]) -> Reason | None
 def _limit_cpu(seconds: float) -> None:
     whole = max(1, math.ceil(seconds))
     resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
-
-
-def _ended_by(status: int, number: signal.Signals) -> bool:
-    """Directly, or through bubblewrap, which turns a signal n into status 128+n."""
-    return status in (-number, 128 + number)

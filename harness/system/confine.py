@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.system import toolchain
 
 _PROBE_SECONDS = 20
+_SIGNALS = 64  # Linux, signal(7)
 # Libraries, and the data that simulators look for beside them.
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64",
               "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/share")  # fmt: skip
@@ -51,6 +52,17 @@ def confinement(writable: Path, executable: Path, readable: Sequence[Path]) -> C
     bwrap = str(toolchain.require("bwrap").path)
     words = arguments(writable, [executable, *readable], programs=_is_script(executable))
     return Confinement((setsid, bwrap, *words, "--"))
+
+
+def ending_signal(status: int) -> int | None:
+    """The signal that ended a program, from the status that Popen has of its prefix.
+
+    Negative, or through bubblewrap 128 and the number. A guest may end itself with such a status,
+    too; more than the number of a signal (255 is what abort() gives) is always its own.
+    """
+    if status < 0:
+        return -status
+    return status - 128 if 128 < status <= 128 + _SIGNALS else None
 
 
 def arguments(

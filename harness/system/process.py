@@ -55,12 +55,14 @@ class Watch:
     ``output`` gets every byte. ``fatal`` answers whether a line was among them after which the
     run need not go on. ``before_kill`` is called with the reason while the child still lives.
     ``busy``: somebody computes for the child, which is not idle then, however still it is.
+    ``console`` is given the end of the child's pipe that is read here.
     """
 
     output: Callable[[bytes], None] | None = None
     fatal: Callable[[], bool] | None = None
     before_kill: Callable[[Stop], None] | None = None
     busy: Callable[[], bool] | None = None
+    console: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ def run(
     started = time.monotonic()
     with console.open("wb") as log, _Child(argv, cwd, environment) as child:
         try:
+            if watch.console is not None:
+                watch.console(child.child_fd)
             recorder = _Recorder(child, log, started, watch.output)
             stop = _watch(child, recorder, started, bounds, watch)
             if stop is not Stop.EXITED and watch.before_kill is not None:

@@ -62,6 +62,8 @@ SPECS = {
         ToolSpec("g++", "g++", version_arguments=("-dumpfullversion",)),
         ToolSpec("qemu-system-arm", "qemu-system-arm"),
         ToolSpec("bwrap", "bubblewrap", required=False),
+        ToolSpec("ccache", "ccache", required=False),  # builds of a checkout share what is equal
+        ToolSpec("git", "git", required=False),
         ToolSpec("setsid", "util-linux"),
         ToolSpec("setpriv", "util-linux"),
     )
@@ -194,6 +196,11 @@ def _newlib_version(compiler: Path) -> str:
 def _newlib_headers() -> tuple[Path, ...]:
     """Debian's place; elsewhere newlib comes with the compiler and changes with it."""
     return (Path("/usr/include/newlib/_newlib_version.h"),)
+
+
+def version_of(program: Path) -> str:
+    """The version of a program that is in no list; "unknown" when it does not say."""
+    return _version(program, ("--version",), r"\b([0-9]+(?:\.[0-9]+)+)")[0]
 
 
 def _version(

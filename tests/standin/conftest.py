@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.standin.install import install
+from tests.attend import guests
 
 U55 = "FVP_Corstone_SSE-300_Ethos-U55"
 U65 = "FVP_Corstone_SSE-300_Ethos-U65"
@@ -51,26 +53,10 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
     directory = tmp_path_factory.mktemp("guests")
     built: dict[tuple[object, ...], Path] = {}
 
-    def make(
-        *, source: str = "guest.c", code: int = 0x10000000, data: int = 0x30000000,
-        cpu: str = "cortex-m55", **macros: object,
-    ) -> Path:  # fmt: skip
-        key = (source, code, data, cpu, *sorted(macros.items()))
+    def make(*, source: Path = Path(__file__).with_name("guest.c"), **how: Any) -> Path:
+        key = (source, *sorted(how.items()))
         if key not in built:
-            elf = directory / f"guest{len(built)}.elf"
-            subprocess.run(
-                [
-                    *("arm-none-eabi-gcc", f"-mcpu={cpu}", "-mthumb", "-O1", "-nostdlib"),
-                    *("-ffreestanding", "-Wl,--entry=reset", "-Wl,--build-id=none"),
-                    *(f"-Wl,--section-start=.vectors=0x{code:x}", f"-Wl,-Ttext=0x{code + 256:x}"),
-                    *(f"-Wl,--section-start=.rodata=0x{code + 0x4000:x}", f"-Wl,-Tbss=0x{data:x}"),
-                    *("-Wl,-z,max-page-size=256",),
-                    *(f"-D{name}={value}" for name, value in macros.items()),
-                    *(str(Path(__file__).with_name(source)), "-o", str(elf)),
-                ],
-                check=True,
-            )
-            built[key] = elf
+            built[key] = guests.bare(directory / f"guest{len(built)}.elf", source, **how)
         return built[key]
 
     return make

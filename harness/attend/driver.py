@@ -1,29 +1,35 @@
 """The functions of ethos-u-core-driver, done here instead of in the program that calls them.
 
 Names, arguments, results and messages are those of its public header and source
-(include/ethosu_driver.h, src/ethosu_driver.c). An inference is over when the function that starts
-it returns; the application's ``ethosu_inference_begin`` and ``ethosu_inference_end`` are not
+(include/ethosu_driver.h, src/ethosu_driver.c). The NPU has done its work when the function that
+starts it returns; ``ethosu_inference_begin`` and ``ethosu_inference_end`` are called in the program
+when the driver calls them. What it calls besides (caches, power, mutexes, semaphores) is not
 called, and PMU counters read 0.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
-
-from harness.standin.failure import StandinError
-
-if TYPE_CHECKING:
-    from harness.ethosu.doorbell import Identity, Outcome, Run
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from harness.formats import cop
 from harness.formats.damage import DamagedFile
 
+if TYPE_CHECKING:
+    from harness.ethosu.doorbell import Identity, Outcome, Run
+
+RESULTS_ONLY = (
+    "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time; PMU counters read 0)"
+)
+BEGIN, END = HOOKS = ("ethosu_inference_begin", "ethosu_inference_end")
 _COMPARED = ("product", "macs_per_cc", "cmd_stream_version", "num_axi_sram", "num_axi_ext")
+
+
+class GuestStuck(Exception):
+    """The program asked for what it will not get, and would wait for it for ever."""
 
 
 class DriverError(Exception):
@@ -108,21 +114,40 @@ class GuestMemory(Protocol):
     def commit(self, address: int, view: memoryview) -> None: ...
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What ``ethosu_wait`` has to tell."""
+
+    outcome: Outcome
+    user_argument: int
+
+
 class Driver:
-    """One NPU and what the program has told its driver. ``log`` takes lines for the console."""
+    """One NPU and what the program has told its driver.
+
+    ``log`` takes lines for the console. ``hook`` calls a function of the program, if it has it,
+    with two arguments; the registers of the call that is being done are lost then.
+    """
 
     def __init__(
-        self, memory: GuestMemory, identity: Identity, run: Run, log: Callable[[str], None]
+        self,
+        memory: GuestMemory,
+        identity: Identity | None,
+        run: Run,
+        log: Callable[[str], None],
+        hook: Callable[[str, int, int], None],
     ) -> None:
         self._memory = memory
         self._identity = identity
         self._run = run
         self._log = log
+        self._hook = hook
+        self._told = False
         self._handles: dict[int, tuple[int, int]] = {}  # driver -> its fast memory
-        self._finished: dict[int, int] = {}  # driver -> what ethosu_wait will say
+        self._jobs: dict[int, _Job] = {}  # driver -> what was started and not waited for
 
     def call(self, name: str, argument: Argument) -> int:
-        """The result goes to r0."""
+        """The result goes to r0, and to r1 where it has 64 bits."""
         if name.startswith(_PMU):
             return 0
         return _FUNCTIONS[name](self, argument)
@@ -140,43 +165,61 @@ class Driver:
 
     def _reserve(self, _argument: Argument) -> int:
         if not self._handles:
-            raise StandinError(
+            raise GuestStuck(
                 "the program called ethosu_reserve_driver before ethosu_init; the real driver "
                 "would wait for ever"
             )
         return next(iter(self._handles))
 
+    def _release(self, argument: Argument) -> int:
+        """A job that nobody waited for is waited for now."""
+        handle = argument(0)
+        if handle in self._jobs:
+            self._finish(handle)
+        return 0
+
     def _invoke(self, argument: Argument) -> int:
+        handle = argument(0)
         started = self._invoke_async(argument)
-        return self._wait(argument) if started == 0 else started
+        return self._finish(handle) if started == 0 else started
 
     def _invoke_async(self, argument: Argument) -> int:
-        handle = argument(0)
+        if not self._told:
+            self._told = True
+            self._log(RESULTS_ONLY)
+        handle, *words, user_argument = (argument(n) for n in range(7))
         try:
-            if handle in self._finished:
+            if handle in self._jobs:
                 raise DriverError("Inference already running, or waiting to be cleared...")
-            outcome = self._start(handle, [argument(n) for n in range(1, 6)])
+            outcome = self._start(handle, words, user_argument)
         except DriverError as error:
             for line in (*error.lines, "Failed to invoke inference."):
                 self._error(line)
             return -1
-        self._finished[handle] = self._report(outcome)
+        self._jobs[handle] = _Job(outcome, user_argument)
         return 0
 
     def _wait(self, argument: Argument) -> int:
-        result = self._finished.pop(argument(0), None)
-        if result is None:
+        """Blocking or not: the NPU is never still at work."""
+        handle = argument(0)
+        if handle not in self._jobs:
             self._error("Inference job not running...")
             return -2
-        return result
+        return self._finish(handle)
 
-    def _start(self, handle: int, words: Sequence[int]) -> Outcome:
+    def _finish(self, handle: int) -> int:
+        job = self._jobs[handle]
+        self._hook(END, handle, job.user_argument)
+        del self._jobs[handle]
+        return self._report(job.outcome)
+
+    def _start(self, handle: int, words: Sequence[int], user_argument: int) -> Outcome:
         custom, custom_size, bases, sizes, count = words
         payload = read_payload(self._memory.read(custom, custom_size))
         if count > _MOST_REGIONS:
             raise DriverError(f"{count} base addresses, and the NPU has {_MOST_REGIONS}")
         regions = self._regions(handle, bases, sizes, count)
-        if payload.config is not None:
+        if payload.config is not None and self._identity is not None:
             verify_config((self._identity.config, self._identity.id), payload.config)
         commands = custom + payload.start
         if commands % _ALIGN:
@@ -184,6 +227,7 @@ class Driver:
         for number, (address, _) in enumerate(regions):
             if address % _ALIGN:
                 raise DriverError(f"Base addr {number}: 0x{address:x} not aligned to 16 bytes")
+        self._hook(BEGIN, handle, user_argument)
         views = [self._memory.view(*region) if region[1] else None for region in regions]
         outcome = self._run(self._memory.view(commands, payload.size), views)
         for (address, _), view in zip(regions, views, strict=True):
@@ -195,7 +239,7 @@ class Driver:
         """Address and size of each; the guest's array is changed as the driver changes it."""
         addresses = list(struct.unpack(f"<{count}Q", self._memory.read(bases, 8 * count)))
         if not sizes:
-            raise StandinError(
+            raise GuestStuck(
                 "the program gives no sizes of its base addresses (base_addr_size is null); the "
                 "stand-in needs them"
             )
@@ -244,7 +288,7 @@ _FUNCTIONS: Mapping[str, Callable[[Driver, Argument], int]] = {
     "ethosu_request_power": Driver._nothing,
     "ethosu_release_power": Driver._nothing,
     "ethosu_reserve_driver": Driver._reserve,
-    "ethosu_release_driver": Driver._nothing,
+    "ethosu_release_driver": Driver._release,
     "ethosu_invoke_v3": Driver._invoke,
     "ethosu_invoke_async": Driver._invoke_async,
     "ethosu_wait": Driver._wait,

@@ -1,0 +1,128 @@
+"""A user's checkout of ExecuTorch: what it is, where its parts are, and whether it can be built.
+
+It is only read. Its entry for the runner is ``examples/arm/executor_runner/standalone``, which
+came with ExecuTorch's pull request 19018 (May 2026).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from harness.build.executorch.parts import Part, find_part
+from harness.errors import BuildError, UsageError
+from harness.system.git import Revision, is_work_tree, revision
+
+ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
+_IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
+# What a build of the runner can read; a change elsewhere is no other firmware.
+_BUILT = ("CMakeLists.txt", "backends", "codegen", "configurations", "devtools", "examples/arm",
+          "exir", "extension", "kernels", "runtime", "schema", "shim_et", "third-party", "tools",
+          "version.txt")  # fmt: skip
+_PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "cmsis-nn")
+
+
+class NotACheckout(UsageError):
+    """``missing``: a file that every checkout of ExecuTorch has."""
+
+    def __init__(self, folder: Path, missing: str) -> None:
+        self.missing = missing
+        super().__init__(
+            f"{folder} is not a checkout of ExecuTorch: it has no {missing}",
+            hint="git clone https://github.com/pytorch/executorch, and name that folder",
+            path=folder,
+        )
+
+
+class RevisionUnsupported(BuildError):
+    """The revision has no entry for the runner that is known here."""
+
+    kind = "revision_unsupported"
+
+    def __init__(self, folder: Path, there: Revision) -> None:
+        self.commit = there.commit
+        self.branch = there.branch
+        where = f"branch {there.branch}" if there.branch else "a detached HEAD"
+        super().__init__(
+            f"the checkout at {there.commit[:10]} ({where}) has no {ENTRY}, which is how its "
+            "runner is built",
+            hint=f"is it the right branch? `git -C {folder} checkout main`; ExecuTorch has that "
+            "file since pull request 19018 (May 2026)",
+            path=folder,
+        )
+
+
+class WheelShadowed(UsageError):
+    """Python would import the checkout in place of the installed package."""
+
+    def __init__(self, folder: Path, found: Path) -> None:
+        self.found = str(found)
+        super().__init__(
+            f"Python finds the package executorch in the checkout ({found}), not in the installed "
+            "wheel, which the exporter needs",
+            hint="work in another directory than the one that holds the checkout, and keep it out "
+            "of PYTHONPATH; --exporter checkout exports with it on purpose",
+            path=folder,
+        )
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """``parts`` by name, as found; ``core_platform`` is there only when the SDK has it."""
+
+    root: Path
+    revision: Revision
+    parts: Mapping[str, Part]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(part.note for part in self.parts.values() if part.note)
+
+    def identity(self) -> str:
+        """Equal for checkouts from which the same is built, wherever they lie."""
+        facts = [
+            self.revision.commit,
+            self.revision.changes,
+            {name: part.identity for name, part in sorted(self.parts.items())},
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def find_checkout(
+    folder: Path, given: Mapping[str, Path], *, fallback: Path | None = None
+) -> Checkout:
+    """The checkout in ``folder``. ``given``: parts by name, of the user's; ``fallback``: another
+    checkout whose submodules serve for those that are not initialised here.
+
+    Raises NotACheckout, WheelShadowed, RevisionUnsupported, PartMissing, UsageError, GitFailed.
+    """
+    root = folder.absolute()
+    for name in _IS_EXECUTORCH:
+        if not (root / name).is_file():
+            raise NotACheckout(root, name)
+    if not is_work_tree(root):
+        raise NotACheckout(root, ".git")
+    _refuse_shadow(root)
+    find = partial(find_part, checkout=root, given=given, fallback=fallback)
+    wanted = [*_PARTS, *(["core_platform"] if "core_platform" in given else [])]
+    with ThreadPoolExecutor() as pool:
+        there = pool.submit(revision, root, _BUILT)
+        parts = [pool.submit(find, name) for name in wanted]
+        if not (root / ENTRY).is_file():
+            raise RevisionUnsupported(root, there.result())
+        found = {name: part.result() for name, part in zip(wanted, parts, strict=True)}
+    return Checkout(root, there.result(), found)
+
+
+def _refuse_shadow(root: Path) -> None:
+    spec = importlib.util.find_spec("executorch")
+    for place in list(spec.submodule_search_locations or ()) if spec else []:
+        found = Path(place).resolve()
+        if found == root.resolve() or root.resolve() in found.parents:
+            raise WheelShadowed(root, found)

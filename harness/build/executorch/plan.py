@@ -1,0 +1,200 @@
+"""How a checkout's runner is built for a target: the CMake options, and what of it is ours.
+
+The options are those of ``backends/arm/scripts/build_executor_runner.sh`` of ExecuTorch. On an
+FVP the SDK's own ``core_platform`` starts the board; QEMU gets ``targets/executorch/platform``,
+and a Corstone-320's program is linked for the memory map that QEMU has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.build.executorch.checkout import Checkout
+from harness.build.executorch.overlay import Overlay
+from harness.build.executorch.parts import SPECS, PartMissing
+from harness.errors import UsageError
+from harness.system import paths, strict_yaml, toolchain
+from harness.target.loading import Target
+from harness.target.model import SimulatorName
+
+_LAYOUT = 1  # raise it when what a build tree holds changes
+_PREFIXES = ("corstone-300-", "corstone-320-")
+_FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
+# Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
+_HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
+_CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
+
+
+class NoRunnerFor(UsageError):
+    """ExecuTorch's runner is not made for the board of this target."""
+
+    def __init__(self, target: Target, simulator: SimulatorName) -> None:
+        self.target = target.name
+        super().__init__(
+            f"ExecuTorch's arm_executor_runner is linked for Corstone-300 and Corstone-320, and "
+            f"{target.name} on {simulator} is neither",
+            hint="a target whose name begins with corstone-300- or corstone-320-; or "
+            "--firmware bundled",
+        )
+
+
+@dataclass(frozen=True)
+class CheckoutPlan:
+    """Everything that decides what is built. ``platform``: ours, or None for the SDK's own."""
+
+    checkout: Checkout
+    platform: Path | None
+    relinked: bool  # for QEMU's memory map
+    toolchain_id: str
+    flatc: str
+    options: Mapping[str, str]  # without paths, which say nothing of the content
+
+    def key(self) -> str:
+        """Equal for equal firmware, wherever the checkout lies."""
+        return _hash([self.checkout.identity(), *self._facts()])
+
+    def tree(self) -> str:
+        """Names the build tree: one for each checkout and configuration, whatever its revision."""
+        return _hash([str(self.checkout.root), *self._facts()])
+
+    def _facts(self) -> list[object]:
+        ours = [_content(self.platform.parent)] if self.platform is not None else []
+        return [_LAYOUT, self.toolchain_id, self.flatc, dict(self.options), self.relinked, ours]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = list(self.checkout.notes)
+        if self.platform is not None:
+            notes.append("started by the harness's own platform code, not ethos-u-core-platform's")
+        if self.relinked:
+            notes.append("linked for QEMU's memory map, not Corstone-320's")
+        return tuple(notes)
+
+
+def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
+    """Raises NoRunnerFor, PartMissing (an FVP wants the SDK's ``core_platform``), ToolMissing."""
+    if not target.name.startswith(_PREFIXES) or target.port != "cortex_m":
+        raise NoRunnerFor(target, simulator)
+    ours = simulator is SimulatorName.QEMU
+    if not ours and "core_platform" not in checkout.parts:
+        spec = SPECS["core_platform"]
+        raise PartMissing(spec, checkout.root, [checkout.root / place for place in spec.places])
+    board = target.npu.product if target.npu is not None else "u55"
+    config, system, mode = _CPU_ONLY
+    if target.npu is not None:
+        config = f"ethos-{target.npu.product}-{target.npu.macs}"
+        system, mode = target.npu.system_config, target.npu.memory_mode
+    return CheckoutPlan(
+        checkout=checkout,
+        platform=_ours() / "platform" if ours else None,
+        relinked=ours and board == "u85",
+        toolchain_id=toolchain.toolchain_id(target.toolchain),
+        flatc=_flatc(checkout),
+        options={
+            "TARGET_CPU": "cortex-m85" if board == "u85" else target.cpu,
+            "ETHOSU_TARGET_NPU_CONFIG": config,
+            "SYSTEM_CONFIG": system,
+            "MEMORY_MODE": mode,
+            "HIL_NPU": "OFF" if target.npu is None else "ON",
+            "EXECUTORCH_SELECT_OPS_LIST": ",".join(operators(checkout, npu=target.npu is not None)),
+            # As ExecuTorch's own on-target tests are built.
+            "SEMIHOSTING": "ON",
+            "ET_BUNDLE_IO": "ON",
+            "EXECUTORCH_BUILD_DEVTOOLS": "ON",
+            "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE": "83886080",
+            "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
+            "CMAKE_BUILD_TYPE": "Release",
+            "FETCH_ETHOS_U_CONTENT": "OFF",
+            # Nothing of these is in a bare-metal program, and their submodules may be absent.
+            "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
+            "EXECUTORCH_BUILD_CPUINFO": "OFF",
+            "FXDIV_SOURCE_DIR": "unused",
+            **_HEAP.get(board, {}),
+        },
+    )
+
+
+def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) -> tuple[str, ...]:
+    """CMake's command line. ``python`` runs the checkout's code generators."""
+    root, software = overlay.checkout, overlay.sdk / "core_software"
+    setup = root / "examples" / "arm" / "ethos-u-setup"
+    options = {
+        **plan.options,
+        "EXECUTORCH_ROOT": str(root),
+        "CMAKE_TOOLCHAIN_FILE": str(setup / "arm-none-eabi-gcc.cmake"),
+        "EXECUTORCH_BUILD_PRESET_FILE": str(root / "tools/cmake/preset/arm_baremetal.cmake"),
+        "ETHOS_SDK_PATH": str(overlay.sdk),
+        "CMSIS_NN_LOCAL_PATH": str(software / "cmsis-nn"),
+        "HIL_CORE_DRIVER": str(software / "core_driver"),
+        "HIL_CMSIS_6": str(software / "cmsis_6"),
+        "PYTHON_EXECUTABLE": str(python),
+        **({"FLATC_EXECUTABLE": plan.flatc.split()[0]} if plan.flatc else {}),
+    }
+    if plan.relinked:
+        options["CMAKE_PROJECT_arm_executor_runner_INCLUDE"] = str(_ours() / "qemu_map.cmake")
+    if launcher := toolchain.find("ccache"):
+        options |= {f"CMAKE_{x}_COMPILER_LAUNCHER": str(launcher.path) for x in ("C", "CXX")}
+    entry = root / "examples" / "arm" / "executor_runner" / "standalone"
+    return (
+        str(toolchain.require("cmake").path),
+        *("-S", str(entry)),
+        *("-B", str(tree)),
+        *("-G", "Ninja"),
+        *(f"-D{name}={value}" for name, value in options.items()),
+    )
+
+
+def operators(checkout: Checkout, *, npu: bool) -> tuple[str, ...]:
+    """What the runner registers: the ``cortex_m`` list of the checkout, and more that we name."""
+    wanted = strict_yaml.read(_ours() / "operators.yaml").data
+    own = _listed(checkout, "backends/cortex_m/ops/operators.yaml")
+    portable = {name if "::" in name else f"aten::{name}"
+                for name in _listed(checkout, "kernels/portable/functions.yaml")}  # fmt: skip
+    quantized = set(_listed(checkout, "kernels/quantized/quantized.yaml"))
+    return (
+        *own,
+        *(name for name in wanted["npu" if npu else "cpu"] if name in portable),
+        *(name for name in wanted["quantized"] if name in quantized),
+        *wanted["primitive"],
+    )
+
+
+def _ours() -> Path:
+    return paths.project_root() / "targets" / "executorch"
+
+
+def _listed(checkout: Checkout, name: str) -> Sequence[str]:
+    return _FUNCTION.findall((checkout.root / name).read_text("utf-8"))
+
+
+def _flatc(checkout: Checkout) -> str:
+    """Path and version of an installed flatc that fits the checkout's FlatBuffers; else "", and
+    its build makes one, which takes a minute."""
+    from harness.build.plan import executorch_package
+
+    header = checkout.parts["flatbuffers"].folder / "include/flatbuffers/base.h"
+    said = re.findall(r"#define FLATBUFFERS_VERSION_\w+ (\d+)", header.read_text("utf-8"))
+    found = executorch_package() / "data" / "bin" / "flatc"
+    if not found.is_file() or (version := toolchain.version_of(found)) != ".".join(said[:3]):
+        return ""
+    return f"{found} {version}"
+
+
+def _content(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in _files(folder):
+        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _hash(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]

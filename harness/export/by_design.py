@@ -1,0 +1,140 @@
+"""Where ExecuTorch's C++ kernels compute something else than its Python definitions, on purpose.
+
+Each entry is a second definition of one operator, exact to the bit, with the reason. A program's
+outputs under these definitions are expected of a checkout's runner, beside those under Python's:
+a difference that is one of these has a name, and what it may be is known for every element. Any
+other difference is a mismatch. There is no tolerance.
+
+The definitions are those of ExecuTorch's ``cortex_m`` kernels for a core with Helium; read in
+``backends/cortex_m/ops`` of ExecuTorch (August 2026) and in CMSIS-NN 7, and measured against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from executorch.exir import EdgeProgramManager
+from torch.utils import _pytree as pytree
+
+from harness.export.program import NamedDifference
+from harness.export.samples import Sample, channels_last
+
+
+@dataclass(frozen=True)
+class Definition:
+    """``operators``: the Python operators it stands for, without namespace and overload."""
+
+    difference: NamedDifference
+    operators: tuple[str, ...]
+    compute: Callable[..., torch.Tensor]
+
+
+def run_as_kernels(
+    edge: EdgeProgramManager, samples: Sequence[Sample], compile_target: str
+) -> tuple[tuple[NamedDifference, ...], list[Sample]]:
+    """What a checkout's kernels give for each sample, in logical order, and which named
+    differences were met on the way; none for a target whose kernels follow Python."""
+    if compile_target not in _HELIUM:
+        return (), []
+    module = edge.exported_program().module(check_guards=False)
+    interpreter = _AsKernels(module)
+    with torch.no_grad():
+        outputs = [tuple(pytree.tree_leaves(interpreter.run(*channels_last(s)))) for s in samples]
+    named = tuple(d.difference for d in DEFINITIONS if d.difference.name in interpreter.met)
+    return named, outputs if named else []
+
+
+class _AsKernels(torch.fx.Interpreter):  # type: ignore[misc]
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        super().__init__(module)
+        self.met: set[str] = set()
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        expected = super().call_function(target, args, kwargs)
+        definition = _BY_OPERATOR.get(_plain_name(target))
+        if definition is None:
+            return expected
+        computed = definition.compute(*args, **kwargs)
+        if not torch.equal(computed, expected):
+            self.met.add(definition.difference.name)
+        return torch.empty_like(expected).copy_(computed)
+
+
+def _plain_name(target: Any) -> str:
+    """ "quantized_avg_pool2d" of ``cortex_m.quantized_avg_pool2d.default``, edge or not."""
+    name = str(getattr(target, "name", lambda: target)()) if callable(target) else str(target)
+    return name.rpartition("::")[2].partition(".")[0]
+
+
+def _quantize_fused(
+    x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: torch.dtype
+) -> torch.Tensor:
+    """The product is not rounded before it is rounded to an integer: a float32 product is exact
+    in float64."""
+    inverse = torch.tensor(1.0, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
+    flat = x.permute(x.dim_order()).contiguous().flatten()
+    lanes = 16 if dtype == torch.int8 else 8
+    fused = torch.round(flat.double() * inverse.double())
+    plain = torch.round(flat * inverse).double()  # the rest of a row goes one by one
+    whole = flat.numel() // lanes * lanes
+    chosen = torch.cat([fused[:whole], plain[whole:]])
+    result = torch.clamp(chosen + zero_point, low, high).to(dtype)
+    order = x.dim_order()
+    back = [order.index(d) for d in range(len(order))]
+    return result.reshape([x.shape[d] for d in order]).permute(back)
+
+
+def _avg_pool_integer(
+    x: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    *_rest: Any,
+) -> torch.Tensor:
+    """The integer sum of a window over the number of its elements, half away from zero."""
+    ones = torch.ones_like(x, dtype=torch.float64)
+
+    def windows(values: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.avg_pool2d(
+            values, _pair(kernel), _pair(stride), _pair(padding), ceil_mode, divisor_override=1
+        ).to(torch.int64)
+
+    total, count = windows(x.double()), windows(ones)
+    half = torch.where(total > 0, count // 2, -(count // 2))
+    mean = torch.div(total + half, count, rounding_mode="trunc")
+    return torch.clamp(mean, -128, 127).to(torch.int8)
+
+
+def _pair(values: Sequence[int]) -> list[int]:
+    return [values[0], values[-1]]
+
+
+# Targets whose kernels are built with Helium (MVE); the scalar ones were not compared.
+_HELIUM = ("cortex-m55", "cortex-m85")
+DEFINITIONS = (
+    Definition(
+        NamedDifference(
+            "quantize-fused",
+            "cortex_m::quantize_per_tensor",
+            "with Helium the product with the inverse scale is not rounded to float32 before it "
+            "is rounded to an integer (vfmaq); Python's definition rounds twice",
+        ),
+        ("quantize_per_tensor",),
+        _quantize_fused,
+    ),
+    Definition(
+        NamedDifference(
+            "avg-pool-half-away",
+            "cortex_m::quantized_avg_pool2d",
+            "CMSIS-NN divides the integer sum of a window and rounds half away from zero; "
+            "Python's definition averages floats and rounds half to even",
+        ),
+        ("quantized_avg_pool2d",),
+        _avg_pool_integer,
+    ),
+)
+_BY_OPERATOR = {operator: d for d in DEFINITIONS for operator in d.operators}
