@@ -10,6 +10,9 @@ run once per case it is marked for::
 Without the marker: every catalogue model on every target. Each case carries its target's
 marker, so ``pytest -m cortex_m55`` selects by target. An Ethos-U has many memory modes: all of
 its cases are there when ``-m`` names it (``-m u85``), else a sample (``--npu-cases``).
+
+``--executorch DIR`` puts the runner of a checkout of ExecuTorch under test; with ``--firmware
+both`` every test that uses firmware is there twice, ``[...-bundled]`` and ``[...-executorch]``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +30,10 @@ from harness.case.case import Case
 from harness.errors import FvpMissing, HarnessError
 
 if TYPE_CHECKING:
+    from harness.build.choice import FirmwareChoice
+    from harness.build.executorch.checkout import Checkout
     from harness.build.firmware import Firmware
+    from harness.build.source import FirmwareSource
     from harness.case.matrix import Extent
     from harness.export.program import Program
     from harness.judge.reference import Reference
@@ -50,6 +57,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--limit-factor",
         type=float,
         help="multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
+    )
+    group.addoption(
+        "--executorch",
+        metavar="DIR",
+        help="a checkout of ExecuTorch, whose own runner is built and put under test",
+    )
+    group.addoption(
+        "--firmware",
+        choices=("bundled", "executorch", "both"),
+        help="whose firmware (default: bundled; executorch with --executorch)",
+    )
+    group.addoption(
+        "--part",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="a local folder for what the checkout's build would download; may be repeated",
     )
     group.addoption(
         "--npu-cases",
@@ -76,6 +100,10 @@ def pytest_configure(config: pytest.Config) -> None:
         names = ", ".join(t.name for t in targets if t.marker == marker)
         config.addinivalue_line("markers", f"{marker}: cases on {names}")
     _refuse_unknown_markers(config)
+    try:
+        firmware_choice(config)
+    except HarnessError as error:
+        raise pytest.UsageError(f"{error.message}; {error.hint}") from error
 
 
 def _refuse_unknown_markers(config: pytest.Config) -> None:
@@ -99,14 +127,31 @@ def npu_cases(config: pytest.Config) -> Extent:
     return said or ("all" if named else "sample")
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """What is left out is said, and how to get it."""
-    if npu_cases(config) == "all":
-        return None
-    return (
-        "hil: Ethos-U cases are a sample: all models in the default memory mode, one in one mode "
-        "of each other placement and on each other MAC count; all with --npu-cases=all or -m u85"
-    )
+def firmware_choice(config: pytest.Config) -> FirmwareChoice:
+    """Whose firmware this session puts under test. Raises as ``choose`` does."""
+    from harness.build.choice import choose
+
+    option = config.getoption
+    root = option("--executorch")
+    return choose(option("--firmware"), Path(root) if root else None, option("--part"))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Whose firmware, unless it is ours; and what is left out, with how to get it."""
+    choice = firmware_choice(config)
+    said = []
+    if choice.root is not None:
+        sources = " and ".join(choice.sources)
+        said.append(f"hil: firmware: {sources}; ExecuTorch in {choice.root}")
+    if npu_cases(config) != "all":
+        said.append(_SAMPLE)
+    return said
+
+
+_SAMPLE = (
+    "hil: Ethos-U cases are a sample: all models in the default memory mode, one in one mode "
+    "of each other placement and on each other MAC count; all with --npu-cases=all or -m u85"
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -116,6 +161,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = dict(marker.kwargs) if marker else {}
     cases = list(_cases(npu_cases(metafunc.config), **chosen))
     metafunc.parametrize("case", cases, indirect=True)
+    sources = firmware_choice(metafunc.config).sources
+    if "firmware_source" in metafunc.fixturenames and not _only_ours(sources):
+        metafunc.parametrize("firmware_source", sources, ids=str, indirect=True)
+
+
+def _only_ours(sources: Sequence[FirmwareSource]) -> bool:
+    """Then the ids of tests say nothing of firmware."""
+    return all(str(source) == "bundled" for source in sources)
 
 
 def _cases(
@@ -199,24 +252,47 @@ def _collected(session: pytest.Session) -> list[Case]:
 
 
 @pytest.fixture(scope="session")
-def firmware(target: Target, request: pytest.FixtureRequest) -> Firmware:
-    """The runner built for the target; one build per key, whoever comes first."""
-    from harness.build.firmware import build
-    from harness.simulate.pick import pick
+def firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
+    """Whose firmware the test runs: "bundled" or "executorch"."""
+    from harness.build.source import FirmwareSource
 
+    return FirmwareSource(getattr(request, "param", FirmwareSource.BUNDLED))
+
+
+@pytest.fixture(scope="session")
+def hil_checkout(request: pytest.FixtureRequest) -> Checkout | None:
+    """The checkout of ExecuTorch under test; None when there is none."""
     try:
-        return build(pick(target, request.config.getoption("--simulator")).target)
+        return firmware_choice(request.config).checkout()
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
 
 
 @pytest.fixture(scope="session")
-def reference(case: Case) -> Reference | None:
-    """The accepted reference run of the case; None when none was accepted."""
+def firmware(
+    target: Target,
+    firmware_source: FirmwareSource,
+    hil_checkout: Checkout | None,
+    request: pytest.FixtureRequest,
+) -> Firmware:
+    """The runner built for the target; one build per key, whoever comes first."""
+    from harness.build.choice import build_for
+    from harness.simulate.pick import pick
+
+    try:
+        chosen = pick(target, request.config.getoption("--simulator"))
+        return build_for(firmware_source, chosen.target, chosen.name, hil_checkout)
+    except HarnessError as error:
+        pytest.fail(_explain(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def reference(case: Case, firmware_source: FirmwareSource) -> Reference | None:
+    """The accepted reference run of the case with this firmware; None when none was accepted."""
     from harness.judge.reference import load_reference
     from harness.system.paths import references_dir
 
-    return load_reference(references_dir(), case)
+    return load_reference(references_dir(), case, firmware_source)
 
 
 @pytest.fixture
@@ -247,6 +323,7 @@ def run(
     except HarnessError as error:
         pytest.fail(_explain(error), pytrace=False)
     record_property("verdict", record.verdict.value)
+    record_property("firmware", record.firmware_label or record.source.value)
     record_property("run_dir", record.run_dir)
     if record.simulator is not None:
         record_property("simulator", record.simulator.name.value)
@@ -263,7 +340,7 @@ def require_pass(record: RunRecord) -> None:
     what = "" if cause is None else f" {cause.kind}: {cause.text}"
     line = f" (console line {cause.line})" if cause is not None and cause.line else ""
     pytest.fail(
-        f"{record.case.id}: {record.verdict}{what}{line}\nevidence: {record.run_dir}",
+        f"{record.title}: {record.verdict}{what}{line}\nevidence: {record.run_dir}",
         pytrace=False,
     )
 

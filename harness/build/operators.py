@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from harness.build.source import FirmwareSource
 from harness.errors import LinkError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
+
+_HINTS = {
+    FirmwareSource.BUNDLED: "add the kernel to targets/runner/kernels (a file op_*.cpp with its "
+    "HIL_OPERATOR line), link the library that registers it, or lower the model differently",
+    FirmwareSource.EXECUTORCH: "the checkout's list of operators, or the kernel libraries that its "
+    "runner links, lack it: add it there, or lower the model differently",
+}
 
 
 class OperatorMissing(LinkError):
@@ -19,22 +27,25 @@ class OperatorMissing(LinkError):
 
     kind = "operator_missing"
 
-    def __init__(self, elf: Path, operators: Sequence[str]) -> None:
+    def __init__(self, elf: Path, operators: Sequence[str], source: FirmwareSource) -> None:
         self.operators = tuple(operators)
+        self.source = source
         plural = "s" if len(operators) > 1 else ""
+        whose = "the runner" if source is FirmwareSource.BUNDLED else "ExecuTorch's runner"
         super().__init__(
-            f"the runner has no kernel for operator{plural} {', '.join(operators)}",
-            hint="add the kernel to targets/runner/kernels (a file op_*.cpp with its HIL_OPERATOR "
-            "line), link the library that registers it, or lower the model differently",
+            f"{whose} has no kernel for operator{plural} {', '.join(operators)}",
+            hint=_HINTS[source],
             path=elf,
         )
 
 
-def require_operators(elf: Path, operators: Iterable[str]) -> None:
+def require_operators(
+    elf: Path, operators: Iterable[str], source: FirmwareSource = FirmwareSource.BUNDLED
+) -> None:
     """Raises OperatorMissing, with all their names, when the ELF lacks kernels."""
     missing = missing_operators(elf, operators)
     if missing:
-        raise OperatorMissing(elf, missing)
+        raise OperatorMissing(elf, missing, source)
 
 
 def missing_operators(elf: Path, operators: Iterable[str]) -> tuple[str, ...]:

@@ -16,6 +16,12 @@ class FirmwareSource(Word):
     EXECUTORCH = "executorch"  # the runner of a checkout of ExecuTorch
 
 
+# What ``--firmware`` takes.
+FIRMWARE: Mapping[str, tuple[FirmwareSource, ...]] = {
+    "bundled": (FirmwareSource.BUNDLED,),
+    "executorch": (FirmwareSource.EXECUTORCH,),
+    "both": (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH),
+}
 _SHOWN_COMMIT = 8  # characters
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
 if TYPE_CHECKING:
+    from harness.build.choice import FirmwareChoice
     from harness.run.execute import Execution
 
 _dev_mode = click.option(
@@ -56,20 +58,23 @@ _dev_mode = click.option(
 @fvp_missing_option
 @_dev_mode
 @verb
+@firmware_options
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
-    fvp_missing: str | None, dev_mode: bool, as_json: bool,
+    fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
-    MODEL is a name from `hil models` or a .py file.
+    MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
+    --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both.
 
     \b
     Examples:
       hil run corstone-300-m55 ds_cnn resnet8 mobilenet_v1_025 deep_autoencoder
       hil run host --model my_model.py
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
+      hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
     """
     from harness.case.case import Case
     from harness.report.terminal import overall
@@ -82,7 +87,9 @@ def run(
     if pte is not None and len(wanted) != 1:
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
     missing = fvp_missing or missing_policy()
-    options = RunOptions(simulator, tolerance, pte, profile, limit_factor, missing, dev_mode)
+    options = RunOptions(
+        simulator, tolerance, pte, profile, limit_factor, missing, dev_mode, firmware
+    )
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
     if not as_json:
@@ -121,33 +128,44 @@ def run(
 @fvp_missing_option
 @_dev_mode
 @verb
+@firmware_options
 def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
-    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool, as_json: bool,
+    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool,
+    firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,
     no other process, and only its run directory to write to. What it tries beyond that fails
-    for it, and is reported where its own runner says so.
+    for it, and is reported where its own runner says so. With --firmware both, the outputs of
+    ExecuTorch's runner go to BASE.executorch-0.bin and so on.
 
     \b
-    Example:
+    Examples:
       hil exec corstone-300-m55 model.pte -i image.bin -o /tmp/out
+      hil exec corstone-300-m55 model.pte -i image.bin --executorch ~/executorch
     """
     from harness.run.execute import ExecOptions, execute
     from harness.simulate.fvp import missing_policy
 
-    options = ExecOptions(simulator, limit_factor, fvp_missing or missing_policy(), dev_mode)
+    options = ExecOptions(
+        simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware
+    )
     with progress_shown(as_json) as progress:
-        result = execute(target, program, inputs, base or Path("out"), options, progress)
+        results = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:
-        _print_execution(result)
-    return result.summary(), result.exit_code
+        for result in results:
+            _print_execution(result, several=len(results) > 1)
+    speaker = next((r for r in results if r.verdict is not None), results[0])
+    more = {"runs": [r.summary() for r in results]} if len(results) > 1 else {}
+    return {**speaker.summary(), **more}, speaker.exit_code
 
 
-def _print_execution(execution: Execution) -> None:
+def _print_execution(execution: Execution, *, several: bool) -> None:
     cause = execution.cause
+    if several:
+        click.echo(f"hil: {execution.firmware}:", err=True)
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
         click.secho(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}",

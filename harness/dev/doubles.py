@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build.source import CheckoutFacts, FirmwareSource
 from harness.errors import InfraError
 from harness.export.program import InputSet, Program, TensorSpec
 from harness.simulate.guest_files import output_base, output_name
@@ -36,6 +37,12 @@ class FakeFirmware:
     variant: str = "plain"
     toolchain_id: str = "none"
     regions: tuple[Region, ...] = ()
+    source: FirmwareSource = FirmwareSource.BUNDLED
+    checkout: CheckoutFacts | None = None
+
+    @property
+    def one_set_per_process(self) -> bool:
+        return self.source is FirmwareSource.EXECUTORCH
 
 
 def endings() -> dict[str, tuple[str, str | None]]:
@@ -94,21 +101,25 @@ def planted_endings() -> dict[str, tuple[str, str | None]]:
     return {name: (verdict, cause) for name, (verdict, cause) in table.items()}
 
 
-def planted_firmware(folder: Path, ending: str) -> FakeFirmware:
-    """Firmware for the Corstone-300 that ends in the given way. Raises InfraError."""
+def planted_firmware(
+    folder: Path, ending: str, source: FirmwareSource = FirmwareSource.BUNDLED
+) -> FakeFirmware:
+    """Firmware for the Corstone-300 that ends in the given way, and that takes its command line
+    as the runner of ``source`` does. Raises InfraError."""
     elf = folder / f"{ending}.elf"
     compiler = toolchain.require("arm-none-eabi-gcc")
     argv = [
         str(compiler.path), "-mcpu=cortex-m55", "-mfloat-abi=hard", "-mthumb", "-O1", "-g",
         "-fno-optimize-sibling-calls", "-fno-builtin", "-w", "-nostartfiles", "--specs=nano.specs",
-        f"-DENDING={ending}", "-Wl,-Ttext=0x10000100", "-Wl,--section-start=.vectors=0x10000000",
+        f"-DENDING={ending}", *(["-DONE_SET"] if source is FirmwareSource.EXECUTORCH else []),
+        "-Wl,-Ttext=0x10000100", "-Wl,--section-start=.vectors=0x10000000",
         "-Wl,-Tdata=0x30010000", "-Wl,-Tbss=0x30011000", "-Wl,-e,reset", "-o", str(elf),
         str(_planted() / "planted.c"),
     ]  # fmt: skip
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InfraError(f"the planted firmware does not build: {done.stderr[:500]}")
-    return FakeFirmware(elf)
+    return FakeFirmware(elf, source=source)
 
 
 def _planted() -> Path:

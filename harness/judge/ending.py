@@ -82,7 +82,8 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
             )
         return Verdict.FAULT, Cause(
             Reason.EXIT_STATUS,
-            f"ended with exit status {ending.exit_status}{after}",
+            f"ended with exit status {ending.exit_status}"
+            f"{_input_set(observation, len(observation.completed) - 1)}{after}",
             last,
             _suspicion(observation),
         )
@@ -134,15 +135,20 @@ def _wrong_firmware(observation: Observation, build_id: str | None) -> Finding:
 def _never_completed(observation: Observation) -> Finding:
     if observation.complete_line is not None:
         return None
-    said = (
-        f"the last line was: {observation.last_line}" if observation.lines else "nothing was said"
-    )
+    last = observation.last_line
+    said = f"the last line was: {last}" if last else "nothing was said"
+    which = _input_set(observation, observation.completed.index(None))
     return Verdict.NO_VERDICT, Cause(
         Reason.NO_END_MARKER,
-        f"the runner never said it completed; {said}",
+        f"the runner never said it completed{which}; {said}",
         observation.lines or None,
         _suspicion(observation),
     )
+
+
+def _input_set(observation: Observation, process: int) -> str:
+    """Which one a process was for, where each has its own and an earlier one went well."""
+    return f" on input set {process}" if len(observation.completed) > 1 else ""
 
 
 def console_cut(ending: Ending, observation: Observation) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.build.source import FirmwareSource
 from harness.errors.verdict import Verdict, Word
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
@@ -131,7 +132,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the run had to be: which firmware, which program, how close, how large."""
+    """What the run had to be: which firmware, which program, how close, how large.
+
+    ``build_id`` is None for firmware that does not print one.
+    """
 
     build_id: str | None
     pte_unchanged: bool
@@ -140,3 +144,4 @@ class Expectation:
     tolerance_lsb: float
     reference: Reference | None
     budgets: Budgets = field(default_factory=Budgets)
+    source: FirmwareSource = FirmwareSource.BUNDLED

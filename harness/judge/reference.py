@@ -1,10 +1,11 @@
 """The accepted file of a subject: one reviewed file, written by ``hil accept`` and by nothing else.
 
 A subject is a case, ``references/<target>/<model>.json``, or a target's runner,
-``references/<target>/runner.json``. Figures of the program hold for every toolchain; the others
-are kept per toolchain id, because another compiler makes another size without anybody's fault.
-A folded anatomy is kept too, so that a later growth can be named by its cause without the file
-that was accepted.
+``references/<target>/runner.json``. What a checkout's runner gives is another subject,
+``<model>.executorch.json``, so that neither is ever held against the other. Figures of the
+program hold for every toolchain; the others are kept per toolchain id, because another compiler
+makes another size without anybody's fault. A folded anatomy is kept too, so that a later growth
+can be named by its cause without the file that was accepted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.build.source import FirmwareSource
 from harness.case.case import RUNNER, Case
 from harness.errors import InfraError, UsageError
 from harness.footprint.anatomy import Anatomy, FoldedAnatomy
@@ -114,16 +116,20 @@ def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[A
     return {n: [before.get(n), after.get(n)] for n in names if before.get(n) != after.get(n)}
 
 
-def reference_path(root: Path, case: Case) -> Path:
-    """``runner.json`` is the runner's, so a user's ``runner.py`` keeps its ending."""
-    is_like_the_runner = case.label == RUNNER != case.model
-    name = f"{case.label}.py" if is_like_the_runner else case.label
-    return root / case.target / f"{name}.json"
+def reference_path(root: Path, case: Case, source: FirmwareSource = FirmwareSource.BUNDLED) -> Path:
+    """``runner.json`` is the runner's, so a user's ``runner.py`` keeps its ending; so does one
+    that is called as a source of firmware is."""
+    taken = case.label == RUNNER or case.label.endswith(f".{FirmwareSource.EXECUTORCH}")
+    name = f"{case.label}.py" if taken and case.label != case.model else case.label
+    whose = "" if source is FirmwareSource.BUNDLED else f".{source}"
+    return root / case.target / f"{name}{whose}.json"
 
 
-def load_reference(root: Path, case: Case) -> Reference | None:
+def load_reference(
+    root: Path, case: Case, source: FirmwareSource = FirmwareSource.BUNDLED
+) -> Reference | None:
     """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
-    path = reference_path(root, case)
+    path = reference_path(root, case, source)
     try:
         text = path.read_text()
     except FileNotFoundError:

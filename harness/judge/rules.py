@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from harness.build.source import FirmwareSource
 from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
@@ -26,6 +27,7 @@ from harness.judge.evidence import (
 )
 from harness.judge.growth import State, check
 from harness.simulate.transcript import NpuResult, NpuStop
+from harness.target.figures import is_only_printed
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
@@ -122,7 +124,10 @@ def _program_changed(expectation: Expectation) -> Finding:
 def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
     reference = expectation.reference
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
-    held = check(("run",), metrics, accepted, expectation.budgets)
+    silent = _not_told(metrics, expectation)
+    held = [
+        f for f in check(("run",), metrics, accepted, expectation.budgets) if f.figure not in silent
+    ]
     missing, over, grown = (
         [f for f in held if f.state is state]
         for state in (State.NOT_MEASURED, State.OVER_LIMIT, State.GROWN)
@@ -139,8 +144,24 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     return None
 
 
+def _not_told(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
+    """Limits of what our runner prints, which hold for every firmware, but which another one
+    does not tell; it has to where it has been accepted as telling it."""
+    reference = expectation.reference
+    if expectation.source is FirmwareSource.BUNDLED:
+        return ()
+    accepted = {} if reference is None else reference.accepted(expectation.toolchain)
+    limits = expectation.budgets.limits
+    return tuple(
+        name for name in sorted(limits)
+        if name not in metrics and name not in accepted and is_only_printed(name)
+    )  # fmt: skip
+
+
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
+    if silent := _not_told(evidence.metrics, expectation):
+        notes.append(f"not held, for the runner does not tell it: {', '.join(silent)}")
     notes += evidence.differences
     if evidence.npu is not None and evidence.npu.jobs == 0 and finding is None:
         notes.append("the NPU was given no work: nothing of the program runs on it")

@@ -165,7 +165,11 @@ class ModelStop:
 
 @dataclass(frozen=True)
 class Observation:
-    """``suspects`` are words that are a cause only if nothing better explains a bad end."""
+    """What one process said, or several of one run, one after another.
+
+    ``suspects`` are words that are a cause only if nothing better explains a bad end.
+    ``completed``: for each process the line of its end marker.
+    """
 
     lines: int
     failures: tuple[Event, ...]
@@ -173,7 +177,7 @@ class Observation:
     op_ticks: tuple[OpTicks, ...] = ()
     build_id: str | None = None
     bundle_passes: int = 0
-    complete_line: int | None = None  # of the end marker
+    completed: tuple[int | None, ...] = (None,)
     last_line: str = ""
     suspects: tuple[Event, ...] = ()
     failures_dropped: int = 0  # beyond the number that is kept
@@ -188,3 +192,8 @@ class Observation:
     ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port
     versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
     cut: bool = False  # the last line has no end
+
+    @property
+    def complete_line(self) -> int | None:
+        """The last end marker; None unless every process has said its own."""
+        return None if None in self.completed or not self.completed else self.completed[-1]

@@ -73,12 +73,15 @@ def rows_anywhere() -> tuple[Pattern[Any], ...]:
 
 
 class Reader:
-    """Accumulates events while bytes go by; a line may come in any number of pieces."""
+    """Accumulates events while bytes go by; a line may come in any number of pieces.
 
-    def __init__(self) -> None:
+    ``lines_before``: the lines of the console that somebody else's output takes up.
+    """
+
+    def __init__(self, lines_before: int = 0) -> None:
         self._parts: list[bytes] = []
         self._held = 0
-        self._number = 0
+        self._number = lines_before
         self._last = b""
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
         self._runner: int | None = None
@@ -151,7 +154,7 @@ class Reader:
             op_ticks=tuple(figures.op_ticks),
             build_id=figures.build_id,
             bundle_passes=len(figures.passes),
-            complete_line=figures.complete_line,
+            completed=(figures.complete_line,),
             last_line=text(self._last.strip(b"\r\n")[:400]),
             suspects=tuple(findings.suspects),
             failures_dropped=findings.dropped,

@@ -55,8 +55,14 @@ def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -
         name = verdict_text(record.verdict)
         lsb, *figures = _figures(record)
         agreement = [_others(record).get(other, "-") for other in others]
-        table.add_row(record.case.label, name, lsb, *agreement, *figures)
+        table.add_row(_label(record), name, lsb, *agreement, *figures)
     console.print(table)
+
+
+def _label(record: RunRecord) -> Text:
+    """The model, and whose firmware ran it unless that was ours."""
+    whose = record.firmware_label
+    return Text(f"{record.case.label} [{whose}]" if whose else record.case.label)
 
 
 def _others(record: RunRecord) -> dict[str, str]:
@@ -94,7 +100,7 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     notes: dict[str, list[str]] = {}
     for record in records:
         for note in record.notes:
-            notes.setdefault(note, []).append(record.case.label)
+            notes.setdefault(note, []).append(_label(record).plain)
     for note, labels in notes.items():
         console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
 
@@ -106,7 +112,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
         console.print()
         console.print(
             Text.assemble(
-                (record.case.id, "bold"), ": ", verdict_text(record.verdict),
+                (record.title, "bold"), ": ", verdict_text(record.verdict),
                 f" {cause.kind}{where}",
             ),
             soft_wrap=True,
@@ -121,7 +127,7 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
     for record in records:
         if not record.op_ticks:
             continue
-        table = Table(title=record.case.id, box=None, title_justify="left", header_style="bold")
+        table = Table(title=record.title, box=None, title_justify="left", header_style="bold")
         for header in ("operator", "calls", "ticks", "share"):
             table.add_column(header, justify="left" if header == "operator" else "right")
         total = sum(ticks for _, ticks in record.op_ticks.values())

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.build.firmware import build
+from harness.build.choice import BUNDLED, FirmwareChoice, build_for
+from harness.build.firmware import Firmware
+from harness.build.source import FirmwareSource, label
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, Verdict
 from harness.judge.ending import execution_cause
@@ -17,7 +19,7 @@ from harness.observe import observe
 from harness.run.directory import new_run_dir
 from harness.run.gather import ending
 from harness.simulate.guest_files import output_name, written_outputs
-from harness.simulate.pick import AUTO, pick, skip_without_fvp
+from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import CONSOLE, WORK
 from harness.system.progress import Progress
@@ -26,8 +28,10 @@ from harness.target.loading import load_target
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of it: the output files, or why there are none."""
+    """What came of it: the output files, or why there are none. ``firmware``: which one ran,
+    "bundled" or as a record's ``firmware_label``."""
 
+    firmware: str
     run_dir: Path
     outputs: tuple[Path, ...]
     metrics: dict[str, int]
@@ -43,6 +47,7 @@ class Execution:
             "verdict": self.verdict,
             "cause": None if self.cause is None else vars(self.cause),
             "metrics": self.metrics,
+            "firmware": self.firmware,
             "outputs": list(map(str, self.outputs)),
             "run_dir": str(self.run_dir),
         }
@@ -51,12 +56,13 @@ class Execution:
 @dataclass(frozen=True)
 class ExecOptions:
     """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
-    "fail" or "skip"; ``dev_mode`` is for Zephyr."""
+    "fail" or "skip"; ``dev_mode`` is for Zephyr; ``firmware``: whose."""
 
     simulator: str = AUTO
     limit_factor: float | None = None
     fvp_missing: str = "fail"
     dev_mode: bool = False
+    firmware: FirmwareChoice = BUNDLED
 
 
 def execute(
@@ -66,12 +72,14 @@ def execute(
     base: Path,
     options: ExecOptions,
     progress: Progress,
-) -> Execution:
-    """Run ``program`` once; outputs go to ``<base>-<n>.bin``.
+) -> list[Execution]:
+    """Run ``program`` once with each firmware that is wanted; outputs go to ``<base>-<n>.bin``,
+    of a second firmware to ``<base>.executorch-<n>.bin``.
 
     Raises UsageError for files that cannot be read, InfraError when outputs cannot be written,
     FvpMissing when the FVP is not there and that is to be skipped.
     """
+    checkout = options.firmware.checkout()
     chosen = pick(load_target(target_name), options.simulator)
     for path in (program, *inputs):
         if not path.is_file():
@@ -80,23 +88,45 @@ def execute(
         raise UsageError(f"there is no directory {base.parent} for the outputs")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
-    firmware = build(chosen.target, dev_mode=options.dev_mode, progress=progress)
+    done: list[Execution] = []
+    for source in options.firmware.sources:
+        firmware = build_for(
+            source, chosen.target, chosen.name, checkout,
+            dev_mode=options.dev_mode, progress=progress,
+        )  # fmt: skip
+        progress(f"running {program.name} on {chosen.target.name}")
+        to = base.with_name(f"{base.name}.{source}") if done else base
+        done.append(_run(chosen, firmware, program, inputs, to, options.limit_factor))
+    return done
+
+
+def _run(
+    chosen: Chosen,
+    firmware: Firmware,
+    program: Path,
+    inputs: Sequence[Path],
+    base: Path,
+    limit_factor: float | None,
+) -> Execution:
     run_dir = new_run_dir(program.stem)
-    progress(f"running {program.name} on {chosen.target.name}")
     transcript = simulate(
         chosen,
         firmware,
         program=program,
         sets=[list(inputs)],
         run_dir=run_dir,
-        limit_factor=options.limit_factor,
+        limit_factor=limit_factor,
     )
     observation = observe((run_dir / CONSOLE).read_bytes())
-    finding = execution_cause(observation, ending(transcript, firmware.elf), firmware.build_id)
+    ours = firmware.source is FirmwareSource.BUNDLED
+    finding = execution_cause(
+        observation, ending(transcript, firmware.elf), firmware.build_id if ours else None
+    )
     metrics = {name: metric.value for name, metric in observation.metrics.items()}
+    which = label(firmware.source, firmware.checkout) or str(firmware.source)
     if finding is not None:
-        return Execution(run_dir, (), metrics, *finding)
-    return Execution(run_dir, _collect(run_dir / WORK, base), metrics, None, None)
+        return Execution(which, run_dir, (), metrics, *finding)
+    return Execution(which, run_dir, _collect(run_dir / WORK, base), metrics, None, None)
 
 
 def _collect(work: Path, base: Path) -> tuple[Path, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.build.firmware import Firmware
@@ -13,7 +13,8 @@ from harness.footprint.figures import firmware_figures
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.evidence import Ending, Evidence, Outputs
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.observe import Observation, observe
+from harness.observe import Observation
+from harness.observe.processes import observe_processes
 from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
 from harness.target.loading import Target
@@ -29,15 +30,17 @@ def gather(
     npu: NpuUse | None = None,
     differences: tuple[str, ...] = (),
     mismatch_at: str | None = None,
+    starts: Sequence[int] = (0,),
     observation: Observation | None = None,
 ) -> Evidence:
     """The evidence of a run of ``program``, from its directory and what its record keeps.
 
     ``static_metrics`` are the figures that do not come from the console. ``elf`` names the
-    functions of its faults. ``observation`` is what was read while the run went on, if it was.
+    functions of its faults. ``starts``: as in Transcript. ``observation`` is what was read while
+    the run went on, if it was.
     """
     if observation is None:
-        observation = observe((run_dir / CONSOLE).read_bytes())
+        observation = observe_processes((run_dir / CONSOLE).read_bytes(), starts)
     if elf is not None:
         observation = with_symbols(observation, elf)
     said = {name: metric.value for name, metric in observation.metrics.items()}

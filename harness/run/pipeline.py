@@ -14,8 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from harness.build.firmware import Firmware, build
+from harness.build.choice import BUNDLED, FirmwareChoice, build_for
+from harness.build.firmware import Firmware
 from harness.build.operators import operators_of, require_operators
+from harness.build.source import FirmwareSource
 from harness.build.zephyr import find_workspace
 from harness.case.budgets import budgets_of
 from harness.case.case import Case
@@ -57,7 +59,7 @@ class RunOptions:
     inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
     of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
     multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed. ``dev_mode``: see ``find_workspace``.
+    whose FVP is not installed. ``dev_mode``: see ``find_workspace``. ``firmware``: whose.
     """
 
     simulator: str = AUTO
@@ -67,12 +69,23 @@ class RunOptions:
     limit_factor: float | None = None
     fvp_missing: str = "fail"
     dev_mode: bool = False
+    firmware: FirmwareChoice = BUNDLED
 
 
 def run_cases(
     cases: Sequence[Case], options: RunOptions, progress: Progress = silent
 ) -> list[RunRecord]:
-    """One record per case, in order. Raises UsageError before any work for a wrong name."""
+    """One record per case and source of firmware, in order.
+
+    Raises UsageError, and what is wrong with a checkout, before any work.
+    """
+    sources = options.firmware.sources
+    if options.profile and FirmwareSource.EXECUTORCH in sources:
+        raise UsageError(
+            "--profile is for the bundled runner: ExecuTorch's prints no ticks per operator",
+            hint="leave --profile out, or say --firmware bundled",
+        )
+    checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     # a default memory mode that was named is not part of the target's name
     cases = [Case(targets[c.target].name, c.model) for c in cases]
@@ -84,14 +97,19 @@ def run_cases(
     requests = [_request(case.model, chosen[case.target].target) for case in cases]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
-            name: pool.submit(build, there.target, dev_mode=options.dev_mode, progress=progress)
+            (name, source): pool.submit(
+                build_for, source, there.target, there.name, checkout,
+                dev_mode=options.dev_mode, progress=progress,
+            )
             for name, there in chosen.items()
-        }
+            for source in sources
+        }  # fmt: skip
         programs = _exported(requests, progress)
         pending = [
-            pool.submit(_run_one, case, chosen[case.target], program, firmware[case.target],
-                        options, progress)
+            pool.submit(_run_one, case, chosen[case.target], program, source,
+                        firmware[case.target, source], options, progress)
             for case, program in zip(cases, programs, strict=True)
+            for source in sources
         ]  # fmt: skip
         return [future.result() for future in pending]
 
@@ -130,6 +148,7 @@ def _run_one(
     case: Case,
     chosen: Chosen,
     program: Program | HarnessError,
+    source: FirmwareSource,
     firmware: Future[Firmware],
     options: RunOptions,
     progress: Progress,
@@ -139,7 +158,7 @@ def _run_one(
             raise program
         return run_case(case, chosen, program, firmware.result(), options, progress)
     except HarnessError as error:
-        return failed_record(case, _now(), error)
+        return failed_record(case, _now(), error, source)
 
 
 def run_case(
@@ -159,7 +178,8 @@ def run_case(
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    require_operators(firmware.elf, program.operators if options.pte is None else operators_of(pte))
+    operators = program.operators if options.pte is None else operators_of(pte)
+    require_operators(firmware.elf, operators, firmware.source)
     expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)
@@ -171,7 +191,8 @@ def run_case(
         static,
         elf=firmware.elf,
         npu=transcript.npu,
-        differences=chosen.differences,
+        differences=_differences(chosen, firmware),
+        starts=transcript.starts,
         observation=transcript.observation,
     )
     evidence, judgement = _judged(evidence, expectation, program, pte)
@@ -182,7 +203,7 @@ def run_case(
         judgement=judgement,
         static_metrics=static,
         run_dir=str(transcript.run_dir),
-        simulator=_simulator_facts(transcript, chosen),
+        simulator=_simulator_facts(transcript, _differences(chosen, firmware)),
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
@@ -190,8 +211,10 @@ def run_case(
                              tuple(asdict(agreement) for agreement in program.oracles),
                              program.operators, program.versions),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
-                               firmware.toolchain_id),
+                               firmware.toolchain_id, firmware.checkout),
         seconds={"simulate": round(transcript.seconds, 4)},
+        source=firmware.source,
+        starts=transcript.starts,
     ).with_evidence(evidence, judgement)  # fmt: skip
     record.save()
     return record
@@ -215,6 +238,7 @@ def judge_again(run_dir: Path) -> RunRecord:
         npu=record.npu,
         differences=() if record.simulator is None else record.simulator.differences,
         mismatch_at=record.mismatch_at,
+        starts=record.starts,
     )
     return record.with_evidence(evidence, judge(evidence, record.expectation))
 
@@ -223,15 +247,16 @@ def _expectation(
     case: Case, program: Program, firmware: Firmware, pte: Path, tolerance_lsb: float
 ) -> Expectation:
     pte_sha256 = _sha256(pte)
-    reference = load_reference(references_dir(), case)
+    reference = load_reference(references_dir(), case, firmware.source)
     return Expectation(
-        build_id=firmware.build_id,
+        build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
         pte_unchanged=pte_sha256 == program.pte_sha256,
         pte_sha256=pte_sha256,
         toolchain=firmware.toolchain_id,
         tolerance_lsb=tolerance_lsb,
         reference=None if reference is None else reference.without_anatomies(),
         budgets=budgets_of(case),
+        source=firmware.source,
     )
 
 
@@ -265,7 +290,13 @@ def _judged(
     return evidence, judgement
 
 
-def _simulator_facts(transcript: Transcript, chosen: Chosen) -> SimulatorFacts:
+def _differences(chosen: Chosen, firmware: Firmware) -> tuple[str, ...]:
+    """What of the board, or of the build, is otherwise than it would be on the real thing."""
+    of_build = () if firmware.checkout is None else firmware.checkout.notes
+    return (*chosen.differences, *of_build)
+
+
+def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
     return SimulatorFacts(
         name=transcript.simulator,
         version=transcript.version,
@@ -274,7 +305,7 @@ def _simulator_facts(transcript: Transcript, chosen: Chosen) -> SimulatorFacts:
         argv=transcript.argv,
         environment=transcript.environment,
         eula=transcript.licence,
-        differences=chosen.differences,
+        differences=differences,
     )
 
 

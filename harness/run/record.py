@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
 from harness.errors.verdict import Verdict
@@ -56,10 +57,13 @@ class ProgramFacts:
 
 @dataclass(frozen=True)
 class FirmwareFacts:
+    """``checkout``: what was built, where it was not our own runner."""
+
     elf: str
     key: str
     build_id: str
     toolchain: str
+    checkout: CheckoutFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class RunRecord:
     ``static_metrics`` is the part of them that does not come from the console (ELF, ``.pte``),
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
-    case ended before a simulator was started; then there is none of what a run has.
+    case ended before a simulator was started; then there is none of what a run has. ``source``:
+    whose firmware it was, or was to be. ``starts``: as in Transcript.
     """
 
     case: Case
@@ -91,6 +96,8 @@ class RunRecord:
     program: ProgramFacts | None = None
     firmware: FirmwareFacts | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    source: FirmwareSource = FirmwareSource.BUNDLED
+    starts: tuple[int, ...] = (0,)
     schema: int = SCHEMA
 
     @property
@@ -104,6 +111,16 @@ class RunRecord:
     @property
     def notes(self) -> tuple[str, ...]:
         return self.judgement.notes
+
+    @property
+    def firmware_label(self) -> str:
+        """ "executorch cff6f4dd"; "" for the bundled runner."""
+        return label(self.source, None if self.firmware is None else self.firmware.checkout)
+
+    @property
+    def title(self) -> str:
+        """The case, and whose firmware it ran unless that was ours."""
+        return f"{self.case.id} [{self.firmware_label}]" if self.firmware_label else self.case.id
 
     def with_evidence(self, evidence: Evidence, judgement: Judgement) -> RunRecord:
         """The record with everything that follows from what the run left."""
@@ -132,6 +149,7 @@ class RunRecord:
         """What ``--json`` shows of a case."""
         return {
             "case": self.case.id,
+            "firmware": self._firmware_summary(),
             "verdict": self.verdict,
             "cause": None if self.cause is None else asdict(self.cause),
             "notes": list(self.notes),
@@ -145,6 +163,13 @@ class RunRecord:
                 "others": [] if self.program is None else list(self.program.oracles),
             },
             "run_dir": self.run_dir,
+        }
+
+    def _firmware_summary(self) -> dict[str, Any]:
+        checkout = None if self.firmware is None else self.firmware.checkout
+        return {
+            "source": self.source,
+            "checkout": None if checkout is None else checkout.to_fields(),
         }
 
     def save(self) -> None:
@@ -166,11 +191,16 @@ def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
     return sums
 
 
-def failed_record(case: Case, time: str, error: HarnessError) -> RunRecord:
+def failed_record(
+    case: Case,
+    time: str,
+    error: HarnessError,
+    source: FirmwareSource = FirmwareSource.BUNDLED,
+) -> RunRecord:
     """The record of a case that an error ended before its program ran."""
     text = error.message if error.hint is None else f"{error.message}; {error.hint}"
     cause = Cause(error.kind, text, None, dict(error.facts) or None)
-    return RunRecord(case, time, Judgement(error.verdict, cause))
+    return RunRecord(case, time, Judgement(error.verdict, cause), source=source)
 
 
 def load_record(run_dir: Path) -> RunRecord:
@@ -195,7 +225,7 @@ def load_record(run_dir: Path) -> RunRecord:
 
 def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
     others = {name: value for name, value in fields.items() if name != "verdict"}
-    said, firmware = fields["verdict"], fields["firmware"]
+    said = fields["verdict"]
     cause = None if said["cause"] is None else Cause(**said["cause"])
     return RunRecord(
         **{
@@ -209,7 +239,9 @@ def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
             "ending": _ending(fields["ending"]),
             "expectation": _expectation(fields["expectation"]),
             "program": _program(fields["program"]),
-            "firmware": FirmwareFacts(**firmware) if firmware else None,
+            "firmware": _firmware(fields["firmware"]),
+            "source": FirmwareSource(fields.get("source", FirmwareSource.BUNDLED)),
+            "starts": _starts(fields.get("starts", [0])),
         }
     )
 
@@ -219,6 +251,20 @@ def _simulator(fields: Mapping[str, Any] | None) -> SimulatorFacts | None:
         return None
     lists = {name: tuple(fields.get(name, ())) for name in ("argv", "differences")}
     return SimulatorFacts(**{**fields, **lists, "name": SimulatorName(fields["name"])})
+
+
+def _firmware(fields: Mapping[str, Any] | None) -> FirmwareFacts | None:
+    if not fields:
+        return None
+    return FirmwareFacts(**{**fields, "checkout": checkout_facts(fields.get("checkout"))})
+
+
+def _starts(said: Sequence[int]) -> tuple[int, ...]:
+    """In order, so that no output is read twice, and from the beginning."""
+    starts = tuple(map(int, said))
+    if not starts or starts[0] != 0 or list(starts) != sorted(starts):
+        raise ValueError(f"the output of processes cannot begin at {starts}")
+    return starts
 
 
 def _ending(fields: Mapping[str, Any] | None) -> Ending | None:
@@ -233,7 +279,7 @@ def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
     # until there were budgets in a record, it had the hard limits alone
     budgets = fields.get("budgets") or {"limits": fields.get("limits", {})}
     return Expectation(
-        **rest,
+        **{**rest, "source": FirmwareSource(rest.get("source", FirmwareSource.BUNDLED))},
         reference=None if reference is None else from_fields(reference),
         budgets=Budgets.model_validate(budgets),
     )

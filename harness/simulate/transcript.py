@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,18 @@ class NpuUse:
     jobs: int
     stop: NpuStop | None = None  # the first
 
+    def after(self, jobs: int) -> NpuUse:
+        """The same when ``jobs`` came before."""
+        stop = None if self.stop is None else replace(self.stop, job=self.stop.job + jobs)
+        return replace(self, jobs=self.jobs + jobs, stop=stop)
+
 
 @dataclass(frozen=True)
 class Transcript:
+    """Of a run in several processes, how it ended and how it was started is the last one's; the
+    seconds are those of all.
+    """
+
     run_dir: Path
     target: str
     variant: str
@@ -85,6 +94,7 @@ class Transcript:
     files: tuple[LeftFile, ...]
     cpu: CpuState | None = None  # at the moment one of our limits ended the run
     npu: NpuUse | None = None  # None: no model of one was there
+    starts: tuple[int, ...] = (0,)  # of each process: where its output begins in the console
     # What was read along; the same that reading the console again gives, and so not stored.
     observation: Observation | None = field(default=None, compare=False, repr=False)
 

@@ -91,6 +91,12 @@ def measured_by(name: str, stages: Iterable[Stage]) -> bool:
     return not set(measuring).isdisjoint(stages)
 
 
+def is_only_printed(name: str) -> bool:
+    """Whether nobody but the runner tells it, while it runs."""
+    row = figure(name)
+    return row is None or row.stages == ("run",)
+
+
 def of_stages(figures: Mapping[str, int], stages: Iterable[Stage]) -> dict[str, int]:
     """The figures that growth is held against and that one of the stages measures."""
     wanted = frozenset(stages)

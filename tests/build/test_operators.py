@@ -14,6 +14,7 @@ import pytest
 from harness.build.firmware import build
 from harness.build.operators import OperatorMissing, missing_operators, operators_of
 from harness.build.operators import require_operators as require
+from harness.build.source import FirmwareSource
 from harness.case.models import find_model
 from harness.export.batch import export
 from harness.export.program import Program
@@ -67,6 +68,16 @@ def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
     assert e.value.verdict == "LINK_ERROR"
+
+
+def test_of_a_checkout_the_hint_is_about_its_own_list(tmp_path: Path) -> None:
+    """Our kernels have nothing to do with what a checkout links."""
+    elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
+    with pytest.raises(OperatorMissing, match=r"^ExecuTorch's runner has no kernel for") as e:
+        require(elf, ["a::b.out"], FirmwareSource.EXECUTORCH)
+    assert "the checkout's list of operators" in str(e.value.hint)
+    assert "targets/runner" not in str(e.value.hint)
+    assert e.value.facts["source"] == "executorch"
 
 
 def test_a_file_names_its_operators_itself(add: Program, tmp_path: Path) -> None:

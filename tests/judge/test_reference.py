@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.build.source import FirmwareSource
 from harness.case.case import RUNNER, Case, parse_case
 from harness.errors import InfraError, UsageError
 from harness.footprint.anatomy import Anatomy, Part
@@ -138,6 +139,16 @@ def test_a_model_called_runner_is_not_the_runner() -> None:
     model = reference_path(Path(), Case("t", "mine/runner.py"))
     assert model != reference_path(Path(), Case("t", RUNNER))
     assert model == Path("t/runner.py.json")
+
+
+def test_each_source_of_firmware_has_its_own_file() -> None:
+    """Also where a user's model is called as ExecuTorch's reference of another one is."""
+    theirs = FirmwareSource.EXECUTORCH
+    assert reference_path(Path(), CASE, theirs).name == "ds_cnn.executorch.json"
+    assert reference_path(Path(), Case("t", RUNNER), theirs) == Path("t/runner.executorch.json")
+    named = Case("t", "mine/ds_cnn.executorch.py")
+    assert reference_path(Path(), named).name == "ds_cnn.executorch.py.json"
+    assert reference_path(Path(), named, theirs).name == "ds_cnn.executorch.py.executorch.json"
 
 
 def test_no_file_is_no_reference(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from harness.errors import InfraError
 from harness.simulate.pick import pick
-from harness.simulate.simulation import runner_arguments, simulate
+from harness.simulate.simulation import executorch_arguments, runner_arguments, simulate
 from harness.simulate.transcript import Transcript
 from harness.system.confine import why_not
 from harness.system.files import DiskError
@@ -30,6 +30,7 @@ class Elf:
     elf: Path
     key: str = "0" * 32
     variant: str = "plain"
+    one_set_per_process: bool = False
 
 
 @pytest.fixture
@@ -55,6 +56,14 @@ def test_runner_arguments() -> None:
     )
 
 
+def test_executorch_arguments() -> None:
+    """As ExecuTorch's runner reads them: one input set, and all of it in pairs."""
+    assert executorch_arguments(Path("x/ds_cnn.pte"), 3, 2) == (
+        *("executor_runner", "-m", "program.pte"),
+        *("-i", "s3i0.bin", "-i", "s3i1.bin", "-o", "s3"),
+    )
+
+
 @pytest.fixture
 def script(tmp_path: Path, native: Target) -> Callable[..., Transcript]:
     """Run a shell script in place of the native runner, with two input sets."""
@@ -65,11 +74,14 @@ def script(tmp_path: Path, native: Target) -> Callable[..., Transcript]:
         (tmp_path / name).write_bytes(name.encode())
         inputs.append([tmp_path / name])
 
-    def run(text: str, target: Target = native, run_dir: str = "run") -> Transcript:
+    def run(
+        text: str, target: Target = native, run_dir: str = "run", *, one_set: bool = False
+    ) -> Transcript:
         elf = tmp_path / "runner"
         elf.write_text(f"#!/bin/sh\n{text}\n")
         elf.chmod(0o755)
-        return simulate(pick(target), Elf(elf), program, inputs, run_dir=tmp_path / run_dir)
+        firmware = Elf(elf, one_set_per_process=one_set)
+        return simulate(pick(target), firmware, program, inputs, run_dir=tmp_path / run_dir)
 
     return run
 
@@ -120,6 +132,51 @@ def test_signal_and_limits(script: Callable[..., Transcript], native: Target) ->
     short = native.model_copy(update={"limits": native.limits.scaled(0.005)})
     late = script("while :; do :; done", target=short, run_dir="late")
     assert (late.stop, late.exit_status, late.signal) == ("deadline", None, None)
+
+
+MARKER = 'echo "I [executorch:x.cpp:1 main()] Program complete, exiting."'
+
+
+def test_a_process_for_each_set(script: Callable[..., Transcript]) -> None:
+    """One after the other in one directory and on one console; each finds its own inputs, as they
+    were, and the program."""
+    transcript = script(
+        f'echo "$@"; cat program.pte "$4"; echo; echo spoilt > program.pte; cp "$4" "$6-0.bin"; '
+        f"{MARKER}",
+        one_set=True,
+    )
+    said = transcript.console().decode().splitlines()
+    assert said[:2] == ["-m program.pte -i s0i0.bin -o s0", "programa"]
+    assert said[3:5] == ["-m program.pte -i s1i0.bin -o s1", "programb"]
+    first = transcript.console().index(b"\n", transcript.console().index(b"exiting")) + 1
+    assert transcript.starts == (0, first)
+    assert [(f.name, f.size) for f in transcript.files] == [("s0-0.bin", 1), ("s1-0.bin", 1)]
+    assert transcript.console_bytes == len(transcript.console())
+    sizes, seconds = zip(*transcript.console_times, strict=True)
+    assert sizes[-1] == transcript.console_bytes
+    assert [*seconds, transcript.seconds] == sorted([*seconds, transcript.seconds])
+    assert transcript.arguments[-1] == "s1"
+    assert transcript.observation is not None
+    assert transcript.observation.completed == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "signalled"),
+    [
+        (f"{MARKER}; exit 3", 3, None),
+        (f"{MARKER}; kill -SEGV $$", None, signal.SIGSEGV),
+        ("exit 0", 0, None),
+        (f'echo "E [executorch:x.cpp:1 main()] broken"; {MARKER}', 0, None),
+    ],
+    ids=["exit status", "signal", "no end marker", "an error before a good end"],
+)
+def test_the_first_process_that_does_not_end_well_is_the_last(
+    script: Callable[..., Transcript], end: str, status: int | None, signalled: int | None
+) -> None:
+    transcript = script(end, one_set=True)
+    assert transcript.starts == (0,)
+    assert (transcript.exit_status, transcript.signal) == (status, signalled)
+    assert transcript.arguments[-1] == "s0"
 
 
 def test_environment_is_our_own(

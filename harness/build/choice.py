@@ -1,0 +1,150 @@
+"""Which firmware a user asked for, decided in one place for every verb, and how to get it.
+
+A checkout is named by ``--executorch DIR``, by ``$EXECUTORCH_ROOT``, or by ``executorch`` of
+``[tool.hil]`` in a ``pyproject.toml`` of the current directory or one above it. Only the first
+also asks for its firmware; the others say where it is when ``--firmware`` does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.build.source import FIRMWARE, FirmwareSource
+from harness.errors import UsageError
+from harness.system.progress import Progress, silent
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:  # pytest asks for the choice in every session, and few of them build
+    from harness.build.executorch.checkout import Checkout
+    from harness.build.firmware import Firmware
+    from harness.target.loading import Target
+    from harness.target.model import SimulatorName
+
+ROOT_VARIABLE = "EXECUTORCH_ROOT"
+PARTS_VARIABLE = "HIL_EXECUTORCH_PARTS"
+_PROJECT = "pyproject.toml"
+
+
+@dataclass(frozen=True)
+class FirmwareChoice:
+    """``sources``: whose firmware, in order. ``root``: the checkout's folder, when one of them is
+    ExecuTorch's; ``parts``: local folders for what its build would download."""
+
+    sources: tuple[FirmwareSource, ...] = (FirmwareSource.BUNDLED,)
+    root: Path | None = None
+    parts: Mapping[str, Path] = field(default_factory=dict)
+
+    def checkout(self) -> Checkout | None:
+        """None when only the bundled runner is wanted. Raises what ``find_checkout`` does."""
+        if self.root is None:
+            return None
+        from harness.build.executorch.checkout import find_checkout
+
+        return find_checkout(self.root, self.parts)
+
+
+BUNDLED = FirmwareChoice()
+
+
+class NoCheckout(UsageError):
+    """ExecuTorch's firmware was asked for, and nobody says where ExecuTorch is."""
+
+    def __init__(self, word: str) -> None:
+        self.firmware = word
+        super().__init__(
+            f"--firmware {word} needs a checkout of ExecuTorch, and none was named",
+            hint=f"name it with --executorch DIR, with ${ROOT_VARIABLE}, or with "
+            f'executorch = "DIR" under [tool.hil] in a {_PROJECT} here or above',
+        )
+
+
+def choose(
+    word: str | None,
+    executorch: Path | None,
+    parts: Sequence[str],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    directory: Path | None = None,
+) -> FirmwareChoice:
+    """What ``--firmware``, ``--executorch`` and ``--part`` ask for together.
+
+    Raises NoCheckout, and UsageError for a part or a ``pyproject.toml`` that is malformed.
+    """
+    wanted = word or ("bundled" if executorch is None else "executorch")
+    sources = FIRMWARE[wanted]
+    if FirmwareSource.EXECUTORCH not in sources:
+        return FirmwareChoice(sources)
+    root = executorch or _named_elsewhere(environ, directory or Path.cwd())
+    if root is None:
+        raise NoCheckout(wanted)
+    return FirmwareChoice(sources, root.absolute(), _parts(parts, environ))
+
+
+def _named_elsewhere(environ: Mapping[str, str], directory: Path) -> Path | None:
+    if environ.get(ROOT_VARIABLE):
+        return Path(environ[ROOT_VARIABLE])
+    folders = (directory, *directory.parents)
+    found = (_of_project(folder / _PROJECT) for folder in folders)
+    return next((root for root in found if root is not None), None)
+
+
+def _of_project(file: Path) -> Path | None:
+    """``executorch`` of ``[tool.hil]``, relative to the file."""
+    try:
+        content: Any = tomllib.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        hint = f"mend it, or name the checkout with --executorch or ${ROOT_VARIABLE}"
+        raise UsageError(f"{file} cannot be read: {error}", hint=hint, path=file) from error
+    for key in ("tool", "hil", "executorch"):
+        content = content.get(key) if isinstance(content, dict) else None
+    if content is None:
+        return None
+    if not isinstance(content, str) or not content:
+        raise UsageError(f"{file}: executorch of [tool.hil] is not the path of a folder", path=file)
+    return file.parent / Path(content).expanduser()
+
+
+def _parts(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, Path]:
+    """Those of the command line over those of the environment."""
+    inherited = [word for word in environ.get(PARTS_VARIABLE, "").split(os.pathsep) if word]
+    if not (inherited or words):
+        return {}
+    from harness.build.executorch.parts import read_given
+
+    return {**read_given(inherited), **read_given(words)}
+
+
+def build_for(
+    source: FirmwareSource,
+    target: Target,
+    simulator: SimulatorName,
+    checkout: Checkout | None,
+    *,
+    options: Mapping[str, str] | None = None,
+    dev_mode: bool = False,
+    progress: Progress = silent,
+) -> Firmware:
+    """The firmware of a source for a target as it is on ``simulator`` (``Chosen.target``).
+
+    ``options`` and ``dev_mode`` are of our runner's build (``harness.build.firmware.build``).
+    Raises what the two builds do.
+    """
+    if source is FirmwareSource.BUNDLED:
+        from harness.build.firmware import build
+
+        return build(target, options=options, dev_mode=dev_mode, progress=progress)
+    from harness.build.executorch.firmware import build_checkout
+
+    assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"
+    return build_checkout(target, simulator, checkout, progress=progress)

@@ -1,0 +1,189 @@
+"""One process of a run: the simulator, from its start to its end, with whoever works beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import InfraError
+from harness.observe import Observation
+from harness.observe.reader import Reader
+from harness.simulate.launch import Companion, Job, Launch
+from harness.simulate.monitor import CpuState, cpu_state
+from harness.simulate.pick import Chosen
+from harness.simulate.transcript import NpuUse
+from harness.system.confine import Confinement, confinement, ending_signal
+from harness.system.files import disk_errors
+from harness.system.process import Bounds, Ended, Stop, Watch, run
+
+OnOutput = Callable[[bytes], None]
+
+
+@dataclass(frozen=True)
+class ProcessRun:
+    """What came of one process.
+
+    ``start``: where its output begins in the console, in bytes.
+    """
+
+    job: Job
+    launch: Launch
+    walls: Confinement
+    environment: dict[str, str]
+    start: int
+    ended: Ended
+    observation: Observation
+    cpu: CpuState | None
+    npu: NpuUse | None
+    guest_status: int | None  # what the guest is known to have ended itself with
+
+    @property
+    def end(self) -> int:
+        """Where its output ends in the console."""
+        return self.start + self.ended.output_bytes
+
+    @property
+    def lines(self) -> int:
+        """The console's lines that have ended; the next process goes on where it stopped."""
+        return self.observation.lines - self.observation.cut
+
+    @property
+    def exit_status(self) -> int | None:
+        """None when a signal or one of our limits ended it."""
+        return self._status[0]
+
+    @property
+    def signal(self) -> int | None:
+        return self._status[1]
+
+    @property
+    def _status(self) -> tuple[int | None, int | None]:
+        """Through bubblewrap a status may stand for a signal, if it is not the guest's own."""
+        status = self.ended.status
+        if self.walls.confined and self.guest_status is None and status is not None:
+            signal = ending_signal(status)
+            return (status, None) if signal is None else (None, signal)
+        return status, self.ended.signal
+
+    @property
+    def ended_well(self) -> bool:
+        """Nothing speaks against going on with the next one. Judging is another matter."""
+        return (
+            self.ended.stop is Stop.EXITED
+            and self._status == (0, None)
+            and self.ended.complete
+            and not self.observation.failures
+            and self.observation.complete_line is not None
+            and (self.npu is None or self.npu.stop is None)
+        )
+
+
+def run_process(
+    chosen: Chosen,
+    launch: Launch,
+    job: Job,
+    console: Path,
+    *,
+    after: ProcessRun | None = None,
+    on_output: OnOutput | None = None,
+) -> ProcessRun:
+    """Run ``job`` to its end; its output goes to ``console``, behind that of the process
+    ``after`` which it comes.
+
+    Raises InfraError when it could not be run.
+    """
+    work = job.work
+    start = 0 if after is None else after.end
+    walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
+    environment = {**_environment(), **launch.environment}
+    with (
+        chosen.simulator.beside(chosen.target, job) as companion,
+        disk_errors(f"running {chosen.require().name}"),
+    ):
+        watcher = _Watcher(work, launch.monitor, on_output, companion, after)
+        ended = run(
+            [*walls.prefix, *launch.argv],
+            cwd=work,
+            environment=environment,
+            console=console,
+            append=after is not None,
+            bounds=Bounds(job.limits.host, job.limits.stall),
+            watch=watcher.watch(),
+        )
+    if launch.monitor is not None:
+        (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
+    _check_walls(walls.confined, ended.status, console, start)
+    return ProcessRun(
+        job=job,
+        launch=launch,
+        walls=walls,
+        environment=environment,
+        start=start,
+        ended=ended,
+        observation=watcher.observation(),
+        cpu=watcher.cpu,
+        npu=None if companion is None else companion.use(),
+        guest_status=None if companion is None else companion.status,
+    )
+
+
+class _Watcher:
+    """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
+
+    def __init__(
+        self,
+        work: Path,
+        monitor: str | None,
+        on_output: OnOutput | None,
+        companion: Companion | None,
+        after: ProcessRun | None,
+    ) -> None:
+        self.cpu: CpuState | None = None
+        self._work = work
+        self._monitor = monitor
+        self._on_output = on_output
+        self._companion = companion
+        self._reader = Reader(0 if after is None else after.lines)
+
+    def watch(self) -> Watch:
+        return Watch(
+            self._output,
+            lambda: self._reader.final_failure,
+            self._before_kill,
+            self._busy,
+            None if self._companion is None else self._companion.console,
+        )
+
+    def observation(self) -> Observation:
+        return self._reader.finish()
+
+    def _output(self, data: bytes) -> None:
+        self._reader.feed(data)
+        if self._on_output is not None:
+            self._on_output(data)
+
+    def _busy(self) -> bool:
+        return self._companion is not None and self._companion.busy
+
+    def _before_kill(self, stop: Stop) -> None:
+        if self._monitor is not None and stop is not Stop.FAULT:
+            self.cpu = cpu_state(self._work, self._monitor)
+
+
+def _environment() -> dict[str, str]:
+    """The child's whole environment, but for what its simulator adds."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
+
+
+def _check_walls(confined: bool, status: int | None, console: Path, start: int) -> None:
+    """Bubblewrap says why it did not start the program; that is no run at all."""
+    if not confined or status != 1:
+        return
+    with console.open("rb") as file:
+        file.seek(start)
+        said = file.read(500)
+    if said.startswith(b"bwrap: "):
+        message = said.decode("utf-8", "replace").splitlines()[0]
+        raise InfraError(f"the simulator could not be confined: {message}", path=console)
