@@ -120,6 +120,14 @@ class Interrupted(KeyboardInterrupt):
         super().__init__()
         self.goods, self.bad, self.left = tuple(goods), bad, left
 
+    def told(self) -> str:
+        good, bad = self.goods[-1].short, self.bad.short
+        return (
+            f"so far: good {' '.join(c.short for c in self.goods)}, bad {bad}, "
+            f"{_counted(self.left, 'revision')} between; go on with --good {good} --bad {bad} "
+            "--no-verify"
+        )
+
 
 def told(record: RunRecord) -> str:
     """What is wrong, in a line; empty when nothing is."""

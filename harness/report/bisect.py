@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -16,7 +14,7 @@ _STYLES = {Mark.GOOD: "green", Mark.BAD: "bold red", Mark.SKIP: "yellow"}
 _MOST_CANDIDATES = 20
 
 
-def print_bisection(console: Console, found: Bisection, command: Sequence[str]) -> None:
+def print_bisection(console: Console, found: Bisection, command: str) -> None:
     """Every revision that was run, then the first bad one. ``command`` runs the case there."""
 
     def say(*parts: str | Text | tuple[str, str]) -> None:
@@ -41,7 +39,7 @@ def print_bisection(console: Console, found: Bisection, command: Sequence[str]) 
         say((f"note: {note}", "dim"))
 
 
-def _print_first_bad(console: Console, trial: Trial, command: Sequence[str]) -> None:
+def _print_first_bad(console: Console, trial: Trial, command: str) -> None:
     commit, record = trial.commit, trial.record
     lines = [
         Text.assemble((commit.sha, "bold"), " is the first bad commit"),
@@ -53,7 +51,7 @@ def _print_first_bad(console: Console, trial: Trial, command: Sequence[str]) -> 
         lines.append(Text(f"  {record.cause.text}"))
     if record.run_dir:
         lines.append(Text(f"  evidence: {record.run_dir}"))
-    lines.append(Text(f"  reproduce: {shlex.join(command)}"))
+    lines.append(Text(f"  reproduce: {command}"))
     for line in lines:
         console.print(line, soft_wrap=True)
 

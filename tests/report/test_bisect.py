@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 from rich.console import Console
 
@@ -23,8 +22,7 @@ SKIPPED = Trial(COMMITS[1], Mark.SKIP, record_of("BUILD_ERROR build"))
 
 def shown(found: Bisection) -> str:
     out = io.StringIO()
-    folder = str(Path("/state/my worktree"))
-    print_bisection(Console(file=out, width=60), found, ("hil", "run", "t", "m", "-C", folder))
+    print_bisection(Console(file=out, width=60), found, "hil run t m --executorch '/my worktree'")
     return out.getvalue()
 
 
@@ -37,7 +35,7 @@ def test_the_first_bad_commit_with_all_one_needs() -> None:
     assert f"{COMMITS[2].sha} is the first bad commit\n" in said
     assert "  2026-01-02T12:00:00+01:00  A. Author\n  [arm] change 2\n" in said
     assert "  what MISMATCH is about\n" in said
-    assert "  reproduce: hil run t m -C '/state/my worktree'\n" in said
+    assert "  reproduce: hil run t m --executorch '/my worktree'\n" in said
     assert said.endswith("note: a note\n")
 
 
