@@ -30,7 +30,7 @@ _VERBS = {
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",
-    "bench": "harness.cli.tools:bench",
+    "bench": "harness.cli.bench:bench",
     "test": "harness.cli.tools:test",
 }
 
