@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +174,11 @@ class Program:
     @property
     def pte_path(self) -> Path:
         return self.directory / self.pte
+
+    def without_named_differences(self) -> Program:
+        """As a runner has to compute it that follows Python's definitions."""
+        plain = tuple(replace(one, by_design=()) for one in self.sets)
+        return replace(self, sets=plain, by_design=())
 
     def save(self) -> None:
         """Write ``program.json`` atomically; everything it names must already be there."""

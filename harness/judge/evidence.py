@@ -99,17 +99,31 @@ class Ending:
 
 
 @dataclass(frozen=True)
+class ByDesign:
+    """Outputs that are not the expected ones, but exactly those that named differences make.
+
+    ``names`` of the differences that the program meets; ``diffs`` of these outputs from what was
+    expected without them.
+    """
+
+    names: tuple[str, ...]
+    diffs: tuple[TensorDiff, ...]
+
+
+@dataclass(frozen=True)
 class Outputs:
     """What the run wrote, against what was expected.
 
     ``missing`` names files that do not exist, ``misshapen`` files of the wrong size. ``sha256``
-    of every output by input set; ``diffs`` for those that could be compared.
+    of every output by input set; ``diffs`` for those that could be compared, from the definition
+    that they are nearer to where there are two (``by_design``).
     """
 
     diffs: tuple[TensorDiff, ...]
     missing: tuple[str, ...] = ()
     misshapen: tuple[str, ...] = ()
     sha256: tuple[tuple[str, ...], ...] = ()
+    by_design: ByDesign | None = None
 
 
 @dataclass(frozen=True)

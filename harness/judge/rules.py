@@ -16,6 +16,7 @@ from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import (
+    ByDesign,
     Cause,
     Evidence,
     Expectation,
@@ -163,9 +164,20 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
     if silent := _not_told(evidence.metrics, expectation):
         notes.append(f"not held, for the runner does not tell it: {', '.join(silent)}")
     notes += evidence.differences
+    if evidence.outputs.by_design is not None and finding is None:
+        notes.append(_by_design(evidence.outputs.by_design))
     if evidence.npu is not None and evidence.npu.jobs == 0 and finding is None:
         notes.append("the NPU was given no work: nothing of the program runs on it")
     return tuple(notes)
+
+
+def _by_design(found: ByDesign) -> str:
+    """A difference that was proven to be the one that has a name."""
+    furthest = max(found.diffs, key=lambda diff: diff.worst_abs)
+    return (
+        f"differs by design ({', '.join(found.names)}): {furthest.describe()}; bit for bit what "
+        "ExecuTorch's kernels are known to compute in place of its Python definitions"
+    )
 
 
 def _expectation_notes(expectation: Expectation) -> list[str]:

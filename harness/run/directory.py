@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import InfraError
 from harness.export.program import InputSet, Program, load_program
-from harness.simulate.guest_files import expected_name
+from harness.simulate.guest_files import by_design_name, expected_name
 from harness.system.paths import runs_dir
 
 _EXPECTED = "expected"
@@ -30,13 +30,20 @@ def new_run_dir(label: str) -> Path:
 def keep_expectations(program: Program, run_dir: Path) -> None:
     """Copy what judging needs (not the program) into the run directory."""
     kept = replace(program, directory=run_dir / _EXPECTED, sets=tuple(
-        InputSet(s.inputs, tuple(expected_name(k, n) for n in range(len(s.expected))))
+        InputSet(
+            s.inputs,
+            tuple(expected_name(k, n) for n in range(len(s.expected))),
+            tuple(by_design_name(k, n) for n in range(len(s.by_design))),
+        )
         for k, s in enumerate(program.sets)
     ))  # fmt: skip
     try:
         kept.directory.mkdir()
         for old, new in zip(program.sets, kept.sets, strict=True):
-            for source, name in zip(old.expected, new.expected, strict=True):
+            pairs = zip(
+                (*old.expected, *old.by_design), (*new.expected, *new.by_design), strict=True
+            )
+            for source, name in pairs:
                 shutil.copyfile(program.directory / source, kept.directory / name)
         kept.save()
     except OSError as error:

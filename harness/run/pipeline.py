@@ -180,6 +180,8 @@ def run_case(
     pte = options.pte or program.pte_path
     operators = program.operators if options.pte is None else operators_of(pte)
     require_operators(firmware.elf, operators, firmware.source)
+    if firmware.source is FirmwareSource.BUNDLED:
+        program = program.without_named_differences()
     expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)

@@ -86,6 +86,7 @@ class RunRecord:
     worst_lsb: float | None = None
     sets: int = 0
     output_sha256: tuple[tuple[str, ...], ...] = ()
+    by_design: tuple[str, ...] = ()  # named differences that the outputs show
     op_ticks: dict[str, tuple[int, int]] = field(default_factory=dict)
     run_dir: str | None = None
     simulator: SimulatorFacts | None = None
@@ -132,6 +133,7 @@ class RunRecord:
             worst_lsb=worst(outputs.diffs) if outputs.diffs else None,
             sets=len(outputs.sha256),
             output_sha256=outputs.sha256,
+            by_design=() if outputs.by_design is None else outputs.by_design.names,
             op_ticks=_ticks_by_operator(evidence.observation),
             mismatch_at=evidence.mismatch_at,
         )
@@ -155,6 +157,7 @@ class RunRecord:
             "notes": list(self.notes),
             "metrics": self.metrics,
             "worst_lsb": self.worst_lsb,
+            "by_design": list(self.by_design),
             "input_sets": self.sets,
             "simulator": None if self.simulator is None else self.simulator.name,
             "differences": [] if self.simulator is None else list(self.simulator.differences),
@@ -233,6 +236,7 @@ def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
             "case": Case(**fields["case"]),
             "judgement": Judgement(Verdict[said["name"]], cause, tuple(said["notes"])),
             "output_sha256": tuple(map(tuple, fields["output_sha256"])),
+            "by_design": tuple(fields.get("by_design", ())),
             "op_ticks": {k: (int(v[0]), int(v[1])) for k, v in fields["op_ticks"].items()},
             "simulator": _simulator(fields["simulator"]),
             "npu": None if fields.get("npu") is None else npu_use(fields["npu"]),

@@ -42,3 +42,8 @@ def written_outputs(work: Path, input_set: int) -> Iterator[Path]:
 def expected_name(input_set: int, index: int) -> str:
     """In a run's own directory, where the guest does not see it."""
     return f"set{input_set}-{index}.bin"
+
+
+def by_design_name(input_set: int, index: int) -> str:
+    """Likewise: the same with the differences that have a name."""
+    return f"set{input_set}-{index}.by-design.bin"
