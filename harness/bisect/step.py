@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from harness.bisect.history import Commit, History
 from harness.bisect.search import Bisection, Search, Step
 from harness.build.choice import FirmwareChoice
+from harness.build.executorch.checkout import BUILT
 from harness.build.source import FirmwareSource
 from harness.case.case import Case
 from harness.case.models import find_model
@@ -46,7 +47,7 @@ def bisect(
     history = History(top_of(options.firmware.root))
     ends = history.commit(good), history.commit(bad)
     options = replace(options, firmware=with_parts(options.firmware))
-    with borrowed(history.repository, "bisect", progress) as worktree:
+    with borrowed(history.repository, "bisect", BUILT, progress) as worktree:
         step = at_commits(case, worktree, options, progress)
         found = Search(history, step, counted, progress).run(*ends, verify=verify)
         if found.first_bad is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +17,18 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from harness.errors import InfraError, UsageError
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, write_whole
 from harness.system.git import GitFailed, git
 from harness.system.paths import state_dir
 from harness.system.progress import Progress, silent
 
-# The user's hooks, submodules and maintenance are for the user's own work.
+# The user's hooks, submodules and maintenance are for the user's own work. That it is sparse is
+# said here each time, since `git sparse-checkout` would write it to the user's configuration.
 _ALONE = tuple(
     word
     for setting in ("core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
-                    "gc.auto=0", "maintenance.auto=false")
+                    "gc.auto=0", "maintenance.auto=false",
+                    "core.sparseCheckout=true", "core.sparseCheckoutCone=false")
     for word in ("-c", setting)
 )  # fmt: skip
 
@@ -80,11 +82,14 @@ def top_of(folder: Path) -> Path:
 
 
 @contextmanager
-def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[Worktree]:
+def borrowed(
+    checkout: Path, use: str, within: Sequence[str] = ("*",), progress: Progress = silent
+) -> Iterator[Worktree]:
     """The worktree of ``checkout`` for one ``use`` ("bisect"), made when there is none.
 
-    Where it stands is up to whoever had it before. Raises WorktreeBusy, NotARepository,
-    GitFailed, DiskError.
+    Of folders it holds those ``within`` only (all, when nothing is said): fewer files to write,
+    and none that a partial clone would fetch for nothing. It stands nowhere in particular.
+    Raises WorktreeBusy, NotARepository, GitFailed, DiskError.
     """
     top = top_of(checkout)
     name = hashlib.sha256(str(top).encode()).hexdigest()[:12]
@@ -98,23 +103,28 @@ def borrowed(checkout: Path, use: str, progress: Progress = silent) -> Iterator[
         except Timeout as error:
             raise WorktreeBusy(use, top, folder) from error
     try:
-        _prepare(top, folder, progress)
+        _prepare(top, folder, within, progress)
         yield Worktree(top, folder)
     finally:
         lock.release()
 
 
-def _prepare(top: Path, folder: Path, progress: Progress) -> None:
-    if _belongs(folder, top):
-        # of a git that was killed: nobody else is here, we hold the lock
-        (_git_dir(folder, "--git-dir") / "index.lock").unlink(missing_ok=True)
-        return
-    progress(f"making a worktree of {top}")
+def _prepare(top: Path, folder: Path, within: Sequence[str], progress: Progress) -> None:
+    if not _belongs(folder, top):
+        progress(f"making a worktree of {top}")
+        with disk_errors(f"preparing the worktree of {top}"):
+            if folder.exists():
+                shutil.rmtree(folder)
+        # --force twice: also where git remembers one that was deleted, or killed while it was made
+        add = ("worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach")
+        git(top, *_ALONE, *add, str(folder))
+    ours = _git_dir(folder, "--git-dir")
     with disk_errors(f"preparing the worktree of {top}"):
-        if folder.exists():
-            shutil.rmtree(folder)
-    # twice: also where git remembers one that was deleted, or killed while it was made
-    git(top, *_ALONE, "worktree", "add", "--quiet", "--force", "--force", "--detach", str(folder))
+        # of a git that was killed: nobody else is here, we hold the lock
+        (ours / "index.lock").unlink(missing_ok=True)
+        (ours / "info").mkdir(exist_ok=True)
+        lines = ("/*", "!/*/", *(f"/{name}" for name in within))
+        write_whole(ours / "info" / "sparse-checkout", "".join(f"{line}\n" for line in lines))
 
 
 def _belongs(folder: Path, top: Path) -> bool:

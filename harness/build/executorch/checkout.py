@@ -22,9 +22,9 @@ from harness.system.git import Revision, is_work_tree, revision
 ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
 _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
 # What a build of the runner can read; a change elsewhere is no other firmware.
-_BUILT = ("CMakeLists.txt", "backends", "codegen", "configurations", "devtools", "examples/arm",
-          "exir", "extension", "kernels", "runtime", "schema", "shim_et", "third-party", "tools",
-          "version.txt")  # fmt: skip
+BUILT = ("CMakeLists.txt", "Test.cmake", "backends", "codegen", "configurations", "devtools",
+         "examples/arm", "exir", "extension", "kernels", "runtime", "schema", "shim_et",
+         "third-party", "tools", "version.txt")  # fmt: skip
 _PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "cmsis-nn")
 
 
@@ -112,7 +112,7 @@ def find_checkout(
     find = partial(find_part, checkout=root, given=given, fallback=fallback)
     wanted = [*_PARTS, *(["core_platform"] if "core_platform" in given else [])]
     with ThreadPoolExecutor() as pool:
-        there = pool.submit(revision, root, _BUILT)
+        there = pool.submit(revision, root, BUILT)
         parts = [pool.submit(find, name) for name in wanted]
         if not (root / ENTRY).is_file():
             raise RevisionUnsupported(root, there.result())

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.bisect.step import with_parts
 from harness.build.choice import FirmwareChoice, build_for
+from harness.build.executorch.checkout import BUILT
 from harness.build.source import FirmwareSource
 from harness.case.case import Case
 from harness.conformance.model import Report, Selection
@@ -65,7 +66,7 @@ def prepared(
     top = top_of(firmware.root)
     commit = git(top, "rev-parse", "HEAD")
     named = dict(with_parts(firmware).parts)
-    with borrowed(top, "mutants", progress) as worktree:
+    with borrowed(top, "mutants", BUILT, progress) as worktree:
         worktree.stand_at(commit)
         roots: dict[str | None, Path] = {None: worktree.folder}
         for part in sorted(set(parts)):

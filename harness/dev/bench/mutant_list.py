@@ -61,12 +61,11 @@ class Mutant(Data):
 
     def planted(self, text: str) -> str | None:
         """``text`` with the bug in it; None when what is looked for is not there so often."""
-        if text.count(self.find) != self.of:
+        pieces = text.split(self.find)
+        if len(pieces) - 1 != self.of:
             return None
-        at = -1
-        for _ in range(self.nth):
-            at = text.index(self.find, at + 1)
-        return text[:at] + self.put + text[at + len(self.find) :]
+        before, after = pieces[: self.nth], pieces[self.nth :]
+        return self.find.join(before) + self.put + self.find.join(after)
 
 
 class MutantList(Data):

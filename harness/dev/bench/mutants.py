@@ -105,20 +105,23 @@ class MutantResults:
 
 
 class BaselineFails(HarnessError):
-    """A run fails without any bug: that it fails with one would prove nothing."""
+    """Runs that fail without any bug: that they fail with one would prove nothing.
+
+    ``checks``: by run, what it ended with.
+    """
 
     kind = "baseline_fails"
     verdict = Verdict.NO_VERDICT
     exit_code = ExitCode.FAILED
 
-    def __init__(self, check: str, found: Verdict, text: str) -> None:
-        self.check = check
-        self.found = found
+    def __init__(self, checks: Mapping[str, tuple[Verdict, str]]) -> None:
+        self.checks = {check: str(verdict) for check, (verdict, _) in checks.items()}
+        listed = "".join(f"\n  {check}: {text}" for check, (_, text) in checks.items())
         super().__init__(
-            f"{check} fails in the checkout as it is, without a planted bug: {text}",
-            hint="see to that first, or leave out its mutants (--only)",
+            f"without a planted bug, too, the checkout fails in{listed}",
+            hint="see to that first, or leave out the mutants that need it (--only names others)",
         )
-        if found is Verdict.INFRA:
+        if all(verdict is Verdict.INFRA for verdict, _ in checks.values()):
             self.exit_code = ExitCode.INFRASTRUCTURE
 
 
@@ -143,7 +146,7 @@ def measure(mutants: Mapping[str, Mutant], ground: Ground, progress: Progress) -
             rows.append(Told(name, mutant.bug, Fate.STALE, text=place))
             continue
         done = sum(row.fate is not Fate.STALE for row in rows)
-        progress(f"mutant {done + 1}/{len(alive)}{_left(started, done, len(alive))}: {name}")
+        progress(f"mutant {done + 1} of {len(alive)}{_left(started, done, len(alive))}: {name}")
         rows.append(_one(name, mutant, ground, passing))
     return tuple(rows)
 
@@ -181,23 +184,37 @@ def _planted(mutant: Mutant, ground: Ground) -> Iterator[None]:
 def _baseline(
     mutants: Iterable[Mutant], ground: Ground, progress: Progress
 ) -> dict[str, frozenset[str]]:
-    """Every run that is named passes; of suites, the tests that do, by suite and ``-k``."""
+    """Every run that is named passes. Gives the tests that do, by suite."""
     listed = list(mutants)
+    failing: dict[str, tuple[Verdict, str]] = {}
     for case in dict.fromkeys(case for mutant in listed for case in mutant.cases):
         progress(f"without a bug: {case}")
         record = ground.run(parse_case(case))
         if not record.verdict.passed:
-            raise BaselineFails(case, record.verdict, told(record))
+            failing[case] = record.verdict, told(record)
     passing = {}
-    for check in {str(m.suite): m.suite for m in listed if m.suite is not None}.values():
-        progress(f"without a bug: {check.name} -k {check.tests!r}")
+    for check in _together(m.suite for m in listed if m.suite is not None):
+        name = f"{check.name} -k {check.tests!r}"
+        progress(f"without a bug: {name}")
         report = ground.suite(check)
-        passing[str(check)] = _with(report, "passed")
+        passing[check.name] = _with(report, "passed")
         failed = _with(report, "failed")
-        if failed or not passing[str(check)]:
+        if failed or not passing[check.name]:
             why = f"{', '.join(sorted(failed))} failed" if failed else "no test passed"
-            raise BaselineFails(f"{check.name} -k {check.tests!r}", Verdict.MISMATCH, why)
+            failing[name] = Verdict.MISMATCH, why
+    if failing:
+        raise BaselineFails(failing)
     return passing
+
+
+def _together(checks: Iterable[SuiteCheck]) -> Iterator[SuiteCheck]:
+    """Of each suite all tests that are named, at once: starting one takes most of the time."""
+    tests: dict[str, dict[str, None]] = {}
+    for check in checks:
+        tests.setdefault(check.name, {})[check.tests] = None
+    for name, words in tests.items():
+        together = " or ".join(f"({word})" for word in words) if len(words) > 1 else min(words)
+        yield SuiteCheck(name=name, tests=together)
 
 
 def _with(report: Report, result: str) -> frozenset[str]:
@@ -218,7 +235,7 @@ def _one(name: str, mutant: Mutant, ground: Ground, passing: Mapping[str, frozen
                 if (fate := _fate(record.verdict)) is not None:
                     return row(fate, case, record.verdict, _cause(record))
             if mutant.suite is not None:
-                failed = _with(ground.suite(mutant.suite), "failed") & passing[str(mutant.suite)]
+                failed = _with(ground.suite(mutant.suite), "failed") & passing[mutant.suite.name]
                 if failed:
                     text = f"{len(failed)} tests, {min(failed)} first"
                     return row(Fate.CAUGHT, mutant.suite.name, "failed", text)
