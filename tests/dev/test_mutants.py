@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from harness.case.case import Case
+from harness.cli.main import main
 from harness.conformance.model import Report, SuiteResult
 from harness.dev.bench.mutant_list import Mutant, MutantList, SuiteCheck
 from harness.dev.bench.mutants import (
@@ -204,6 +206,24 @@ def test_only_those_that_are_named() -> None:
     with pytest.raises(Unknown, match="there is no mutant 'tow'") as caught:
         chosen(listed, ["tow"])
     assert caught.value.hint == "did you mean two?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--only", "conv-bios", "--executorch", "."), "did you mean conv-bias"),
+        (("--executorch", "no-such-folder"), "is not the work tree of a git repository"),
+        ((), "needs a checkout of ExecuTorch"),
+    ],
+)
+def test_wrong_usage_is_exit_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
+    result = CliRunner().invoke(main, ["bench", "mutants", *arguments])
+    assert result.exit_code == 2
+    assert said in result.output
 
 
 @pytest.mark.parametrize(
