@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.build.source import FIRMWARE, FirmwareSource
 from harness.errors import UsageError
+from harness.system.paths import cache_dir
 from harness.system.progress import Progress, silent
 
 if sys.version_info >= (3, 11):
@@ -148,3 +149,18 @@ def build_for(
 
     assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"
     return build_checkout(target, simulator, checkout, progress=progress)
+
+
+def build_tree(
+    source: FirmwareSource, target: Target, simulator: SimulatorName, checkout: Checkout | None
+) -> Path:
+    """The directory that ``build_for`` builds in, whether it is there or not."""
+    if source is FirmwareSource.BUNDLED:
+        from harness.build.plan import make_plan
+
+        key = make_plan(target, target.default_variant, {}).key()
+        return cache_dir("firmware") / key / "build"
+    from harness.build.executorch import plan
+
+    assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"
+    return cache_dir("executorch") / plan.make_plan(target, simulator, checkout).tree() / "build"

@@ -24,6 +24,7 @@ from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
+from harness.formats.linker_map import MapRegion, read_regions
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.progress import Progress, silent
@@ -80,8 +81,14 @@ class Firmware:
         return self.directory / f"{RUNNER}.map"
 
     @property
-    def regions(self) -> tuple[Region, ...]:
-        """The memory it was linked for; a simulator may have less of it than the board."""
+    def regions(self) -> tuple[Region | MapRegion, ...]:
+        """The memory it was linked for; a simulator may have less of it than the board. A
+        checkout has its own linker scripts, whose regions are in the map.
+
+        Raises UsageError when the map cannot be read.
+        """
+        if self.source is FirmwareSource.EXECUTORCH:
+            return read_regions(self.map)
         return linked_regions(self.options)
 
 

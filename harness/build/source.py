@@ -63,3 +63,8 @@ def label(source: FirmwareSource, checkout: CheckoutFacts | None) -> str:
     if source is FirmwareSource.BUNDLED:
         return ""
     return str(source) if checkout is None else f"{source} {checkout.short}"
+
+
+def named(source: FirmwareSource, checkout: CheckoutFacts | None) -> str:
+    """The label, where every result has to have one."""
+    return label(source, checkout) or str(source)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 from harness.errors.verdict import ExitCode
 from harness.link.failure import Failure
 from harness.link.why.explain import Explanation
+
+if TYPE_CHECKING:
+    from harness.build.choice import FirmwareChoice
 
 
 @click.group()
@@ -20,35 +24,44 @@ def link() -> None:
 
 
 @link.command("explain")
-@click.argument("log_or_build", type=click.Path(path_type=Path), metavar="LOG|BUILD_DIR")
+@click.argument(
+    "log_or_build", type=click.Path(path_type=Path), metavar="LOG|BUILD_DIR|TARGET/runner"
+)
 @verb
-def explain_(log_or_build: Path, as_json: bool) -> tuple[Any, ExitCode]:
+@firmware_options
+def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tuple[Any, ExitCode]:
     """Say why a link failed and what to do, from a log or a build directory.
 
     Reads GNU ld, gold, lld and armlink. Where the objects are there, they are read too. Exits
-    with 1 when a link failed and with 0 when none did.
+    with 1 when a link failed and with 0 when none did. TARGET/runner is where the firmware of a
+    target is built.
 
     \b
     Examples:
       hil link explain build.log
       hil link explain build --json
+      hil link explain corstone-300-u55-128/runner --executorch ~/executorch
     """
     from harness.link.why.explain import explain
+    from harness.run.subject import tree_of
 
     with progress_shown(as_json) as progress:
-        explanation = explain(log_or_build, progress)
+        explanation = explain(tree_of(log_or_build, firmware), progress)
     if not as_json:
         print_explanation(explanation)
     return explanation.summary(), ExitCode.FAILED if explanation.failures else ExitCode.PASSED
 
 
 @link.command("reduce")
-@click.argument("build", type=click.Path(path_type=Path), metavar="BUILD_DIR")
+@click.argument("build", type=click.Path(path_type=Path), metavar="BUILD_DIR|TARGET/runner")
 @click.option("-o", "out", type=click.Path(path_type=Path), metavar="DIR",
               help="Where the folder goes (default: BUILD_DIR-reduced).")  # fmt: skip
 @click.option("--pytest", "with_test", is_flag=True, help="Also write a regression test.")
 @verb
-def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tuple[Any, ExitCode]:
+@firmware_options
+def reduce_(
+    build: Path, out: Path | None, with_test: bool, firmware: FirmwareChoice, as_json: bool
+) -> tuple[Any, ExitCode]:
     """Shrink a failing link to a folder that fails in the same way and needs only the toolchain.
 
     \b
@@ -57,21 +70,29 @@ def reduce_(build: Path, out: Path | None, with_test: bool, as_json: bool) -> tu
       hil link reduce build -o /tmp/report --pytest
     """
     from harness.link.smaller.reduce import reduce_build
+    from harness.run.subject import tree_of
 
-    target = out or build.parent / f"{build.name}-reduced"
+    tree = tree_of(build, firmware)
+    if out is None:
+        out = build.parent / f"{build.name}-reduced" if tree == build else Path("runner-reduced")
     with progress_shown(as_json) as progress:
-        reduced = reduce_build(build, target, with_test=with_test, progress=progress)
+        reduced = reduce_build(tree, out, with_test=with_test, progress=progress)
     if not as_json:
         click.echo(reduced.text())
     return reduced.summary(), ExitCode.PASSED
 
 
 @link.command("check")
-@click.argument("elf_or_build", type=click.Path(path_type=Path), metavar="ELF|BUILD_DIR")
+@click.argument(
+    "elf_or_build", type=click.Path(path_type=Path), metavar="ELF|BUILD_DIR|TARGET/runner"
+)
 @click.option("--overridable", "symbols", multiple=True, required=True, metavar="SYMBOL",
               help="A function with a weak default; may be repeated.")  # fmt: skip
 @verb
-def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
+@firmware_options
+def check_(
+    elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice, as_json: bool
+) -> tuple[Any, ExitCode]:
     """Prove that a weak hook can be overridden, in every program of a build directory.
 
     \b
@@ -80,9 +101,10 @@ def check_(elf_or_build: Path, symbols: tuple[str, ...], as_json: bool) -> tuple
       hil link check build/runner.elf --overridable arm_ethos_io_memcpy --json
     """
     from harness.link.check import check
+    from harness.run.subject import tree_of
 
     with progress_shown(as_json) as progress:
-        result = check(elf_or_build, symbols, progress)
+        result = check(tree_of(elf_or_build, firmware), symbols, progress)
     if not as_json:
         click.echo(result.text())
     return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED

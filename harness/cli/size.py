@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.build.source import named
+from harness.cli.firmware import firmware_options
+from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from harness.build.choice import FirmwareChoice
+    from harness.build.firmware import Firmware
 
 
 class _SizeGroup(click.Group):
@@ -41,6 +48,7 @@ def size() -> None:
       hil size executor_runner --target corstone-300-m55 --depth 4
       hil size diff old.pte new.pte --why 1000
       hil size model.pte --html model.html
+      hil size corstone-300-m55/runner --executorch ~/executorch
     """
 
 
@@ -54,27 +62,33 @@ _html_option = click.option(
 
 
 @size.command("show")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE|RUN_DIR|TARGET/runner")
 @_target_option
 @click.option("--map", "linker_map", type=_FILE, help="The linker map (default: FILE.map).")
 @click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 20))
 @_top_option
 @_html_option
 @verb
+@firmware_options
 def show(
     file: Path, target: str | None, linker_map: Path | None, depth: int, top: int,
-    html: Path | None, as_json: bool,
+    html: Path | None, firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Account for every byte of a .pte, .bpte, .ptd or ELF; or show what a run used.
+
+    TARGET/runner is the firmware of a target, built where it is not cached. That of a checkout
+    is counted by the memory regions of its own linker script.
 
     \b
     Examples:
       hil size show model.pte
       hil size show .hil/runs/20260101-120000-ds_cnn-1a2b3c
+      hil size show corstone-300-m55/runner --executorch ~/executorch --depth 4
     """
     from rich.console import Console
 
     from harness.run.measure import measure, run_use
+    from harness.run.subject import firmware_of
     from harness.size.tables import print_anatomy, print_use
 
     if file.is_dir():
@@ -82,14 +96,28 @@ def show(
         if not as_json:
             print_use(Console(), used)
         return used, ExitCode.PASSED
-    anatomy = measure(file, target, linker_map)
-    if html is not None:
-        from harness.footprint.page import write_page
+    with progress_shown(as_json) as progress:
+        built = firmware_of(file, firmware, progress)
+    if html is not None and len(built) > 1:
+        raise UsageError("--html writes one page, so --firmware both makes no sense with it")
+    said = []
+    for title, path, facts in _things(file, built):
+        anatomy = measure(path, target, linker_map)
+        if html is not None:
+            from harness.footprint.page import write_page
 
-        write_page(html, file.name, anatomy)
-    if not as_json:
-        print_anatomy(Console(), file.name, anatomy, depth, top)
-    return {"file": str(file), **anatomy.to_fields()}, ExitCode.PASSED
+            write_page(html, title, anatomy)
+        if not as_json:
+            print_anatomy(Console(), title, anatomy, depth, top)
+        said.append({"file": str(path), **facts, **anatomy.to_fields()})
+    return said[0] if len(said) == 1 else {"firmware": said}, ExitCode.PASSED
+
+
+def _things(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict[str, Any]]]:
+    """What is to be shown: title, path, and whose it is when that was asked for."""
+    if not built:
+        return [(file.name, file, {})]
+    return [(f"{file} [{named(f.source, f.checkout)}]", f.elf, {"source": f.source}) for f in built]
 
 
 @size.command("diff")
@@ -154,7 +182,6 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     from harness.case.case import parse_case
-    from harness.cli.progress import progress_shown
     from harness.size.gate import every_subject, gate_cases
     from harness.size.tables import workflow_commands, write_summary
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.firmware import firmware_options
 from harness.cli.verb import verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from harness.build.choice import FirmwareChoice
+    from harness.build.source import FirmwareSource
+    from harness.conformance.model import Report
 
 
 @click.group()
@@ -61,17 +67,22 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, ExitCode]:
 )
 @click.option("--resume", is_flag=True, help="Go on with the same run that was interrupted.")
 @verb
+@firmware_options
 def conformance(
     suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
     elf: Path | None, report: Path | None, junit: Path | None, workers: int, resume: bool,
-    as_json: bool,
+    firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
+
+    The suite is the installed wheel's; the runner is the bundled one, that of a checkout, or a
+    given ELF. With --firmware both, the files of the second run are called FILE.executorch.json.
 
     \b
     Examples:
       hil conformance cortex-m
       hil conformance cortex-m -k "add or sub" --elf build/arm_executor_runner
+      hil conformance cortex-m --executorch ~/executorch
       hil conformance cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
       hil conformance ethos-u55 --shard 1/4 --resume
     """
@@ -80,20 +91,36 @@ def conformance(
     from harness.conformance.run import conform
     from harness.report.conformance import print_report, write_json, write_junit
 
+    if elf is not None and firmware.root is not None:
+        raise UsageError("--elf is the runner under test, so --firmware and --executorch are not")
     selection = Selection(keyword, _shard(shard), sample, seed)
+    results: list[Report] = []
     with progress_shown(as_json) as progress:
-        result = conform(suite, elf, selection, progress, workers=workers, continued=resume)
-    if report is not None:
-        write_json(result, report)
-    if junit is not None:
-        write_junit(result, junit)
+        checkout = firmware.checkout()
+        for source in firmware.sources:
+            result = conform(
+                suite, elf, selection, progress,
+                workers=workers, continued=resume, source=source, checkout=checkout,
+            )  # fmt: skip
+            for write, path in ((write_json, report), (write_junit, junit)):
+                if path is not None:
+                    write(result, _beside(path, source) if results else path)
+            results.append(result)
     if not as_json:
         from rich.console import Console
 
         if sample is not None:
             click.echo(f"a sample of {sample} tests, seed {seed}")
-        print_report(Console(), result)
-    return result.as_json(), ExitCode(result.exit_code)
+        for result in results:
+            print_report(Console(), result)
+    said = [result.as_json() for result in results]
+    code = max(result.exit_code for result in results)
+    return said[0] if len(said) == 1 else {"runs": said}, ExitCode(code)
+
+
+def _beside(path: Path, source: FirmwareSource) -> Path:
+    """For the second of two runs: ``out.json`` to ``out.executorch.json``."""
+    return path.with_name(f"{path.stem}.{source}{path.suffix}")
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

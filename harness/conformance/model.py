@@ -68,6 +68,7 @@ class Report:
     log: Path
     complaints: tuple[str, ...] = field(default=())  # about the expectation file
     note: str = ""  # about the suite
+    firmware: str = "bundled"  # whose it was: as records have it, or a given ELF
 
     @property
     def on_target(self) -> int:
@@ -96,6 +97,7 @@ class Report:
             "suite": self.suite,
             "simulator": self.simulator,
             "elf": self.elf,
+            "firmware": self.firmware,
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
             "on_target": self.on_target,

@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from harness.build.source import FirmwareSource, named
 from harness.conformance.model import Phase, Report, Selection
 from harness.conformance.recorder import EVENTS
 from harness.conformance.stage import SuiteStage, finish, identify, interrupted, mark, prepare
@@ -28,6 +29,10 @@ from harness.errors import InfraError, UsageError
 from harness.system import toolchain
 from harness.system.files import disk_errors
 from harness.system.progress import Progress
+
+if TYPE_CHECKING:
+    from harness.build.executorch.checkout import Checkout
+    from harness.build.firmware import Firmware
 
 WORKERS = 2
 _LIMIT_SECONDS = 7200.0
@@ -43,15 +48,20 @@ def conform(
     *,
     workers: int = WORKERS,
     continued: bool = False,
+    source: FirmwareSource = FirmwareSource.BUNDLED,
+    checkout: Checkout | None = None,
 ) -> Report:
-    """ExecuTorch's suite ``name`` against ``elf``, or against the bundled runner.
+    """ExecuTorch's suite ``name`` against ``elf``, or against the firmware of ``source``.
 
     ``continued``: the results of an interrupted run of the same are taken over.
     """
     suite = SUITES[name]
     known = read_known(suite.expectations)
     qemu = toolchain.require("qemu-system-arm")
-    runner = elf or bundled(suite, progress)
+    runner, firmware = elf, "a given ELF"
+    if runner is None:
+        built = build_runner(suite, source, checkout, progress)
+        runner, firmware = built.elf, named(built.source, built.checkout)
     identity = identify(suite, runner, selection)
     earlier = interrupted(identity) if continued else ()
     stage = prepare(suite, runner)
@@ -69,18 +79,24 @@ def conform(
         log=stage.log,
         complaints=strangers(verdicts, known) if selection.everything else (),
         note=suite.note,
+        firmware=firmware,
     )
 
 
-def bundled(suite: Suite, progress: Progress) -> Path:
-    from harness.build.firmware import build
+def build_runner(
+    suite: Suite, source: FirmwareSource, checkout: Checkout | None, progress: Progress
+) -> Firmware:
+    """The runner that the suite's tests are to find, as the stand-in runs it."""
+    from harness.build.choice import build_for
     from harness.simulate.pick import pick
     from harness.target.loading import load_target
     from harness.target.model import SimulatorName
 
     target = load_target(suite.target)
-    there = pick(target, SimulatorName.QEMU).target
-    return build(there, options=suite.options, progress=progress).elf
+    chosen = pick(target, SimulatorName.QEMU)
+    return build_for(
+        source, chosen.target, chosen.name, checkout, options=suite.options, progress=progress
+    )
 
 
 def run_suite(

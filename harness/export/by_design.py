@@ -25,48 +25,66 @@ from harness.export.samples import Sample, channels_last
 
 @dataclass(frozen=True)
 class Definition:
-    """``operators``: the Python operators it stands for, without namespace and overload."""
+    """``compute`` takes what the operator takes."""
 
     difference: NamedDifference
-    operators: tuple[str, ...]
     compute: Callable[..., torch.Tensor]
 
 
+class Kernels:
+    """Gives an operator's result as the kernels compute it, and remembers where it differed.
+
+    ``helium``: the target's kernels are built for it; the scalar ones were not compared, and are
+    taken to follow Python.
+    """
+
+    def __init__(self, compile_target: str) -> None:
+        self.helium = compile_target.startswith(_HELIUM)
+        self._met: set[str] = set()
+
+    @property
+    def met(self) -> tuple[NamedDifference, ...]:
+        """In the order of the definitions."""
+        return tuple(d.difference for d in DEFINITIONS if d.difference.name in self._met)
+
+    def __call__(
+        self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], python: Any
+    ) -> Any:
+        """``python``: the result by Python's definition of ``target``."""
+        definition = _BY_OPERATOR.get(_name(target)) if self.helium else None
+        if definition is None:
+            return python
+        computed = definition.compute(*args, **kwargs)
+        if torch.equal(computed, python):
+            return python
+        self._met.add(definition.difference.name)
+        return torch.empty_like(python).copy_(computed)
+
+
 def run_as_kernels(
-    edge: EdgeProgramManager, samples: Sequence[Sample], compile_target: str
-) -> tuple[tuple[NamedDifference, ...], list[Sample]]:
-    """What a checkout's kernels give for each sample, in logical order, and which named
-    differences were met on the way; none for a target whose kernels follow Python."""
-    if compile_target not in _HELIUM:
-        return (), []
+    edge: EdgeProgramManager, samples: Sequence[Sample], kernels: Kernels
+) -> list[Sample]:
+    """What a program without delegates gives for each sample, in logical order."""
     module = edge.exported_program().module(check_guards=False)
-    interpreter = _AsKernels(module)
+    interpreter = _Interpreter(module, kernels)
     with torch.no_grad():
-        outputs = [tuple(pytree.tree_leaves(interpreter.run(*channels_last(s)))) for s in samples]
-    named = tuple(d.difference for d in DEFINITIONS if d.difference.name in interpreter.met)
-    return named, outputs if named else []
+        return [tuple(pytree.tree_leaves(interpreter.run(*channels_last(s)))) for s in samples]
 
 
-class _AsKernels(torch.fx.Interpreter):  # type: ignore[misc]
-    def __init__(self, module: torch.fx.GraphModule) -> None:
+class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
+    def __init__(self, module: torch.fx.GraphModule, kernels: Kernels) -> None:
         super().__init__(module)
-        self.met: set[str] = set()
+        self._kernels = kernels
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        expected = super().call_function(target, args, kwargs)
-        definition = _BY_OPERATOR.get(_plain_name(target))
-        if definition is None:
-            return expected
-        computed = definition.compute(*args, **kwargs)
-        if not torch.equal(computed, expected):
-            self.met.add(definition.difference.name)
-        return torch.empty_like(expected).copy_(computed)
+        python = super().call_function(target, args, kwargs)
+        return self._kernels(target, args, kwargs, python)
 
 
-def _plain_name(target: Any) -> str:
-    """ "quantized_avg_pool2d" of ``cortex_m.quantized_avg_pool2d.default``, edge or not."""
-    name = str(getattr(target, "name", lambda: target)()) if callable(target) else str(target)
-    return name.rpartition("::")[2].partition(".")[0]
+def _name(target: Any) -> str:
+    """ "cortex_m::quantized_avg_pool2d", of an operator of the edge dialect or of torch."""
+    schema = getattr(target, "_schema", None)
+    return "" if schema is None else str(schema.name)
 
 
 def _quantize_fused(
@@ -113,8 +131,8 @@ def _pair(values: Sequence[int]) -> list[int]:
     return [values[0], values[-1]]
 
 
-# Targets whose kernels are built with Helium (MVE); the scalar ones were not compared.
-_HELIUM = ("cortex-m55", "cortex-m85")
+# Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
+_HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
 DEFINITIONS = (
     Definition(
         NamedDifference(
@@ -123,7 +141,6 @@ DEFINITIONS = (
             "with Helium the product with the inverse scale is not rounded to float32 before it "
             "is rounded to an integer (vfmaq); Python's definition rounds twice",
         ),
-        ("quantize_per_tensor",),
         _quantize_fused,
     ),
     Definition(
@@ -133,8 +150,7 @@ DEFINITIONS = (
             "CMSIS-NN divides the integer sum of a window and rounds half away from zero; "
             "Python's definition averages floats and rounds half to even",
         ),
-        ("quantized_avg_pool2d",),
         _avg_pool_integer,
     ),
 )
-_BY_OPERATOR = {operator: d for d in DEFINITIONS for operator in d.operators}
+_BY_OPERATOR = {d.difference.operator: d for d in DEFINITIONS}

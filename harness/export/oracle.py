@@ -24,6 +24,7 @@ from torch._higher_order_ops import executorch_call_delegate
 from torch.utils import _pytree as pytree
 
 from harness.errors import ExportError
+from harness.export.by_design import Kernels
 from harness.export.program import TensorSpec
 from harness.export.samples import Sample, channels_last
 from harness.export.tosa_graph import Array, run_graph
@@ -87,15 +88,39 @@ def run_tosa(
     return [_Execution(module, graphs).answer(sample) for sample in samples]
 
 
+def run_tosa_as_kernels(
+    edge: EdgeProgramManager,
+    graphs: Mapping[bytes, bytes],
+    samples: Sequence[Sample],
+    known: Sequence[Answer],
+    kernels: Kernels,
+) -> list[Sample]:
+    """The same with ``kernels`` on the CPU. A delegate whose inputs are those of the ``known``
+    answer has its outputs, too: the model is not asked twice."""
+    module = edge.exported_program().module(check_guards=False)
+    return [
+        _Execution(module, graphs, answer.calls, kernels).answer(sample).outputs
+        for sample, answer in zip(samples, known, strict=True)
+    ]
+
+
 def run_eagerly(module: torch.fx.GraphModule, samples: Sequence[Sample]) -> list[Sample]:
     with torch.no_grad():
         return [tuple(pytree.tree_leaves(module(*sample))) for sample in samples]
 
 
 class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
-    def __init__(self, module: torch.fx.GraphModule, graphs: Mapping[bytes, bytes]) -> None:
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        graphs: Mapping[bytes, bytes],
+        known: Sequence[DelegateCall] = (),
+        kernels: Kernels | None = None,
+    ) -> None:
         super().__init__(module)
         self._graphs = graphs
+        self._known = known
+        self._kernels = kernels
         self._calls: list[DelegateCall] = []
 
     def answer(self, sample: Sample) -> Answer:
@@ -105,14 +130,23 @@ class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is not executorch_call_delegate:
-            return super().call_function(target, args, kwargs)
+            result = super().call_function(target, args, kwargs)
+            return self._kernels(target, args, kwargs, result) if self._kernels else result
         lowered, *tensors = args
         inputs = tuple(_physical(tensor) for tensor in tensors)
-        outputs = run_graph(self._graphs[bytes(lowered.processed_bytes)], inputs)
+        outputs = self._outputs(bytes(lowered.processed_bytes), inputs)
         self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
         (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
         results = [n.meta["val"] for n in output_node.args[0]]
         return [as_logical(v, like) for v, like in zip(outputs, results, strict=True)]
+
+    def _outputs(self, blob: bytes, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        number = len(self._calls)
+        if number < len(self._known):
+            known = self._known[number]
+            if all(map(np.array_equal, inputs, known.inputs)):
+                return known.outputs
+        return run_graph(self._graphs[blob], inputs)
 
 
 def _physical(tensor: torch.Tensor) -> Array:

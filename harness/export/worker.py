@@ -10,7 +10,7 @@ import random
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from executorch.exir import EdgeProgramManager
 from harness.errors import ExportError, HarnessError
 from harness.export import lower, lower_ethosu, oracle
 from harness.export.agreement import Rival, agreements, check_operators
-from harness.export.by_design import run_as_kernels
+from harness.export.by_design import Kernels, run_as_kernels
 from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
 from harness.export.live import make_live, require_life
 from harness.export.lower_ethosu import Lowered
@@ -141,6 +141,12 @@ class _Made:
     by_design: tuple[NamedDifference, ...] = ()
     as_kernels: Sequence[Sample] = ()  # what these make of ``outputs``
 
+    def differing(self, kernels: Kernels, outputs: Sequence[Sample]) -> _Made:
+        """With the outputs of the kernels, when any of them met a named difference."""
+        if not kernels.met:
+            return self
+        return replace(self, by_design=kernels.met, as_kernels=outputs)
+
 
 _Route = Callable[
     [ExportRequest, dict[str, str], torch.nn.Module, Sequence[Sample], list[Sample]], _Made
@@ -172,9 +178,9 @@ def _cortex_m(
         edge = lower.to_cortex_m(quantised, sets[0], config)
     with _stage(request, "oracle"):
         expected = oracle.run_cortex_m(edge, sets)
-        named, as_kernels = run_as_kernels(edge, sets, request.compile_target)
-        name = oracle.cortex_m_name(versions)
-        return _Made(edge, name, expected, by_design=named, as_kernels=as_kernels)
+        kernels = Kernels(request.compile_target)
+        as_kernels = run_as_kernels(edge, sets, kernels)
+        return _Made(edge, oracle.cortex_m_name(versions), expected).differing(kernels, as_kernels)
 
 
 def _ethos_u(
@@ -197,6 +203,10 @@ def _ethos_u(
         lowered = lower_ethosu.to_ethos_u(quantised, sets[0], spec)
     with _stage(request, "oracle"):
         answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets)
+        kernels = Kernels(request.compile_target)
+        as_kernels = oracle.run_tosa_as_kernels(
+            lowered.edge, lowered.graphs, sets, answers, kernels
+        )
         eager = oracle.run_eagerly(quantised, sets)
         delegates = tuple(_delegates(lowered, answers))
     if not delegates:
@@ -208,7 +218,7 @@ def _ethos_u(
         options,
         (Rival("quantised eager model", eager), Rival("float model", real)),
         delegates,
-    )
+    ).differing(kernels, as_kernels)
 
 
 def _delegates(lowered: Lowered, answers: Sequence[Answer]) -> Iterator[RawDelegate]:

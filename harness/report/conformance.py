@@ -34,7 +34,7 @@ def print_report(console: Console, report: Report) -> None:
     for complaint in report.complaints:
         console.print(f"[red]{escape(complaint)}[/]")
     for line in _last_lines(report):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def _last_lines(report: Report) -> Iterator[str]:
@@ -47,7 +47,8 @@ def _last_lines(report: Report) -> Iterator[str]:
     if beyond:
         share = 100 * beyond / len(report.verdicts)
         yield f"beyond the NPU model: {beyond} of {len(report.verdicts)} tests ({share:.1f} %)"
-    yield f"{report.suite} on {report.simulator}: {counts} in {report.seconds:.0f} s"
+    whose = "" if report.firmware == "bundled" else f" [{report.firmware}]"
+    yield f"{report.suite}{whose} on {report.simulator}: {counts} in {report.seconds:.0f} s"
 
 
 def _table(report: Report) -> Table:
@@ -87,6 +88,8 @@ def write_junit(report: Report, path: Path) -> None:
         skipped=str(counts["xfailed"] + counts["skipped"] + counts["unsupported"]),
         time=f"{report.seconds:.3f}",
     )
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(properties, "property", name="firmware", value=report.firmware)
     suite.extend(_case(verdict) for verdict in report.verdicts)
     suite.extend(_complaints(report))
     root = ElementTree.Element("testsuites")

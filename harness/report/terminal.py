@@ -27,9 +27,10 @@ def verdict_text(verdict: Verdict) -> Text:
 
 
 def print_records(console: Console, records: Sequence[RunRecord]) -> None:
-    """A table per target, then the cause of everything that is not PASS, and where to look."""
-    for target in dict.fromkeys(r.case.target for r in records):
-        _print_target(console, target, [r for r in records if r.case.target == target])
+    """A table per target and firmware, then the cause of everything that is not PASS, and where
+    to look."""
+    for group in dict.fromkeys(map(_group, records)):
+        _print_group(console, group, [r for r in records if _group(r) == group])
     for record in records:
         _print_cause(console, record)
     _print_notes(console, records)
@@ -38,13 +39,16 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     console.print(f"{passed} of {len(records)} passed", style=style)
 
 
-def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -> None:
+def _group(record: RunRecord) -> str:
+    whose = record.firmware_label
+    return f"{record.case.target} [{whose}]" if whose else record.case.target
+
+
+def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> None:
     simulators = {_simulator(r) for r in records if r.simulator is not None}
     sets = max(r.sets for r in records)
     where = ", ".join(sorted(simulators)) or "no simulator"
-    console.print(
-        Text.assemble((target, "bold"), f" on {where}; {sets} input sets, sizes in bytes")
-    )
+    console.print(Text.assemble((title, "bold"), f" on {where}; {sets} input sets, sizes in bytes"))
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -55,14 +59,8 @@ def _print_target(console: Console, target: str, records: Sequence[RunRecord]) -
         name = verdict_text(record.verdict)
         lsb, *figures = _figures(record)
         agreement = [_others(record).get(other, "-") for other in others]
-        table.add_row(_label(record), name, lsb, *agreement, *figures)
+        table.add_row(record.case.label, name, lsb, *agreement, *figures)
     console.print(table)
-
-
-def _label(record: RunRecord) -> Text:
-    """The model, and whose firmware ran it unless that was ours."""
-    whose = record.firmware_label
-    return Text(f"{record.case.label} [{whose}]" if whose else record.case.label)
 
 
 def _others(record: RunRecord) -> dict[str, str]:
@@ -100,7 +98,8 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     notes: dict[str, list[str]] = {}
     for record in records:
         for note in record.notes:
-            notes.setdefault(note, []).append(_label(record).plain)
+            whose = f" [{record.firmware_label}]" if record.firmware_label else ""
+            notes.setdefault(note, []).append(record.case.label + whose)
     for note, labels in notes.items():
         console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
 from harness.build.firmware import Firmware
-from harness.build.source import FirmwareSource, label
+from harness.build.source import FirmwareSource, named
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, Verdict
 from harness.judge.ending import execution_cause
@@ -123,7 +123,7 @@ def _run(
         observation, ending(transcript, firmware.elf), firmware.build_id if ours else None
     )
     metrics = {name: metric.value for name, metric in observation.metrics.items()}
-    which = label(firmware.source, firmware.checkout) or str(firmware.source)
+    which = named(firmware.source, firmware.checkout)
     if finding is not None:
         return Execution(which, run_dir, (), metrics, *finding)
     return Execution(which, run_dir, _collect(run_dir / WORK, base), metrics, None, None)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.build.firmware import Firmware
+from harness.build.source import FirmwareSource
 from harness.export.program import Program
-from harness.footprint.elf import section_parts
+from harness.footprint.elf import Memory, section_parts
 from harness.footprint.figures import firmware_figures
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.evidence import ByDesign, Ending, Evidence, Outputs
@@ -116,12 +117,15 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
 
 def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, int]:
     """The figures that need no run: of the program's file and of the firmware's."""
-    return {"pte_bytes": pte.stat().st_size, **elf_metrics(target, firmware.elf)}
+    ours = firmware.source is FirmwareSource.BUNDLED
+    regions = target.memory if ours else firmware.regions
+    return {"pte_bytes": pte.stat().st_size, **elf_metrics(regions, firmware.elf, pools=ours)}
 
 
-def elf_metrics(target: Target, elf: Path) -> dict[str, int]:
-    """The ELF's bytes by region of the target; nothing for a target without a memory map."""
-    if not target.memory:
+def elf_metrics(regions: Sequence[Memory], elf: Path, *, pools: bool) -> dict[str, int]:
+    """The ELF's bytes by region of memory; nothing where there is no memory map. ``pools``: it
+    has sections that hold nothing else, as our runner has."""
+    if not regions:
         return {}
-    parts = section_parts(elf, target.memory)
-    return firmware_figures(parts, [r.name for r in target.memory])
+    found = firmware_figures(section_parts(elf, regions), [r.name for r in regions])
+    return {n: v for n, v in found.items() if pools or not n.endswith(("_pools", "_no_pools"))}

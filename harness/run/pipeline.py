@@ -28,7 +28,7 @@ from harness.export.batch import ExportEvent, export
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.judge.evidence import Evidence, Expectation, Judgement
-from harness.judge.reference import load_reference
+from harness.judge.reference import load_reference, load_truth
 from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.gather import ending, gather, static_metrics
@@ -40,6 +40,7 @@ from harness.run.record import (
     failed_record,
     load_record,
 )
+from harness.run.second_opinion import second_opinion
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import Transcript
@@ -111,7 +112,33 @@ def run_cases(
             for case, program in zip(cases, programs, strict=True)
             for source in sources
         ]  # fmt: skip
-        return [future.result() for future in pending]
+        records = [future.result() for future in pending]
+        if len(sources) == 1:
+            return records
+        progress("comparing the two runners")
+        ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
+        pairs = zip(records[::2], records[1::2], strict=True)  # a case's two follow each other
+        return [
+            record
+            for case, program, pair in zip(cases, programs, pairs, strict=True)
+            for record in _compared(program, chosen[case.target], pair, ready)
+        ]
+
+
+def _compared(
+    program: Program | HarnessError,
+    chosen: Chosen,
+    pair: tuple[RunRecord, RunRecord],
+    firmware: Mapping[tuple[str, FirmwareSource], Firmware],
+) -> tuple[RunRecord, RunRecord]:
+    """The records of one case by both runners, the checkout's with what came of comparing them."""
+    built = [firmware.get((r.case.target, r.source)) for r in pair]
+    if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
+        return pair
+    found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
+    told = replace(pair[1], differential=found)
+    told.save()
+    return pair[0], told
 
 
 def export_cases(
@@ -185,6 +212,7 @@ def run_case(
     expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)
+    differences = _differences(chosen, firmware, transcript)
     static = static_metrics(chosen.target, firmware, pte)
     evidence = gather(
         program,
@@ -193,7 +221,7 @@ def run_case(
         static,
         elf=firmware.elf,
         npu=transcript.npu,
-        differences=_differences(chosen, firmware),
+        differences=differences,
         starts=transcript.starts,
         observation=transcript.observation,
     )
@@ -205,7 +233,7 @@ def run_case(
         judgement=judgement,
         static_metrics=static,
         run_dir=str(transcript.run_dir),
-        simulator=_simulator_facts(transcript, _differences(chosen, firmware)),
+        simulator=_simulator_facts(transcript, differences),
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
@@ -250,6 +278,7 @@ def _expectation(
 ) -> Expectation:
     pte_sha256 = _sha256(pte)
     reference = load_reference(references_dir(), case, firmware.source)
+    truth = load_truth(references_dir(), case)
     return Expectation(
         build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
         pte_unchanged=pte_sha256 == program.pte_sha256,
@@ -259,6 +288,7 @@ def _expectation(
         reference=None if reference is None else reference.without_anatomies(),
         budgets=budgets_of(case),
         source=firmware.source,
+        truth=None if truth is None else truth.without_anatomies(),
     )
 
 
@@ -292,10 +322,13 @@ def _judged(
     return evidence, judgement
 
 
-def _differences(chosen: Chosen, firmware: Firmware) -> tuple[str, ...]:
+def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:
     """What of the board, or of the build, is otherwise than it would be on the real thing."""
+    if firmware.source is FirmwareSource.BUNDLED:
+        return (*chosen.differences, *transcript.stands_in)
+    of_board = chosen.target.differences(chosen.name, moved=False)
     of_build = () if firmware.checkout is None else firmware.checkout.notes
-    return (*chosen.differences, *of_build)
+    return (*of_board, *transcript.stands_in, *of_build)
 
 
 def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:

@@ -16,6 +16,8 @@ from harness.judge.evidence import Cause, Ending, Evidence, Expectation, Judgeme
 from harness.judge.reference import from_fields
 from harness.judge.rules import worst
 from harness.observe import Observation
+from harness.run import differential
+from harness.run.differential import Differential
 from harness.simulate.transcript import NpuUse, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.process import Stop
@@ -99,6 +101,7 @@ class RunRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     source: FirmwareSource = FirmwareSource.BUNDLED
     starts: tuple[int, ...] = (0,)
+    differential: Differential | None = None  # against the bundled runner, when both ran
     schema: int = SCHEMA
 
     @property
@@ -158,6 +161,7 @@ class RunRecord:
             "metrics": self.metrics,
             "worst_lsb": self.worst_lsb,
             "by_design": list(self.by_design),
+            "differential": None if self.differential is None else self.differential.summary(),
             "input_sets": self.sets,
             "simulator": None if self.simulator is None else self.simulator.name,
             "differences": [] if self.simulator is None else list(self.simulator.differences),
@@ -246,6 +250,7 @@ def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
             "firmware": _firmware(fields["firmware"]),
             "source": FirmwareSource(fields.get("source", FirmwareSource.BUNDLED)),
             "starts": _starts(fields.get("starts", [0])),
+            "differential": differential.from_fields(fields.get("differential")),
         }
     )
 
@@ -279,12 +284,15 @@ def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
     if fields is None:
         return None
     reference = fields["reference"]
-    rest = {k: v for k, v in fields.items() if k not in ("reference", "budgets", "limits")}
+    truth = fields.get("truth")
+    apart = ("reference", "truth", "budgets", "limits")
+    rest = {k: v for k, v in fields.items() if k not in apart}
     # until there were budgets in a record, it had the hard limits alone
     budgets = fields.get("budgets") or {"limits": fields.get("limits", {})}
     return Expectation(
         **{**rest, "source": FirmwareSource(rest.get("source", FirmwareSource.BUNDLED))},
         reference=None if reference is None else from_fields(reference),
+        truth=None if truth is None else from_fields(truth),
         budgets=Budgets.model_validate(budgets),
     )
 

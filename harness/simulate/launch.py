@@ -34,7 +34,8 @@ class Launch:
 
     ``readable``: what it must be able to read, besides the system. ``monitor``: a socket in the
     guest's directory that answers QEMU's monitor. ``licence``: how the user said that the
-    simulator's licence is accepted.
+    simulator's licence is accepted. ``stands_in``: what of the firmware is not run but done by
+    someone else, in sentences.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +44,7 @@ class Launch:
     readable: tuple[Path, ...] = ()
     monitor: str | None = None
     licence: str | None = None
+    stands_in: tuple[str, ...] = ()
 
 
 class Companion(Protocol):

@@ -18,6 +18,7 @@ from harness.target.model import SimulatorName
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.
 MONITOR = "qemu-monitor"
+DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
 
 
 class _Qemu:
@@ -32,11 +33,13 @@ class _Qemu:
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
-        if read_program(job.elf).attended:
+        program = read_program(job.elf)
+        if program.attended:
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
         prefix = tool.path.resolve().parent.parent
         own = tuple(prefix / name for name in ("lib", "libexec", "share"))
-        return Launch(words, readable=(job.elf, *own), monitor=MONITOR)
+        intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
+        return Launch(words, readable=(job.elf, *own), monitor=MONITOR, stands_in=intercepted)
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
         return companion(target, _settings(target), read_program(job.elf), job.work)

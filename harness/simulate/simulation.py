@@ -138,6 +138,7 @@ def simulate(
         files=directory.left(),
         cpu=last.cpu,
         npu=_npu(processes),
+        stands_in=last.launch.stands_in,
         starts=tuple(process.start for process in processes),
         observation=together([process.observation for process in processes]),
     )

@@ -94,6 +94,7 @@ class Transcript:
     files: tuple[LeftFile, ...]
     cpu: CpuState | None = None  # at the moment one of our limits ended the run
     npu: NpuUse | None = None  # None: no model of one was there
+    stands_in: tuple[str, ...] = ()  # as in Launch
     starts: tuple[int, ...] = (0,)  # of each process: where its output begins in the console
     # What was read along; the same that reading the console again gives, and so not stored.
     observation: Observation | None = field(default=None, compare=False, repr=False)

@@ -227,8 +227,9 @@ class Target(Data):
             }
         )
 
-    def differences(self, simulator: SimulatorName) -> tuple[str, ...]:
-        """What of the board ``simulator`` does not have, as sentences for a record."""
+    def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
+        """What of the board ``simulator`` does not have, as sentences for a record. ``moved``: the
+        program is linked for its memory, as our runner is."""
         there = self.settings.substitution(simulator)
         if there is None:
             return ()
@@ -238,7 +239,7 @@ class Target(Data):
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
             found.append(f"the board's CPU is a {self.core}; {there.simulator} ran a {there.core}")
-        if self.npu is not None and model is not None:
+        if moved and self.npu is not None and model is not None:
             found += [
                 f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "
                 "shares"

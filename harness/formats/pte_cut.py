@@ -1,0 +1,86 @@
+"""A ``.pte`` that stops after one of its instructions, and gives what that one computed.
+
+Two numbers are changed in place: how many instructions the method's chain has, and which value is
+its output (ExecuTorch schema/program.fbs: ``Chain.instructions``, ``ExecutionPlan.outputs``).
+Everything else, the memory plan above all, stays, so that both runners do what they do in the
+whole program, up to that place.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.formats.damage import DamagedFile
+from harness.formats.flatbuffer import FlatBuffer, Table, Vector
+from harness.formats.schema import PTE, load_schema
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """``number`` in the chain, from 0; ``operator`` as the program names it, or the delegate's
+    backend; ``values`` that it writes, as the plan numbers them; none for a move or a jump."""
+
+    number: int
+    operator: str
+    values: tuple[int, ...]
+
+
+class CuttableProgram:
+    """The bytes of a ``.pte`` and where its method's chain and outputs are.
+
+    Raises DamagedFile for what is no program of one chain, and OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._data = path.read_bytes()
+        buffer = FlatBuffer(memoryview(self._data), load_schema(PTE), len(self._data))
+        self._plan = _single(buffer.root().items("execution_plan"), "execution plan")
+        self._chain = _single(self._plan.items("chains"), "chain")
+
+    def instructions(self) -> tuple[Instruction, ...]:
+        found = enumerate(self._chain.items("instructions"))
+        return tuple(self._described(number, one) for number, one in found)
+
+    def cut(self, after: Instruction) -> bytes:
+        """The program that ends with an instruction, its first written value the only output."""
+        outputs, instructions = self._plan.get("outputs"), self._chain.get("instructions")
+        if not isinstance(outputs, Vector) or not len(outputs):
+            raise DamagedFile("the method has no outputs", 0)
+        data = bytearray(self._data)
+        struct.pack_into("<I", data, instructions.data - 4, after.number + 1)
+        struct.pack_into("<I", data, outputs.data - 4, 1)
+        struct.pack_into("<i", data, outputs.data, after.values[0])
+        return bytes(data)
+
+    def _described(self, number: int, one: Table) -> Instruction:
+        call = one.get("instr_args")
+        if not isinstance(call, Table):
+            return Instruction(number, "", ())
+        if call.name.endswith("KernelCall"):
+            operator = self._plan.items("operators")[call.get("op_index")]
+            overload = operator.get("overload")
+            name = operator.get("name") + (f".{overload}" if overload else "")
+            return Instruction(number, name, self._written(call))
+        if call.name.endswith("DelegateCall"):
+            backend = self._plan.items("delegates")[call.get("delegate_index")].get("id")
+            return Instruction(number, f"delegate {backend}", self._written(call))
+        return Instruction(number, call.name, ())
+
+    def _written(self, call: Table) -> tuple[int, ...]:
+        """An out-variant's result, or a delegate's last one, is its last argument."""
+        arguments = call.items("args")
+        tensors = [a for a in arguments if self._is_tensor(a)]
+        return tuple(tensors[-1:])
+
+    def _is_tensor(self, index: int) -> bool:
+        value = self._plan.items("values")[index].get("val")
+        return isinstance(value, Table) and value.name.endswith("Tensor")
+
+
+def _single(found: Vector | tuple[()], what: str) -> Table:
+    tables = [table for table in found if isinstance(table, Table)]
+    if len(tables) != 1:
+        raise DamagedFile(f"it has {len(tables)} {what}s, and one is needed", 0)
+    return tables[0]

@@ -1,0 +1,114 @@
+"""Two runners on one program: where they agree, where they first part, and what each costs.
+
+Made from the records of both (``--firmware both``). The bundled runner follows ExecuTorch's
+Python definitions and is the oracle beside the checkout's; a difference here that has no name
+(``export/by_design``) is for somebody to look at, whatever the verdicts are.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from harness.build.firmware import Firmware
+from harness.errors import HarnessError
+from harness.export.program import Program
+from harness.judge.compare import TensorDiff, compare
+from harness.localise.first_operator import FirstDifference, first_operator
+from harness.run.differential import Differential
+from harness.run.record import RunRecord
+from harness.simulate.guest_files import output_base, output_name
+from harness.simulate.pick import Chosen
+from harness.simulate.simulation import simulate
+from harness.simulate.transcript import WORK
+from harness.system.paths import cache_dir
+from harness.system.process import Stop
+
+_NOT_COMPARED = ("input_set",)  # figures that say nothing of a runner
+
+
+def second_opinion(
+    program: Program,
+    chosen: Chosen,
+    ours: tuple[RunRecord, Firmware],
+    theirs: tuple[RunRecord, Firmware],
+) -> Differential | None:
+    """None when one of the two runs left no outputs to compare."""
+    (own, own_firmware), (other, other_firmware) = ours, theirs
+    if own.run_dir is None or other.run_dir is None:
+        return None
+    tensors = _tensors(program, Path(own.run_dir), Path(other.run_dir))
+    if not tensors:
+        return None
+    return Differential(
+        tensors=tensors,
+        first=_first(program, chosen, own_firmware, other_firmware, tensors),
+        by_design=other.by_design,
+        figures=_beside(own.metrics, other.metrics),
+        operators=_beside(_ticks(own), _ticks(other)),
+    )
+
+
+def _tensors(program: Program, own: Path, other: Path) -> tuple[TensorDiff, ...]:
+    found = []
+    for k in range(len(program.sets)):
+        for n, spec in enumerate(program.outputs):
+            name = output_name(output_base(k), n)
+            try:
+                mine, yours = ((run / WORK / name).read_bytes() for run in (own, other))
+                found.append(compare(spec, k, yours, mine))
+            except (OSError, ValueError):  # not written, or of another size: judged already
+                continue
+    return tuple(found)
+
+
+def _first(
+    program: Program,
+    chosen: Chosen,
+    own: Firmware,
+    other: Firmware,
+    tensors: tuple[TensorDiff, ...],
+) -> FirstDifference | None:
+    differing = next((diff for diff in tensors if not diff.exact), None)
+    if differing is None:
+        return None
+    with tempfile.TemporaryDirectory(dir=_scratch(), prefix="cut-") as folder:
+        run = partial(_outputs, program, chosen, differing.input_set, Path(folder))
+        return first_operator(program.pte_path, partial(run, own), partial(run, other))
+
+
+def _scratch() -> Path:
+    folder = cache_dir("scratch")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _outputs(
+    program: Program, chosen: Chosen, input_set: int, folder: Path, firmware: Firmware, pte: bytes
+) -> tuple[bytes, ...] | None:
+    """What a runner makes of a cut program; None when it does not come to its end."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        file, run_dir = Path(place) / "program.pte", Path(place) / "run"
+        file.write_bytes(pte)
+        run_dir.mkdir()
+        inputs = [program.directory / name for name in program.sets[input_set].inputs]
+        try:
+            ended = simulate(chosen, firmware, program=file, sets=[inputs], run_dir=run_dir)
+            if ended.stop is not Stop.EXITED or ended.exit_status != 0:
+                return None
+            return ((run_dir / WORK / output_name(output_base(0), 0)).read_bytes(),)
+        except (HarnessError, FileNotFoundError):
+            return None
+
+
+def _beside(
+    own: Mapping[str, int], other: Mapping[str, int]
+) -> dict[str, tuple[int | None, int | None]]:
+    names = [name for name in {**own, **other} if name not in _NOT_COMPARED]
+    return {name: (own.get(name), other.get(name)) for name in names}
+
+
+def _ticks(record: RunRecord) -> dict[str, int]:
+    return {name: ticks for name, (_, ticks) in record.op_ticks.items()}
