@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -33,6 +34,7 @@ from harness.target.loading import Target
 from harness.target.model import SimulatorName
 
 RUNNER = "arm_executor_runner"
+_TOLD = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
 _CONFIGURED = "configured.json"
 
 
@@ -78,13 +80,14 @@ def build_checkout(
 
 def _of(firmware: Firmware, target: Target, plan: CheckoutPlan) -> Firmware:
     """Firmware of equal content may have been made for another target, in another checkout."""
-    return replace(
-        firmware, target=target.name, variant=target.default_variant, checkout=facts(plan)
-    )
+    notes = () if firmware.checkout is None else firmware.checkout.notes
+    told = tuple(note for note in notes if _TOLD.search(note))
+    variant = target.default_variant
+    return replace(firmware, target=target.name, variant=variant, checkout=_facts(plan, told))
 
 
-def facts(plan: CheckoutPlan) -> CheckoutFacts:
-    """What a record says of the checkout."""
+def _facts(plan: CheckoutPlan, told: tuple[str, ...]) -> CheckoutFacts:
+    """What a record says of the checkout; ``told``: what its configuration had to say."""
     there = plan.checkout
     return CheckoutFacts(
         path=str(there.root),
@@ -93,7 +96,7 @@ def facts(plan: CheckoutPlan) -> CheckoutFacts:
         dirty=there.revision.dirty,
         diff_sha256=there.revision.changes,
         platform="sdk" if plan.platform is None else "hil",
-        notes=plan.notes,
+        notes=(*plan.notes, *told),
     )
 
 
@@ -199,12 +202,17 @@ def _collect(
             seconds=round(seconds, 3),
             options=dict(plan.options),
             source=FirmwareSource.EXECUTORCH,
-            checkout=facts(plan),
+            checkout=_facts(plan, _told(tree / "configure.log")),
         )
         write_stamp(firmware)
         return _named(firmware, directory, target, plan)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _told(log: Path) -> tuple[str, ...]:
+    """What the platform's CMake says of the checkout's (targets/executorch/platform)."""
+    return tuple(dict.fromkeys(_TOLD.findall(log.read_text("utf-8", "replace"))))
 
 
 def _named(firmware: Firmware, directory: Path, target: Target, plan: CheckoutPlan) -> Firmware:

@@ -97,6 +97,7 @@ def _part(name: str, to: Path) -> Path:
     else:
         shutil.copytree(HERE / "parts" / name, to)
     if name == "cmsis-nn":
+        (to / "Include" / "kernels").mkdir(exist_ok=True)
         for header in _IN_NN:
             shutil.copy(_runner() / "kernels" / header, to / "Include" / "kernels" / header)
     repository(to)
