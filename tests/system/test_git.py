@@ -15,7 +15,6 @@ from harness.system import git as system_git
 from harness.system.git import GitFailed, Unreadable, files, is_work_tree, revision
 from tests.build.executorch.small import commit, git, head, repository
 
-
 NOBODY = 65534
 
 
