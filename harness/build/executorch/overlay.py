@@ -3,23 +3,23 @@
 The build writes to where it finds flatcc (its ``lib``), wants the checkout's folder to be called
 ``executorch``, and its submodules inside. Here it gets a folder of that name whose entries are
 links to the checkout's and to the parts, so that the user's is only read; flatcc is a copy.
-Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``, ours or all of its own.
+Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``, ours or a copy of it.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.executorch.checkout import Checkout
+from harness.build.executorch.parts import Part
 from harness.build.step import clear
 from harness.system.files import write_whole
 
-_COPIED = ("flatcc",)
+_COPIED = {"flatcc": (".git", "build", "lib")}  # without what a build of the user's left there
 _SOFTWARE = ("core_driver", "cmsis_6", "cmsis-nn")
-_UNCOPIED = (".git", "build", "lib")  # what a build of the user's left there
 _BOARDS = ("corstone-300", "corstone-320")
 
 
@@ -40,14 +40,15 @@ def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
     inside = {e.name: e for e in (checkout.root / "third-party").iterdir()}
     inside |= {n: parts[n].folder for n in ("flatbuffers", "gflags", "json")}
     _links(root / "third-party", inside | dict.fromkeys(_COPIED))
-    for name in _COPIED:
-        _copy(parts[name].folder, parts[name].identity, root / "third-party" / name)
+    for name, unwanted in _COPIED.items():
+        _copy(parts[name], root / "third-party" / name, unwanted)
     _sdk(checkout, folder / "sdk", platform)
     return Overlay(root, folder / "sdk")
 
 
 def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
-    """The SDK's own platform is written against the whole of its ``core_software``."""
+    """The SDK's own platform is written against the whole of its ``core_software``, which it finds
+    by ``..``: through a link that would be the user's, without the parts that were given."""
     own = {name: checkout.parts[name].folder for name in _SOFTWARE}
     there = checkout.parts.get("core_platform")
     if platform is not None or there is None:
@@ -56,7 +57,7 @@ def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
         return
     beside = there.folder.parent / "core_software"
     software = {e.name: e for e in beside.iterdir()} if beside.is_dir() else {}
-    _links(sdk / "core_platform", {e.name: e for e in there.folder.iterdir()})
+    _copy(there, sdk / "core_platform", (".git",))
     _links(sdk / "core_software", software | own)
 
 
@@ -74,17 +75,17 @@ def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
         link.symlink_to(target)
 
 
-def _copy(source: Path, identity: str, to: Path) -> None:
-    """A copy of a part, made again when the part is another. Killed at any moment, the stamp is
-    of what is there, or not there."""
+def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
+    """A copy of a part without some of its folders, made again when the part is another. Killed
+    at any moment, the stamp is of what is there, or not there."""
     stamp = to.with_name(f".{to.name}.identity")
-    if to.is_dir() and stamp.is_file() and stamp.read_text() == identity:
+    if to.is_dir() and stamp.is_file() and stamp.read_text() == part.identity:
         return
     stamp.unlink(missing_ok=True)
     clear(to)
 
-    def unwanted(directory: str, names: list[str]) -> set[str]:
-        return set(names).intersection(_UNCOPIED) if Path(directory) == source else set()
+    def left_out(directory: str, names: list[str]) -> set[str]:
+        return set(names).intersection(unwanted) if Path(directory) == part.folder else set()
 
-    shutil.copytree(source, to, symlinks=True, ignore=unwanted)
-    write_whole(stamp, identity)
+    shutil.copytree(part.folder, to, symlinks=True, ignore=left_out)
+    write_whole(stamp, part.identity)

@@ -46,6 +46,27 @@ def small_checkout(folder: Path) -> tuple[Path, Mapping[str, Path]]:
     return root, parts
 
 
+def sdk_platform(folder: Path) -> Path:
+    """A core_platform like the SDK's: its boards include what they share. It is what the harness
+    brings for QEMU, so that a program built with it runs there."""
+    root = folder / "core_platform"
+    ours = project_root() / "targets" / "executorch" / "platform"
+    shutil.copytree(ours, root / "targets" / "common")
+    common = root / "targets" / "common" / "CMakeLists.txt"
+    common.rename(common.with_name("board.cmake"))
+    edit(common.with_name("board.cmake"), " startup.cpp fault.cpp npu.cpp", "".join(
+        f"\n  ${{CMAKE_CURRENT_LIST_DIR}}/{name}.cpp" for name in ("startup", "fault", "npu")
+    ))  # fmt: skip
+    for board in ("corstone-300", "corstone-320"):
+        (root / "targets" / board).mkdir()
+        (root / "targets" / board / "CMakeLists.txt").write_text(
+            "set(HIL_CORE_DRIVER ${CMAKE_CURRENT_SOURCE_DIR}/../../../core_software/core_driver)\n"
+            "set(HIL_CMSIS_6 ${CMAKE_CURRENT_SOURCE_DIR}/../../../core_software/cmsis_6)\n"
+            "include(${CMAKE_CURRENT_SOURCE_DIR}/../common/board.cmake)\n"
+        )
+    return root
+
+
 def git(folder: Path, *arguments: str) -> str:
     """What git prints; as somebody, and as on any machine."""
     environment = {n: v for n, v in os.environ.items() if not n.startswith("GIT_")}
