@@ -58,7 +58,7 @@ def test_the_same_kernels_agree(small: Source) -> None:
 
 
 def test_a_planted_bug_is_found_in_its_operator(small: Source) -> None:
-    edit(small.root / KERNEL, "activation_max", "activation_max - 7")
+    edit(small.root / KERNEL, "0, n.output[0], ", "0, n.output[0] + 1, ")
     choice = FirmwareChoice(BOTH, small.root, small.parts)
     own, other = both(choice, "corstone-300-m55", "resnet8")
     assert own.verdict.passed, own.cause

@@ -156,7 +156,8 @@ def _engine(root: Path) -> None:
 def _kernels(root: Path) -> None:
     """Each where ExecuTorch has it, and in the list of its folder."""
     lists: dict[str, list[tuple[str, str]]] = {}
-    (root / PORTABLE).mkdir(parents=True)
+    for folder in (PORTABLE, OPS, Path("kernels/quantized")):
+        (root / folder).mkdir(parents=True, exist_ok=True)
     for source in sorted((_runner() / "kernels").iterdir()):
         if source.suffix not in (".h", ".cpp") or source.name in _IN_NN:
             continue
