@@ -311,6 +311,16 @@ def test_an_edit_during_the_build_that_is_taken_back(small: Source) -> None:
         built(small, progress=at("building the runner 2/", meddle))
 
 
+def test_a_source_removed_during_the_build(small: Source) -> None:
+    """It may be in the program already."""
+    extra = small.root / PORTABLE / "op_extra.cpp"
+    extra.write_text("")
+    with pytest.raises(CheckoutChanged):
+        built(small, progress=at("building the runner 2/", extra.unlink))
+    built(small)
+    assert extra.name not in "".join(p.name for p in tree(small).rglob("op_*.obj"))
+
+
 def test_a_commit_during_the_build(small: Source) -> None:
     """The files are the same, the record would name the wrong commit."""
     action = at("building the runner 2/", lambda: commit(small.root, "meanwhile"))
