@@ -108,7 +108,7 @@ def _build(
     began = freshness.now(tree)
     before = freshness.inputs(plan.checkout)
     # of what the SDK's platform reads besides the parts nobody keeps account
-    if plan.platform is None or not freshness.usable(tree, plan.checkout, before):
+    if plan.platform is None or not freshness.usable(tree, before):
         (tree / _CONFIGURED).unlink(missing_ok=True)
     freshness.unsettle(tree)
     try:

@@ -26,15 +26,19 @@ _STATE = "settled.json"
 _CLOCK = ".clock"
 # What compilers tell ninja that they have read.
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".s", ".S")
-# Python of the exporter and its tests lies beside the C++, and takes no part.
-_EXPORTERS = ("backends", "devtools", "exir", "extension")
+# What takes no part in the build: texts, the exporter's Python, which lies beside the C++, and of
+# backends for other machines all but what a compiler may be told to include.
+_TEXTS = (".md", ".rst", ".ipynb")
+_EXPORTERS = ("backends", "devtools", "examples", "exir", "extension")
+_BACKENDS = ("arm", "cortex_m")
+_RUNNER = "executor_runner"  # ... but for its scripts
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that a build may read: names below the checkout, and all with their times."""
+    """The files that a build may read, with their times."""
 
-    names: str  # their digest
+    names: str  # a digest of them
     changes: Sequence[tuple[Path, int, int]]  # path, ctime, mtime in ns
 
     def changed_since(self, moment: int) -> Iterator[tuple[Path, int]]:
@@ -47,15 +51,17 @@ def inputs(checkout: Checkout) -> Inputs:
     with ThreadPoolExecutor() as pool:
         own = pool.submit(files, checkout.root, BUILT)
         found = [*pool.map(part_files, checkout.parts.values())]
-    paths = [*own.result(), *(path for part in found for path in part)]
+    root = checkout.root
+    mine = [path for path in own.result() if not _idle(path.relative_to(root))]
     digest = hashlib.sha256()
     changes = []
-    for path in paths:
+    for path in (*mine, *(path for part in found for path in part)):
         try:
             stat = path.lstat()
         except OSError:  # deleted, and still in the index
             continue
-        digest.update(f"{path}\n".encode("utf-8", "surrogateescape"))
+        if not _foreign(path, root):
+            digest.update(f"{path}\n".encode("utf-8", "surrogateescape"))
         if not S_ISDIR(stat.st_mode):
             changes.append((path, stat.st_ctime_ns, stat.st_mtime_ns))
     return Inputs(digest.hexdigest(), changes)
@@ -68,7 +74,7 @@ def now(tree: Path) -> int:
     return clock.stat().st_mtime_ns
 
 
-def usable(tree: Path, checkout: Checkout, there: Inputs) -> bool:
+def usable(tree: Path, there: Inputs) -> bool:
     """Whether ninja sees everything that changed since the tree was settled."""
     try:
         state = json.loads((tree / _STATE).read_text())
@@ -78,10 +84,7 @@ def usable(tree: Path, checkout: Checkout, there: Inputs) -> bool:
     if names != there.names:
         return False
     changed = there.changed_since(settled)
-    return all(
-        _idle(path, checkout.root) or (path.suffix in _COMPILED and mtime > settled)
-        for path, mtime in changed
-    )
+    return all(path.suffix in _COMPILED and mtime > settled for path, mtime in changed)
 
 
 def unsettle(tree: Path) -> None:
@@ -100,7 +103,16 @@ def settle(tree: Path, checkout: Checkout, before: Inputs, began: int) -> bool:
     return True
 
 
-def _idle(path: Path, root: Path) -> bool:
-    if path.suffix != ".py" or root not in path.parents:
-        return False
-    return path.relative_to(root).parts[0] in _EXPORTERS
+def _idle(name: Path) -> bool:
+    if name.suffix == ".py" and _RUNNER not in name.parts:
+        return name.parts[0] in _EXPORTERS
+    return name.suffix in _TEXTS or (_of_others(name) and name.suffix not in _COMPILED)
+
+
+def _foreign(path: Path, root: Path) -> bool:
+    """A source of another machine's backend: it may come and go."""
+    return root in path.parents and _of_others(path.relative_to(root))
+
+
+def _of_others(name: Path) -> bool:
+    return len(name.parts) > 2 and name.parts[0] == "backends" and name.parts[1] not in _BACKENDS
