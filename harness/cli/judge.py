@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
 from harness.errors.verdict import ExitCode
 
 if TYPE_CHECKING:
+    from harness.build.choice import FirmwareChoice
     from harness.run.accept import Only
 
 
@@ -62,13 +64,19 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, ExitCod
     type=click.Choice(["size", "outputs"]),
     help="The sizes of program and firmware, without a run; or the outputs alone (default: all).",
 )
+@click.option(
+    "--truth",
+    is_flag=True,
+    help="Make these outputs what every firmware has to give, in place of the oracle's.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 @limit_factor_option
 @fvp_missing_option
+@firmware_options
 @verb
 def accept(
-    subject: str, reason: str, only: Only | None, dry_run: bool, limit_factor: float | None,
-    fvp_missing: str | None, as_json: bool,
+    subject: str, reason: str, only: Only | None, truth: bool, dry_run: bool,
+    limit_factor: float | None, fvp_missing: str | None, firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
@@ -76,20 +84,25 @@ def accept(
     not match is refused, and so is a figure over its hard limit. TARGET/runner is the firmware
     of a target: only built and measured.
 
+    With --firmware executorch the reference is what the checkout's own runner gives, in a file of
+    its own, which only its runs are held against; with --truth every firmware's are.
+
     \b
     Examples:
       hil accept corstone-300-m55/ds_cnn --reason "faster depthwise kernel, +400 B"
       hil accept corstone-300-m55/ds_cnn --only size --reason "two more operators, see #12"
       hil accept corstone-300-m55/runner --reason "first footprint of gcc 14"
+      hil accept corstone-300-m55/ds_cnn --executorch ~/executorch --reason "ExecuTorch 1.5"
     """
     from harness.run.accept import accept_case
     from harness.run.pipeline import RunOptions
     from harness.simulate.fvp import missing_policy
 
-    options = RunOptions(limit_factor=limit_factor, fvp_missing=fvp_missing or missing_policy())
+    missing = fvp_missing or missing_policy()
+    options = RunOptions(limit_factor=limit_factor, fvp_missing=missing, firmware=firmware)
     with progress_shown(as_json) as progress:
         proposal = accept_case(
-            subject, reason, options, only=only, dry_run=dry_run, progress=progress
+            subject, reason, options, only=only, truth=truth, dry_run=dry_run, progress=progress
         )
     if not as_json:
         click.echo(proposal.text())

@@ -26,10 +26,11 @@ _VERBS = {
     "npu": "harness.cli.npu:npu",
     "standin": "harness.cli.standin:standin",
     "conformance": "harness.cli.standin:conformance",
+    "bisect": "harness.cli.bisect:bisect",
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",
-    "bench": "harness.cli.tools:bench",
+    "bench": "harness.cli.bench:bench",
     "test": "harness.cli.tools:test",
 }
 

@@ -101,9 +101,11 @@ def run(
     if not as_json:
         from rich.console import Console
 
+        from harness.report.differential import print_differentials
         from harness.report.terminal import print_profile, print_records
 
         print_records(Console(), records)
+        print_differentials(Console(), records)
         if profile:
             print_profile(Console(), records)
     speaker = overall(records)

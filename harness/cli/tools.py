@@ -1,4 +1,4 @@
-"""``hil targets``, ``models``, ``doctor``, ``bench`` and ``test``: options and help."""
+"""``hil targets``, ``models``, ``doctor`` and ``test``: options and help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.case.models import catalogue, unavailable
-from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 from harness.errors.verdict import ExitCode
 from harness.simulate.pick import available_simulators
@@ -36,47 +35,6 @@ def models(as_json: bool) -> tuple[Any, ExitCode]:
 def doctor(as_json: bool) -> tuple[Any, ExitCode]:
     """Show each tool, its version, and how to get what is missing (FVPs included)."""
     return list_tools(show=not as_json)
-
-
-@click.command()
-@click.argument(
-    "what",
-    type=click.Choice(["all", "instructions", "warm", "export", "verdict", "npu"]),
-    default="all",
-)
-@click.option("--ending", "endings", multiple=True, help="Only this ending of `verdict`.")
-@verb
-def bench(what: str, endings: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
-    """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
-
-    `verdict` measures the time from each way to end to its verdict, `npu` the functional
-    Ethos-U model beside the TOSA reference model.
-    """
-    from harness.dev.bench.ratios import measure_all
-
-    if what == "verdict":
-        from harness.dev.bench.verdict import measure_verdicts
-
-        with progress_shown(as_json) as progress:
-            timed = measure_verdicts(progress, endings)
-        if not as_json:
-            click.echo(timed.text())
-        return timed.summary(), timed.exit_code
-
-    if what == "npu":
-        from harness.dev.bench.npu import measure_npu
-
-        with progress_shown(as_json) as progress:
-            npu = measure_npu(progress)
-        if not as_json:
-            click.echo(npu.text())
-        return npu.summary(), ExitCode.PASSED
-
-    with progress_shown(as_json) as progress:
-        results = measure_all(what, progress)
-    if not as_json:
-        click.echo(results.text())
-    return results.summary(), ExitCode.PASSED
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -23,6 +23,7 @@ class Reason(Word):
     OUTPUT_SIZE = "output_size"
     OUTPUTS_DIFFER = "outputs_differ"
     REFERENCE_OUTPUTS = "reference_outputs"
+    TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
     PROGRAM_CHANGED = "program_changed"
     WRONG_FIRMWARE = "wrong_firmware"
@@ -148,7 +149,8 @@ class Evidence:
 class Expectation:
     """What the run had to be: which firmware, which program, how close, how large.
 
-    ``build_id`` is None for firmware that does not print one.
+    ``build_id`` is None for firmware that does not print one. ``truth``: an accepted run whose
+    outputs every firmware has to give for the program, in place of the oracle's.
     """
 
     build_id: str | None
@@ -159,3 +161,4 @@ class Expectation:
     reference: Reference | None
     budgets: Budgets = field(default_factory=Budgets)
     source: FirmwareSource = FirmwareSource.BUNDLED
+    truth: Reference | None = None

@@ -35,7 +35,8 @@ class Reference:
     floating point may calibrate another program. Both are empty until a run was accepted.
     ``firmware`` has the figures of firmware and run by toolchain id. ``anatomies`` has that of
     a program under ``ANY_TOOLCHAIN``, that of a runner under its toolchain. ``history`` says
-    when, why, for which toolchain, and what became of each figure, oldest first.
+    when, why, for which toolchain, and what became of each figure, oldest first. ``truth``:
+    these outputs are what every firmware has to give for this program, whatever the oracle says.
     """
 
     pte_sha256: str
@@ -44,6 +45,7 @@ class Reference:
     firmware: dict[str, dict[str, int]]
     history: tuple[dict[str, Any], ...]
     anatomies: dict[str, FoldedAnatomy] = field(default_factory=dict)
+    truth: bool = False
 
     def accepted(self, toolchain: str) -> dict[str, int]:
         """The figures to hold against, for one toolchain."""
@@ -74,6 +76,7 @@ class Acceptance:
     anatomies: Mapping[str, Anatomy] = field(default_factory=dict)
     pte_sha256: str = ""
     outputs: tuple[tuple[str, ...], ...] | None = None
+    truth: bool = False
 
 
 def propose(old: Reference | None, accepting: Acceptance) -> Reference:
@@ -94,7 +97,12 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
         },
     )  # fmt: skip
     if accepting.outputs is not None:
-        new = replace(new, pte_sha256=accepting.pte_sha256, outputs=accepting.outputs)
+        new = replace(
+            new,
+            pte_sha256=accepting.pte_sha256,
+            outputs=accepting.outputs,
+            truth=accepting.truth,
+        )
     entry = {
         "when": accepting.when,
         "why": accepting.reason,
@@ -110,8 +118,14 @@ def _kept(figures: Mapping[str, int], replaced: Collection[Stage]) -> dict[str, 
 
 def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[Any]]:
     """Old and new value of what differs; the ``.pte`` by its sha256."""
-    before: dict[str, Any] = {**old.accepted(toolchain), "pte_sha256": old.pte_sha256 or None}
-    after: dict[str, Any] = {**new.accepted(toolchain), "pte_sha256": new.pte_sha256 or None}
+    before, after = (
+        {
+            **one.accepted(toolchain),
+            "pte_sha256": one.pte_sha256 or None,
+            "truth": one.truth or None,
+        }
+        for one in (old, new)
+    )
     names = sorted({*before, *after})
     return {n: [before.get(n), after.get(n)] for n in names if before.get(n) != after.get(n)}
 
@@ -146,6 +160,12 @@ def load_reference(
         ) from error
 
 
+def load_truth(root: Path, case: Case) -> Reference | None:
+    """The reference whose outputs somebody made the truth of a case, whoever is to give them."""
+    found = (load_reference(root, case, source) for source in FirmwareSource)
+    return next((one for one in found if one is not None and one.truth), None)
+
+
 def from_fields(fields: Mapping[str, Any]) -> Reference:
     """From an accepted file, or from the copy in a run's record, which has no anatomies."""
     has_run = "pte_sha256" in fields
@@ -161,6 +181,7 @@ def from_fields(fields: Mapping[str, Any]) -> Reference:
         anatomies={
             str(t): FoldedAnatomy.from_fields(f) for t, f in fields.get("anatomies", {}).items()
         },
+        truth=bool(fields.get("truth", False)),
     )
 
 
@@ -171,6 +192,7 @@ def render(reference: Reference) -> str:
         "program": dict(sorted(reference.program.items())),
         "firmware": {t: dict(sorted(f.items())) for t, f in sorted(reference.firmware.items())},
         **({"pte_sha256": reference.pte_sha256, "outputs": reference.outputs} if has_run else {}),
+        **({"truth": True} if reference.truth else {}),
         "history": reference.history,
         "anatomies": {t: a.to_fields() for t, a in sorted(reference.anatomies.items())},
     }

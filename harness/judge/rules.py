@@ -27,6 +27,7 @@ from harness.judge.evidence import (
     judgement,
 )
 from harness.judge.growth import State, check
+from harness.judge.reference import Reference
 from harness.simulate.transcript import NpuResult, NpuStop
 from harness.target.figures import is_only_printed
 
@@ -89,6 +90,13 @@ def _incomplete(outputs: Outputs) -> Finding:
 
 
 def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
+    truth = _truth(expectation)
+    if truth is not None:
+        if outputs.sha256 == truth.outputs:
+            return None
+        return Verdict.MISMATCH, Cause(
+            Reason.TRUTH_OUTPUTS, "the outputs are not those of the run that is the case's truth"
+        )
     bad = [d for d in outputs.diffs if not d.within(expectation.tolerance_lsb)]
     if bad:
         worst = max(bad, key=lambda d: d.worst_abs)
@@ -100,6 +108,14 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
             Reason.REFERENCE_OUTPUTS, "the outputs are not those of the accepted reference run"
         )
     return None
+
+
+def _truth(expectation: Expectation) -> Reference | None:
+    """The accepted run to be held against, when it was of this very program."""
+    truth = expectation.truth
+    if truth is None or truth.pte_sha256 != expectation.pte_sha256:
+        return None
+    return truth
 
 
 def _facts(worst: TensorDiff) -> dict[str, Any]:
@@ -190,6 +206,12 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
             notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")
         if reference.pte_sha256 != expectation.pte_sha256:
             notes.append("the .pte differs from the accepted one")
+    if expectation.truth is not None:
+        notes.append(
+            "the case has no truth for this .pte: the oracle's outputs were expected"
+            if _truth(expectation) is None
+            else "judged by an accepted run, the case's truth, not by the oracle"
+        )
     if not expectation.pte_unchanged:
         notes.append("the .pte is not the one that was exported: its sha256 differs")
     return notes

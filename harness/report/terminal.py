@@ -129,7 +129,7 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
     for record in records:
         if not record.op_ticks:
             continue
-        table = Table(title=record.title, box=None, title_justify="left", header_style="bold")
+        table = Table(title=Text(record.title), box=None, title_justify="left", header_style="bold")
         for header in ("operator", "calls", "ticks", "share"):
             table.add_column(header, justify="left" if header == "operator" else "right")
         total = sum(ticks for _, ticks in record.op_ticks.values())

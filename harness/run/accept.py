@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.build.source import FirmwareSource
 from harness.case.budgets import budgets_of
 from harness.case.case import RUNNER, Case, parse_case
 from harness.errors import HarnessError, UsageError
@@ -34,6 +35,8 @@ from harness.target.loading import load_target
 # where None stands, both and all that the run measures.
 Only = Literal["size", "outputs"]
 _ACCEPTABLE = (Reason.GROWN, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
+# Whoever makes a run the truth says that the oracle, or the truth until now, is not.
+_TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.TRUTH_OUTPUTS)
 
 
 class NotAcceptable(HarnessError):
@@ -75,10 +78,15 @@ def accept_case(
     options: RunOptions,
     *,
     only: Only | None = None,
+    truth: bool = False,
     dry_run: bool,
     progress: Progress,
 ) -> Proposal:
     """Run or measure the subject and write what was found as the new reference.
+
+    ``options.firmware`` says whose reference: a checkout's runner has a file of its own. With
+    ``truth`` these outputs are from now on what every firmware has to give, and may be others
+    than the oracle's.
 
     Growth is what accepting is for; a figure over its hard limit and a run that is wrong are
     refused (NotAcceptable), because a reference must never bless them. Raises what prevents the
@@ -89,14 +97,23 @@ def accept_case(
         raise UsageError("the reason is empty", hint="say why this is right; the file keeps it")
     if case.model == RUNNER and only == "outputs":
         raise UsageError(f"{case.id} has no outputs: it is a firmware, not a case")
+    if len(options.firmware.sources) != 1:
+        raise UsageError("--firmware both has two results, and one can be accepted at a time")
+    (source,) = options.firmware.sources
     case = Case(load_target(case.target).name, case.model)
-    if case.model == RUNNER or only == "size":
+    sized = case.model == RUNNER or only == "size"
+    if sized and (truth or source is not FirmwareSource.BUNDLED):
+        raise UsageError(
+            "sizes alone are accepted of the bundled runner, and have no truth",
+            hint="accept a case with its run: TARGET/MODEL, without --only size",
+        )
+    if sized:
         accepting, record = _sizes(case, reason, progress), None
     else:
-        accepting, record = _run(case, reason, options, only, progress)
+        accepting, record = _run(case, reason, options, only, truth, progress)
     _refuse_what_is_over_a_limit(case, accepting)
     root = references_dir()
-    old, path = load_reference(root, case), reference_path(root, case)
+    old, path = load_reference(root, case, source), reference_path(root, case, source)
     new = propose(old, accepting)
     same = old is not None and old.says_the_same(new)
     if not same and not dry_run:
@@ -121,11 +138,16 @@ def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:
 
 
 def _run(
-    case: Case, reason: str, options: RunOptions, only: Only | None, progress: Progress
+    case: Case,
+    reason: str,
+    options: RunOptions,
+    only: Only | None,
+    truth: bool,
+    progress: Progress,
 ) -> tuple[Acceptance, RunRecord]:
     (record,) = run_cases([case], options, progress)
     cause = record.cause
-    if cause is not None and cause.kind not in _ACCEPTABLE:
+    if cause is not None and cause.kind not in (_TRUTHS if truth else _ACCEPTABLE):
         raise NotAcceptable(
             f"{case.id} ends in {record.verdict} ({cause.kind}): {cause.text}",
             hint="a reference run must be right; only its size is a matter of acceptance",
@@ -137,6 +159,7 @@ def _run(
         when=_today(),
         pte_sha256=record.expectation.pte_sha256,
         outputs=record.output_sha256,
+        truth=truth,
     )
     if only == "outputs":
         return outputs, record

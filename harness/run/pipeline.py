@@ -32,7 +32,7 @@ from harness.export.checkout.remote import export_with
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.judge.evidence import Evidence, Expectation, Judgement
-from harness.judge.reference import load_reference
+from harness.judge.reference import load_reference, load_truth
 from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.gather import ending, gather, static_metrics
@@ -92,11 +92,6 @@ def run_cases(
     Raises UsageError, and what is wrong with a checkout, before any work.
     """
     sources = options.firmware.sources
-    if options.profile and FirmwareSource.EXECUTORCH in sources:
-        raise UsageError(
-            "--profile is for the bundled runner: ExecuTorch's prints no ticks per operator",
-            hint="leave --profile out, or say --firmware bundled",
-        )
     exporter = options.exporter.find()
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
@@ -128,11 +123,10 @@ def run_cases(
             return records
         progress("comparing the two runners")
         ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
+        pairs = zip(records[::2], records[1::2], strict=True)  # a case's two follow each other
         return [
             record
-            for case, program, pair in zip(
-                cases, programs, zip(records[::2], records[1::2], strict=True), strict=True
-            )
+            for case, program, pair in zip(cases, programs, pairs, strict=True)
             for record in _compared(program, chosen[case.target], pair, ready)
         ]
 
@@ -309,6 +303,7 @@ def _expectation(
 ) -> Expectation:
     pte_sha256 = _sha256(pte)
     reference = load_reference(references_dir(), case, firmware.source)
+    truth = load_truth(references_dir(), case)
     return Expectation(
         build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
         pte_unchanged=pte_sha256 == program.pte_sha256,
@@ -318,6 +313,7 @@ def _expectation(
         reference=None if reference is None else reference.without_anatomies(),
         budgets=budgets_of(case),
         source=firmware.source,
+        truth=None if truth is None else truth.without_anatomies(),
     )
 
 

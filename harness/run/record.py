@@ -295,12 +295,15 @@ def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
     if fields is None:
         return None
     reference = fields["reference"]
-    rest = {k: v for k, v in fields.items() if k not in ("reference", "budgets", "limits")}
+    truth = fields.get("truth")
+    apart = ("reference", "truth", "budgets", "limits")
+    rest = {k: v for k, v in fields.items() if k not in apart}
     # until there were budgets in a record, it had the hard limits alone
     budgets = fields.get("budgets") or {"limits": fields.get("limits", {})}
     return Expectation(
         **{**rest, "source": FirmwareSource(rest.get("source", FirmwareSource.BUNDLED))},
         reference=None if reference is None else from_fields(reference),
+        truth=None if truth is None else from_fields(truth),
         budgets=Budgets.model_validate(budgets),
     )
 

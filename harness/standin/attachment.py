@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from harness.attend.driver import GuestStuck
 from harness.attend.guest import GuestMemory
 from harness.attend.heap import HeapInfo
 from harness.attend.program import Program
+from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.standin.failure import StandinError
 from harness.standin.machine import DDR
 
@@ -62,12 +63,11 @@ def attached(
         attachment, npu = Attachment(), None
         if program.doorbell or program.functions:
             memory, attachment = stack.enter_context(_shared_memory())
-            identity, run = _model(settings)
             if program.doorbell:
-                stack.enter_context(_doorbell(cwd, memory, identity, run))
+                stack.enter_context(_doorbell(cwd, memory, settings))
             else:
                 shared = partial(GuestMemory, shared=memory, origin=DDR.origin, size=DDR.size)
-                npu = Npu(identity, run, shared)
+                npu = Npu(_identity(settings), _later(settings), shared)
         if npu is not None or (heap is not None and program.heap_calls):
             attended = _attended(attachment, program, heap, npu, read_end)
             attachment = stack.enter_context(attended)
@@ -82,11 +82,11 @@ def npu_driver(program: Program) -> str:
 
 
 @contextmanager
-def _doorbell(cwd: Path, memory: SharedMemory, identity: Identity, run: Run) -> Iterator[None]:
+def _doorbell(cwd: Path, memory: SharedMemory, settings: NpuSettings) -> Iterator[None]:
     from harness.ethosu.doorbell import serving
 
     _remove_stale(cwd)
-    with serving(cwd, memory, identity, run):
+    with serving(cwd, memory, _identity(settings), _model(settings)):
         yield
 
 
@@ -150,13 +150,25 @@ def _shared_memory() -> Iterator[tuple[SharedMemory, Attachment]]:
         os.close(descriptor)
 
 
-def _model(settings: NpuSettings) -> tuple[Identity, Run]:
+def _identity(settings: NpuSettings) -> Identity:
+    from harness.ethosu.doorbell import Identity
+
+    return Identity(CONFIG_WORDS[settings.product, settings.macs], ID_WORDS[settings.product])
+
+
+def _later(settings: NpuSettings) -> Run:
+    """The model is loaded for its first job: many a program with a driver has none."""
+    model = cache(lambda: _model(settings))
+    return lambda commands, regions: model()(commands, regions)
+
+
+def _model(settings: NpuSettings) -> Run:
     if settings.packages is not None and str(settings.packages) not in sys.path:
         sys.path.append(str(settings.packages))
     # For the decoder of weights, which is a process of its own.
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent.parent)
     try:
-        from harness.ethosu.doorbell_npu import identity, npu
+        from harness.ethosu.doorbell_npu import npu
     except ImportError as error:
         raise StandinError(f"the NPU model cannot be loaded: {error}") from error
-    return identity(settings.product, settings.macs), npu(settings.product, settings.macs)
+    return npu(settings.product, settings.macs)

@@ -5,7 +5,7 @@ The tags are those of "Addenda to, and Errata in, the ABI for the Arm Architectu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.attend.program import Program, program_of
@@ -25,6 +25,20 @@ class Elf:
     profile: str  # "M", "A", "R" or ""
     pointer_authentication: int  # Tag_PAC_extension: 2 needs the instructions, 1 only hints
     program: Program  # what it asks of us
+    image: bytes = field(repr=False)
+
+    def starts_at(self, address: int) -> bool:
+        """Whether a vector table is there: its second word is where the core begins, an odd
+        address of code (Armv8-M Architecture Reference Manual, "The vector table")."""
+        for one in self.segments:
+            at = address - one.load
+            if 0 <= at <= one.file_size - 8:
+                word = one.offset + at + 4
+                reset = int.from_bytes(self.image[word : word + 4], "little")
+                return reset & 1 == 1 and any(
+                    s.code and s.run <= reset < s.run + s.size for s in self.segments
+                )
+        return False
 
 
 def read_elf(path: Path) -> Elf:
@@ -55,4 +69,5 @@ def read_elf(path: Path) -> Elf:
         profile=chr(profile) if isinstance(profile, int) and profile else "",
         pointer_authentication=pac if isinstance(pac, int) else 0,
         program=program,
+        image=image,
     )

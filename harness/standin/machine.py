@@ -67,13 +67,18 @@ def objections(elf: Elf, vectors: int) -> Iterator[str]:
                     f"its segment 0x{address:08x}-0x{address + segment.size - 1:08x} is not in "
                     "memory that this machine has"
                 )
-    if vectors & ~_SECURE:
+    if elsewhere(vectors) and elf.starts_at(vectors):
         yield (
             f"the model starts at the vector table at 0x{vectors:08x}, and this machine always at "
             "0x00000000 (ITCM)"
         )
     elif not any(s.load & ~_SECURE == 0 and s.file_size >= 8 for s in elf.segments):
         yield "it has no vector table at 0x00000000 or 0x10000000 (ITCM), where this machine starts"
+
+
+def elsewhere(vectors: int) -> bool:
+    """Whether the model starts at another place than this machine, which always does in ITCM."""
+    return bool(vectors & ~_SECURE)
 
 
 def check_data(data: LoadedData) -> None:

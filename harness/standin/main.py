@@ -175,8 +175,7 @@ def _application(model: Model, request: Request, settings: Settings) -> Elf:
             f"one application is needed (-a ELF), {len(request.applications)} were given"
         )
     elf = read_elf(request.applications[0])
-    # A runner with the doorbell was built for this machine, whatever model it stands for.
-    vectors = 0 if elf.program.doorbell else settings.number(model.vector_parameter)
+    vectors = settings.number(model.vector_parameter)
     if found := list(machine.objections(elf, vectors)):
         raise StandinError(
             f"{elf.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
@@ -210,6 +209,12 @@ def _notes(model: Model, request: Request, settings: Settings, elf: Elf) -> None
     _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":
         _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
+    vectors = settings.number(model.vector_parameter)
+    if machine.elsewhere(vectors):
+        _note(
+            f"the program has no vector table at 0x{vectors:08x}, where the model starts, but one "
+            "at 0x00000000 (ITCM), where this machine does: it starts there"
+        )
     for parameter in settings.ineffective():
         _note(f"{parameter.name} is {parameter.effect}")
 

@@ -89,6 +89,11 @@ static void check(const u8* scratch) {
   say_number("copied ", (int)same);
 }
 
+#ifdef MESSAGES  // two of the real driver's, which are in an ELF with or without symbols
+__attribute__((used)) static const char messages[] =
+    "E: Failed to create global driver semaphore\0E: Inference job not running...";
+#endif
+
 #ifdef DOORBELL
 
 struct Mailbox {
@@ -175,11 +180,6 @@ OF_DRIVER u64 ETHOSU_PMU_Get_CCNTR(struct ethosu_driver* drv) {
   return (void)drv, wait_for_npu(), 77;
 }
 
-#ifdef MESSAGES  // two of the real driver's, which are in an ELF with or without symbols
-__attribute__((used)) static const char messages[] =
-    "E: Failed to create global driver semaphore\0E: Inference job not running...";
-#endif
-
 // The application's, called by the driver; they use the stack and call the driver themselves.
 static int begun, ended, wrong;
 void ethosu_inference_begin(struct ethosu_driver* drv, void* user) {
@@ -208,6 +208,10 @@ void reset(void) {
   fill(scratch);
 #ifndef WITHOUT_INIT
   say_number("init ", ethosu_init(&driver, (void*)0x58102000, fast, FAST_BYTES, 1, 1));
+#endif
+#ifdef ENDLESS
+  for (;;) {
+  }
 #endif
   struct ethosu_driver* const reserved = ethosu_reserve_driver();
   say_number("reserved ", reserved == &driver);

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.attend.driver import DriverError, read_payload, verify_config
+from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from tests.ethosu.assembling import U55_128, cop1, cop2
 
 PAYLOAD = cop1(U55_128, [1, 2])

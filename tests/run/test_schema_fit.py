@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from harness.build.executorch.checkout import Checkout
 from harness.build.plan import executorch_package
 from harness.build.source import FirmwareSource
 from harness.errors.verdict import Verdict
+from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.exporter import ExporterFacts
 from harness.formats.schema import PTE
+from harness.run.pipeline import _build
 from harness.run.schema_fit import SchemaMismatch, require_schema, schema_notes
+from harness.simulate.pick import pick
+from harness.system.git import Revision
+from harness.target.loading import load_target
 
 BUNDLED, EXECUTORCH = FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH
 
@@ -81,7 +87,24 @@ def test_what_only_grew_is_a_note(tmp_path: Path) -> None:
     assert newer_reader.endswith("only the reader knows Program.checksum")
 
 
-def test_a_checkout_that_only_exports_is_not_the_firmwares(tmp_path: Path) -> None:
+def test_with_both_runners_each_is_held_against_its_own(tmp_path: Path) -> None:
+    """Beside `--firmware both` there is a checkout, and the bundled runner has nothing of it."""
     there = checkout(tmp_path / "c", 'file_identifier "ET12"', 'file_identifier "ET13"')
+    found = Checkout(there, Revision("cff6f4dd320000", "main", ""), {})
+    require_schema(None, BUNDLED, found)
+    require_schema(exporter(there), EXECUTORCH, found)
     with pytest.raises(SchemaMismatch):
-        require_schema(exporter(there), BUNDLED, None)
+        require_schema(None, EXECUTORCH, found)
+    with pytest.raises(SchemaMismatch):
+        require_schema(exporter(there), BUNDLED, found)
+
+
+def test_nothing_is_built_for_what_would_be_misread(tmp_path: Path) -> None:
+    there = checkout(tmp_path / "c", 'file_identifier "ET12"', 'file_identifier "ET13"')
+    by = CheckoutExporter(there, tmp_path, "", {}, "", exporter(there))
+    chosen = pick(load_target("corstone-300-m55"), "qemu")
+    said: list[str] = []
+    with pytest.raises(SchemaMismatch):
+        _build(BUNDLED, chosen, by, None, False, said.append)
+    assert said == []
+    assert not (tmp_path / "hil" / "cache" / "firmware").exists()

@@ -18,6 +18,7 @@ SSE_320 = "FVP_Corstone_SSE-320"
 Guest = Callable[..., Path]
 Fvp = Callable[..., "subprocess.CompletedProcess[str]"]
 _SECONDS = 60
+_GUEST = Path(__file__).with_name("guest.c")
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
     directory = tmp_path_factory.mktemp("guests")
     built: dict[tuple[object, ...], Path] = {}
 
-    def make(*, source: Path = Path(__file__).with_name("guest.c"), **how: Any) -> Path:
+    def make(*, source: Path = _GUEST, **how: Any) -> Path:
         key = (source, *sorted(how.items()))
         if key not in built:
             built[key] = guests.bare(directory / f"guest{len(built)}.elf", source, **how)

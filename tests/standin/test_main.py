@@ -317,6 +317,15 @@ class TestCorstone320:
         assert "hello" in done.stdout
         assert "a Cortex-M55 in place of the Cortex-M85" in done.stderr
 
+    def test_a_program_for_this_machines_map_runs_as_scripts_call_it(
+        self, fvp: Fvp, guest: Guest
+    ) -> None:
+        """ExecuTorch's scripts leave the boot address as it is; nothing of the program is there."""
+        done = fvp("-a", guest(), *self.enable, *self.uart, model=SSE_320)
+        assert "hello" in done.stdout
+        assert "no vector table at 0x11000000, where the model starts, but one" in done.stderr
+        assert "no vector table" not in fvp("-a", guest(), *self.itcm, model=SSE_320).stderr
+
     def test_its_own_boot_address_is_refused(self, fvp: Fvp, guest: Guest) -> None:
         done = fvp("-a", guest(code=0x11000000), model=SSE_320)
         assert done.returncode == 1

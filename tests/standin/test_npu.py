@@ -201,10 +201,13 @@ def test_a_program_without_a_driver_gets_no_npu(fvp: Fvp, guest: Guest, tmp_path
     assert "which the program has no driver for" in done.stderr
 
 
-def test_without_numpy_the_npu_is_named(guest: Guest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [{"DOORBELL": 1}, {}])
+def test_without_numpy_the_npu_is_named(
+    guest: Guest, tmp_path: Path, how: dict[str, object]
+) -> None:
     """The stand-in itself needs the standard library only."""
     program = Path(__file__).parent.parent.parent / "harness" / "standin" / "__main__.py"
-    elf = guest(source=NPU_GUEST, DOORBELL=1)
+    elf = guest(source=NPU_GUEST, **how)
     done = subprocess.run(
         [sys.executable, "-I", "-S", program, tmp_path, U55, "-a", elf, *semihosting()],
         cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -9,22 +9,24 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import sysconfig
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from harness.build.executorch.parts import Part, find_part
+from harness.build.executorch.parts import SPECS, Part, PartMissing, find_part, places
 from harness.errors import BuildError, UsageError
 from harness.system.git import Revision, is_work_tree, revision
 
 ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
 _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
 # What a build of the runner can read; a change elsewhere is no other firmware.
-_BUILT = ("CMakeLists.txt", "backends", "codegen", "configurations", "devtools", "examples/arm",
-          "exir", "extension", "kernels", "runtime", "schema", "shim_et", "third-party", "tools",
-          "version.txt")  # fmt: skip
+BUILT = ("CMakeLists.txt", "Test.cmake", "backends", "codegen", "configurations", "devtools",
+         "examples/arm", "exir", "extension", "kernels", "runtime", "schema", "shim_et",
+         "third-party", "tools", "version.txt")  # fmt: skip
+_OPTIONAL = ("core_platform",)
 _PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "cmsis-nn")
 
 
@@ -105,13 +107,14 @@ def find_checkout(
     """
     root = find_root(folder)
     find = partial(find_part, checkout=root, given=given, fallback=fallback)
-    wanted = [*_PARTS, *(["core_platform"] if "core_platform" in given else [])]
     with ThreadPoolExecutor() as pool:
-        there = pool.submit(revision, root, _BUILT)
-        parts = [pool.submit(find, name) for name in wanted]
+        there = pool.submit(revision, root, BUILT)
+        looked = {name: pool.submit(find, name) for name in (*_PARTS, *_OPTIONAL)}
         if not (root / ENTRY).is_file():
             raise RevisionUnsupported(root, there.result())
-        found = {name: part.result() for name, part in zip(wanted, parts, strict=True)}
+        found = {name: part for name, task in looked.items() if (part := task.result())}
+    if missing := [name for name in _PARTS if name not in found]:
+        raise PartMissing(root, {SPECS[name]: places(name, root, fallback) for name in missing})
     return Checkout(root, there.result(), found)
 
 
@@ -129,8 +132,11 @@ def find_root(folder: Path) -> Path:
 
 
 def _refuse_shadow(root: Path) -> None:
+    """An environment that lies in the checkout is no shadow."""
     spec = importlib.util.find_spec("executorch")
+    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     for place in list(spec.submodule_search_locations or ()) if spec else []:
         found = Path(place).resolve()
-        if found == root.resolve() or root.resolve() in found.parents:
+        inside = found == root.resolve() or root.resolve() in found.parents
+        if inside and found.parent not in installed:
             raise WheelShadowed(root, found)

@@ -3,6 +3,7 @@ that it cannot."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -60,6 +61,22 @@ def test_a_deleted_file(tree: Tree) -> None:
     (tree.root / "exir/lowering.py").unlink()
     assert identity(tree) != before
     assert "exir/lowering.py" not in read_sources(tree.root).files
+
+
+def test_a_pipe_is_not_read(tree: Tree) -> None:
+    """It would wait for ever."""
+    (tree.root / "exir/lowering.py").unlink()
+    os.mkfifo(tree.root / "exir/lowering.py")
+    assert "exir/lowering.py" not in read_sources(tree.root).files
+
+
+def test_a_link_to_elsewhere_is_what_it_shows(tree: Tree, tmp_path: Path) -> None:
+    """As Python reads it."""
+    (tmp_path / "elsewhere.py").write_text("STEP = 1\n")
+    (tree.root / "exir/new.py").symlink_to(tmp_path / "elsewhere.py")
+    before = identity(tree)
+    (tmp_path / "elsewhere.py").write_text("STEP = 2\n")
+    assert identity(tree) != before
 
 
 def test_wherever_it_lies(tree: Tree, tmp_path: Path) -> None:

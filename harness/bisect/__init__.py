@@ -1,0 +1,1 @@
+"""The commit of a checkout from which on a case fails."""

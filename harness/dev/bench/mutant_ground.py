@@ -1,0 +1,139 @@
+"""Where mutants are planted: copies of a checkout and of parts of its build, and what runs them.
+
+The checkout's copy is its worktree; a part is copied as it is. Both stay in the state directory,
+so that the next time only what differs is built.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.bisect.step import with_parts
+from harness.build.choice import FirmwareChoice, build_for
+from harness.build.executorch.checkout import BUILT
+from harness.build.source import FirmwareSource
+from harness.case.case import Case
+from harness.conformance.model import Report, Selection
+from harness.conformance.run import conform
+from harness.conformance.suites import SUITES
+from harness.dev.bench.mutant_list import SuiteCheck, read_mutants
+from harness.dev.bench.mutants import Ground, MutantResults, chosen, measure
+from harness.errors import Unknown
+from harness.run.pipeline import RunOptions, run_cases
+from harness.run.record import RunRecord
+from harness.simulate.pick import pick
+from harness.system.files import disk_errors, write_whole
+from harness.system.git import git
+from harness.system.paths import cache_dir
+from harness.system.progress import Progress
+from harness.system.worktree import borrowed, top_of
+from harness.target.loading import load_target
+from harness.target.model import SimulatorName
+
+_NOT_COPIED = {".git"}
+
+
+def measure_mutants(
+    firmware: FirmwareChoice, only: Sequence[str], progress: Progress
+) -> MutantResults:
+    """Every bug of the list, or those that are named, in the checkout that ``firmware`` names.
+
+    Raises what ``prepared`` and ``measure`` do, Unknown for a name.
+    """
+    listed = read_mutants()
+    mutants = chosen(listed, only)
+    parts = {mutant.part for mutant in mutants.values() if mutant.part is not None}
+    with prepared(firmware, parts, progress) as (ground, commit):
+        return MutantResults(measure(mutants, ground, progress), commit, listed.written_for)
+
+
+@contextmanager
+def prepared(
+    firmware: FirmwareChoice, parts: Iterable[str], progress: Progress
+) -> Iterator[tuple[Ground, str]]:
+    """The ground, and the commit it stands at: HEAD of the checkout that ``firmware`` names.
+
+    ``parts``: those that bugs are planted in. Raises what ``find_checkout`` and ``borrowed`` do,
+    Unknown for a part that there is not.
+    """
+    assert firmware.root is not None
+    top = top_of(firmware.root)
+    commit = git(top, "rev-parse", "HEAD")
+    named = dict(with_parts(firmware).parts)
+    with borrowed(top, "mutants", BUILT, progress) as worktree:
+        worktree.stand_at(commit)
+        roots: dict[str | None, Path] = {None: worktree.folder}
+        for part in sorted(set(parts)):
+            if part not in named:
+                raise Unknown(f"ExecuTorch's build has no part {part!r}", part, named)
+            progress(f"copying {part}")
+            roots[part] = worktree.folder.parent / "parts" / part
+            with disk_errors(f"copying {named[part]}"):
+                mirror(named[part], roots[part])
+            named[part] = roots[part]
+        choice = replace(firmware, root=worktree.folder, parts=named)
+        runs = _Runs(choice, progress)
+        yield Ground(roots, runs.case, runs.suite, runs.built.clear, runs.forget), commit
+
+
+@dataclass
+class _Runs:
+    """What is under test, and the firmware of the runs since somebody last asked."""
+
+    firmware: FirmwareChoice
+    progress: Progress
+    built: set[Path] = field(default_factory=set)
+
+    def case(self, case: Case) -> RunRecord:
+        options = RunOptions("qemu", firmware=self.firmware)
+        (record,) = run_cases([case], options, self.progress)
+        if record.firmware is not None:
+            self.built.add(Path(record.firmware.elf).parent)
+        return record
+
+    def suite(self, check: SuiteCheck) -> Report:
+        if check.name not in SUITES:
+            raise Unknown(f"there is no suite {check.name!r}", check.name, SUITES)
+        chosen = pick(load_target(SUITES[check.name].target), SimulatorName.QEMU)
+        firmware = build_for(
+            FirmwareSource.EXECUTORCH, chosen.target, SimulatorName.QEMU,
+            self.firmware.checkout(), progress=self.progress,
+        )  # fmt: skip
+        self.built.add(firmware.directory)
+        return conform(check.name, firmware.elf, Selection(keyword=check.tests), self.progress)
+
+    def forget(self) -> None:
+        """Nobody will ask for these again, and fifty of them are a gigabyte."""
+        for directory in self.built:
+            if directory.parent == cache_dir("firmware"):
+                shutil.rmtree(directory, ignore_errors=True)
+        self.built.clear()
+
+
+def mirror(source: Path, copy: Path) -> None:
+    """Make ``copy`` have the same files. One that differs is written anew, with the time of now:
+    what was built of it is older, whatever it was built of. Raises OSError."""
+    wanted = set(_files(source))
+    for name in set(_files(copy)) - wanted:
+        (copy / name).unlink()
+    for name in wanted:
+        there, here = source / name, copy / name
+        if here.is_file() and filecmp.cmp(there, here, shallow=False):
+            continue
+        here.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(here, there.read_bytes())
+        shutil.copymode(there, here)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for directory, below, names in os.walk(folder):
+        below[:] = [name for name in below if name not in _NOT_COPIED]
+        for name in names:
+            if name not in _NOT_COPIED:
+                yield (Path(directory) / name).relative_to(folder)

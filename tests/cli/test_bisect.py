@@ -1,0 +1,82 @@
+"""``hil bisect``: what it refuses before any work, and what it shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.bisect import step
+from harness.bisect.history import History
+from harness.bisect.search import Interrupted
+from harness.cli.main import main
+from tests.bisect.histories import linear
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of two commits, which is no ExecuTorch."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
+    return linear(tmp_path / "checkout", "PASS", "MISMATCH").folder
+
+
+def hil(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["bisect", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("corstone-300-m5", "ds_cnn", "--good", "c0"), "did you mean corstone-300-m85"),
+        (("corstone-300-m55", "ds_cn", "--good", "c0"), "did you mean ds_cnn?"),
+        (("corstone-300-m55", "ds_cnn", "--good", "v9"), "has no revision 'v9'"),
+        (("corstone-300-m55", "ds_cnn", "--good", "c0", "--bad", "c9"), "has no revision 'c9'"),
+        (("corstone-300-m55", "ds_cnn", "--good", "c0"), "is not a checkout of ExecuTorch"),
+        (("corstone-300-m55", "ds_cnn"), "Missing option '--good'"),
+        (("corstone-300-m55", "ds_cnn", "--good", "c0", "--link-error", "good"), "'good' is not"),
+        (("corstone-300-m55", "ds_cnn", "--good", "c0", "--part", "nn=x"), "no part 'nn'"),
+    ],
+)
+def test_wrong_usage_is_exit_2(checkout: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = hil(*arguments, "-C", checkout)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (checkout / ".git" / "worktrees").exists()
+
+
+def test_a_folder_that_is_no_repository(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "-C", tmp_path / "empty")
+    assert result.exit_code == 2
+    assert "is not the work tree of a git repository" in result.output
+
+
+def test_no_checkout_at_all(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "--json")
+    assert result.exit_code == 2
+    assert "needs a checkout of ExecuTorch" in json.loads(result.stdout)["cause"]["text"]
+
+
+def test_interrupted_it_says_where_to_go_on(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As data is not printed then, it is on stderr; the exit code is the shell's for SIGINT."""
+    history = History(checkout)
+    good, bad = history.commit("c0"), history.commit("c1")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise Interrupted([good], bad, 3)
+
+    monkeypatch.setattr(step, "bisect", interrupted)
+    result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "-C", checkout)
+    assert result.exit_code == 130
+    assert (
+        f"so far: good {good.short}, bad {bad.short}, 3 revisions between; go on with "
+        f"--good {good.short} --bad {bad.short} --no-verify" in result.output
+    )

@@ -1,0 +1,259 @@
+"""The bench of planted bugs: what is caught, what is not, and what proves nothing.
+
+The sources are real files, planted for real; what stands in for ExecuTorch reads them: a program
+of one line, which passes as long as it computes 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.case.case import Case
+from harness.cli.main import main
+from harness.conformance.model import Report, SuiteResult
+from harness.dev.bench.mutant_list import Mutant, MutantList, SuiteCheck
+from harness.dev.bench.mutants import (
+    BaselineFails,
+    Fate,
+    Ground,
+    MutantResults,
+    Told,
+    chosen,
+    measure,
+)
+from harness.errors import BuildError, InfraError, Unknown
+from harness.errors.verdict import ExitCode, Verdict
+from harness.judge.evidence import Cause, Judgement
+from harness.run.record import RunRecord
+from harness.system.progress import silent
+
+CASE = "host/add"
+
+
+@dataclass
+class Product:
+    """``main.txt`` is a sum; what it must come to is 6, and it may have a word of its own."""
+
+    root: Path
+    runs: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # of the suite
+    cleaned: int = 0
+
+    @property
+    def source(self) -> Path:
+        return self.root / "main.txt"
+
+    def run(self, case: Case) -> RunRecord:
+        text = self.source.read_text()
+        self.runs.append(text)
+        word = next((v for v in Verdict if f"says {v}" in text), None)
+        if "does not compile" in text:
+            raise BuildError("syntax error")
+        right = sum(int(n) for n in text.split("#")[0].split("+")) == 6
+        verdict = word or (Verdict.PASS if right else Verdict.MISMATCH)
+        cause = None if verdict.passed else Cause("sum", "another sum\nmore of it")
+        return RunRecord(case, "2026", Judgement(verdict, cause))
+
+    def suite(self, check: SuiteCheck) -> Report:
+        """Test "order" looks at the order; "odd" never passes when it says so."""
+        text = self.source.read_text()
+        self.runs.append(text)
+        self.asked.append(check.tests)
+        order = "passed" if text.startswith("1+2") else "failed"
+        odd = "failed" if "odd" in text else "passed"
+        results = [SuiteResult("order", order, "", 0.0), SuiteResult("odd", odd, "", 0.0)]  # type: ignore[arg-type]
+        return Report(check.name, "none", "elf", tuple(results), 0.0, self.root)
+
+    def ground(self) -> Ground:
+        def clean() -> None:
+            self.cleaned += 1
+
+        return Ground({None: self.root, "part": self.root}, self.run, self.suite, silent_, clean)
+
+
+def silent_() -> None:
+    """Nothing is kept here."""
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Product:
+    made = Product(tmp_path)
+    made.source.write_text("1+2+3 # fine\n")
+    return made
+
+
+def mutant(find: str, put: str, **more: object) -> Mutant:
+    entry = {"bug": "b", "file": "main.txt", "find": find, "put": put, "cases": (CASE,), **more}
+    return Mutant.model_validate(entry)
+
+
+def told(product: Product, *mutants: Mutant) -> Sequence[Told]:
+    before = product.source.read_text()
+    rows = measure({f"m{n}": one for n, one in enumerate(mutants)}, product.ground(), silent)
+    assert product.source.read_text() == before
+    return rows
+
+
+def test_a_bug_is_caught_and_taken_out_again(product: Product) -> None:
+    (row,) = told(product, mutant("+2", "+3"))
+    assert (row.fate, row.by, row.verdict) == (Fate.CAUGHT, CASE, "MISMATCH")
+    assert row.text == "sum: another sum"
+    assert product.runs == ["1+2+3 # fine\n", "1+3+3 # fine\n"]
+
+
+def test_one_at_a_time_and_cleaned_after_each(product: Product) -> None:
+    rows = told(product, mutant("+2", "+3"), mutant("+3", "+4"))
+    assert [row.fate for row in rows] == [Fate.CAUGHT, Fate.CAUGHT]
+    assert product.runs[1:] == ["1+3+3 # fine\n", "1+2+4 # fine\n"]
+    assert product.cleaned == 2
+
+
+def test_a_survivor_and_one_that_is_said_to_be_equivalent(product: Product) -> None:
+    rows = told(
+        product, mutant("1+2", "2+1"), mutant("fine", "good", equivalent="a comment, no more")
+    )
+    assert [row.fate for row in rows] == [Fate.SURVIVED, Fate.EQUIVALENT]
+    assert rows[1].text == "a comment, no more"
+
+
+def test_what_is_said_to_be_equivalent_and_is_not(product: Product) -> None:
+    (row,) = told(product, mutant("+2", "+3", equivalent="so it was thought"))
+    assert row.fate is Fate.CAUGHT
+
+
+def test_a_suite_catches_what_the_cases_do_not(product: Product) -> None:
+    check = {"name": "cortex-m", "tests": "order"}
+    (row,) = told(product, mutant("1+2", "2+1", suite=check))
+    assert (row.fate, row.by, row.text) == (Fate.CAUGHT, "cortex-m", "1 tests, order first")
+
+
+def test_without_a_bug_a_suite_is_started_once(product: Product) -> None:
+    checks = [{"name": "cortex-m", "tests": tests} for tests in ("order", "odd", "order")]
+    told(product, *(mutant("1+2", "2+1", suite=check, cases=()) for check in checks))
+    assert product.asked == ["(order) or (odd)", "order", "odd", "order"]
+
+
+def test_a_place_that_is_not_there_is_stale_and_the_others_are_run(product: Product) -> None:
+    rows = told(
+        product, mutant("+9", "+8"), mutant("+2", "+3"), mutant("x", "y", file="no/such"),
+        mutant("x", "y", file="main.txt/below"),
+    )  # fmt: skip
+    assert [row.fate for row in rows] == [Fate.STALE, Fate.CAUGHT, Fate.STALE, Fate.STALE]
+    assert rows[0].text == "`+9` is not 1 times in main.txt"
+
+
+@pytest.mark.parametrize(
+    ("put", "fate"),
+    [
+        ("says BUILD_ERROR", Fate.NOT_BUILT),
+        ("says LINK_ERROR", Fate.NOT_BUILT),
+        ("says INFRA", Fate.NOT_RUN),
+        ("says NO_VERDICT", Fate.NOT_RUN),
+        ("does not compile", Fate.NOT_BUILT),
+        ("says HANG", Fate.CAUGHT),
+    ],
+)
+def test_what_does_not_catch(product: Product, put: str, fate: Fate) -> None:
+    (row,) = told(product, mutant("fine", put))
+    assert row.fate is fate
+
+
+def test_an_error_of_ours_takes_the_bug_out_too(product: Product) -> None:
+    ground = product.ground()
+    calls: list[Case] = []
+
+    def run(case: Case) -> RunRecord:
+        calls.append(case)
+        if len(calls) > 1:
+            raise InfraError("the disk is full")
+        return product.run(case)
+
+    planned = {"m": mutant("+2", "+3")}
+    (row,) = measure(planned, Ground(ground.roots, run, ground.suite, silent_, silent_), silent)
+    assert (row.fate, row.text) == (Fate.NOT_RUN, "the disk is full")
+    assert product.source.read_text() == "1+2+3 # fine\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "code"),
+    [
+        ("1+2+4\n", "host/add: MISMATCH sum: another sum", ExitCode.FAILED),
+        ("1+2+3 # says INFRA\n", "host/add: INFRA sum: another sum", ExitCode.INFRASTRUCTURE),
+        ("1+2+3 # odd\n", "cortex-m -k 'order': odd failed", ExitCode.FAILED),
+        ("1+2+4 # odd\n", "host/add: (.*\n)+  cortex-m -k 'order': odd", ExitCode.FAILED),
+    ],
+)
+def test_nothing_is_planted_when_it_fails_without(
+    product: Product, content: str, said: str, code: ExitCode
+) -> None:
+    product.source.write_text(content)
+    check = {"name": "cortex-m", "tests": "order"}
+    with pytest.raises(BaselineFails, match=said) as caught:
+        told(product, mutant("1+2", "2+2", suite=check))
+    assert caught.value.exit_code is code
+    assert set(product.runs) == {content}
+
+
+def test_only_those_that_are_named() -> None:
+    listed = MutantList(written_for="c", mutants={n: mutant("x", "y") for n in ("one", "two")})
+    assert list(chosen(listed, ["two"])) == ["two"]
+    assert list(chosen(listed, [])) == ["one", "two"]
+    with pytest.raises(Unknown, match="there is no mutant 'tow'") as caught:
+        chosen(listed, ["tow"])
+    assert caught.value.hint == "did you mean two?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--only", "conv-bios", "--executorch", "."), "did you mean conv-bias"),
+        (("--executorch", "no-such-folder"), "is not the work tree of a git repository"),
+        ((), "needs a checkout of ExecuTorch"),
+    ],
+)
+def test_wrong_usage_is_exit_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
+    result = CliRunner().invoke(main, ["bench", "mutants", *arguments])
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("fates", "code"),
+    [
+        ([Fate.CAUGHT, Fate.EQUIVALENT], 0),
+        ([Fate.CAUGHT, Fate.STALE], 2),
+        ([Fate.NOT_BUILT], 2),
+        ([Fate.STALE, Fate.NOT_RUN], 3),
+        ([Fate.STALE, Fate.NOT_RUN, Fate.SURVIVED], 1),
+    ],
+)
+def test_exit_codes(fates: list[Fate], code: int) -> None:
+    rows = tuple(Told(f"m{n}", "b", fate) for n, fate in enumerate(fates))
+    assert MutantResults(rows, "c" * 40, "abc").exit_code == code
+
+
+def test_the_table(product: Product) -> None:
+    rows = (
+        Told("one", "stride", Fate.CAUGHT, CASE, "MISMATCH", "sum: another sum", 1.25),
+        Told("two", "padding", Fate.STALE, text="`x` is not 1 times in f"),
+    )
+    results = MutantResults(rows, "0123456789abcdef", "abc")
+    assert results.text().splitlines() == [
+        "one                       stride             caught        1.2 s  "
+        "host/add: MISMATCH sum: another sum",
+        "two                       padding            stale         0.0 s  `x` is not 1 times in f",
+        "2 bugs in 0123456789: 1 caught, 1 stale",
+        "stale: the list is written for ExecuTorch abc",
+    ]
+    summary = results.summary()
+    assert summary["counts"]["caught"] == 1
+    assert summary["mutants"][0]["by"] == CASE

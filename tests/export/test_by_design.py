@@ -1,0 +1,145 @@
+"""Protects the second definitions of operators: they must say exactly what ExecuTorch's kernels
+do, for a difference that has a name is not a mismatch any more.
+
+Each is held against arithmetic done another way here. That the kernels really compute this was
+measured with a checkout's runner (tests/run/test_second_opinion.py repeats it where there is
+one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from executorch.exir.dialects._ops import ops
+
+from harness.export import by_design, lower
+from harness.export.by_design import DEFINITIONS, Kernels
+from harness.export.program import Program
+
+SEED = 20261121
+assert lower  # importing it registers the operators, in an order that works
+
+
+def definition(name: str) -> Callable[..., torch.Tensor]:
+    (found,) = (d.compute for d in DEFINITIONS if d.difference.name == name)
+    return found
+
+
+def half_even(value: Fraction) -> int:
+    return round(value)  # of a Fraction: exact, half to even
+
+
+def test_quantize_rounds_once() -> None:
+    """Whole rows of 16: the exact product; the rest: the product in float32, as Python has it."""
+    print("seed", SEED)
+    generator = np.random.default_rng(SEED)
+    scale, zero, size = 0.0078431377, -3, 16 * 4000 + 5
+    inverse = np.float32(1.0) / np.float32(scale)
+    near = (generator.integers(-120, 120, size) + 0.5).astype(np.float32) / inverse
+    x = np.nextafter(near, near + generator.choice([-1, 0, 1], size).astype(np.float32))
+    got = definition("quantize-fused")(torch.from_numpy(x), scale, zero, -128, 127, torch.int8)
+    exact = [half_even(Fraction(float(v)) * Fraction(float(inverse))) for v in x]
+    twice = np.rint(x * inverse).astype(int)
+    expected = np.clip(np.where(np.arange(size) < size - 5, exact, twice) + zero, -128, 127)
+    assert (got.numpy() == expected).all()
+    assert (np.asarray(exact) != twice).sum() > 10  # the inputs do tell the two apart
+
+
+def test_quantize_goes_through_memory_in_its_order() -> None:
+    """Which elements are in a whole row depends on where they lie: NHWC here."""
+    print("seed", SEED)
+    generator = torch.Generator().manual_seed(SEED)
+    x = torch.rand((1, 3, 3, 5), generator=generator).to(memory_format=torch.channels_last)
+    compute = definition("quantize-fused")
+    got = compute(x, 0.01, 0, -128, 127, torch.int8)
+    flat = compute(x.permute(0, 2, 3, 1).contiguous().flatten(), 0.01, 0, -128, 127, torch.int8)
+    assert torch.equal(got.permute(0, 2, 3, 1).flatten(), flat)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "ceil"), [
+    ([2, 2], [2, 2], [0, 0], False), ([24, 5], [1, 1], [0, 0], False),
+    ([3, 3], [2, 2], [1, 1], False), ([3, 2], [2, 2], [1, 0], True),
+])  # fmt: skip
+def test_average_is_of_integers_half_away_from_zero(
+    kernel: list[int], stride: list[int], padding: list[int], ceil: bool
+) -> None:
+    print("seed", SEED)
+    generator = np.random.default_rng(SEED)
+    x = generator.integers(-128, 128, (1, 2, 25, 6)).astype(np.int8)
+    got = definition("avg-pool-half-away")(
+        torch.from_numpy(x), kernel, stride, padding, ceil, 4, 1 << 30, 0, torch.empty(0)
+    ).numpy()
+    for c, i, j in np.ndindex(got.shape[1:]):
+        top, left = i * stride[0] - padding[0], j * stride[1] - padding[1]
+        rows = [r for r in range(top, top + kernel[0]) if 0 <= r < 25]
+        columns = [k for k in range(left, left + kernel[1]) if 0 <= k < 6]
+        values = [int(x[0, c, r, k]) for r in rows for k in columns]
+        total, count = sum(values), len(values)
+        mean = (abs(total) + count // 2) // count * (1 if total > 0 else -1)
+        assert got[0, c, i, j] == mean
+
+
+def half(values: list[float]) -> torch.Tensor:
+    return torch.tensor(values * 4, dtype=torch.float32)
+
+
+def test_only_a_difference_that_is_met_is_named() -> None:
+    quantize = ops.edge.cortex_m.quantize_per_tensor.default
+    kernels = Kernels("cortex-m55")
+    arguments = (half([1.0, 2.0, 3.0, 4.0]), 0.5, 0, -128, 127, torch.int8)
+    python = quantize(*arguments)
+    assert torch.equal(kernels(quantize, arguments, {}, python), python)
+    assert kernels.met == ()
+    wrong = python + 1  # as if Python's definition said so
+    assert torch.equal(kernels(quantize, arguments, {}, wrong), python)
+    assert [d.name for d in kernels.met] == ["quantize-fused"]
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus"])
+def test_a_core_without_helium_follows_python(target: str) -> None:
+    quantize = ops.edge.cortex_m.quantize_per_tensor.default
+    kernels = Kernels(target)
+    arguments = (half([1.0]), 0.5, 0, -128, 127, torch.int8)
+    wrong = quantize(*arguments) + 1
+    assert kernels(quantize, arguments, {}, wrong) is wrong
+    assert kernels.met == ()
+
+
+def test_other_operators_are_left_alone() -> None:
+    kernels = Kernels("cortex-m55")
+    value: Any = object()
+    assert kernels(torch.ops.aten.add.Tensor, (1, 2), {}, value) is value
+    assert kernels(getattr, (), {}, value) is value
+
+
+def test_a_program_has_both_outputs_where_they_differ(exported: Callable[..., Program]) -> None:
+    program = exported("ds_cnn")
+    assert [d.name for d in program.by_design] == ["avg-pool-half-away"]
+    for one in program.sets:
+        assert len(one.by_design) == len(one.expected)
+        for name in one.by_design:
+            assert (program.directory / name).stat().st_size == program.outputs[0].nbytes
+    differing = [
+        (program.directory / s.by_design[0]).read_bytes()
+        != (program.directory / s.expected[0]).read_bytes()
+        for s in program.sets
+    ]
+    assert any(differing)
+    assert program.without_named_differences().by_design == ()
+    assert all(not s.by_design for s in program.without_named_differences().sets)
+
+
+def test_a_program_without_such_operators_has_one(exported: Callable[..., Program]) -> None:
+    program = exported("deep_autoencoder")
+    assert program.by_design == ()
+    assert all(not s.by_design for s in program.sets)
+
+
+def test_names_are_one_each() -> None:
+    names = [d.difference.name for d in DEFINITIONS]
+    assert len(set(names)) == len(names) == len(by_design._BY_OPERATOR)
