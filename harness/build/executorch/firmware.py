@@ -106,19 +106,19 @@ def _build(
     started = time.monotonic()
     name = f"{target.name} (ExecuTorch {plan.checkout.revision.commit[:10]})"
     began = freshness.now(tree)
+    before = freshness.inputs(plan.checkout)
     # of what the SDK's platform reads besides the parts nobody keeps account
-    own = plan.platform is None
-    if own or not freshness.usable(tree, plan.checkout, freshness.inputs(plan.checkout)):
+    if plan.platform is None or not freshness.usable(tree, plan.checkout, before):
         (tree / _CONFIGURED).unlink(missing_ok=True)
     freshness.unsettle(tree)
     try:
         _steps(plan, tree, name, progress)
     except BuildError as error:
-        if not freshness.settle(tree, plan.checkout, began):
+        if not freshness.settle(tree, plan.checkout, before, began):
             raise CheckoutChanged(plan.checkout.root) from error
         raise
-    if not freshness.settle(tree, plan.checkout, began) or not _as_found(plan.checkout):
-        freshness.unsettle(tree)
+    stood_still = freshness.settle(tree, plan.checkout, before, began)
+    if not stood_still or not _as_found(plan.checkout):
         raise CheckoutChanged(plan.checkout.root)
     return _collect(plan, tree, directory, target, time.monotonic() - started)
 

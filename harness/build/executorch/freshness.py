@@ -89,12 +89,12 @@ def unsettle(tree: Path) -> None:
     (tree / _STATE).unlink(missing_ok=True)
 
 
-def settle(tree: Path, checkout: Checkout, began: int) -> bool:
-    """After a build that ended by itself: whether its sources stood still since ``began``. If so
-    the next build can go on from there."""
+def settle(tree: Path, checkout: Checkout, before: Inputs, began: int) -> bool:
+    """After a build that ended by itself: whether its sources stood still since ``began``, when
+    they were as ``before``. If so the next build can go on from there."""
     moment = now(tree)
     there = inputs(checkout)
-    if any(there.changed_since(began)):
+    if there.names != before.names or any(there.changed_since(began)):
         return False
     write_whole(tree / _STATE, json.dumps({"settled": moment, "names": there.names}))
     return True

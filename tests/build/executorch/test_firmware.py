@@ -10,6 +10,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import TimeoutExpired
 
@@ -25,7 +26,7 @@ from harness.build.source import FirmwareSource
 from harness.errors import BuildError, LinkError
 from harness.formats.elf import read_elf
 from harness.simulate.pick import pick
-from harness.system import paths
+from harness.system import paths, toolchain
 from harness.system.progress import Progress, silent
 from harness.target.loading import load_target
 from harness.target.model import SimulatorName
@@ -310,6 +311,16 @@ def test_an_edit_during_the_build_that_is_taken_back(small: Source) -> None:
         built(small, progress=at("building the runner 2/", meddle))
 
 
+def test_a_source_removed_during_the_build(small: Source) -> None:
+    """It may be in the program already."""
+    extra = small.root / PORTABLE / "op_extra.cpp"
+    extra.write_text("")
+    with pytest.raises(CheckoutChanged):
+        built(small, progress=at("building the runner 2/", extra.unlink))
+    built(small)
+    assert extra.name not in "".join(p.name for p in tree(small).rglob("op_*.obj"))
+
+
 def test_a_commit_during_the_build(small: Source) -> None:
     """The files are the same, the record would name the wrong commit."""
     action = at("building the runner 2/", lambda: commit(small.root, "meanwhile"))
@@ -317,20 +328,25 @@ def test_a_commit_during_the_build(small: Source) -> None:
         built(small, progress=action)
 
 
-def test_a_source_edited_while_its_compiler_runs(small: Source) -> None:
+def test_a_source_edited_while_its_compiler_runs(
+    small: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The compiler has read the old text and its object is newer than the new one: by their times
-    it would be up to date for ever."""
+    it would be up to date for ever. Without ccache, which reads a source more than once."""
+    find = toolchain.find
+    monkeypatch.setattr(toolchain, "find", lambda name: None if name == "ccache" else find(name))
     kernel = small.root / KERNEL
     fifo = small.folder / "slow.h"
     os.mkfifo(fifo)
     mark(kernel, "old")
     text = kernel.read_text()
-    kernel.write_text(f'{text}\n#include "{fifo}"\n')  # the compiler waits there, all before read
-    process = builder.start(small)
-    with fifo.open("w"):  # until the compiler has come
-        kernel.write_text(text.replace("<old>", "<new>"))
-    process.communicate()
-    assert process.returncode != 0
+    kernel.write_text(f'{text}\n#include "{fifo}"\n')  # where the compiler waits
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(built, small)
+        with fifo.open("w"):  # as soon as it is there
+            kernel.write_text(text.replace("<old>", "<new>"))
+        with pytest.raises(CheckoutChanged):
+            first.result()
     assert marked(built(small), "<new>")
 
 
