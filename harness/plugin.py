@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness.build.firmware import Firmware
     from harness.build.source import FirmwareSource
     from harness.case.matrix import Extent
+    from harness.export.checkout.choice import ExporterChoice
     from harness.export.program import Program
     from harness.judge.reference import Reference
     from harness.run.record import RunRecord
@@ -76,6 +77,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a local folder for what the checkout's build would download; may be repeated",
     )
     group.addoption(
+        "--exporter",
+        choices=("wheel", "checkout"),
+        help="who exports: the installed wheel (default), or the checkout of --executorch",
+    )
+    group.addoption(
         "--npu-cases",
         choices=("all", "sample"),
         help="Ethos-U: every model in every memory mode, or a sample of them "
@@ -102,6 +108,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _refuse_unknown_markers(config)
     try:
         firmware_choice(config)
+        exporter_choice(config)
     except HarnessError as error:
         raise pytest.UsageError(f"{error.message}; {error.hint}") from error
 
@@ -136,6 +143,14 @@ def firmware_choice(config: pytest.Config) -> FirmwareChoice:
     return choose(option("--firmware"), Path(root) if root else None, option("--part"))
 
 
+def exporter_choice(config: pytest.Config) -> ExporterChoice:
+    """Who exports in this session. Raises as ``choose_exporter`` does."""
+    from harness.export.checkout.choice import choose_exporter
+
+    root = config.getoption("--executorch")
+    return choose_exporter(config.getoption("--exporter"), Path(root) if root else None)
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Whose firmware, unless it is ours; and what is left out, with how to get it."""
     choice = firmware_choice(config)
@@ -143,6 +158,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if choice.root is not None:
         sources = " and ".join(choice.sources)
         said.append(f"hil: firmware: {sources}; ExecuTorch in {choice.root}")
+    if (exporter := exporter_choice(config).root) is not None:
+        said.append(f"hil: exporter: the checkout in {exporter}")
     if npu_cases(config) != "all":
         said.append(_SAMPLE)
     return said
@@ -234,8 +251,12 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
     wanted = [case, *(c for c in _collected(request.session) if c != case)]
     targets = {name: load_target(name) for name in {c.target for c in wanted}}
     cache_dir("programs").mkdir(parents=True, exist_ok=True)
+    try:
+        exporter = exporter_choice(request.config).find()
+    except HarnessError as error:
+        pytest.fail(_explain(error), pytrace=False)
     with FileLock(cache_dir("programs") / "batch.lock"):
-        exported = export_cases(wanted, targets)[0]
+        exported = export_cases(wanted, targets, exporter=exporter)[0]
     if isinstance(exported, HarnessError):
         pytest.fail(_explain(exported), pytrace=False)
     return exported

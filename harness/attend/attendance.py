@@ -20,6 +20,7 @@ from harness.attend.heap import HeapInfo
 from harness.attend.program import Program
 from harness.attend.service import Service
 from harness.attend.stub import Stub, TargetEnded
+from harness.attend.ticks import Steps, Ticks
 
 if TYPE_CHECKING:
     from harness.ethosu.doorbell import Identity, Run
@@ -107,17 +108,18 @@ def attending(
     heap: HeapInfo | None,
     npu: Npu | None,
     log: Callable[[str], None],
+    steps: Steps | None = None,
 ) -> Iterator[Attendance]:
     """Serve the program of the QEMU at the other end of ``line`` while the block runs.
 
-    ``heap``, ``npu``: None where nothing is to be done about it. At the end of the block StubError
-    or GuestStuck is raised, when that is why QEMU was ended.
+    ``heap``, ``npu``, ``steps``: None where nothing is to be done about it. At the end of the
+    block StubError or GuestStuck is raised, when that is why QEMU was ended.
     """
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and few programs need it
 
     attendance = Attendance()
     executor = ThreadPoolExecutor(1, "attend")
-    service = executor.submit(_serve, attendance, line, program, heap, npu, log)
+    service = executor.submit(_serve, attendance, line, program, heap, npu, log, steps)
     try:
         yield attendance
     finally:
@@ -133,6 +135,7 @@ def _serve(
     heap: HeapInfo | None,
     npu: Npu | None,
     log: Callable[[str], None],
+    steps: Steps | None,
 ) -> None:
     try:
         near = line.connect()
@@ -140,7 +143,8 @@ def _serve(
         return  # QEMU never came
     with near:
         stub = Stub(near)
-        service = Service(stub, program, heap)
+        ticks = None if steps is None else Ticks(stub, steps, log)
+        service = Service(stub, program, heap, ticks)
         driver = None
         if npu is not None:
             driver = Driver(npu.memory(stub), npu.identity, npu.run, log, service.hook)

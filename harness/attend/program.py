@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.attend.driver import HOOKS, handled
 from harness.attend.heap import Code, HeapCall, heap_calls
+from harness.attend.ticks import FUNCTION
 from harness.errors import UsageError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, STT_FUNC, ElfFile, read_elf
@@ -46,6 +47,7 @@ class Program:
     hooks: Mapping[str, int] = field(default_factory=dict)
     heap_calls: tuple[HeapCall, ...] = ()
     segments: tuple[tuple[int, int], ...] = ()  # where it lies: address and size in bytes
+    instruction: int | None = None  # where ExecuTorch's runtime runs one of its instructions
 
     @property
     def attended(self) -> bool:
@@ -81,7 +83,7 @@ def program_of(elf: ElfFile, path: Path) -> Program:
         raise SymbolsMissing(path, not elf.symbols)
     hooks = {name: named[name] for name in HOOKS if name in named}
     segments = tuple((segment.run, segment.size) for segment in elf.segments)
-    return Program(False, functions, hooks, calls, segments)
+    return Program(False, functions, hooks, calls, segments, named.get(FUNCTION))
 
 
 def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:

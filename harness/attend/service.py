@@ -11,15 +11,20 @@ from harness.attend.guest import argument, give_back
 from harness.attend.heap import SYS_HEAPINFO, HeapCall, HeapInfo
 from harness.attend.program import Program
 from harness.attend.stub import LR, PC, SP, Stub, StubError
+from harness.attend.ticks import Ticks
 
 
 class Service:
-    """``heap`` is the answer to SYS_HEAPINFO; None leaves that to QEMU."""
+    """``heap`` is the answer to SYS_HEAPINFO; None leaves that to QEMU. ``ticks`` counts the
+    program's instructions, if somebody wants to know."""
 
-    def __init__(self, stub: Stub, program: Program, heap: HeapInfo | None) -> None:
+    def __init__(
+        self, stub: Stub, program: Program, heap: HeapInfo | None, ticks: Ticks | None = None
+    ) -> None:
         self._stub = stub
         self._program = program
         self._heap = heap
+        self._ticks = ticks
         self._answers: dict[int, Callable[[], None]] = {}
 
     def run(self, driver: Driver | None) -> None:
@@ -33,6 +38,8 @@ class Service:
         if driver is not None:
             for name, address in self._program.functions.items():
                 self._answers[address] = partial(self._driver_call, driver, name)
+        if self._ticks is not None and self._program.instruction is not None:
+            self._answers[self._program.instruction] = partial(self._begins, self._ticks)
         self._stub.open()
         for address in self._answers:
             self._stub.breakpoint(address)
@@ -65,6 +72,20 @@ class Service:
 
     def _driver_call(self, driver: Driver, name: str) -> None:
         give_back(self._stub, driver.call(name, partial(argument, self._stub)))
+
+    def _begins(self, ticks: Ticks) -> None:
+        """An instruction begins; the first time it is also seen where they return to."""
+        stub = self._stub
+        back = stub.register(LR) & ~1
+        if back not in self._answers:
+            self._answers[back] = partial(self._returns, ticks)
+            stub.breakpoint(back)
+        ticks.enter()
+        stub.step_over(stub.register(PC) & ~1)
+
+    def _returns(self, ticks: Ticks) -> None:
+        ticks.leave()
+        self._stub.step_over(self._stub.register(PC) & ~1)
 
     def _heap_info(self, call: HeapCall, block: bytes) -> None:
         stub = self._stub

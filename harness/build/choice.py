@@ -57,12 +57,12 @@ BUNDLED = FirmwareChoice()
 
 
 class NoCheckout(UsageError):
-    """ExecuTorch's firmware was asked for, and nobody says where ExecuTorch is."""
+    """``asked``: the option that needs ExecuTorch, and nobody says where ExecuTorch is."""
 
-    def __init__(self, word: str) -> None:
-        self.firmware = word
+    def __init__(self, asked: str) -> None:
+        self.asked = asked
         super().__init__(
-            f"--firmware {word} needs a checkout of ExecuTorch, and none was named",
+            f"{asked} needs a checkout of ExecuTorch, and none was named",
             hint=f"name it with --executorch DIR, with ${ROOT_VARIABLE}, or with "
             f'executorch = "DIR" under [tool.hil] in a {_PROJECT} here or above',
         )
@@ -84,10 +84,22 @@ def choose(
     sources = FIRMWARE[wanted]
     if FirmwareSource.EXECUTORCH not in sources:
         return FirmwareChoice(sources)
-    root = executorch or _named_elsewhere(environ, directory or Path.cwd())
+    root = named_root(executorch, environ=environ, directory=directory)
     if root is None:
-        raise NoCheckout(wanted)
-    return FirmwareChoice(sources, root.absolute(), _parts(parts, environ))
+        raise NoCheckout(f"--firmware {wanted}")
+    return FirmwareChoice(sources, root, _parts(parts, environ))
+
+
+def named_root(
+    executorch: Path | None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    directory: Path | None = None,
+) -> Path | None:
+    """Where the checkout is: as ``--executorch`` says, or the environment, or the project; None
+    when nobody does. Raises UsageError for a ``pyproject.toml`` that is malformed."""
+    root = executorch or _named_elsewhere(environ, directory or Path.cwd())
+    return None if root is None else root.absolute()
 
 
 def _named_elsewhere(environ: Mapping[str, str], directory: Path) -> Path | None:

@@ -46,8 +46,10 @@ def run_step(
     target: str,
     progress: Progress,
     environment: Mapping[str, str] | None = None,
+    places: Mapping[str, str] | None = None,
 ) -> None:
-    """One command of a build, its output in ``<step>.log``, bounded in time."""
+    """One command of a build, its output in ``<step>.log``, bounded in time. ``places``: folders
+    as the build names them, and as an error's message should."""
     log = directory / f"{step}.log"
 
     def watch(data: bytes) -> None:
@@ -71,13 +73,16 @@ def run_step(
         raise InfraError(f"the {step} step was stopped: {ended.stop}", path=log)
     if ended.status != 0:
         text = log.read_text("utf-8", "replace")
+        for built, shown in (places or {}).items():
+            text = text.replace(f"{built}/", f"{shown}/")
         raise build_log.diagnose(text, build_log.FailedStep(step, log, target, ended.status))
 
 
 def clear(directory: Path) -> None:
     """Remove what a killed build left. Renamed first: compilers it left behind may still run,
-    and write to where their current directory is then."""
+    and write to where their current directory is then. What they write while it is removed stays
+    until the next time."""
     if directory.exists():
-        trash = directory.with_name(f"{directory.name}.{uuid.uuid4().hex[:8]}.trash")
-        directory.rename(trash)
-        shutil.rmtree(trash)
+        directory.rename(directory.with_name(f"{directory.name}.{uuid.uuid4().hex[:8]}.trash"))
+    for trash in directory.parent.glob(f"{directory.name}.*.trash"):
+        shutil.rmtree(trash, ignore_errors=True)

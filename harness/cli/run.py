@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
@@ -15,6 +16,7 @@ from harness.errors.verdict import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
+    from harness.export.checkout.choice import ExporterChoice
     from harness.run.execute import Execution
 
 _dev_mode = click.option(
@@ -58,16 +60,19 @@ _dev_mode = click.option(
 @fvp_missing_option
 @_dev_mode
 @verb
+@exporter_option
 @firmware_options
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
-    fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
+    fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
+    as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
-    --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both.
+    --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. The
+    exporter is the installed wheel's, or with --exporter checkout that of the same checkout.
 
     \b
     Examples:
@@ -75,6 +80,7 @@ def run(
       hil run host --model my_model.py
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
+      hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
     from harness.case.case import Case
     from harness.report.terminal import overall
@@ -88,7 +94,7 @@ def run(
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
     missing = fvp_missing or missing_policy()
     options = RunOptions(
-        simulator, tolerance, pte, profile, limit_factor, missing, dev_mode, firmware
+        simulator, tolerance, pte, profile, limit_factor, missing, dev_mode, firmware, exporter
     )
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)

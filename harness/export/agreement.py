@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from harness.errors import ExportError
+from harness.export.failures import OraclesDisagree
 from harness.export.oracle import DelegateCall, as_logical
 from harness.export.program import (
     OperatorAgreement,
@@ -77,24 +77,6 @@ def _worst(
     return worst
 
 
-class OraclesDisagree(ExportError):
-    """``element``: the worst one, at ``operator`` as ExecuTorch calls it, for input set ``set``."""
-
-    def __init__(self, delegate: int, number: int, operator: str, differences: Array) -> None:
-        self.delegate = delegate
-        self.operator = operator
-        self.element = _place(differences)
-        self.set = number
-        self.lsb = int(differences.max())
-        self.bound_lsb = BOUND_LSB
-        super().__init__(
-            f"the TOSA reference model and the quantised eager model differ by {self.lsb} LSB "
-            f"(more than {BOUND_LSB}) in delegate {delegate} at {operator}, element "
-            f"{list(self.element)}, for input set {number}",
-            hint="ExecuTorch lowers this operator to something else than it means",
-        )
-
-
 def check_operators(
     lowered: LoweredBackendModule, tosa: bytes, calls: Sequence[DelegateCall]
 ) -> OperatorAgreement:
@@ -109,7 +91,11 @@ def check_operators(
             found = _apart(output, expected)
             if found.max(initial=0) > BOUND_LSB:
                 lost = eager.lost or ("its output", found)
-                raise OraclesDisagree(call.delegate, number, *lost)
+                operator, differing = lost
+                raise OraclesDisagree(
+                    call.delegate, number, operator,
+                    element=_place(differing), lsb=int(differing.max()), bound_lsb=BOUND_LSB,
+                )  # fmt: skip
         if eager.worst[1].max(initial=0) > worst.lsb:
             operator, found = eager.worst
             worst = OperatorAgreement(BOUND_LSB, int(found.max()), operator, number, _place(found))

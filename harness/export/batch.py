@@ -8,8 +8,8 @@ model is lowered, standard output and standard error are captured into the Progr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportEvent:
-    """``kind``: cached, waiting (another process exports it), started, done, failed."""
+    """``kind``: preparing (another Python, which takes seconds to start), cached, waiting (another
+    process exports it), started, done, failed (with ``error``)."""
 
     kind: str
     request: ExportRequest
     seconds: float = 0.0
+    error: HarnessError | None = None
 
 
 @dataclass(frozen=True)
@@ -51,84 +53,109 @@ class ExportResult:
 OnEvent = Callable[[ExportEvent], None]
 
 
-def _ignore(_: ExportEvent) -> None:
+def ignore(_: ExportEvent) -> None:
     pass
 
 
-def export(requests: Sequence[ExportRequest], on_event: OnEvent = _ignore) -> list[ExportResult]:
+@dataclass(frozen=True)
+class Origin:
+    """Who exports, if it is not simply the installed wheel: ``versions`` replace or add to the
+    wheel's, and ``confirm`` raises unless they still hold when a program was made."""
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    confirm: Callable[[], None] = lambda: None
+
+    def all_versions(self, request: ExportRequest) -> dict[str, str]:
+        return {**exporter_versions(request.compile_target), **self.versions}
+
+
+def export(
+    requests: Sequence[ExportRequest],
+    on_event: OnEvent = ignore,
+    origin: Origin = Origin(),  # frozen, and empty
+) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others.
 
     What another process is exporting at the moment is left for last and then awaited.
     """
+    results, missing = look_up(requests, on_event, origin)
+    batch = _Batch(requests, missing, results, on_event, origin)
+    for index in [i for i in missing if not batch.attempt(i, wait=False)]:
+        on_event(ExportEvent("waiting", requests[index]))
+        batch.attempt(index, wait=True)
+    return [results[index] for index in range(len(requests))]
+
+
+def look_up(
+    requests: Sequence[ExportRequest], on_event: OnEvent, origin: Origin
+) -> tuple[dict[int, ExportResult], dict[int, str]]:
+    """What needs no export, and the keys of what does; by index of the request."""
     results: dict[int, ExportResult] = {}
     missing: dict[int, str] = {}
     for index, request in enumerate(requests):
         started = time.monotonic()
         try:
-            key = content_key(request, exporter_versions(request.compile_target))
+            key = content_key(request, origin.all_versions(request))
             program = cache.load(key)
         except HarnessError as error:
-            results[index] = _failed(request, error, started)
-            on_event(ExportEvent("failed", request))
+            results[index] = failed(request, error, started)
+            on_event(ExportEvent("failed", request, error=error))
             continue
         if program is None:
             missing[index] = key
         else:
             results[index] = _found(request, program, started)
             on_event(ExportEvent("cached", request))
-    busy = [i for i in missing if not _attempt(requests, missing, i, results, on_event, False)]
-    for index in busy:
-        on_event(ExportEvent("waiting", requests[index]))
-        _attempt(requests, missing, index, results, on_event, True)
-    return [results[index] for index in range(len(requests))]
+    return results, missing
 
 
-def _attempt(
-    requests: Sequence[ExportRequest],
-    keys: dict[int, str],
-    index: int,
-    results: dict[int, ExportResult],
-    on_event: OnEvent,
-    wait: bool,
-) -> bool:
-    """Fill in one result under the key's lock; False when another process holds it."""
-    request, key, started = requests[index], keys[index], time.monotonic()
-    try:
-        with cache.locked(key, wait=wait) as mine:
-            if not mine:
-                return False
-            program = cache.load(key)
-            if program is not None:
-                results[index] = _found(request, program, started)
-            else:
-                on_event(ExportEvent("started", request))
-                program = _export_and_store(request, key)
-                elapsed = time.monotonic() - started
-                results[index] = ExportResult(request, program, None, False, elapsed)
-    except HarnessError as error:
-        results[index] = _failed(request, error, started)
-    result = results[index]
-    kind = "failed" if result.error else "cached" if result.cached else "done"
-    on_event(ExportEvent(kind, request, result.seconds))
-    return True
+@dataclass(frozen=True)
+class _Batch:
+    requests: Sequence[ExportRequest]
+    keys: Mapping[int, str]
+    results: dict[int, ExportResult]
+    on_event: OnEvent
+    origin: Origin
 
-
-def _export_and_store(request: ExportRequest, key: str) -> Program:
-    versions = exporter_versions(request.compile_target)
-    with quiet.captured() as log:
+    def attempt(self, index: int, *, wait: bool) -> bool:
+        """Fill in one result under the key's lock; False when another process holds it."""
+        request, key, started = self.requests[index], self.keys[index], time.monotonic()
         try:
-            export_one = _load_worker()
-            exported = export_one(request, versions)
-        except ExportError as error:
-            error.log = log.tail()
-            raise
-        text = log.text()
+            with cache.locked(key, wait=wait) as mine:
+                if not mine:
+                    return False
+                program = cache.load(key)
+                if program is not None:
+                    result = _found(request, program, started)
+                else:
+                    self.on_event(ExportEvent("started", request))
+                    program = self._export_and_store(request, key)
+                    elapsed = time.monotonic() - started
+                    result = ExportResult(request, program, None, False, elapsed)
+        except HarnessError as error:
+            result = failed(request, error, started)
+        self.results[index] = result
+        kind = "failed" if result.error else "cached" if result.cached else "done"
+        self.on_event(ExportEvent(kind, request, result.seconds, result.error))
+        return True
 
-    def write(directory: Path) -> Program:
-        (directory / "export.log").write_text(text)
-        return exported.write(directory)
+    def _export_and_store(self, request: ExportRequest, key: str) -> Program:
+        versions = self.origin.all_versions(request)
+        with quiet.captured() as log:
+            try:
+                export_one = _load_worker()
+                exported = export_one(request, versions)
+            except ExportError as error:
+                error.log = log.tail()
+                raise
+            text = log.text()
+        self.origin.confirm()
 
-    return cache.store(key, write)
+        def write(directory: Path) -> Program:
+            (directory / "export.log").write_text(text)
+            return exported.write(directory)
+
+        return cache.store(key, write)
 
 
 def _load_worker() -> Callable[[ExportRequest, dict[str, str]], Exported]:
@@ -147,5 +174,5 @@ def _found(request: ExportRequest, program: Program, started: float) -> ExportRe
     return ExportResult(request, program, None, True, time.monotonic() - started)
 
 
-def _failed(request: ExportRequest, error: HarnessError, started: float) -> ExportResult:
+def failed(request: ExportRequest, error: HarnessError, started: float) -> ExportResult:
     return ExportResult(request, None, error, False, time.monotonic() - started)

@@ -9,8 +9,8 @@ from pathlib import Path
 from executorch.exir import ExecutorchProgramManager
 from executorch.exir import schema as et
 
-from harness.errors import ExportError
 from harness.ethosu.blob import find_blobs
+from harness.export.failures import UnsupportedTensor
 from harness.export.npu_options import NpuOptions
 from harness.export.oracle import DelegateCall
 from harness.export.program import (
@@ -38,17 +38,6 @@ DTYPES = {
 # Where an Ethos-U keeps a type that Cortex-M does not quantise, ExecuTorch's own operators stay.
 _QUANTIZE = {f"{space}::quantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
 _DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quantized_decomposed")}
-
-
-class UnsupportedTensor(ExportError):
-    """An input or output of the method that no runner can be given."""
-
-    def __init__(self, tensor: str, kind: str) -> None:
-        self.tensor = tensor
-        self.type = kind
-        super().__init__(
-            f"the method's '{tensor}' is a {kind}; the runner passes plain tensors only"
-        )
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from harness.errors import ExportError
 from harness.export.exported import RawSet
+from harness.export.failures import DeadModelError
 from harness.export.samples import InputRange, draw
 
 BATCH = 64  # samples that the batch-norm statistics are taken over
@@ -74,31 +74,6 @@ def _measure(
 def _fill(parameter: torch.Tensor, values: object) -> None:
     with torch.no_grad():
         parameter.copy_(torch.from_numpy(np.asarray(values)))
-
-
-class DeadModelError(ExportError):
-    """The model's outputs do not depend on its inputs, so a PASS would prove nothing."""
-
-    kind = "dead_model"
-
-    def __init__(self, model: str, sets: Sequence[RawSet]) -> None:
-        first_outputs = sets[0].expected if sets else ()
-        self.model = model
-        self.different_inputs = len({s.inputs for s in sets})
-        self.different_outputs = len({s.expected for s in sets})
-        self.first_output_bytes = first_outputs[0][:16].hex() if first_outputs else ""
-        if self.different_inputs < 2:
-            super().__init__(
-                f"model '{model}' cannot be given two different inputs",
-                hint="a case needs at least two, or it cannot show that an output depends on its "
-                "input",
-            )
-        else:
-            super().__init__(
-                f"model '{model}' is dead: {self.different_inputs} different inputs give the same "
-                f"quantised outputs (first bytes {self.first_output_bytes})",
-                hint="check its weights, and that the calibration inputs span what the model sees",
-            )
 
 
 def require_life(model: str, sets: Sequence[RawSet]) -> None:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.system.files import write_whole
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
@@ -170,6 +171,7 @@ class Program:
     oracles: tuple[OracleAgreement, ...] = ()
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
+    exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
 
     @property
     def pte_path(self) -> Path:
@@ -206,6 +208,7 @@ def load_program(directory: Path) -> Program | None:
             "oracles": tuple(map(_agreement, fields.get("oracles", ()))),
             "delegates": tuple(map(_delegate, fields.get("delegates", ()))),
             "by_design": tuple(NamedDifference(**d) for d in fields.get("by_design", ())),
+            "exporter": exporter_facts(fields.get("exporter")),
         }
     )
 

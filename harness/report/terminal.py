@@ -48,7 +48,10 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     simulators = {_simulator(r) for r in records if r.simulator is not None}
     sets = max(r.sets for r in records)
     where = ", ".join(sorted(simulators)) or "no simulator"
-    console.print(Text.assemble((title, "bold"), f" on {where}; {sets} input sets, sizes in bytes"))
+    checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
+    exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
+    what = f" on {where}; {sets} input sets, sizes in bytes{exporter}"
+    console.print(Text.assemble((title, "bold"), what), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -126,7 +129,7 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
     for record in records:
         if not record.op_ticks:
             continue
-        table = Table(title=record.title, box=None, title_justify="left", header_style="bold")
+        table = Table(title=Text(record.title), box=None, title_justify="left", header_style="bold")
         for header in ("operator", "calls", "ticks", "share"):
             table.add_column(header, justify="left" if header == "operator" else "right")
         total = sum(ticks for _, ticks in record.op_ticks.values())

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
+from harness.build.executorch.checkout import Checkout
 from harness.build.firmware import Firmware
 from harness.build.operators import operators_of, require_operators
 from harness.build.source import FirmwareSource
@@ -24,7 +25,10 @@ from harness.case.case import Case
 from harness.case.models import find_model
 from harness.errors import HarnessError, UsageError
 from harness.errors.verdict import Verdict
-from harness.export.batch import ExportEvent, export
+from harness.export.batch import ExportEvent
+from harness.export.checkout.choice import WHEEL, ExporterChoice
+from harness.export.checkout.exporter import CheckoutExporter
+from harness.export.checkout.remote import export_with
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.judge.evidence import Evidence, Expectation, Judgement
@@ -40,6 +44,7 @@ from harness.run.record import (
     failed_record,
     load_record,
 )
+from harness.run.schema_fit import require_schema, schema_notes
 from harness.run.second_opinion import second_opinion
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
@@ -49,7 +54,11 @@ from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target, load_target
 
-_EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
+_EXPORT_WORDS = {
+    "preparing": "starting the checkout's exporter",
+    "started": "exporting",
+    "waiting": "waiting for another process's export",
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class RunOptions:
     of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
     multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
     whose FVP is not installed. ``dev_mode``: see ``find_workspace``. ``firmware``: whose.
+    ``exporter``: who exports.
     """
 
     simulator: str = AUTO
@@ -71,6 +81,7 @@ class RunOptions:
     fvp_missing: str = "fail"
     dev_mode: bool = False
     firmware: FirmwareChoice = BUNDLED
+    exporter: ExporterChoice = WHEEL
 
 
 def run_cases(
@@ -81,11 +92,7 @@ def run_cases(
     Raises UsageError, and what is wrong with a checkout, before any work.
     """
     sources = options.firmware.sources
-    if options.profile and FirmwareSource.EXECUTORCH in sources:
-        raise UsageError(
-            "--profile is for the bundled runner: ExecuTorch's prints no ticks per operator",
-            hint="leave --profile out, or say --firmware bundled",
-        )
+    exporter = options.exporter.find()
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     # a default memory mode that was named is not part of the target's name
@@ -99,13 +106,12 @@ def run_cases(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
-                build_for, source, there.target, there.name, checkout,
-                dev_mode=options.dev_mode, progress=progress,
+                _build, source, there, exporter, checkout, options.dev_mode, progress
             )
             for name, there in chosen.items()
             for source in sources
         }  # fmt: skip
-        programs = _exported(requests, progress)
+        programs = _exported(requests, progress, exporter)
         pending = [
             pool.submit(_run_one, case, chosen[case.target], program, source,
                         firmware[case.target, source], options, progress)
@@ -125,6 +131,21 @@ def run_cases(
         ]
 
 
+def _build(
+    source: FirmwareSource,
+    chosen: Chosen,
+    exporter: CheckoutExporter | None,
+    checkout: Checkout | None,
+    dev_mode: bool,
+    progress: Progress,
+) -> Firmware:
+    """Raises SchemaMismatch before it builds for minutes."""
+    require_schema(None if exporter is None else exporter.facts, source, checkout)
+    return build_for(
+        source, chosen.target, chosen.name, checkout, dev_mode=dev_mode, progress=progress
+    )
+
+
 def _compared(
     program: Program | HarnessError,
     chosen: Chosen,
@@ -142,10 +163,13 @@ def _compared(
 
 
 def export_cases(
-    cases: Sequence[Case], targets: Mapping[str, Target], progress: Progress = silent
+    cases: Sequence[Case],
+    targets: Mapping[str, Target],
+    progress: Progress = silent,
+    exporter: CheckoutExporter | None = None,
 ) -> list[Program | HarnessError]:
     """The Program of each case, or the error that prevented it, in order."""
-    return _exported([_request(c.model, targets[c.target]) for c in cases], progress)
+    return _exported([_request(c.model, targets[c.target]) for c in cases], progress, exporter)
 
 
 def _request(model: str, target: Target) -> ExportRequest:
@@ -161,13 +185,13 @@ def _request(model: str, target: Target) -> ExportRequest:
 
 
 def _exported(
-    requests: Sequence[ExportRequest], progress: Progress
+    requests: Sequence[ExportRequest], progress: Progress, exporter: CheckoutExporter | None
 ) -> list[Program | HarnessError]:
     def report(event: ExportEvent) -> None:
-        if event.kind in ("started", "waiting"):
+        if event.kind in _EXPORT_WORDS:
             progress(f"{event.request.model.name}: {_EXPORT_WORDS[event.kind]}")
 
-    results = export(requests, on_event=report)
+    results = export_with(exporter, requests, report)
     return [result.error or result.unwrap() for result in results]
 
 
@@ -198,8 +222,8 @@ def run_case(
 ) -> RunRecord:
     """Simulate and judge one exported case; the record is saved in its run directory.
 
-    Raises OperatorMissing for a program that the firmware cannot run, FvpMissing for a case to
-    skip, InfraError when there is no run to be had.
+    Raises OperatorMissing for a program that the firmware cannot run, SchemaMismatch for one that
+    it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
     progress(f"{case.id}: simulating")
     if options.fvp_missing == "skip":
@@ -207,12 +231,13 @@ def run_case(
     pte = options.pte or program.pte_path
     operators = program.operators if options.pte is None else operators_of(pte)
     require_operators(firmware.elf, operators, firmware.source)
+    of_export = _of_export(program, firmware) if options.pte is None else ()
     if firmware.source is FirmwareSource.BUNDLED:
         program = program.without_named_differences()
     expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)
-    differences = _differences(chosen, firmware, transcript)
+    differences = (*_differences(chosen, firmware, transcript), *of_export)
     static = static_metrics(chosen.target, firmware, pte)
     evidence = gather(
         program,
@@ -239,7 +264,7 @@ def run_case(
         expectation=expectation,
         program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle,
                              tuple(asdict(agreement) for agreement in program.oracles),
-                             program.operators, program.versions),
+                             program.operators, program.versions, program.exporter),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
                                firmware.toolchain_id, firmware.checkout),
         seconds={"simulate": round(transcript.seconds, 4)},
@@ -329,6 +354,13 @@ def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> 
     of_board = chosen.target.differences(chosen.name, moved=False)
     of_build = () if firmware.checkout is None else firmware.checkout.notes
     return (*of_board, *transcript.stands_in, *of_build)
+
+
+def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
+    """What of the export is otherwise than a wheel of one commit would do it."""
+    there = None if firmware.checkout is None else Path(firmware.checkout.path)
+    own = () if program.exporter is None else program.exporter.notes
+    return (*own, *schema_notes(program.exporter, firmware.source, there))
 
 
 def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:

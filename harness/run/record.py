@@ -12,6 +12,7 @@ from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, 
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
 from harness.errors.verdict import Verdict
+from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
 from harness.judge.evidence import Cause, Ending, Evidence, Expectation, Judgement
 from harness.judge.reference import from_fields
 from harness.judge.rules import worst
@@ -47,6 +48,7 @@ class ProgramFacts:
     """Which program ran, and who computed what it had to give.
 
     ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
+    ``exporter``: the checkout that exported it, None for the installed wheel.
     """
 
     pte: str
@@ -55,6 +57,7 @@ class ProgramFacts:
     oracles: tuple[dict[str, Any], ...] = ()
     operators: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
+    exporter: ExporterFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,13 @@ class RunRecord:
         return label(self.source, None if self.firmware is None else self.firmware.checkout)
 
     @property
+    def exporter_label(self) -> str:
+        """ "checkout cff6f4dd32", "wheel 1.5.1"; "" for a case that ended before it ran."""
+        if self.program is None:
+            return ""
+        return exporter_label(self.program.exporter, self.program.versions.get("executorch", ""))
+
+    @property
     def title(self) -> str:
         """The case, and whose firmware it ran unless that was ours."""
         return f"{self.case.id} [{self.firmware_label}]" if self.firmware_label else self.case.id
@@ -155,6 +165,7 @@ class RunRecord:
         return {
             "case": self.case.id,
             "firmware": self._firmware_summary(),
+            "exporter": self.exporter_label or None,
             "verdict": self.verdict,
             "cause": None if self.cause is None else asdict(self.cause),
             "notes": list(self.notes),
@@ -302,4 +313,5 @@ def _program(fields: Mapping[str, Any] | None) -> ProgramFacts | None:
     if not fields:
         return None
     lists = {name: tuple(fields.get(name, ())) for name in ("oracles", "operators")}
-    return ProgramFacts(**{**fields, **lists})
+    exporter = exporter_facts(fields.get("exporter"))
+    return ProgramFacts(**{**fields, **lists, "exporter": exporter})

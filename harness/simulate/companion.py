@@ -21,6 +21,7 @@ from harness.attend.driver import GuestStuck
 from harness.attend.guest import GuestMemory
 from harness.attend.heap import HeapInfo
 from harness.attend.program import Program
+from harness.attend.ticks import Steps
 from harness.ethosu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.simulate.launch import Companion
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
@@ -75,12 +76,17 @@ class Attendant:
 
     @contextmanager
     def attend(
-        self, folder: Path, program: Program, heap: HeapInfo, npu: Npu | None
+        self,
+        folder: Path,
+        program: Program,
+        heap: HeapInfo,
+        npu: Npu | None,
+        steps: Steps | None,
     ) -> Iterator[None]:
         """A guest that will not get what it waits for has been ended; the record says why."""
         line = Listener(folder, DEBUGGER)
         try:
-            with attending(line, program, heap, npu, self._aside) as self._attendance:
+            with attending(line, program, heap, npu, self._aside, steps) as self._attendance:
                 yield
         except GuestStuck as stuck:
             self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, str(stuck)))
@@ -98,7 +104,7 @@ class Attendant:
 
 @contextmanager
 def companion(
-    target: Target, settings: Qemu, program: Program, work: Path
+    target: Target, settings: Qemu, program: Program, work: Path, steps: Steps | None = None
 ) -> Iterator[Companion | None]:
     """While the block runs, the guest in ``work`` has what it asks for; ``target`` is as it is on
     the simulator."""
@@ -118,7 +124,7 @@ def companion(
                 stack.enter_context(serving(work, shared, identity, attendant.run))
         if program.attended:
             npu = Npu(identity, attendant.run, view) if program.functions else None
-            stack.enter_context(attendant.attend(work, program, heap_info(target), npu))
+            stack.enter_context(attendant.attend(work, program, heap_info(target), npu, steps))
         yield attendant
 
 

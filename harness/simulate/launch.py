@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from harness.attend.ticks import Steps
 from harness.simulate.transcript import NpuUse
 from harness.system.toolchain import Tool
 from harness.target.loading import Limits, Target
@@ -18,7 +19,8 @@ from harness.target.model import SimulatorName
 class Job:
     """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
 
-    ``environment`` is what a native program built so wants.
+    ``environment`` is what a native program built so wants. ``steps``: instructions to be counted
+    from outside, of a runner that does not count them itself.
     """
 
     elf: Path
@@ -26,6 +28,7 @@ class Job:
     work: Path
     limits: Limits
     environment: Mapping[str, str] = field(default_factory=dict)
+    steps: Steps | None = None
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ class _Qemu:
         return Launch(words, readable=(job.elf, *own), monitor=MONITOR, stands_in=intercepted)
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
-        return companion(target, _settings(target), read_program(job.elf), job.work)
+        program = read_program(job.elf)
+        return companion(target, _settings(target), program, job.work, job.steps)
 
 
 def _settings(target: Target) -> Qemu:

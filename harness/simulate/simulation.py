@@ -18,7 +18,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
+from harness.attend.ticks import Steps
 from harness.errors import UsageError
+from harness.formats.damage import DamagedFile
+from harness.formats.pte_cut import CuttableProgram
 from harness.observe.processes import together
 from harness.simulate.guest_directory import GuestDirectory
 from harness.simulate.guest_files import input_name, output_base, program_name
@@ -72,7 +75,7 @@ def simulate(
     ``run_dir/work`` must not exist yet, so whatever is found in it was made by this run. A run
     that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
     which are of each process, are multiplied by ``limit_factor``; None takes
-    ``$HIL_LIMIT_FACTOR``. ``profile`` is for our own runner.
+    ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
     """
     target, tool = chosen.target, chosen.require()
     limits = target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
@@ -86,8 +89,9 @@ def simulate(
         batches = [(number,) for number in every]
     counts = [len(files) for files in sets]
     jobs = [
-        Job(firmware.elf.absolute(), arguments, work, limits, native)
+        Job(firmware.elf.absolute(), arguments, work, limits, native, steps)
         for numbers in batches
+        for steps in [_steps(firmware, program, numbers, profile)]
         for arguments in [_arguments(firmware, program, counts, numbers, profile)]
     ]
     launches = [chosen.simulator.launch(target, tool, job) for job in jobs]
@@ -142,6 +146,20 @@ def simulate(
         starts=tuple(process.start for process in processes),
         observation=together([process.observation for process in processes]),
     )
+
+
+def _steps(
+    firmware: _Firmware, program: Path, numbers: Sequence[int], profile: bool
+) -> Steps | None:
+    """Our own runner counts by itself."""
+    if not profile or not firmware.one_set_per_process:
+        return None
+    try:
+        instructions = CuttableProgram(program).instructions()
+    except DamagedFile:
+        return None  # the runner says more of it
+    (number,) = numbers
+    return Steps(number, tuple(one.operator.replace(" ", "_") or "move" for one in instructions))
 
 
 def _arguments(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +16,26 @@ _SECONDS = 120.0
 
 
 class GitFailed(InfraError):
-    """git refused: ``said`` is its own last line."""
+    """git refused: ``said`` is why, ``advice`` what it says besides."""
 
-    def __init__(self, folder: Path, arguments: Sequence[str], said: str) -> None:
+    def __init__(
+        self, folder: Path, arguments: Sequence[str], said: str, advice: str | None = None
+    ) -> None:
         self.arguments = tuple(arguments)
         self.said = said
-        super().__init__(f"git {' '.join(arguments)} failed in {folder}: {said}", path=folder)
+        message = f"git {' '.join(arguments)} failed in {folder}: {said}"
+        super().__init__(message, hint=advice, path=folder)
+
+
+class Unreadable(InfraError):
+    """A file that differs from the commit, and nobody knows how."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"{path} differs from the commit and cannot be read: {error.strerror}",
+            hint="make it readable, or move it away",
+            path=path,
+        )
 
 
 @dataclass(frozen=True)
@@ -63,9 +78,17 @@ def git_bytes(folder: Path, *arguments: str) -> bytes:
     except subprocess.TimeoutExpired as error:
         raise GitFailed(folder, arguments, f"no answer in {_SECONDS:.0f} s") from error
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitFailed(folder, arguments, said[-1] if said else f"status {done.returncode}")
+        raise GitFailed(folder, arguments, *_complaint(done.stderr, done.returncode))
     return done.stdout
+
+
+def _complaint(said: bytes, status: int) -> tuple[str, str | None]:
+    """Why git failed, and what it advises, which follows where there is any."""
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    fatal = next((i for i, line in enumerate(lines) if line.startswith(("fatal:", "error:"))), None)
+    if fatal is None:
+        return (lines[-1] if lines else f"status {status}"), None
+    return lines[fatal], " ".join(lines[fatal + 1 :]) or None
 
 
 def is_work_tree(folder: Path) -> bool:
@@ -73,29 +96,66 @@ def is_work_tree(folder: Path) -> bool:
     return (folder / ".git").exists()
 
 
+def files(folder: Path, within: Sequence[str] = ()) -> list[Path]:
+    """What a build may read of a work tree: all that is not ignored, of the paths ``within``."""
+    said = git_bytes(
+        folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *within
+    )
+    return [folder / os.fsdecode(name) for name in sorted(set(said.split(b"\0"))) if name]
+
+
 def revision(folder: Path, within: Sequence[str] = ()) -> Revision:
     """Commit, branch and changes of a work tree, of the paths ``within`` when some are given."""
     commit = git(folder, "rev-parse", "HEAD")
     name = git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+    return Revision(
+        commit, "" if name == "HEAD" else name, _digest(folder, changed(folder, within))
+    )
+
+
+def changed(folder: Path, within: Sequence[str] = ()) -> tuple[str, ...]:
+    """The files of a work tree that are not as in its commit, by name: edited, deleted, and new
+    ones that are not ignored."""
     said = git_bytes(
         folder, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all",
         "--ignore-submodules=all", "--", *within,
     )  # fmt: skip
-    changed = sorted(os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry)
-    return Revision(commit, "" if name == "HEAD" else name, _digest(folder, changed))
+    return tuple(sorted(os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry))
 
 
-def _digest(folder: Path, changed: Sequence[str]) -> str:
-    if not changed:
+def blob_id(content: bytes) -> str:
+    """How git names a file's content (gitformat-pack(5), with SHA-1)."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def tracked(folder: Path, within: Sequence[str] = ()) -> dict[str, str]:
+    """The files that git's index has, by name, with the name of their content."""
+    said = git_bytes(folder, "ls-files", "--stage", "-z", "--", *within)
+    entries = (entry.split(b"\t", 1) for entry in said.split(b"\0") if entry)
+    return {os.fsdecode(name): facts.split()[1].decode() for facts, name in entries}
+
+
+def _digest(folder: Path, names: Sequence[str]) -> str:
+    if not names:
         return ""
     digest = hashlib.sha256()
-    for name in changed:
-        path = folder / name
-        try:
-            content = path.read_bytes()
-        except (FileNotFoundError, IsADirectoryError):
-            content = None  # deleted; or a folder that holds a repository of its own
+    for name in names:
+        content = _content(folder / name)
         size = -1 if content is None else len(content)
         digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
         digest.update(content or b"")
     return digest.hexdigest()
+
+
+def _content(path: Path) -> bytes | None:
+    """Of a file, or of a link itself. None for what is deleted, for a folder that holds a
+    repository of its own, and for what is no file. Raises Unreadable."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return os.fsencode(path.readlink())
+        return path.read_bytes() if stat.S_ISREG(mode) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unreadable(path, error) from error

@@ -71,7 +71,7 @@ def test_without_a_checkout_the_three_ways_are_said(word: str, tmp_path: Path) -
         choose(word, None, (), environ={}, directory=tmp_path)
     hint = str(caught.value.hint)
     assert all(way in hint for way in ("--executorch DIR", "$EXECUTORCH_ROOT", "[tool.hil]"))
-    assert caught.value.facts["firmware"] == word
+    assert caught.value.facts["asked"] == f"--firmware {word}"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_program_changed_in_the_cache_is_not_passed_off_as_exported(
     shutil.copytree(
         Path(shared_hil_home) / "cache",
         home / "cache",
-        ignore=shutil.ignore_patterns("cpp", "*.lock"),
+        ignore=shutil.ignore_patterns("cpp", "executorch", "ccache", "*.lock"),
     )
     program = home / "cache/programs" / exported("add").directory.name / "program.pte"
     program.write_bytes(program.read_bytes() + b"\0")

@@ -15,13 +15,11 @@ from harness.errors import ExportError
 from harness.ethosu.blob import find_blobs
 from harness.ethosu.model import Network
 from harness.export import lower_ethosu
-from harness.export.agreement import OraclesDisagree
 from harness.export.batch import export
-from harness.export.live import DeadModelError
+from harness.export.failures import DeadModelError, NothingDelegated, OraclesDisagree
 from harness.export.lower_ethosu import Lowered
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest
-from harness.export.worker import NothingDelegated
 from harness.localise.first_difference import localise
 
 Get = Callable[..., Program]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.export.exported import UnsupportedTensor, _tensor_spec
+from harness.export.exported import _tensor_spec
+from harness.export.failures import UnsupportedTensor
 
 
 def test_an_input_that_is_no_tensor_is_refused() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.export.exported import RawSet
-from harness.export.live import DeadModelError, require_life
+from harness.export.failures import DeadModelError
+from harness.export.live import require_life
 
 
 def raw(i: bytes, *o: bytes) -> RawSet:

@@ -11,11 +11,9 @@ import pytest
 from harness.case.models import ModelSource
 from harness.errors import ExportError, HarnessError, UsageError
 from harness.export.batch import export
-from harness.export.live import DeadModelError
+from harness.export.failures import DeadModelError, NamesMissing, StageFailed
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.export.source import NamesMissing
-from harness.export.worker import StageFailed
 
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]

@@ -75,3 +75,15 @@ def test_what_the_npu_model_does_not_do_is_counted() -> None:
     verdicts = (beyond, *REPORT.verdicts[:1])
     print_report(Console(file=out, width=120), replace(REPORT, verdicts=verdicts))
     assert "beyond the NPU model: 1 of 2 tests (50.0 %)" in out.getvalue()
+
+
+def test_whose_firmware_it_was_is_in_every_form(tmp_path: Path) -> None:
+    theirs = replace(REPORT, firmware="executorch cff6f4dd")
+    out = StringIO()
+    print_report(Console(file=out, width=120), theirs)
+    assert "cortex-m [executorch cff6f4dd] on q: 1 passed" in out.getvalue()
+    assert theirs.as_json()["firmware"] == "executorch cff6f4dd"
+    assert REPORT.as_json()["firmware"] == "bundled"
+    write_junit(theirs, tmp_path / "r.xml")
+    (found,) = ElementTree.parse(tmp_path / "r.xml").getroot().iter("property")
+    assert found.attrib == {"name": "firmware", "value": "executorch cff6f4dd"}

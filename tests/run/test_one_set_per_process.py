@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.build.plan import executorch_package
 from harness.build.source import CheckoutFacts, FirmwareSource
 from harness.case.case import Case
 from harness.dev.doubles import double_program, planted_firmware
@@ -30,13 +31,15 @@ pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
 )
-CHECKOUT = CheckoutFacts("/src/executorch", "cff6f4dd32", "main", True, "ab", "hil", ("a note",))
+CHECKOUT = CheckoutFacts("", "cff6f4dd32", "main", True, "ab", "hil", ("a note",))
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
     monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    # as much of a checkout as a run looks at
+    shutil.copytree(executorch_package() / "schema", tmp_path / "executorch" / "schema")
     return tmp_path
 
 
@@ -47,7 +50,7 @@ def run(folder: Path, ending: str, *, inputs: bool = True) -> RunRecord:
     if not inputs:
         program = replace(program, sets=tuple(replace(s, inputs=()) for s in program.sets))
     firmware = planted_firmware(folder, ending, FirmwareSource.EXECUTORCH)
-    firmware = replace(firmware, checkout=CHECKOUT)
+    firmware = replace(firmware, checkout=replace(CHECKOUT, path=str(folder / "executorch")))
     chosen = pick(target, "qemu")
     return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
 
@@ -187,5 +190,5 @@ def test_the_record_says_whose_firmware_it_was(home: Path) -> None:
     assert load_record(directory(record)) == record
     assert record.summary()["firmware"] == {
         "source": "executorch",
-        "checkout": {**CHECKOUT.to_fields(), "notes": ("a note",)},
+        "checkout": {**CHECKOUT.to_fields(), "path": str(home / "executorch")},
     }

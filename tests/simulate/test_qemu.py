@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from harness.attend.program import Program
 from harness.simulate import qemu
+from harness.simulate.launch import Job
+from harness.system.toolchain import Tool
 from harness.target.loading import Qemu, load_target, target_directories
 
 
@@ -46,3 +51,22 @@ def test_memory_that_the_host_shares() -> None:
         *("-m", "2048M"),
         *("-object", "memory-backend-file,id=ddr,size=2048M,mem-path=npu-ddr,share=on"),
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "functions", "said"),
+    [
+        ("corstone-300-u55-128", {"ethosu_invoke_v3": 0x100}, (qemu.DRIVER_OUTSIDE,)),
+        ("corstone-300-u55-128", {}, ()),
+        ("corstone-300-m55", {"ethosu_invoke_v3": 0x100}, ()),  # nobody calls it there
+    ],
+)
+def test_a_driver_that_is_not_run_is_said(
+    monkeypatch: pytest.MonkeyPatch, target: str, functions: dict[str, int], said: tuple[str, ...]
+) -> None:
+    """A result with the NPU's model in place of the driver's code says nothing about that code."""
+    monkeypatch.setattr(qemu, "read_program", lambda elf: Program(functions=functions))
+    board = load_target(target, target_directories({}))
+    job = Job(Path("elf"), ("executor_runner",), Path("work"), board.limits)
+    tool = Tool("qemu-system-arm", Path("/usr/bin/qemu-system-arm"), "7.2", "")
+    assert qemu.SIMULATOR.launch(board, tool, job).stands_in == said

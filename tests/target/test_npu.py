@@ -207,6 +207,13 @@ def test_what_the_stand_in_does_not_have_is_said() -> None:
     assert load("corstone-300-m55").differences("qemu") == ()
 
 
+def test_a_program_that_is_linked_for_the_board_has_no_moved_memory() -> None:
+    """A checkout's ELF has the board's own SRAM, so nothing is said of a slice of DDR."""
+    target = load("corstone-300-u55-128")
+    said = target.differences("qemu", moved=False)
+    assert said == tuple(text for text in target.differences("qemu") if "slice" not in text) != ()
+
+
 def test_what_the_npu_shares_is_told_by_where_it_lies() -> None:
     """Not by what a region is called: one by another name is told, the SRAM elsewhere is not."""
     target = load("corstone-320-u85-256")

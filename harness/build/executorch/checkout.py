@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import sysconfig
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from harness.build.executorch.parts import Part, find_part
+from harness.build.executorch.parts import SPECS, Part, PartMissing, find_part, places
 from harness.errors import BuildError, UsageError
 from harness.system.git import Revision, is_work_tree, revision
 
@@ -25,6 +26,7 @@ _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp
 BUILT = ("CMakeLists.txt", "Test.cmake", "backends", "codegen", "configurations", "devtools",
          "examples/arm", "exir", "extension", "kernels", "runtime", "schema", "shim_et",
          "third-party", "tools", "version.txt")  # fmt: skip
+_OPTIONAL = ("core_platform",)
 _PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "cmsis-nn")
 
 
@@ -67,7 +69,8 @@ class WheelShadowed(UsageError):
             f"Python finds the package executorch in the checkout ({found}), not in the installed "
             "wheel, which the exporter needs",
             hint="work in another directory than the one that holds the checkout, and keep it out "
-            "of PYTHONPATH; --exporter checkout exports with it on purpose",
+            "of PYTHONPATH; --exporter checkout, which also needs the wheel, is how to export with "
+            "the checkout",
             path=folder,
         )
 
@@ -102,6 +105,22 @@ def find_checkout(
 
     Raises NotACheckout, WheelShadowed, RevisionUnsupported, PartMissing, UsageError, GitFailed.
     """
+    root = find_root(folder)
+    find = partial(find_part, checkout=root, given=given, fallback=fallback)
+    with ThreadPoolExecutor() as pool:
+        there = pool.submit(revision, root, BUILT)
+        looked = {name: pool.submit(find, name) for name in (*_PARTS, *_OPTIONAL)}
+        if not (root / ENTRY).is_file():
+            raise RevisionUnsupported(root, there.result())
+        found = {name: part for name, task in looked.items() if (part := task.result())}
+    if missing := [name for name in _PARTS if name not in found]:
+        raise PartMissing(root, {SPECS[name]: places(name, root, fallback) for name in missing})
+    return Checkout(root, there.result(), found)
+
+
+def find_root(folder: Path) -> Path:
+    """The folder as a checkout of ExecuTorch, whatever can be built of it, beside a wheel that
+    Python finds. Raises NotACheckout, WheelShadowed."""
     root = folder.absolute()
     for name in _IS_EXECUTORCH:
         if not (root / name).is_file():
@@ -109,20 +128,15 @@ def find_checkout(
     if not is_work_tree(root):
         raise NotACheckout(root, ".git")
     _refuse_shadow(root)
-    find = partial(find_part, checkout=root, given=given, fallback=fallback)
-    wanted = [*_PARTS, *(["core_platform"] if "core_platform" in given else [])]
-    with ThreadPoolExecutor() as pool:
-        there = pool.submit(revision, root, BUILT)
-        parts = [pool.submit(find, name) for name in wanted]
-        if not (root / ENTRY).is_file():
-            raise RevisionUnsupported(root, there.result())
-        found = {name: part.result() for name, part in zip(wanted, parts, strict=True)}
-    return Checkout(root, there.result(), found)
+    return root
 
 
 def _refuse_shadow(root: Path) -> None:
+    """An environment that lies in the checkout is no shadow."""
     spec = importlib.util.find_spec("executorch")
+    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     for place in list(spec.submodule_search_locations or ()) if spec else []:
         found = Path(place).resolve()
-        if found == root.resolve() or root.resolve() in found.parents:
+        inside = found == root.resolve() or root.resolve() in found.parents
+        if inside and found.parent not in installed:
             raise WheelShadowed(root, found)

@@ -1,22 +1,25 @@
 """A checkout's own runner: built incrementally in a tree of ours, kept by content.
 
 ``.hil/cache/executorch/<tree>`` is one build tree for a checkout and a configuration, and stays:
-after an edit only what depends on it is built. What comes out is copied to
+after an edit only what depends on it is built. What comes out goes to
 ``.hil/cache/firmware/<key>``, where the key stands for commit, uncommitted changes, parts,
-options and toolchain. A tree that a build was killed in is just an unfinished one: ninja goes on
-where it was, and nothing was copied.
+options and toolchain. A tree in which a build was killed is begun from nothing, which is quick
+where there is ccache.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
+from harness.build.executorch import freshness
 from harness.build.executorch.checkout import Checkout, find_checkout
 from harness.build.executorch.overlay import Overlay, lay
 from harness.build.executorch.plan import CheckoutPlan, configure, make_plan
@@ -31,6 +34,7 @@ from harness.target.loading import Target
 from harness.target.model import SimulatorName
 
 RUNNER = "arm_executor_runner"
+_TOLD = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
 _CONFIGURED = "configured.json"
 
 
@@ -76,13 +80,14 @@ def build_checkout(
 
 def _of(firmware: Firmware, target: Target, plan: CheckoutPlan) -> Firmware:
     """Firmware of equal content may have been made for another target, in another checkout."""
-    return replace(
-        firmware, target=target.name, variant=target.default_variant, checkout=facts(plan)
-    )
+    notes = () if firmware.checkout is None else firmware.checkout.notes
+    told = tuple(note for note in notes if _TOLD.search(note))
+    variant = target.default_variant
+    return replace(firmware, target=target.name, variant=variant, checkout=_facts(plan, told))
 
 
-def facts(plan: CheckoutPlan) -> CheckoutFacts:
-    """What a record says of the checkout."""
+def _facts(plan: CheckoutPlan, told: tuple[str, ...]) -> CheckoutFacts:
+    """What a record says of the checkout; ``told``: what its configuration had to say."""
     there = plan.checkout
     return CheckoutFacts(
         path=str(there.root),
@@ -91,7 +96,7 @@ def facts(plan: CheckoutPlan) -> CheckoutFacts:
         dirty=there.revision.dirty,
         diff_sha256=there.revision.changes,
         platform="sdk" if plan.platform is None else "hil",
-        notes=plan.notes,
+        notes=(*plan.notes, *told),
     )
 
 
@@ -100,31 +105,59 @@ def _build(
 ) -> Firmware:
     started = time.monotonic()
     name = f"{target.name} (ExecuTorch {plan.checkout.revision.commit[:10]})"
-    overlay = lay(plan.checkout, tree, plan.platform)
-    _configure(plan, overlay, tree, name, progress)
-    ninja = str(toolchain.require("ninja").path)
-    jobs = str(len(os.sched_getaffinity(0)))
-    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, RUNNER)
-    run_step("build", argv, tree, name, progress, _environment(tree))
-    _unchanged(plan)
+    began = freshness.now(tree)
+    before = freshness.inputs(plan.checkout)
+    # of what the SDK's platform reads besides the parts nobody keeps account
+    if plan.platform is None or not freshness.usable(tree, plan.checkout, before):
+        (tree / _CONFIGURED).unlink(missing_ok=True)
+    freshness.unsettle(tree)
+    try:
+        _steps(plan, tree, name, progress)
+    except BuildError as error:
+        if not freshness.settle(tree, plan.checkout, before, began):
+            raise CheckoutChanged(plan.checkout.root) from error
+        raise
+    stood_still = freshness.settle(tree, plan.checkout, before, began)
+    if not stood_still or not _as_found(plan.checkout):
+        raise CheckoutChanged(plan.checkout.root)
     return _collect(plan, tree, directory, target, time.monotonic() - started)
 
 
-def _configure(
-    plan: CheckoutPlan, overlay: Overlay, tree: Path, name: str, progress: Progress
-) -> None:
-    """Once; later ninja asks CMake itself when one of its files has changed. A tree whose
-    configuration was killed has no stamp, and starts from nothing."""
+def _steps(plan: CheckoutPlan, tree: Path, name: str, progress: Progress) -> None:
+    overlay = lay(plan.checkout, tree, plan.platform)
+    places = _places(plan.checkout, overlay, tree / "build")
     argv = configure(plan, overlay, tree / "build", Path(sys.executable))
-    wanted = json.dumps(argv)
-    done = tree / _CONFIGURED
-    if done.is_file() and done.read_text() == wanted:
-        return
-    done.unlink(missing_ok=True)
-    clear(tree / "build")
-    progress(f"{name}: configuring the runner")
-    run_step("configure", argv, tree, name, progress, _environment(tree))
-    write_whole(done, wanted)
+    done, wanted = tree / _CONFIGURED, json.dumps(argv)
+    # Later ninja asks CMake itself when one of its files has changed.
+    if not done.is_file() or done.read_text() != wanted:
+        done.unlink(missing_ok=True)
+        clear(tree / "build")
+        progress(f"{name}: configuring the runner")
+        run_step("configure", argv, tree, name, progress, _environment(tree), places)
+        write_whole(done, wanted)
+    ninja = str(toolchain.require("ninja").path)
+    jobs = str(len(os.sched_getaffinity(0)))
+    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, RUNNER)
+    run_step("build", argv, tree, name, progress, _environment(tree), places)
+
+
+def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]:
+    """Folders of the user as the build names them, by the overlay's links: absolute, and relative
+    to the build where ccache has been."""
+    links = {
+        overlay.checkout / "third-party" / name: checkout.parts[name].folder
+        for name in ("flatbuffers", "flatcc", "gflags", "json")
+    }
+    links |= {
+        overlay.sdk / "core_software" / name: checkout.parts[name].folder
+        for name in ("core_driver", "cmsis_6", "cmsis-nn")
+    }
+    links[overlay.checkout] = checkout.root
+    return {
+        named: str(shown)
+        for link, shown in links.items()
+        for named in (str(link), os.path.relpath(link, build))
+    }
 
 
 def _environment(tree: Path) -> dict[str, str]:
@@ -139,36 +172,57 @@ def _environment(tree: Path) -> dict[str, str]:
     }
 
 
-def _unchanged(plan: CheckoutPlan) -> None:
-    before = plan.checkout
+def _as_found(before: Checkout) -> bool:
+    """Whether it is the checkout that the key was made of."""
     given = {name: part.folder for name, part in before.parts.items()}
-    if find_checkout(before.root, given).identity() != before.identity():
-        raise CheckoutChanged(before.root)
+    return find_checkout(before.root, given).identity() == before.identity()
 
 
 def _collect(
     plan: CheckoutPlan, tree: Path, directory: Path, target: Target, seconds: float
 ) -> Firmware:
-    """Copies of the products, and the stamp, last."""
-    clear(directory)
-    directory.mkdir(parents=True)
-    for name, found in (("", RUNNER), (".map", f"{RUNNER}.map")):
-        source = tree / "build" / found
-        if not source.is_file():
-            raise BuildError(f"the build ended well but left no {found}", path=tree / "build")
-        shutil.copyfile(source, directory / f"executor_runner{name}")
-    firmware = Firmware(
-        directory=directory,
-        target=target.name,
-        variant=target.default_variant,
-        key=directory.name,
-        toolchain_id=plan.toolchain_id,
-        build_id="",
-        elf_sha256=sha256_of(directory / "executor_runner"),
-        seconds=round(seconds, 3),
-        options=dict(plan.options),
-        source=FirmwareSource.EXECUTORCH,
-        checkout=facts(plan),
-    )
-    write_stamp(firmware)
-    return firmware
+    """Copies of the products, and the stamp, in a directory that gets its name at last: builds of
+    equal content in two checkouts may end at the same time."""
+    aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
+    aside.mkdir()
+    try:
+        for name, found in (("", RUNNER), (".map", f"{RUNNER}.map")):
+            source = tree / "build" / found
+            if not source.is_file():
+                raise BuildError(f"the build ended well but left no {found}", path=tree / "build")
+            shutil.copyfile(source, aside / f"executor_runner{name}")
+        firmware = Firmware(
+            directory=aside,
+            target=target.name,
+            variant=target.default_variant,
+            key=directory.name,
+            toolchain_id=plan.toolchain_id,
+            build_id="",
+            elf_sha256=sha256_of(aside / "executor_runner"),
+            seconds=round(seconds, 3),
+            options=dict(plan.options),
+            source=FirmwareSource.EXECUTORCH,
+            checkout=_facts(plan, _told(tree / "configure.log")),
+        )
+        write_stamp(firmware)
+        return _named(firmware, directory, target, plan)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _told(log: Path) -> tuple[str, ...]:
+    """What the platform's CMake says of the checkout's (targets/executorch/platform)."""
+    return tuple(dict.fromkeys(_TOLD.findall(log.read_text("utf-8", "replace"))))
+
+
+def _named(firmware: Firmware, directory: Path, target: Target, plan: CheckoutPlan) -> Firmware:
+    """Whoever comes second takes the first one's."""
+    lock = acquire(directory.with_suffix(".lock"), lambda: None)
+    try:
+        if (ready := load_firmware(directory)) is not None:
+            return _of(ready, target, plan)
+        clear(directory)
+        firmware.directory.rename(directory)
+        return replace(firmware, directory=directory)
+    finally:
+        lock.release()

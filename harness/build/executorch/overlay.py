@@ -3,20 +3,23 @@
 The build writes to where it finds flatcc (its ``lib``), wants the checkout's folder to be called
 ``executorch``, and its submodules inside. Here it gets a folder of that name whose entries are
 links to the checkout's and to the parts, so that the user's is only read; flatcc is a copy.
-Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``.
+Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``, ours or a copy of it.
 """
 
 from __future__ import annotations
 
 import shutil
-import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.executorch.checkout import Checkout
+from harness.build.executorch.parts import Part
+from harness.build.step import clear
+from harness.system.files import write_whole
 
-_COPIED = ("flatcc",)
+_COPIED = {"flatcc": (".git", "build", "lib")}  # without what a build of the user's left there
+_SOFTWARE = ("core_driver", "cmsis_6", "cmsis-nn")
 _BOARDS = ("corstone-300", "corstone-320")
 
 
@@ -37,14 +40,25 @@ def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
     inside = {e.name: e for e in (checkout.root / "third-party").iterdir()}
     inside |= {n: parts[n].folder for n in ("flatbuffers", "gflags", "json")}
     _links(root / "third-party", inside | dict.fromkeys(_COPIED))
-    for name in _COPIED:
-        _copy(parts[name].folder, parts[name].identity, root / "third-party" / name)
-    software = ("core_driver", "cmsis_6", "cmsis-nn")
-    _links(folder / "sdk" / "core_software", {name: parts[name].folder for name in software})
-    targets = folder / "sdk" / "core_platform" / "targets"
-    own = None if platform is not None else parts["core_platform"].folder / "targets"
-    _links(targets, {board: platform or (own / board if own else None) for board in _BOARDS})
+    for name, unwanted in _COPIED.items():
+        _copy(parts[name], root / "third-party" / name, unwanted)
+    _sdk(checkout, folder / "sdk", platform)
     return Overlay(root, folder / "sdk")
+
+
+def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
+    """The SDK's own platform is written against the whole of its ``core_software``, which it finds
+    by ``..``: through a link that would be the user's, without the parts that were given."""
+    own = {name: checkout.parts[name].folder for name in _SOFTWARE}
+    there = checkout.parts.get("core_platform")
+    if platform is not None or there is None:
+        _links(sdk / "core_platform" / "targets", dict.fromkeys(_BOARDS, platform))
+        _links(sdk / "core_software", own)
+        return
+    beside = there.folder.parent / "core_software"
+    software = {e.name: e for e in beside.iterdir()} if beside.is_dir() else {}
+    _copy(there, sdk / "core_platform", (".git",))
+    _links(sdk / "core_software", software | own)
 
 
 def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
@@ -61,13 +75,17 @@ def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
         link.symlink_to(target)
 
 
-def _copy(source: Path, identity: str, to: Path) -> None:
-    """A copy of a part, made again when the part is another."""
+def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
+    """A copy of a part without some of its folders, made again when the part is another. Killed
+    at any moment, the stamp is of what is there, or not there."""
     stamp = to.with_name(f".{to.name}.identity")
-    if to.is_dir() and stamp.is_file() and stamp.read_text() == identity:
+    if to.is_dir() and stamp.is_file() and stamp.read_text() == part.identity:
         return
-    fresh = to.with_name(f".{to.name}.{uuid.uuid4().hex[:8]}")
-    shutil.copytree(source, fresh, ignore=shutil.ignore_patterns(".git", "build", "lib"))
-    shutil.rmtree(to, ignore_errors=True)
-    fresh.rename(to)
-    stamp.write_text(identity)
+    stamp.unlink(missing_ok=True)
+    clear(to)
+
+    def left_out(directory: str, names: list[str]) -> set[str]:
+        return set(names).intersection(unwanted) if Path(directory) == part.folder else set()
+
+    shutil.copytree(part.folder, to, symlinks=True, ignore=left_out)
+    write_whole(stamp, part.identity)

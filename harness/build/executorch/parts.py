@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import BuildError, Unknown, UsageError
-from harness.system.git import git, is_work_tree, revision
+from harness.system.git import files, git, is_work_tree, revision
 
 # Where examples/arm/setup.sh of ExecuTorch puts the Ethos-U SDK.
 _SDK = "examples/arm/arm-scratch/ethos-u"
@@ -65,18 +65,19 @@ class Part:
 
 
 class PartMissing(BuildError):
-    """``part`` is in none of the places it was looked for; ``command`` gets it."""
+    """``parts`` are in none of the places they were looked for; ``command`` gets them."""
 
     kind = "part_missing"
 
-    def __init__(self, spec: PartSpec, checkout: Path, looked: Iterable[Path]) -> None:
-        self.part = spec.name
-        self.looked = tuple(map(str, looked))
-        self.command = command(spec, checkout)
+    def __init__(self, checkout: Path, missing: Mapping[PartSpec, Sequence[Path]]) -> None:
+        self.parts = tuple(spec.name for spec in missing)
+        self.looked = tuple(str(place) for places in missing.values() for place in places)
+        self.command = command(missing, checkout)
+        wanted = ", ".join(spec.what for spec in missing)
+        given = " ".join(f"--part {name}=DIR" for name in self.parts)
         super().__init__(
-            f"ExecuTorch's build needs {spec.what}, and there is none in {', '.join(self.looked)}",
-            hint=f"get it with `{self.command}`, or name a folder that has it: "
-            f"--part {spec.name}=DIR",
+            f"ExecuTorch's build needs {wanted}, and there is none in {', '.join(self.looked)}",
+            hint=f"get it with `{self.command}`, or name a folder that has it: {given}",
             path=checkout,
         )
 
@@ -94,30 +95,47 @@ def read_given(words: Iterable[str]) -> dict[str, Path]:
     return given
 
 
-def find_part(name: str, checkout: Path, given: Mapping[str, Path], fallback: Path | None) -> Part:
+def places(name: str, checkout: Path, fallback: Path | None = None) -> list[Path]:
+    """Where a part is looked for that nobody has given."""
+    roots = [root for root in (checkout, fallback) if root is not None]
+    return [root / place for root in roots for place in SPECS[name].places]
+
+
+def find_part(
+    name: str, checkout: Path, given: Mapping[str, Path], fallback: Path | None
+) -> Part | None:
     """A part of ``checkout``; ``fallback`` is another checkout that may have its submodules.
 
-    Raises PartMissing, UsageError for a given folder that does not hold it.
+    None when there is none. Raises UsageError for a given folder that does not hold it.
     """
     spec = SPECS[name]
     if name in given:
         if not (given[name] / spec.probe).is_file():
             raise UsageError(
                 f"--part {name}={given[name]}: {spec.what} has a file {spec.probe}, and that "
-                "folder has none", path=given[name],
-            )  # fmt: skip
+                "folder has none",
+                hint="name the folder that has it, a clone or a release unpacked",
+                path=given[name],
+            )
         return _part(spec, given[name], checkout)
-    places = [root / place for root in (checkout, fallback) if root for place in spec.places]
-    for place in places:
+    for place in places(name, checkout, fallback):
         if (place / spec.probe).is_file():
             return _part(spec, place, checkout)
-    raise PartMissing(spec, checkout, places)
+    return None
 
 
-def command(spec: PartSpec, checkout: Path) -> str:
-    """The one command that gets a part."""
-    if spec.submodule:
-        return f"git -C {checkout} submodule update --init {spec.places[0]}"
+def command(missing: Iterable[PartSpec], checkout: Path) -> str:
+    """The one command that gets all that is missing."""
+    modules = [spec.places[0] for spec in missing if spec.submodule]
+    steps = []
+    if modules:
+        steps.append(f"git -C {checkout} submodule update --init {' '.join(modules)}")
+    # setup.sh fetches the SDK whole, but of CMSIS-NN the checkout says the commit itself
+    steps += sorted({_fetch(spec, checkout) for spec in missing if not spec.submodule})
+    return " && ".join(steps)
+
+
+def _fetch(spec: PartSpec, checkout: Path) -> str:
     if spec.name == "cmsis-nn" and (pin := pinned(spec, checkout)):
         place = checkout / spec.places[0]
         return (
@@ -152,6 +170,15 @@ def _part(spec: PartSpec, folder: Path, checkout: Path) -> Part:
     if wanted is not None and not there.commit.startswith(wanted):
         note = f"{spec.what} is at {there.commit[:10]}, the checkout asks for {wanted[:10]}"
     return Part(spec.name, folder, f"git:{there.commit}:{there.changes}", note)
+
+
+def part_files(part: Part) -> list[Path]:
+    """All that a build may read of it."""
+    if is_work_tree(part.folder):
+        return files(part.folder)
+    return [
+        Path(directory) / name for directory, _, names in os.walk(part.folder) for name in names
+    ]
 
 
 def _content(folder: Path) -> str:

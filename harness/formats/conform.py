@@ -1,0 +1,148 @@
+"""Can a file that is written by one schema be read by another?
+
+FlatBuffers finds a field by its number, so a schema may grow: fields at the end of a table, members
+of a union and values of an enum may be added, in either schema, and a name may change
+(https://flatbuffers.dev/evolution). Everything else that differs makes the reader take one thing
+for another, without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from harness.formats.schema import Field, Schema
+
+_TYPES = {"B": "uint8", "?": "bool", "b": "int8", "h": "int16", "H": "uint16", "i": "int32",
+          "I": "uint32", "q": "int64", "Q": "uint64", "f": "float32", "d": "float64"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SchemaDifference:
+    """``where``: "Tensor.sizes", "enum ScalarType", "file_identifier"; ``writer`` and ``reader``:
+    what it is in the one and in the other."""
+
+    where: str
+    writer: str
+    reader: str
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """``difference``: the first by which a reader goes wrong. ``grown``: what only one schema has
+    or calls otherwise, in words; it does no harm where it is not used."""
+
+    difference: SchemaDifference | None
+    grown: tuple[str, ...]
+
+
+class _Differs(Exception):
+    def __init__(self, where: str, writer: str, reader: str) -> None:
+        self.difference = SchemaDifference(where, writer, reader)
+
+
+def conform(writer: Schema, reader: Schema) -> Conformity:
+    walk = _Walk(writer, reader)
+    try:
+        if writer.identifier != reader.identifier:
+            raise _Differs("file_identifier", writer.identifier, reader.identifier)
+        walk.table(writer.root, reader.root)
+    except _Differs as found:
+        return Conformity(found.difference, tuple(walk.grown))
+    return Conformity(None, tuple(walk.grown))
+
+
+class _Walk:
+    """Through both schemas at once, from the root table."""
+
+    def __init__(self, writer: Schema, reader: Schema) -> None:
+        self.writer, self.reader = writer, reader
+        self.grown: list[str] = []
+        self._seen: set[tuple[str, int, int]] = set()
+
+    def table(self, ours: int, theirs: int, *, struct: bool = False) -> None:
+        if ("table", ours, theirs) in self._seen:
+            return
+        self._seen.add(("table", ours, theirs))
+        a, b = self.writer.tables[ours], self.reader.tables[theirs]
+        for one, other in zip_longest(a.fields, b.fields):
+            field = one or other
+            if field is None:  # a number that neither describes
+                continue
+            where = f"{a.name}.{field.name}"
+            if one is None or other is None:
+                end = len(a.fields if one is None else b.fields)
+                if struct or field.slot < end:
+                    raise _Differs(where, _told(one), _told(other))
+                self._only(where, in_writer=other is None)
+                continue
+            self._field(where, one, other, a.by_name, b.by_name)
+
+    def _field(
+        self, where: str, one: Field, other: Field,
+        ours: Mapping[str, Field], theirs: Mapping[str, Field],
+    ) -> None:  # fmt: skip
+        moved = one.name != other.name and (one.name in theirs or other.name in ours)
+        if moved or _shape(one) != _shape(other):
+            raise _Differs(where, _told(one), _told(other))
+        if one.name != other.name:
+            self.grown.append(f"{where} is called {other.name} by the reader")
+        if one.index < 0 or other.index < 0:
+            if one.index != other.index:
+                raise _Differs(where, _told(one), _told(other))
+        elif one.kind.endswith(("table", "struct")):
+            self.table(one.index, other.index, struct=one.kind.endswith("struct"))
+        else:
+            self._enum(one.index, other.index)
+            if one.kind.endswith("union"):
+                self._members(one.index, other.index)
+
+    def _enum(self, ours: int, theirs: int) -> None:
+        """Also the kinds of a union."""
+        if ("enum", ours, theirs) in self._seen:
+            return
+        self._seen.add(("enum", ours, theirs))
+        name, a = list(self.writer.enums.items())[ours]
+        b = list(self.reader.enums.values())[theirs]
+        for number in sorted({*a, *b}):
+            mine, yours = a.get(number), b.get(number)
+            if mine is None or yours is None:
+                value = mine or yours
+                if value in (b if mine else a).values():
+                    raise _Differs(f"enum {name}", _numbered(a, value), _numbered(b, value))
+                self._only(f"{name}.{value}", in_writer=yours is None)
+            elif mine != yours:
+                if mine in b.values() or yours in a.values():
+                    raise _Differs(f"enum {name}", f"{number} is {mine}", f"{number} is {yours}")
+                self.grown.append(f"{name}.{mine} is called {yours} by the reader")
+
+    def _members(self, ours: int, theirs: int) -> None:
+        a, b = self.writer.unions[ours], self.reader.unions[theirs]
+        for number in sorted(a.keys() & b.keys()):
+            self.table(a[number], b[number])
+
+    def _only(self, what: str, *, in_writer: bool) -> None:
+        self.grown.append(f"only the {'writer' if in_writer else 'reader'} knows {what}")
+
+
+def _shape(field: Field) -> tuple[object, ...]:
+    return field.kind, field.size, field.code, field.default
+
+
+def _told(field: Field | None) -> str:
+    if field is None:
+        return "absent"
+    scalar = _TYPES.get(field.code, "scalar") + (" enum" if field.index >= 0 else "")
+    kind = field.kind.replace("scalar", scalar)
+    kind = kind.replace("struct", f"struct of {field.size} bytes")
+    default = f", default {field.default}" if field.default else ""
+    return f"field {field.slot}, {field.name}: {kind}{default}"
+
+
+def _numbered(values: Mapping[int, str], name: str | None) -> str:
+    return next(iter(_numbers(values, name)), f"no {name}")
+
+
+def _numbers(values: Mapping[int, str], name: str | None) -> Iterator[str]:
+    return (f"{number} is {value}" for number, value in values.items() if value == name)

@@ -1,0 +1,2 @@
+/* What kernels share: the requantization beside this file. */
+int arm_nn_version(void);

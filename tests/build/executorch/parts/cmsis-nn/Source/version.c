@@ -1,0 +1,1 @@
+int arm_nn_version(void) { return 1; }

@@ -1,0 +1,3 @@
+#include "flatcc/flatcc.h"
+
+int flatcc_runtime(void) { return 1; }

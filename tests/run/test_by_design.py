@@ -1,0 +1,98 @@
+"""Protects the judgement of outputs that have two definitions: what a checkout's runner may give
+because a difference has a name, and what it may not; and the bundled runner never may.
+
+The firmware is planted and writes its known outputs, on the real QEMU.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.build.source import FirmwareSource
+from harness.case.case import Case
+from harness.dev.doubles import double_program, planted_firmware
+from harness.errors.verdict import Verdict
+from harness.export.program import InputSet, NamedDifference, Program
+from harness.run.pipeline import RunOptions, judge_again, run_case
+from harness.run.record import RunRecord
+from harness.simulate.pick import pick
+from harness.target.loading import load_target, target_directories
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+NAMED = NamedDifference("half-away", "cortex_m::quantized_avg_pool2d", "it rounds so")
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+
+
+def program(folder: Path, *, expected: float, by_design: float) -> Program:
+    """What the firmware writes is right at 0; each definition may be off by so many LSB."""
+    plain = double_program(folder)
+    known = (folder / "out0.bin").read_bytes()
+
+    def off(steps: float) -> bytes:
+        first, *rest = struct.unpack("<4f", known)
+        return struct.pack("<4f", first + 0.25 * steps, *rest)
+
+    sets = []
+    for k in range(2):
+        (folder / f"expected{k}.bin").write_bytes(off(expected))
+        (folder / f"design{k}.bin").write_bytes(off(by_design))
+        sets.append(InputSet((f"in{k}.bin",), (f"expected{k}.bin",), (f"design{k}.bin",)))
+    return replace(plain, sets=tuple(sets), by_design=(NAMED,))
+
+
+def run(folder: Path, source: FirmwareSource, what: Program) -> RunRecord:
+    target = load_target("corstone-300-m55", target_directories({}))
+    firmware = planted_firmware(folder, "PASSES", source)
+    case = Case(target.name, "add")
+    return run_case(case, pick(target, "qemu"), what, firmware, RunOptions())  # type: ignore[arg-type]
+
+
+def test_a_named_difference_is_proven_and_told(tmp_path: Path) -> None:
+    what = program(tmp_path / "p", expected=3, by_design=0)
+    record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
+    assert record.verdict.passed, record.cause
+    assert record.by_design == ("half-away",)
+    (note,) = (n for n in record.notes if "by design" in n)
+    assert "half-away" in note
+    assert "off by 3 LSB" in note
+    assert record.summary()["by_design"] == ["half-away"]
+    again = judge_again(Path(record.run_dir or ""))
+    assert (again.verdict, again.by_design) == (record.verdict, record.by_design)
+
+
+def test_one_step_beside_both_definitions_is_a_mismatch(tmp_path: Path) -> None:
+    """There is no tolerance: what is nearly the named difference is not it."""
+    what = program(tmp_path / "p", expected=3, by_design=1)
+    record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
+    assert record.verdict is Verdict.MISMATCH
+    assert record.cause is not None
+    assert "off by 1 LSB" in record.cause.text  # from the nearer one
+    assert record.by_design == ()
+    assert not any("by design" in n for n in record.notes)
+
+
+def test_a_checkout_that_follows_python_passes_without_a_word(tmp_path: Path) -> None:
+    what = program(tmp_path / "p", expected=0, by_design=2)
+    record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
+    assert record.verdict.passed
+    assert record.by_design == ()
+
+
+def test_the_bundled_runner_has_no_named_differences(tmp_path: Path) -> None:
+    what = program(tmp_path / "p", expected=3, by_design=0)
+    record = run(tmp_path, FirmwareSource.BUNDLED, what)
+    assert record.verdict is Verdict.MISMATCH
+    assert judge_again(Path(record.run_dir or "")).verdict is Verdict.MISMATCH

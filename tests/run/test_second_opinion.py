@@ -1,0 +1,96 @@
+"""Protects the comparison of the two runners, end to end: each case once by both.
+
+The checkout is the small one of tests/build/executorch, built and run for real; and the one that
+$EXECUTORCH_ROOT names, where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.build.choice import FirmwareChoice, choose
+from harness.build.source import FirmwareSource
+from harness.case.case import Case
+from harness.errors.verdict import Verdict
+from harness.report.differential import print_differentials
+from harness.run.pipeline import RunOptions, run_cases
+from harness.run.record import RunRecord, load_record
+from tests.build.executorch.conftest import WITHOUT, Source, home, small
+from tests.build.executorch.small import KERNEL, edit
+
+__all__ = ["home", "small"]
+BOTH = (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH)
+
+
+@pytest.fixture(autouse=True)
+def _shared_programs(
+    home: Callable[[str], Path], shared_hil_home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state directory of the test's own, with the session's exports and bundled runner."""
+    monkeypatch.setenv("HIL_HOME", shared_hil_home)
+
+
+def both(choice: FirmwareChoice, target: str, *models: str) -> list[RunRecord]:
+    options = RunOptions(firmware=replace(choice, sources=BOTH))
+    return run_cases([Case(target, model) for model in models], options)
+
+
+def test_the_same_kernels_agree(small: Source) -> None:
+    choice = FirmwareChoice(BOTH, small.root, small.parts)
+    own, other = both(choice, "corstone-300-m55", "deep_autoencoder")
+    assert [own.source, other.source] == list(BOTH)
+    assert own.verdict.passed, own.cause
+    assert other.verdict.passed, other.cause
+    assert own.differential is None
+    found = other.differential
+    assert found is not None
+    assert (found.agree, len(found.tensors), found.first) == (3, 3, None)
+    ours, theirs = found.figures["method_allocator_planned"]
+    assert ours == theirs == other.metrics["method_allocator_planned"]
+    assert load_record(Path(other.run_dir or "")).differential == found
+
+
+def test_a_planted_bug_is_found_in_its_operator(small: Source) -> None:
+    edit(small.root / KERNEL, "0, n.output[0], ", "0, n.output[0] + 1, ")
+    choice = FirmwareChoice(BOTH, small.root, small.parts)
+    own, other = both(choice, "corstone-300-m55", "resnet8")
+    assert own.verdict.passed, own.cause
+    assert other.verdict is Verdict.MISMATCH
+    found = other.differential
+    assert found is not None
+    assert found.first is not None
+    assert found.first.operator == "cortex_m::quantized_add.out"
+    assert found.agree < len(found.tensors)
+    shown = StringIO()
+    print_differentials(Console(file=shown, width=200), [own, other])
+    assert f"they first differ at instruction {found.first.instruction}" in shown.getvalue()
+    assert "method_allocator_planned" in shown.getvalue()
+
+
+def test_a_real_checkout(shared_hil_home: str) -> None:
+    """What was measured with ExecuTorch of August 2026: each difference has a name, and the two
+    runners part at the operator that it names."""
+    if not os.environ.get("EXECUTORCH_ROOT"):
+        pytest.skip(WITHOUT)
+    choice = choose("both", None, ())
+    models = ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
+    for target in ("corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256"):
+        records = both(choice, target, *models)
+        assert [r.title for r in records if not r.verdict.passed] == []
+        for record in records[1::2]:
+            found = record.differential
+            assert found is not None
+            if found.agree == len(found.tensors):
+                continue
+            assert found.by_design
+            assert found.first is not None
+            assert {"avg-pool-half-away": "cortex_m::quantized_avg_pool2d.out",
+                    "quantize-fused": "cortex_m::quantize_per_tensor.out"}[
+                        found.by_design[0]] == found.first.operator  # fmt: skip
