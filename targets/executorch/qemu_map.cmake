@@ -17,7 +17,9 @@ function(hil_link_for_qemu)
   foreach(region IN LISTS HIL_QEMU_REGIONS)
     string(REGEX MATCH "^(.+)=(.+):(.+)$" whole "${region}")
     set(name "${CMAKE_MATCH_1}")  # the next match takes it away
-    set(pattern "([ \t\n]${name}[ \t]*(\\([^)\n]*\\))?[ \t]*:)[^\n]*")
+    # a definition: "> NAME :segment" is a use
+    set(origin "[ \t]*(ORIGIN|org|o)[ \t]*=[^\n]*")
+    set(pattern "([ \t\n]${name}[ \t]*(\\([^)\n]*\\))?[ \t]*:)${origin}")
     set(there "ORIGIN = ${CMAKE_MATCH_2}, LENGTH = ${CMAKE_MATCH_3}")
     if(NOT text MATCHES "${pattern}")
       message(FATAL_ERROR "${script} has no memory region ${name} to be moved")

@@ -17,12 +17,13 @@ import pytest
 from harness.case.models import find_model
 from harness.export import cache
 from harness.export.batch import ExportEvent, ExportResult
-from harness.export.checkout.child import NotTheCheckout
+from harness.export.checkout.child import ImportFailed, NotTheCheckout
 from harness.export.checkout.exporter import CheckoutEdited, find_exporter
 from harness.export.checkout.remote import ExporterDied, ExporterUnusable, export_with
 from harness.export.exporter import ExporterFacts
 from harness.export.failures import NamesMissing, StageFailed
 from harness.export.request import ExportRequest, content_key, exporter_versions
+from harness.system.paths import project_root
 
 from .conftest import Tree
 
@@ -156,6 +157,26 @@ def test_a_checkout_that_cannot_be_imported(tree: Tree, worker: Worker) -> None:
         assert said in error.message
     assert "Traceback" in error.log
     assert "--exporter wheel" in str(error.hint)
+
+
+def test_a_revision_that_the_harness_does_not_know(tree: Tree) -> None:
+    """Its own import fails, not one inside the checkout: other versions would not help."""
+    ours = project_root() / "harness/export/lower.py"
+    theirs = project_root() / ".hil/cache/executorch-python/key/executorch/exir/lowering.py"
+
+    def failed(file: Path, code: str) -> ImportFailed:
+        with pytest.raises(ImportError) as caught:
+            exec(compile(code, str(file), "exec"), {})
+        return ImportFailed(caught.value)
+
+    known = find_exporter(tree.root)
+    other = ExporterUnusable(known, failed(ours, "import executorch.nothing"), "")
+    assert other.missing == "executorch.nothing"
+    assert "pull request 21826" in str(other.hint)
+    for file, code in ((theirs, "import executorch.nothing"), (ours, "import nothing_at_all")):
+        error = ExporterUnusable(known, failed(file, code), "")
+        assert error.missing == ""
+        assert "install the torch and the wheel of that time" in str(error.hint)
 
 
 def test_a_package_from_elsewhere(tree: Tree, worker: Worker, tmp_path: Path) -> None:
