@@ -244,7 +244,7 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
     """
     from filelock import FileLock
 
-    from harness.run.pipeline import export_cases
+    from harness.run.exports import export_cases
     from harness.system.paths import cache_dir
     from harness.target.loading import load_target
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
 from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
 from executorch.backends.cortex_m.target_config import CortexMTargetConfig
 from executorch.exir import (
+    EdgeCompileConfig,
     EdgeProgramManager,
     ExecutorchBackendConfig,
     ExecutorchProgramManager,
@@ -65,10 +65,24 @@ def to_cortex_m(
 ) -> EdgeProgramManager:
     """The edge program in terms of the ``cortex_m::`` operators."""
     exported = torch.export.export(quantised, channels_last(example), strict=False)
-    edge = to_edge(exported, compile_config=cortex_m_edge_compile_config())
+    edge = to_edge(exported, compile_config=edge_config())
     passes = CortexMPassManager(edge.exported_program(), target_config=config)
     edge._edge_programs["forward"] = passes.transform()
     return edge
+
+
+def edge_config() -> EdgeCompileConfig:
+    """What ExecuTorch says itself since its pull request 21826 (August 2026); before that, a
+    checkout's ``aot_arm_compiler.py`` has the same in the place of its use."""
+    try:
+        from executorch.backends.cortex_m import edge_compile_config
+    except ImportError:
+        aten = torch.ops.aten
+        kept = (aten.linear, aten.hardsigmoid, aten.hardsigmoid_, aten.hardswish, aten.hardswish_)
+        return EdgeCompileConfig(
+            preserve_ops=[op.default for op in (*kept, aten.silu)], _check_ir_validity=False
+        )
+    return edge_compile_config.cortex_m_edge_compile_config()
 
 
 def to_program(edge: EdgeProgramManager) -> ExecutorchProgramManager:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from executorch.backends.arm.arm_vela import VelaCompileResult
 from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.arm.quantizer import (
@@ -27,6 +27,9 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from harness.export.lower import remove_dropout
 from harness.export.npu_options import NpuOptions
 from harness.export.samples import Sample
+
+if TYPE_CHECKING:  # older checkouts have no such name
+    from executorch.backends.arm.arm_vela import VelaCompileResult
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,9 @@ def _shape(field: Field) -> tuple[object, ...]:
 def _told(field: Field | None) -> str:
     if field is None:
         return "absent"
-    kind = field.kind.replace("scalar", _TYPES.get(field.code, "scalar"))
+    scalar = _TYPES.get(field.code, "scalar") + (" enum" if field.index >= 0 else "")
+    kind = field.kind.replace("scalar", scalar)
+    kind = kind.replace("struct", f"struct of {field.size} bytes")
     default = f", default {field.default}" if field.default else ""
     return f"field {field.slot}, {field.name}: {kind}{default}"
 

@@ -19,7 +19,7 @@ from harness.footprint.anatomy import Anatomy
 from harness.footprint.figures import firmware_figures, program_figures
 from harness.footprint.measure import measure_file
 from harness.judge.reference import ANY_TOOLCHAIN
-from harness.run.pipeline import export_cases
+from harness.run.exports import export_cases
 from harness.run.record import load_record
 from harness.simulate.pick import pick
 from harness.system.progress import Progress, silent

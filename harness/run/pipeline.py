@@ -8,7 +8,7 @@ early still gets a record, and never stops the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -22,19 +22,16 @@ from harness.build.source import FirmwareSource
 from harness.build.zephyr import find_workspace
 from harness.case.budgets import budgets_of
 from harness.case.case import Case
-from harness.case.models import find_model
 from harness.errors import HarnessError, UsageError
 from harness.errors.verdict import Verdict
-from harness.export.batch import ExportEvent
 from harness.export.checkout.choice import WHEEL, ExporterChoice
 from harness.export.checkout.exporter import CheckoutExporter
-from harness.export.checkout.remote import export_with
 from harness.export.program import Program
-from harness.export.request import ExportRequest
 from harness.judge.evidence import Evidence, Expectation, Judgement
 from harness.judge.reference import load_reference, load_truth
 from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
+from harness.run.exports import export_cases
 from harness.run.gather import ending, gather, static_metrics
 from harness.run.record import (
     FirmwareFacts,
@@ -45,20 +42,14 @@ from harness.run.record import (
     load_record,
 )
 from harness.run.schema_fit import require_schema, schema_notes
-from harness.run.second_opinion import second_opinion
+from harness.run.second_opinion import with_second_opinion
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import Transcript
 from harness.system.files import sha256_of
 from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
-from harness.target.loading import Target, load_target
-
-_EXPORT_WORDS = {
-    "preparing": "starting the checkout's exporter",
-    "started": "exporting",
-    "waiting": "waiting for another process's export",
-}
+from harness.target.loading import load_target
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,6 @@ def run_cases(
         if there.target.zephyr is not None:
             # it says at once how to get one
             find_workspace(there.target.zephyr.board, dev_mode=options.dev_mode)
-    requests = [_request(case.model, chosen[case.target].target) for case in cases]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
@@ -111,7 +101,8 @@ def run_cases(
             for name, there in chosen.items()
             for source in sources
         }  # fmt: skip
-        programs = _exported(requests, progress, exporter)
+        boards = {name: there.target for name, there in chosen.items()}
+        programs = export_cases(cases, boards, progress, exporter)
         pending = [
             pool.submit(_run_one, case, chosen[case.target], program, source,
                         firmware[case.target, source], options, progress)
@@ -127,7 +118,7 @@ def run_cases(
         return [
             record
             for case, program, pair in zip(cases, programs, pairs, strict=True)
-            for record in _compared(program, chosen[case.target], pair, ready)
+            for record in with_second_opinion(program, chosen[case.target], pair, ready)
         ]
 
 
@@ -144,55 +135,6 @@ def _build(
     return build_for(
         source, chosen.target, chosen.name, checkout, dev_mode=dev_mode, progress=progress
     )
-
-
-def _compared(
-    program: Program | HarnessError,
-    chosen: Chosen,
-    pair: tuple[RunRecord, RunRecord],
-    firmware: Mapping[tuple[str, FirmwareSource], Firmware],
-) -> tuple[RunRecord, RunRecord]:
-    """The records of one case by both runners, the checkout's with what came of comparing them."""
-    built = [firmware.get((r.case.target, r.source)) for r in pair]
-    if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
-        return pair
-    found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
-    told = replace(pair[1], differential=found)
-    told.save()
-    return pair[0], told
-
-
-def export_cases(
-    cases: Sequence[Case],
-    targets: Mapping[str, Target],
-    progress: Progress = silent,
-    exporter: CheckoutExporter | None = None,
-) -> list[Program | HarnessError]:
-    """The Program of each case, or the error that prevented it, in order."""
-    return _exported([_request(c.model, targets[c.target]) for c in cases], progress, exporter)
-
-
-def _request(model: str, target: Target) -> ExportRequest:
-    source = find_model(model)
-    if target.npu is None:
-        return ExportRequest(source, target.compile_target)
-    return ExportRequest(
-        source,
-        target.compile_target,
-        system_config=target.npu.system_config,
-        memory_mode=target.npu.memory_mode,
-    )
-
-
-def _exported(
-    requests: Sequence[ExportRequest], progress: Progress, exporter: CheckoutExporter | None
-) -> list[Program | HarnessError]:
-    def report(event: ExportEvent) -> None:
-        if event.kind in _EXPORT_WORDS:
-            progress(f"{event.request.model.name}: {_EXPORT_WORDS[event.kind]}")
-
-    results = export_with(exporter, requests, report)
-    return [result.error or result.unwrap() for result in results]
 
 
 def _run_one(

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from harness.build.firmware import Firmware
+from harness.build.source import FirmwareSource
 from harness.errors import HarnessError
 from harness.export.program import Program
 from harness.judge.compare import TensorDiff, compare
@@ -112,3 +114,19 @@ def _beside(
 
 def _ticks(record: RunRecord) -> dict[str, int]:
     return {name: ticks for name, (_, ticks) in record.op_ticks.items()}
+
+
+def with_second_opinion(
+    program: Program | HarnessError,
+    chosen: Chosen,
+    pair: tuple[RunRecord, RunRecord],
+    firmware: Mapping[tuple[str, FirmwareSource], Firmware],
+) -> tuple[RunRecord, RunRecord]:
+    """The records of one case by both runners, the checkout's with what came of comparing them."""
+    built = [firmware.get((r.case.target, r.source)) for r in pair]
+    if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
+        return pair
+    found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
+    told = replace(pair[1], differential=found)
+    told.save()
+    return pair[0], told

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.case.case import parse_case
+from harness.case.models import find_model
+from harness.conformance.suites import SUITES
 from harness.dev.bench.mutant_list import Mutant, read_mutants
 from harness.errors import TargetError
+from harness.system.paths import project_root
+from harness.target.loading import load_target
 
 GOOD = {"bug": "stride", "file": "a.c", "find": "x", "put": "y", "cases": ("host/add",)}
 
@@ -23,6 +28,17 @@ def test_it_covers_the_kinds_of_bugs_it_is_for() -> None:
     assert all(kinds[kind] >= 3 for kind in wanted), kinds
     targets = {case.split("/")[0] for mutant in mutants.values() for case in mutant.cases}
     assert {"corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256"} <= targets
+
+
+def test_every_run_that_it_names_can_be_asked_for() -> None:
+    """Before hours of building: targets, models and suites are there."""
+    for mutant in read_mutants().mutants.values():
+        for text in mutant.cases:
+            case = parse_case(text)
+            load_target(case.target)
+            named = case.model.endswith(".py")
+            find_model(str(project_root() / case.model) if named else case.model)
+        assert mutant.suite is None or mutant.suite.name in SUITES
 
 
 def test_it_quotes_no_more_than_it_takes_to_find_the_place() -> None:

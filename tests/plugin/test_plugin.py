@@ -195,3 +195,28 @@ def test_an_illegal_memory_mode_is_named(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*no memory mode Dedicated_Sram*"])
+
+
+def test_an_exporter_without_a_checkout_is_a_wrong_use(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXECUTORCH_ROOT", "")
+    pytester.makepyfile("def test_fine(): pass")
+    result = pytester.runpytest_subprocess("--exporter", "checkout")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--exporter checkout needs a checkout*--executorch DIR*"])
+
+
+def test_the_header_says_who_exports(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_fine(): pass")
+    result = pytester.runpytest_subprocess("--exporter=checkout", "--executorch=/c",
+                                           "--firmware=bundled")  # fmt: skip
+    result.stdout.fnmatch_lines(["hil: exporter: the checkout in /c"])
+
+
+def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(CASES)
+    result = pytester.runpytest_subprocess("--exporter=checkout", f"--executorch={pytester.path}",
+                                           "--firmware=bundled")  # fmt: skip
+    result.stdout.fnmatch_lines(["*is not a checkout of ExecuTorch*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -21,7 +21,8 @@ from harness.ethosu.doorbell import Outcome, Run
 from harness.ethosu.errors import EthosUError, Unsupported
 from harness.ethosu.model import Network
 from harness.export.program import Program
-from harness.run.pipeline import RunOptions, export_cases, judge_again, run_case
+from harness.run.exports import export_cases
+from harness.run.pipeline import RunOptions, judge_again, run_case
 from harness.run.record import RunRecord
 from harness.simulate import qemu
 from harness.simulate.pick import pick

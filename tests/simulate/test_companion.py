@@ -40,6 +40,7 @@ class Elf:
     elf: Path
     key: str = "0" * 32
     variant: str = "plain"
+    one_set_per_process: bool = False
 
 
 def target(name: str) -> Target:

@@ -12,7 +12,16 @@ import pytest
 
 from harness.errors import ToolMissing
 from harness.system import git as system_git
-from harness.system.git import GitFailed, Unreadable, files, is_work_tree, revision
+from harness.system.git import (
+    GitFailed,
+    Unreadable,
+    blob_id,
+    changed,
+    files,
+    is_work_tree,
+    revision,
+    tracked,
+)
 from tests.build.executorch.small import commit, git, head, repository
 
 NOBODY = 65534
@@ -61,11 +70,11 @@ def test_every_change_is_in_the_digest(tree: Path, tmp_path: Path, change: str) 
     """And equal changes give equal digests, in another clone, at another time."""
     git(tmp_path, "clone", "-q", str(tree), "other")
     CHANGES[change](tree)
-    changed = revision(tree)
-    assert changed.dirty
-    assert changed.changes not in {"", revision(tmp_path / "other").changes}
+    there = revision(tree)
+    assert there.dirty
+    assert there.changes not in {"", revision(tmp_path / "other").changes}
     CHANGES[change](tmp_path / "other")
-    assert revision(tmp_path / "other").changes == changed.changes
+    assert revision(tmp_path / "other").changes == there.changes
 
 
 def test_two_changes_of_one_file_differ(tree: Path) -> None:
@@ -204,3 +213,30 @@ def test_commits_differ(tree: Path) -> None:
     before = revision(tree).commit
     (tree / "a/one.c").write_text("int z;\n")
     assert commit(tree, "another") == revision(tree).commit != before
+
+
+def test_content_is_named_as_git_does(tree: Path) -> None:
+    for content in (b"", b"a\n", bytes(range(256))):
+        (tree / "x").write_bytes(content)
+        assert blob_id(content) == system_git.git(tree, "hash-object", "x")
+
+
+def test_tracked_files_by_content(tree: Path) -> None:
+    """With any name; an edit that is not staged does not count."""
+    (tree / "a" / "ü b.c").write_text("b\n")
+    commit(tree, "another")
+    (tree / "a" / "one.c").write_text("other\n")
+    expected = {"a/one.c": blob_id(b"int x;\n"), "a/ü b.c": blob_id(b"b\n")}
+    assert tracked(tree, ("a",)) == expected
+    assert tracked(tree).keys() == {*expected, "b/two.c", ".gitignore"}
+
+
+def test_what_is_not_as_in_the_commit(tree: Path) -> None:
+    assert changed(tree) == ()
+    (tree / "a" / "one.c").unlink()
+    (tree / "a" / "ü b.c").write_text("")
+    (tree / "a" / "ignored.o").write_text("")
+    (tree / "b" / "two.c").write_text("edited, but elsewhere\n")
+    assert changed(tree, ("a",)) == ("a/one.c", "a/ü b.c")
+    git(tree, "add", "a")
+    assert changed(tree, ("a",)) == ("a/one.c", "a/ü b.c")

@@ -30,7 +30,7 @@ from harness.run.record import RunRecord
 from harness.simulate.pick import pick
 from harness.system.files import disk_errors, write_whole
 from harness.system.git import git
-from harness.system.paths import cache_dir
+from harness.system.paths import cache_dir, project_root
 from harness.system.progress import Progress
 from harness.system.worktree import borrowed, top_of
 from harness.target.loading import load_target
@@ -92,7 +92,8 @@ class _Runs:
 
     def case(self, case: Case) -> RunRecord:
         options = RunOptions("qemu", firmware=self.firmware)
-        (record,) = run_cases([case], options, self.progress)
+        model = str(project_root() / case.model) if case.model.endswith(".py") else case.model
+        (record,) = run_cases([Case(case.target, model)], options, self.progress)
         if record.firmware is not None:
             self.built.add(Path(record.firmware.elf).parent)
         return record

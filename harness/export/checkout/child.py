@@ -19,6 +19,7 @@ from harness.export.batch import ExportEvent, Origin, export
 from harness.export.checkout.environment import PACKAGE
 from harness.export.checkout.exporter import confirm
 from harness.export.checkout.wire import Order, error_fields, line, read_order
+from harness.system.paths import project_root
 
 
 class NotTheCheckout(InfraError):
@@ -37,13 +38,17 @@ class NotTheCheckout(InfraError):
 
 class ImportFailed(InfraError):
     """``cause``: the exception's name, ``detail`` what it says, ``place``: the innermost file and
-    line. Whoever started the child knows the versions."""
+    line. ``missing``: what of ExecuTorch the harness itself wanted and did not find, else "".
+    Whoever started the child knows the versions."""
 
     def __init__(self, error: BaseException) -> None:
         self.cause = type(error).__name__
         self.detail = str(error)
         frames = traceback.extract_tb(error.__traceback__)
         self.place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        ours = bool(frames) and Path(frames[-1].filename).is_relative_to(project_root() / "harness")
+        named = error.name or "" if isinstance(error, ImportError) else ""
+        self.missing = named if ours and named.split(".")[0] == PACKAGE else ""
         if isinstance(error, SyntaxError) and error.filename:
             self.place = f"{error.filename}:{error.lineno}"
         super().__init__(f"{self.cause}: {self.detail} ({self.place})")

@@ -32,16 +32,22 @@ from harness.system.paths import project_root
 # Without the current directory in front, where anything may lie.
 _START = "import sys; sys.path = [p for p in sys.path if p]; from {} import main; main()"
 _LOG_LINES = 20
+_OTHER_TIME = (
+    "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
+    "request 21826, August 2026): export with --exporter wheel"
+)
 
 
 class ExporterUnusable(InfraError):
     """The checkout's ``executorch`` cannot be imported with what is installed here. ``cause`` and
-    ``detail``: of the exception; ``place``: where it was raised; ``log``: what was printed."""
+    ``detail``: of the exception; ``place``: where it was raised; ``missing``: what the harness
+    wanted of it, when it is that which is not there; ``log``: what was printed."""
 
     kind = "exporter_unusable"
 
     def __init__(self, exporter: CheckoutExporter, failed: ImportFailed, log: str) -> None:
         self.cause, self.detail, self.place = failed.cause, failed.detail, failed.place
+        self.missing = failed.missing
         self.torch, self.pinned = metadata.version("torch"), exporter.pinned
         self.compiled = exporter.facts.compiled
         self.log = log
@@ -50,7 +56,9 @@ class ExporterUnusable(InfraError):
             f"the exporter of the checkout (version {exporter.facts.version}{pin}) cannot be "
             f"imported with torch {self.torch} and the compiled parts of the wheel "
             f"{self.compiled}: {failed.message}",
-            hint="if it is not an edit of yours: install the torch and the wheel of that time, or "
+            hint=_OTHER_TIME
+            if failed.missing
+            else "if it is not an edit of yours: install the torch and the wheel of that time, or "
             "export with --exporter wheel",
             path=exporter.root,
         )

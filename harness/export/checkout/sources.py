@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.errors import UsageError
-from harness.system.git import blob_id, changed, tracked
+from harness.system.git import Unreadable, blob_id, changed, tracked
 
 # The packages of ExecuTorch's src/executorch.
 _FOLDERS = ("backends", "codegen", "devtools", "examples", "exir", "export", "extension", "kernels",
@@ -60,19 +60,25 @@ class Sources:
 
 
 def read_sources(root: Path) -> Sources:
-    """Takes tenths of a second. Raises ExporterIncomplete, GitFailed, ToolMissing."""
+    """Takes tenths of a second. Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
     within = (*_FOLDERS, _VERSION, _PIN)
     files = {name: content for name, content in tracked(root, within).items() if _counts(name)}
     edited = tuple(name for name in changed(root, within) if _counts(name))
     for name in edited:
-        try:
-            files[name] = blob_id((root / name).read_bytes())
-        except OSError:  # deleted
-            files.pop(name, None)
+        files.pop(name, None)
+        if (root / name).is_file():  # not deleted; through a link, as Python reads it
+            files[name] = blob_id(_read(root / name))
     for name in _NEEDED:
         if name not in files:
             raise ExporterIncomplete(root, name, "the checkout")
     return Sources(files, edited)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Unreadable(path, error) from error
 
 
 def _counts(name: str) -> bool:

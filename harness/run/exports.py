@@ -1,0 +1,51 @@
+"""The Programs of cases: exported, or from the cache, by the wheel or by a checkout's exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.case.case import Case
+from harness.case.models import find_model
+from harness.errors import HarnessError
+from harness.export.batch import ExportEvent
+from harness.export.checkout.exporter import CheckoutExporter
+from harness.export.checkout.remote import export_with
+from harness.export.program import Program
+from harness.export.request import ExportRequest
+from harness.system.progress import Progress, silent
+from harness.target.loading import Target
+
+_EXPORT_WORDS = {
+    "preparing": "starting the checkout's exporter",
+    "started": "exporting",
+    "waiting": "waiting for another process's export",
+}
+
+
+def export_cases(
+    cases: Sequence[Case],
+    targets: Mapping[str, Target],
+    progress: Progress = silent,
+    exporter: CheckoutExporter | None = None,
+) -> list[Program | HarnessError]:
+    """The Program of each case, or the error that prevented it, in order. ``targets`` by name."""
+
+    def report(event: ExportEvent) -> None:
+        if event.kind in _EXPORT_WORDS:
+            progress(f"{event.request.model.name}: {_EXPORT_WORDS[event.kind]}")
+
+    requests = [_request(case.model, targets[case.target]) for case in cases]
+    results = export_with(exporter, requests, report)
+    return [result.error or result.unwrap() for result in results]
+
+
+def _request(model: str, target: Target) -> ExportRequest:
+    source = find_model(model)
+    if target.npu is None:
+        return ExportRequest(source, target.compile_target)
+    return ExportRequest(
+        source,
+        target.compile_target,
+        system_config=target.npu.system_config,
+        memory_mode=target.npu.memory_mode,
+    )

@@ -1,0 +1,113 @@
+"""Protects how a checkout is found to export with, and what is said of it."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from harness.build.executorch.checkout import NotACheckout, WheelShadowed
+from harness.export.checkout.exporter import CheckoutEdited, confirm, find_exporter
+from harness.export.exporter import exporter_label
+from harness.export.request import ExporterMissing
+
+from .conftest import Tree
+
+WHEEL = metadata.version("executorch")
+
+
+def test_what_a_record_says(tree: Tree) -> None:
+    found = find_exporter(tree.root)
+    assert found.facts.commit == tree.git("rev-parse", "HEAD")
+    assert (found.facts.branch, found.facts.dirty) == ("main", False)
+    assert (found.facts.version, found.facts.compiled) == ("9.8.0", WHEEL)
+    assert found.facts.notes == (f"exported with the compiled parts of the wheel {WHEEL}",)
+    assert exporter_label(found.facts) == f"checkout {found.facts.commit[:10]}"
+    assert exporter_label(None, WHEEL) == f"wheel {WHEEL}"
+
+
+def test_an_edit_is_another_exporter(tree: Tree) -> None:
+    before = find_exporter(tree.root)
+    tree.write("exir/lowering.py", "STEP = 2\n")
+    edited = find_exporter(tree.root)
+    assert edited.versions["executorch"] != before.versions["executorch"]
+    assert edited.versions["executorch"].startswith("9.8.0, sources ")
+    assert exporter_label(edited.facts).endswith("+edits")
+
+
+def test_the_compiled_parts_count(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find_exporter(tree.root)
+    installed = metadata.version
+
+    def other(name: str) -> str:
+        return "9.9" if name == "executorch" else installed(name)
+
+    monkeypatch.setattr(metadata, "version", other)
+    assert find_exporter(tree.root).versions != before.versions
+
+
+@pytest.mark.parametrize("text", ['TORCH_VERSION = "1.2.3"\n', "TORCH_VERSION='1.2.3'\n"])
+def test_a_pin_on_another_torch_is_noted(text: str, tree: Tree) -> None:
+    """A note: whether it matters is found when it is imported."""
+    tree.write("torch_pin.py", text)
+    found = find_exporter(tree.root)
+    torch = metadata.version("torch")
+    assert found.pinned == "1.2.3"
+    assert found.facts.notes[1:] == (
+        f"exported with torch {torch}, the checkout is pinned to 1.2.3",
+    )
+
+
+@pytest.mark.parametrize("text", [None, "", "import sys; sys.exit(1)\n"])
+def test_without_a_pin_there_is_no_note(text: str | None, tree: Tree) -> None:
+    """And nothing of the checkout is run to find out."""
+    if text is None:
+        (tree.root / "torch_pin.py").unlink()
+    else:
+        tree.write("torch_pin.py", text)
+    found = find_exporter(tree.root)
+    assert (found.pinned, len(found.facts.notes)) == ("", 1)
+
+
+def test_the_installed_torch_is_as_pinned(tree: Tree) -> None:
+    """ "+cpu" is not another version."""
+    base = metadata.version("torch").split("+")[0]
+    tree.write("torch_pin.py", f'TORCH_VERSION = "{base}"\n')
+    assert len(find_exporter(tree.root).facts.notes) == 1
+
+
+def test_edited_while_it_exports(tree: Tree) -> None:
+    found = find_exporter(tree.root)
+    confirm(found.root, found.sources)
+    tree.write("backends/cortex_m/ops/op_add.cpp", "int kernel;\n")
+    confirm(found.root, found.sources)
+    tree.write("exir/new.py", "")
+    with pytest.raises(CheckoutEdited, match="changed while it exported"):
+        confirm(found.root, found.sources)
+
+
+def test_what_is_no_checkout(tree: Tree, tmp_path: Path) -> None:
+    with pytest.raises(NotACheckout):
+        find_exporter(tmp_path)
+    shutil.rmtree(tree.root / ".git")
+    with pytest.raises(NotACheckout, match=r"it has no \.git"):
+        find_exporter(tree.root)
+
+
+def test_the_wheel_must_still_be_found(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its compiled parts are needed, and the harness reads its schemas."""
+    monkeypatch.syspath_prepend(tree.root.parent)
+    with pytest.raises(WheelShadowed) as caught:
+        find_exporter(tree.root)
+    assert "--exporter checkout, which also needs the wheel" in str(caught.value.hint)
+
+
+def test_nothing_installed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    with pytest.raises(ExporterMissing, match="'executorch' is not installed"):
+        find_exporter(tree.root)
