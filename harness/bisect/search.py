@@ -160,7 +160,7 @@ class Search:
             if verify:
                 self._verify(Mark.BAD, bad, trials)
                 self._verify(Mark.GOOD, good, trials)
-            notes = self._bases(goods, bad, trials)
+            notes = self._bases(good, bad, trials)
             return self._narrow(goods, bad, trials, notes)
         except KeyboardInterrupt:
             closest = [t.commit for t in trials.values() if t.mark is Mark.BAD]
@@ -201,21 +201,20 @@ class Search:
             return "the checkout has uncommitted changes, which no revision has: commit them first"
         return f"name another one with --bad{where}"
 
-    def _bases(self, goods: list[Commit], bad: Commit, trials: dict[str, Trial]) -> list[str]:
+    def _bases(self, good: Commit, bad: Commit, trials: dict[str, Trial]) -> list[str]:
         """A good revision of another branch is none until the point where they parted is."""
-        (good,) = goods
-        notes = []
+        notes: list[str] = []
         if self.history.is_ancestor(good, bad):
-            return []
+            return notes
         for base in self.history.merge_bases(good, bad):
             self.progress(f"bisect: {good.short} is on another branch: testing {base}")
             trial = self._try(base, trials)
             if trial.mark is Mark.BAD:
                 raise MendedSince(trial, good, bad)
             if trial.mark is Mark.SKIP:
-                notes.append(f"{base}, where good and bad parted, could not be judged; it is "
-                             "taken for good")  # fmt: skip
-            goods.append(base)
+                notes.append(
+                    f"{base}, where good and bad parted, could not be judged; it is taken for good"
+                )
         return notes
 
     def _narrow(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -60,14 +61,17 @@ class Product:
         return RunRecord(case, "2026", Judgement(verdict, cause))
 
     def suite(self, check: SuiteCheck) -> Report:
-        """Test "order" looks at the order; "odd" never passes when it says so."""
+        """Test "order" looks at the order; "odd" never passes when it says so; "known" is known to
+        fail, and an error as soon as it does not."""
         text = self.source.read_text()
         self.runs.append(text)
         self.asked.append(check.tests)
         order = "passed" if text.startswith("1+2") else "failed"
         odd = "failed" if "odd" in text else "passed"
-        results = [SuiteResult("order", order, "", 0.0), SuiteResult("odd", odd, "", 0.0)]  # type: ignore[arg-type]
-        return Report(check.name, "none", "elf", tuple(results), 0.0, self.root)
+        known = "failed" if "mends" in text else "xfailed"
+        results: dict[str, Any] = {"order": order, "odd": odd, "known": known}
+        verdicts = tuple(SuiteResult(test, said, "", 0.0) for test, said in results.items())
+        return Report(check.name, "none", "elf", verdicts, 0.0, self.root)
 
     def ground(self) -> Ground:
         def clean() -> None:
@@ -130,6 +134,13 @@ def test_a_suite_catches_what_the_cases_do_not(product: Product) -> None:
     check = {"name": "cortex-m", "tests": "order"}
     (row,) = told(product, mutant("1+2", "2+1", suite=check))
     assert (row.fate, row.by, row.text) == (Fate.CAUGHT, "cortex-m", "1 tests, order first")
+
+
+def test_only_tests_that_passed_without_it_notice_a_bug(product: Product) -> None:
+    """One that was known to fail and passes now is an error of the suite, and says nothing."""
+    check = {"name": "cortex-m", "tests": "order"}
+    (row,) = told(product, mutant("fine", "mends", suite=check))
+    assert row.fate is Fate.SURVIVED
 
 
 def test_without_a_bug_a_suite_is_started_once(product: Product) -> None:

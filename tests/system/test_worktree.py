@@ -147,7 +147,7 @@ def test_nothing_of_the_callers_environment_leads_elsewhere(
     assert other.state() == before
 
 
-@pytest.mark.parametrize("what", ["worktree", "its .git", "the repository"])
+@pytest.mark.parametrize("what", ["worktree", "its .git", "the repository", "half of it"])
 def test_it_is_made_again_when_something_of_it_is_gone(
     two: tuple[Repository, str, str], tmp_path: Path, what: str
 ) -> None:
@@ -160,6 +160,9 @@ def test_it_is_made_again_when_something_of_it_is_gone(
         shutil.rmtree(tree.folder)
     elif what == "its .git":
         (tree.folder / ".git").unlink()
+    elif what == "half of it":  # git was killed while it made it, and says so in "locked"
+        shutil.rmtree(tree.folder)
+        (user.folder / ".git" / "worktrees" / "checkout" / "locked").write_text("initializing\n")
     else:
         shutil.rmtree(user.folder)
         user = make_repository(user.folder)
@@ -167,6 +170,23 @@ def test_it_is_made_again_when_something_of_it_is_gone(
     with borrowed(user.folder, "test") as tree:
         tree.stand_at(first)
         assert contents(tree.folder) == {"same": "s", "changed": "1"}
+
+
+def test_a_state_directory_inside_the_checkout(
+    two: tuple[Repository, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its own .git the worktree would be taken for a folder of the user's tree."""
+    user, first, _ = two
+    (user.folder / ".git" / "info" / "exclude").write_text(".hil\n")
+    monkeypatch.setenv("HIL_HOME", str(user.folder / ".hil"))
+    with borrowed(user.folder, "test") as tree:
+        (tree.folder / ".git").unlink()
+    (user.folder / "changed").write_text("edited")
+    with borrowed(user.folder, "test") as tree:
+        tree.stand_at(first)
+        assert contents(tree.folder) == {"same": "s", "changed": "1"}
+    assert (user.folder / "changed").read_text() == "edited"
+    assert user.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 
 def test_one_at_a_time(two: tuple[Repository, str, str]) -> None:
