@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.attend.driver import HOOKS, handled
@@ -47,12 +47,12 @@ class Program:
     hooks: Mapping[str, int] = field(default_factory=dict)
     heap_calls: tuple[HeapCall, ...] = ()
     segments: tuple[tuple[int, int], ...] = ()  # where it lies: address and size in bytes
-    instruction: int | None = None  # where ExecuTorch's runtime runs one of its instructions
+    instruction: int | None = None  # where a runtime's are counted, see ``counted``
 
     @property
     def attended(self) -> bool:
         """It asks for something that it gets through QEMU's debugger interface."""
-        return bool(self.functions or self.heap_calls)
+        return bool(self.functions or self.heap_calls or self.instruction is not None)
 
 
 def read_program(path: Path) -> Program:
@@ -62,6 +62,12 @@ def read_program(path: Path) -> Program:
         return program_of(elf, path) if elf.machine_number == EM_ARM else Program()
     except (DamagedFile, OSError):
         return Program()  # whoever loads it says what is wrong with it
+
+
+def counted(program: Program, path: Path) -> Program:
+    """With the place where ExecuTorch's runtime runs one of its instructions, if it has a name."""
+    named = dict(_functions(read_elf(path)))
+    return replace(program, instruction=named.get(FUNCTION))
 
 
 def program_of(elf: ElfFile, path: Path) -> Program:
@@ -83,7 +89,7 @@ def program_of(elf: ElfFile, path: Path) -> Program:
         raise SymbolsMissing(path, not elf.symbols)
     hooks = {name: named[name] for name in HOOKS if name in named}
     segments = tuple((segment.run, segment.size) for segment in elf.segments)
-    return Program(False, functions, hooks, calls, segments, named.get(FUNCTION))
+    return Program(False, functions, hooks, calls, segments)
 
 
 def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from harness.attend.attendance import WORDS
-from harness.attend.program import read_program
+from harness.attend.program import Program, counted, read_program
 from harness.simulate.companion import DDR, DEBUGGER, companion
 from harness.simulate.launch import Companion, Job, Launch, Simulator
 from harness.system import toolchain
@@ -33,7 +33,9 @@ class _Qemu:
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
-        program = read_program(job.elf)
+        if job.steps is not None:
+            words = tuple(map(_without_warp, words))
+        program = _program(job)
         if program.attended:
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
         prefix = tool.path.resolve().parent.parent
@@ -42,8 +44,19 @@ class _Qemu:
         return Launch(words, readable=(job.elf, *own), monitor=MONITOR, stands_in=intercepted)
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
-        program = read_program(job.elf)
-        return companion(target, _settings(target), program, job.work, job.steps)
+        return companion(target, _settings(target), _program(job), job.work, job.steps)
+
+
+def _without_warp(word: str) -> str:
+    """Real time that passes while the core is stopped must not be counted as instructions (QEMU's
+    documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle)."""
+    return f"{word},sleep=off" if word.startswith("shift=") else word
+
+
+def _program(job: Job) -> Program:
+    """What it asks for, and what somebody wants to know of it."""
+    program = read_program(job.elf)
+    return program if job.steps is None else counted(program, job.elf)
 
 
 def _settings(target: Target) -> Qemu:

@@ -24,12 +24,12 @@ def bare(
     return elf
 
 
-def newlib(elf: Path, **macros: object) -> Path:
-    """``newlib.c`` with newlib's own start-up and semihosting."""
+def newlib(elf: Path, source: str = "newlib.c", **macros: object) -> Path:
+    """A source of this folder with newlib's own start-up and semihosting."""
     _compile(
         *("-mcpu=cortex-m55", "-mfloat-abi=soft", *_MACHINE, "--specs=rdimon.specs"),
         *("-T", str(FOLDER / "newlib.ld"), "-Wl,--no-warn-rwx-segments", *_defined(macros)),
-        *(str(FOLDER / "newlib.c"), "-o", str(elf)),
+        *(str(FOLDER / source), "-o", str(elf)),
     )
     return elf
 
