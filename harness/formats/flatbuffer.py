@@ -10,13 +10,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from harness.formats.damage import DamagedFile
 from harness.formats.schema import Field, Schema
+
+if TYPE_CHECKING:  # a run that passes has no use for it, and it takes longer to import than that
+    import numpy.typing as npt
 
 _U32 = struct.Struct("<I").unpack_from
 _I32 = struct.Struct("<i").unpack_from
@@ -103,6 +103,8 @@ class Vector:
         return self.buffer.view[self.data : self.end]
 
     def numbers(self) -> npt.NDArray[Any]:
+        import numpy as np
+
         return np.frombuffer(self.raw(), np.dtype(self._field.code).newbyteorder("<"))
 
 

@@ -24,7 +24,7 @@ from harness.export.program import Program
 from harness.run.exports import export_cases
 from harness.run.pipeline import RunOptions, judge_again, run_case
 from harness.run.record import RunRecord
-from harness.simulate import qemu
+from harness.simulate import companion, qemu
 from harness.simulate.pick import pick
 from harness.system.confine import why_not
 from harness.system.paths import runs_dir
@@ -164,7 +164,7 @@ def test_an_npu_that_never_answers_is_a_hang(monkeypatch: pytest.MonkeyPatch) ->
         with doorbell_pair(work):
             yield
 
-    monkeypatch.setattr(qemu, "serving", silent)
+    monkeypatch.setattr(companion, "serving", silent)
     record = run(exported(TARGET), limit_factor=0.1)
     assert told(record) == ("HANG", "stall")
 
@@ -243,6 +243,6 @@ def test_a_full_disk_is_an_error_before_the_start(monkeypatch: pytest.MonkeyPatc
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(qemu.os, "posix_fallocate", full)
+    monkeypatch.setattr(companion.os, "posix_fallocate", full)
     with pytest.raises(InfraError, match="memory that the NPU's model shares: No space left"):
         run(exported(TARGET))
