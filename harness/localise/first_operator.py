@@ -1,8 +1,8 @@
 """Where two runners part: the first instruction of a program whose result they do not agree on.
 
 The program is cut after an instruction (``formats/pte_cut``), and both run it. What differs once
-differs later, too, as a rule, so the place is searched by halves, and then held against the
-instruction before it.
+differs later, too, as a rule, so the place is searched by halves. That the instruction before it
+gives the same from both is only said when both have run it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.formats.damage import DamagedFile
-from harness.formats.pte_cut import CuttableProgram, Instruction
+from harness.formats.pte_cut import CuttableProgram
 
 Outputs = Callable[[bytes], "tuple[bytes, ...] | None"]  # of a .pte; None: it did not run
 
@@ -44,40 +44,35 @@ def first_operator(pte: Path, one: Outputs, other: Outputs) -> FirstDifference |
         steps = [step for step in program.instructions() if step.values]
     except (DamagedFile, OSError):
         return None
-    found: dict[int, int | None] = {}
+    apart: dict[int, tuple[int, int] | None] = {}
 
-    def differing(index: int) -> int | None:
-        if index not in found:
-            found[index] = _apart(program.cut(steps[index]), one, other)
-        return found[index]
+    def differs(index: int) -> bool:
+        if index not in apart:
+            apart[index] = _apart(program.cut(steps[index]), one, other)
+        found = apart[index]
+        return found is not None and found[0] > 0
 
     low, high = 0, len(steps) - 1
     while low < high:
         middle = (low + high) // 2
-        if differing(middle):
+        if differs(middle):
             high = middle
         else:
             low = middle + 1
-    count = differing(low) if steps else None
-    if not count:
+    if not steps or not differs(low):
         return None
-    return _described(steps, low, count, program, one)
+    differing, size = apart[low] or (0, 0)
+    known = low > 0 and apart.get(low - 1) is not None
+    before = steps[low - 1].operator if known else ""
+    return FirstDifference(steps[low].number, steps[low].operator, differing, size, before)
 
 
-def _described(
-    steps: list[Instruction], at: int, count: int, program: CuttableProgram, one: Outputs
-) -> FirstDifference:
-    result = one(program.cut(steps[at])) or (b"",)
-    before = steps[at - 1].operator if at else ""
-    return FirstDifference(steps[at].number, steps[at].operator, count, len(result[0]), before)
-
-
-def _apart(pte: bytes, one: Outputs, other: Outputs) -> int | None:
-    """How many bytes differ; None when there is nothing to be compared."""
+def _apart(pte: bytes, one: Outputs, other: Outputs) -> tuple[int, int] | None:
+    """How many bytes differ, and of how many; None when there is nothing to be compared."""
     a, b = one(pte), other(pte)
     if a is None or b is None:
         return None
     left, right = b"".join(a), b"".join(b)
     if len(left) != len(right):
-        return max(len(left), len(right))
-    return sum(x != y for x, y in zip(left, right, strict=True))
+        return max(len(left), len(right)), len(left)
+    return sum(x != y for x, y in zip(left, right, strict=True)), len(left)

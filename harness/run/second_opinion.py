@@ -28,8 +28,6 @@ from harness.simulate.transcript import WORK
 from harness.system.paths import cache_dir
 from harness.system.process import Stop
 
-_NOT_COMPARED = ("input_set",)  # figures that say nothing of a runner
-
 
 def second_opinion(
     program: Program,
@@ -108,8 +106,7 @@ def _outputs(
 def _beside(
     own: Mapping[str, int], other: Mapping[str, int]
 ) -> dict[str, tuple[int | None, int | None]]:
-    names = [name for name in {**own, **other} if name not in _NOT_COMPARED]
-    return {name: (own.get(name), other.get(name)) for name in names}
+    return {name: (own.get(name), other.get(name)) for name in {**own, **other}}
 
 
 def _ticks(record: RunRecord) -> dict[str, int]:

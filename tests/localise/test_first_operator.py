@@ -56,6 +56,23 @@ def test_a_runner_that_cannot_run_the_cut_program_gives_nothing(pte: Path) -> No
     assert first_operator(pte, Runner(pte, 99), lambda _: None) is None
 
 
+def test_what_was_not_compared_is_not_called_the_same(pte: Path) -> None:
+    """The program cut one instruction earlier does not run on one of the two."""
+    good, bad = Runner(pte, 99), Runner(pte, 4)
+    whole = CuttableProgram(pte)
+    lost = whole.cut(whole.instructions()[3])
+    found = first_operator(pte, good, lambda program: None if program == lost else bad(program))
+    assert found is not None
+    assert (found.instruction, found.after) == (4, "")
+    assert "same from both" not in str(found)
+
+
+def test_no_program_is_run_twice(pte: Path) -> None:
+    good, bad = Runner(pte, 99), Runner(pte, 5)
+    assert first_operator(pte, good, bad) is not None
+    assert len(good.asked) == len(set(good.asked))
+
+
 def test_results_of_other_sizes_differ(pte: Path) -> None:
     found = first_operator(pte, Runner(pte, 99), Runner(pte, 99, b"abc"))
     assert found is not None
