@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -57,3 +59,14 @@ def test_same_bytes_as_upstream(name: str) -> None:
 
 def constants(program: ExecutorchProgramManager) -> list[bytes]:
     return sorted(bytes(b.storage) for b in program.executorch_program.constant_buffer)
+
+
+def test_a_checkout_without_the_shared_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before ExecuTorch's pull request 21826 the same stood in the place of its use."""
+    shared = lower.edge_config()
+    package = "executorch.backends.cortex_m"
+    monkeypatch.setitem(sys.modules, f"{package}.edge_compile_config", None)
+    monkeypatch.delattr(f"{package}.edge_compile_config", raising=False)
+    own = lower.edge_config()
+    assert own is not shared
+    assert own == shared

@@ -269,3 +269,30 @@ def test_a_mismatch_names_its_place() -> None:
     assert placed.cause.facts == {**(plain.cause.facts or {}), "mismatch_at": "delegate 1, CONV2D"}
     fault = verdict(**FAILING, mismatch_at="delegate 1")
     assert fault == verdict(**FAILING)
+
+
+TRUTH = Reference("aa", (("22",),), {}, {}, (), truth=True)
+THEIRS = Outputs((OFF_BY_ONE,), sha256=(("22",),))
+
+
+def test_a_truth_stands_in_for_the_oracle_and_the_own_reference() -> None:
+    result = verdict(outputs=THEIRS, expectation=expecting(truth=TRUTH))
+    assert result.verdict is Verdict.PASS
+    assert "judged by an accepted run, the case's truth, not by the oracle" in result.notes
+
+
+def test_what_the_oracle_says_is_not_the_truth() -> None:
+    result = verdict(expectation=expecting(truth=TRUTH))
+    assert result.verdict is Verdict.MISMATCH
+    assert result.cause is not None
+    assert result.cause.kind == "truth_outputs"
+
+
+def test_a_truth_of_another_program_is_none() -> None:
+    other = replace(TRUTH, pte_sha256="bb")
+    result = verdict(outputs=THEIRS, expectation=expecting(truth=other))
+    assert result.cause is not None
+    assert result.cause.kind == "outputs_differ"
+    passed = verdict(expectation=expecting(truth=other))
+    assert passed.verdict is Verdict.PASS
+    assert any("no truth for this .pte" in note for note in passed.notes)

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from harness.build.choice import FirmwareChoice
+from harness.build.source import FirmwareSource
 from harness.case.case import RUNNER, Case
 from harness.errors import ExportError, HarnessError, InfraError, UsageError
 from harness.errors.verdict import Verdict
 from harness.footprint.anatomy import Anatomy, Part
-from harness.judge.evidence import Cause, Expectation, Judgement
-from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference
+from harness.judge.evidence import Cause, Expectation, Judgement, Reason
+from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
 from harness.run.accept import NotAcceptable, Proposal, accept_case
 from harness.run.measure import Measured
@@ -27,6 +29,7 @@ from harness.run.record import RunRecord
 from harness.system.progress import silent
 from harness.target.budget import Budgets
 
+RUN_OPTIONS = RunOptions()
 CASE = Case("corstone-300-m55", "add")
 RUN = RunRecord(
     CASE, "now", Judgement(Verdict.PASS),
@@ -67,10 +70,10 @@ def plants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plants:
     return planted
 
 
-def accept(subject: str = CASE.id, reason: str = "first", **options: Any) -> Proposal:
-    return accept_case(
-        subject, reason, RunOptions(), **{"dry_run": False, "progress": silent, **options}
-    )
+def accept(
+    subject: str = CASE.id, reason: str = "first", run: RunOptions = RUN_OPTIONS, **options: Any
+) -> Proposal:
+    return accept_case(subject, reason, run, **{"dry_run": False, "progress": silent, **options})
 
 
 def stored(tmp_path: Path, case: Case = CASE) -> Reference:
@@ -227,3 +230,60 @@ def test_a_reference_that_cannot_be_written_is_infrastructure(
 def test_the_file_is_json_with_the_reason(plants: Plants) -> None:
     fields = json.loads(accept(reason="because").path.read_text())
     assert fields["history"][0]["why"] == "because"
+
+
+CHECKOUT = FirmwareChoice((FirmwareSource.EXECUTORCH,), Path("/src/executorch"))
+
+
+def test_a_checkouts_reference_is_a_file_of_its_own(plants: Plants, tmp_path: Path) -> None:
+    accept()
+    plants.record = replace(RUN, output_sha256=(("22",),))
+    proposal = accept(reason="theirs", run=RunOptions(firmware=CHECKOUT))
+    assert proposal.path.name == "add.executorch.json"
+    assert stored(tmp_path).outputs == (("11",),)
+    theirs = load_reference(tmp_path / "references", CASE, FirmwareSource.EXECUTORCH)
+    assert theirs is not None
+    assert (theirs.outputs, theirs.truth) == ((("22",),), False)
+    assert load_truth(tmp_path / "references", CASE) is None
+
+
+def test_a_truth_may_differ_from_the_oracle_and_nothing_else_may(
+    plants: Plants, tmp_path: Path
+) -> None:
+    apart = Judgement(Verdict.MISMATCH, Cause(Reason.OUTPUTS_DIFFER, "off by 9 LSB"))
+    plants.record = replace(RUN, judgement=apart)
+    options = RunOptions(firmware=CHECKOUT)
+    with pytest.raises(NotAcceptable, match="off by 9 LSB"):
+        accept(run=options)
+    assert accept(run=options, truth=True, reason="the real thing").written
+    truth = load_truth(tmp_path / "references", CASE)
+    assert truth is not None
+    assert truth.history[-1]["what"]["truth"] == [None, True]
+    faulty = Judgement(Verdict.FAULT, Cause("hard_fault", "it died"))
+    plants.record = replace(RUN, judgement=faulty)
+    with pytest.raises(NotAcceptable, match="it died"):
+        accept(run=options, truth=True)
+
+
+def test_two_results_are_not_accepted_at_once(plants: Plants) -> None:
+    both = FirmwareChoice(tuple(FirmwareSource), Path("/src/executorch"))
+    with pytest.raises(UsageError, match="one can be accepted at a time"):
+        accept(run=RunOptions(firmware=both))
+    assert plants.ran == 0
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"only": "size", "truth": True},
+        {"only": "size", "run": RunOptions(firmware=CHECKOUT)},
+        {"subject": f"{CASE.target}/{RUNNER}", "truth": True},
+    ],
+)
+def test_sizes_have_no_truth_and_are_the_bundled_runners(
+    plants: Plants, how: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match="sizes alone are accepted of the bundled runner") as e:
+        accept(**how)
+    assert e.value.hint == "accept a case with its run: TARGET/MODEL, without --only size"
+    assert plants.ran == 0

@@ -181,3 +181,15 @@ def test_a_record_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> No
     with pytest.raises(DiskError, match="writing the record") as caught:
         record(tmp_path / "gone").save()
     assert caught.value.errno == "ENOENT"
+
+
+def test_a_truth_is_kept(tmp_path: Path) -> None:
+    """Judged again offline, the run is held against what it was held against."""
+    expectation = record().expectation
+    assert expectation is not None
+    written = replace(
+        record(tmp_path),
+        expectation=replace(expectation, truth=replace(REFERENCE, truth=True)),
+    )
+    written.save()
+    assert load_record(tmp_path) == written

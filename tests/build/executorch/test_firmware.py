@@ -1,16 +1,13 @@
-"""Protects what is built from a checkout: the right program for the sources as they are, after any
-kind of edit, kill and collision, without a byte written to the user's folders."""
+"""Protects what is built from a checkout: the right program, after kills and collisions, without a
+byte written to the user's folders, and errors that name the user's files."""
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import TimeoutExpired
 
@@ -18,7 +15,7 @@ import pytest
 
 from harness.build.executorch import firmware as checkout_firmware
 from harness.build.executorch.checkout import find_checkout
-from harness.build.executorch.firmware import RUNNER, CheckoutChanged, build_checkout
+from harness.build.executorch.firmware import RUNNER, build_checkout
 from harness.build.executorch.parts import SPECS
 from harness.build.firmware import Firmware, load_firmware
 from harness.build.log import LinkFailed, StepFailed
@@ -26,57 +23,26 @@ from harness.build.source import FirmwareSource
 from harness.errors import BuildError, LinkError
 from harness.formats.elf import read_elf
 from harness.simulate.pick import pick
-from harness.system import paths, toolchain
-from harness.system.progress import Progress, silent
+from harness.system import paths
 from harness.target.loading import load_target
 from harness.target.model import SimulatorName
 from tests.build.executorch import builder
 from tests.build.executorch.conftest import Source
-from tests.build.executorch.small import KERNEL, OPS, PORTABLE, commit, edit, git, sdk_platform
+from tests.build.executorch.products import (
+    M55,
+    U55,
+    U85,
+    built,
+    compiled,
+    mark,
+    marked,
+    stack_limit,
+)
+from tests.build.executorch.small import KERNEL, OPS, edit, git, sdk_platform
 
-M55, U55, U85 = "corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256"
 Home = Callable[[str], Path]
 
 pytestmark = pytest.mark.usefixtures("home")
-
-
-def built(source: Source, target: str = M55, progress: Progress = silent) -> Firmware:
-    chosen = pick(load_target(target), "qemu").target
-    return build_checkout(chosen, SimulatorName.QEMU, source.find(), progress=progress)
-
-
-def tree(source: Source, target: str = M55) -> Path:
-    return paths.cache_dir("executorch") / source.plan(target).tree()
-
-
-def compiled(source: Source, target: str = M55) -> list[str]:
-    """The sources that the last build compiled."""
-    log = (tree(source, target) / "build.log").read_text()
-    found = re.findall(r"^\[\d+/\d+\] Building \w+ object (\S+)", log, re.MULTILINE)
-    return sorted(Path(name).name.partition(".obj")[0] for name in found)
-
-
-def marked(firmware: Firmware, text: str) -> bool:
-    return text.encode() in firmware.elf.read_bytes()
-
-
-def mark(path: Path, text: str) -> None:
-    """Make a source leave a text in the program, where no linker takes it for unused."""
-    with path.open("a") as file:
-        section = f'.pushsection .mark\\n.asciz \\"<{text}>\\"\\n.popsection'
-        file.write(f'\n__asm__("{section}");\n')
-
-
-def stack_limit(firmware: Firmware) -> int:
-    symbols = read_elf(firmware.elf).symbols
-    return next(symbol.value for symbol in symbols if symbol.name == "__StackLimit")
-
-
-def replaced(path: Path, old: str, new: str) -> None:
-    """An edit that keeps the file's time, as ``cp -p`` and ``mv`` of another version do."""
-    before = path.stat()
-    edit(path, old, new)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 # --- What comes out --------------------------------------------------------------------------
@@ -138,243 +104,6 @@ def test_nothing_is_written_to_the_users_folders(source: Source) -> None:
     for folder, then in zip(folders, before, strict=True):
         for was, now in zip(then, snapshot(folder), strict=True):
             assert now == was, folder
-
-
-# --- Edits -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def editable(source: Source) -> Source:
-    """A checkout that a test may edit: of the real one a clone, which shares its objects."""
-    if source.root.is_relative_to(source.folder):
-        return source
-    commit = source.find().revision.commit
-    git(source.folder, "clone", "-q", "--shared", "--no-checkout", str(source.root), "editable")
-    root = source.folder / "editable"
-    git(root, "checkout", "-q", commit)
-    found = source.find().parts
-    return Source(root, {name: found[name].folder for name in found}, source.folder)
-
-
-def test_one_edited_kernel_is_one_object(editable: Source) -> None:
-    first = built(editable)
-    assert len(compiled(editable)) > 50
-    mark(editable.root / KERNEL, "edited")
-    second = built(editable)
-    assert compiled(editable) == [KERNEL.name]
-    assert marked(second, "<edited>")
-    assert not marked(first, "<edited>")
-    assert second.key != first.key
-    assert second.checkout is not None
-    assert second.checkout.dirty
-    git(editable.root, "checkout", "-q", "--", str(KERNEL))
-    told: list[str] = []
-    assert built(editable, progress=told.append) == first
-    assert told == [], "it is found by its content, nothing is built"
-
-
-def test_an_edit_that_keeps_the_files_time(editable: Source) -> None:
-    """ninja does not see it: the second program must not be the first one's."""
-    kernel = editable.root / KERNEL
-    mark(kernel, "first")
-    os.utime(kernel, (1, 1))
-    built(editable)
-    replaced(kernel, "<first>", "<third>")
-    second = built(editable)
-    assert marked(second, "<third>")
-    assert not marked(second, "<first>")
-
-
-def test_an_old_file_is_moved_over_a_new_one(small: Source) -> None:
-    """As an editor's backup is brought back: the content is older than the objects."""
-    kernel = small.root / KERNEL
-    mark(kernel, "old")
-    backup = small.folder / "backup"
-    shutil.copy2(kernel, backup)
-    edit(kernel, "<old>", "<new>")
-    assert marked(built(small), "<new>")
-    (small.root / "runtime" / "core" / "more.h").write_text("")  # another key, to be built
-    shutil.move(backup, kernel)
-    assert marked(built(small), "<old>")
-
-
-def test_an_edited_part(small: Source) -> None:
-    header = small.parts["cmsis-nn"] / "Include" / "kernels" / "requantize.h"
-    before = built(small)
-    edit(header, "uint64_t{1} << 30", "uint64_t{1} << 29")
-    after = built(small)
-    assert after.key != before.key
-    assert after.elf_sha256 != before.elf_sha256
-    assert KERNEL.with_suffix(".cpp").name in compiled(small)
-
-
-def test_an_edited_flatcc(small: Source) -> None:
-    """It is built in a copy, which follows."""
-    before = built(small)
-    edit(small.parts["flatcc"] / "src" / "runtime.c", "return 1", "return 77")
-    assert built(small).elf_sha256 != before.elf_sha256
-
-
-def test_a_linker_script_is_heeded(small: Source) -> None:
-    """The checkout's CMake reads it once, and no rule names it."""
-    before = built(small)
-    script = small.root / "examples/arm/executor_runner/Corstone-300.ld"
-    edit(script, "#define STACK_SIZE 0x8000", "#define STACK_SIZE 0x7000")
-    assert stack_limit(built(small)) == stack_limit(before) + 0x1000
-
-
-def test_kernels_come_and_go(small: Source) -> None:
-    """The portable ones are a glob, which ninja knows nothing of."""
-    built(small)
-    new = small.root / PORTABLE / "op_new.cpp"
-    new.write_text("int new_kernel() { return 1; }\n")
-    mark(new, "new")
-    kernel = small.root / KERNEL
-    edit(kernel, "namespace hil {", "int new_kernel();\nnamespace hil {")
-    edit(kernel, "if (!ctx.ok())", "if (new_kernel() != 1) return Error::Ok;\n  if (!ctx.ok())")
-    assert marked(built(small), "<new>")
-    git(small.root, "checkout", "-q", ".")
-    new.unlink()
-    (small.root / "runtime" / "core" / "more.h").write_text("")
-    assert not marked(built(small), "<new>")
-
-
-def test_another_branch(small: Source) -> None:
-    """There and back: each its own program, and the first is found."""
-    first = built(small)
-    git(small.root, "checkout", "-q", "-b", "mine")
-    mark(small.root / KERNEL, "mine")
-    commit(small.root, "mine")
-    assert marked(built(small), "<mine>")
-    git(small.root, "checkout", "-q", "main")
-    assert built(small).elf_sha256 == first.elf_sha256
-
-
-IDLE = ("backends/cortex_m/passes/p.py", "exir/p.py", "examples/arm/aot.py", "runtime/README.md",
-        "backends/xnnpack/CMakeLists.txt", "backends/xnnpack/new.cpp")  # fmt: skip
-
-
-@pytest.mark.parametrize("idle", IDLE)
-def test_what_takes_no_part_is_no_reason_to_begin_again(small: Source, idle: str) -> None:
-    """The exporter's Python changes with every commit."""
-    built(small)
-    (small.root / idle).parent.mkdir(parents=True, exist_ok=True)
-    for text in ("x = 1\n", "x = 2\n"):
-        (small.root / idle).write_text(text)
-        told: list[str] = []
-        built(small, progress=told.append)
-        assert told, "it is another key"
-        assert not any("configuring" in line for line in told)
-        assert compiled(small) == []
-
-
-@pytest.mark.parametrize("name", ["codegen/gen.py", "examples/arm/executor_runner/to_header.py"])
-def test_a_script_of_the_build_is_a_reason_to_begin_again(small: Source, name: str) -> None:
-    (small.root / name).touch()
-    built(small)
-    with (small.root / name).open("a") as file:
-        file.write("# more\n")
-    told: list[str] = []
-    built(small, progress=told.append)
-    assert any("configuring" in line for line in told)
-
-
-def test_two_configurations_do_not_disturb_each_other(small: Source) -> None:
-    firsts = {name: built(small, name) for name in (M55, U55)}
-    assert len({firmware.key for firmware in firsts.values()}) == 2
-    mark(small.root / KERNEL, "edited")
-    for name in (M55, U55):
-        assert marked(built(small, name), "<edited>")
-        assert compiled(small, name) == [KERNEL.name]
-
-
-# --- Edits while it is built -----------------------------------------------------------------
-
-
-def at(step: str, action: Callable[[], object]) -> Progress:
-    """Progress that does something once, when a message has ``step`` in it."""
-    done = []
-
-    def progress(message: str) -> None:
-        if step in message and not done:
-            done.append(action())
-
-    return progress
-
-
-@pytest.mark.parametrize("step", ["configuring", "building the runner"])
-def test_an_edit_during_the_build(small: Source, step: str) -> None:
-    """Nobody knows what the ELF holds; the next build does not go on from its objects."""
-    kernel = small.root / KERNEL
-    action = at(step, lambda: mark(kernel, "meanwhile"))
-    with pytest.raises(CheckoutChanged, match="the checkout changed while its runner was") as e:
-        built(small, progress=action)
-    assert e.value.hint == "run it again"
-    assert e.value.verdict == "INFRA"
-    assert not any(paths.cache_dir("firmware").glob("*/firmware.json"))
-    assert marked(built(small), "<meanwhile>")
-
-
-def test_an_edit_during_the_build_that_is_taken_back(small: Source) -> None:
-    """The content is what it was, but what was compiled may be of the moment between."""
-    kernel = small.root / KERNEL
-    text = kernel.read_bytes()
-
-    def meddle() -> None:
-        mark(kernel, "moment")
-        kernel.write_bytes(text)
-
-    with pytest.raises(CheckoutChanged):
-        built(small, progress=at("building the runner", meddle))
-
-
-def test_a_source_removed_during_the_build(small: Source) -> None:
-    """It may be in the program already."""
-    extra = small.root / PORTABLE / "op_extra.cpp"
-    extra.write_text("")
-    with pytest.raises(CheckoutChanged):
-        built(small, progress=at("building the runner", extra.unlink))
-    built(small)
-    assert extra.name not in "".join(p.name for p in tree(small).rglob("op_*.obj"))
-
-
-def test_a_commit_during_the_build(small: Source) -> None:
-    """The files are the same, the record would name the wrong commit."""
-    action = at("building the runner", lambda: commit(small.root, "meanwhile"))
-    with pytest.raises(CheckoutChanged):
-        built(small, progress=action)
-
-
-def test_a_source_edited_while_its_compiler_runs(small: Source) -> None:
-    """The compiler has read the old text and its object is newer than the new one: by their times
-    it would be up to date for ever."""
-    kernel = small.root / KERNEL
-    fifo = small.folder / "slow.h"
-    os.mkfifo(fifo)
-    mark(kernel, "old")
-    text = kernel.read_text()
-    kernel.write_text(f'{text}\n#include "{fifo}"\n')  # where the compiler waits
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(built, small)
-        if toolchain.find("ccache") is not None:  # it has the source preprocessed, then compiled
-            fifo.open("w").close()
-            time.sleep(0.2)  # until the first has closed it
-        with fifo.open("w"):  # as soon as the compiler is there
-            kernel.write_text(text.replace("<old>", "<new>"))
-        with pytest.raises(CheckoutChanged):
-            first.result()
-    assert marked(built(small), "<new>")
-
-
-def test_a_compile_error_of_a_moment(small: Source) -> None:
-    """A file that was half written when it was compiled is no error of the checkout's."""
-    kernel = small.root / KERNEL
-    action = at("configuring", lambda: kernel.write_text("int half("))
-    with pytest.raises(CheckoutChanged) as caught:
-        built(small, progress=action)
-    assert isinstance(caught.value.__cause__, StepFailed)
-    with pytest.raises(StepFailed):
-        built(small)
 
 
 # --- Errors of the checkout ------------------------------------------------------------------
@@ -569,3 +298,19 @@ def test_parts_of_the_checkout_itself(small: Source) -> None:
     inside = Source(small.root, {}, small.folder)
     assert built(inside).elf.name == "executor_runner"
     assert RUNNER == checkout_firmware.RUNNER
+
+
+def test_two_values_of_a_definition_are_told(small: Source) -> None:
+    """A compiler only warns; the record has to say it, and from the cache no less."""
+    definition = "target_compile_definitions(ethosu_target_common INTERFACE ETHOSU_ARENA=9)\n"
+    assert not any("two values" in note for note in noted(built(small)))
+    with (small.root / "examples/arm/executor_runner/CMakeLists.txt").open("a") as file:
+        file.write(definition)
+    for _ in range(2):
+        (note,) = (note for note in noted(built(small)) if "two values" in note)
+        assert note == "ETHOSU_ARENA has two values: the platform's 1, and 9"
+
+
+def noted(firmware: Firmware) -> tuple[str, ...]:
+    assert firmware.checkout is not None
+    return firmware.checkout.notes
