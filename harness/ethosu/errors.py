@@ -44,6 +44,36 @@ class AccessError(EthosUError):
         self.offset = offset
 
 
+class Unwritten(AccessError):
+    """The stream ended, and a byte of an output was never written."""
+
+    kind = "ethosu_unwritten"
+
+    def __init__(self, output: int, byte: int) -> None:
+        super().__init__(f"output {output}: byte {byte} was never written", 0)
+        self.output = output
+        self.byte = byte
+
+
+class WorkLimit(EthosUError):
+    """The registers ask for more than the model is ready to do.
+
+    ``asked`` and ``limit`` in ``unit``.
+    """
+
+    kind = "ethosu_work_limit"
+
+    def __init__(self, what: str, asked: int, limit: int, unit: str, offset: int) -> None:
+        super().__init__(
+            f"{what} asks for {asked} {unit}, the limit of the model is {limit} "
+            f"(command at byte {offset:#x} of the stream)"
+        )
+        self.asked = asked
+        self.limit = limit
+        self.unit = unit
+        self.offset = offset
+
+
 class Unsupported(EthosUError):
     """Valid perhaps, but nobody has confirmed what the hardware does with it."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from harness.ethosu.blob import Actions, Blob, IoTensor, read_actions, read_blob
 from harness.ethosu.codec import Codec
 from harness.ethosu.common import Context, Step
-from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported
+from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
 from harness.ethosu.memory import (
     FAST_SCRATCH,
     INPUTS,
@@ -179,8 +179,7 @@ class Network:
         for index, tensor in enumerate(self.blob.outputs):
             marks = _slice(memory.written, tensor)
             if not marks.all():
-                first = int(np.argmin(marks))
-                raise AccessError(f"output {index}: byte {first} was never written", 0)
+                raise Unwritten(index, int(np.argmin(marks)))
 
 
 def run(blob: bytes, inputs: Sequence[bytes], *, strict: bool = True) -> tuple[list[bytes], Stats]:

@@ -25,6 +25,7 @@ from harness.errors import ExportError
 Array = npt.NDArray[Any]
 # Fields of TosaBasicBlock by their place in the virtual table, whose first two are its own.
 _OPERATORS, _TENSORS, _INPUTS, _OUTPUTS, _SHAPES = 6, 8, 10, 12, 14
+_FEW = 64  # bytes of a constant
 _TYPES = {
     DType.BOOL: "bool",
     DType.INT8: "int8",
@@ -54,9 +55,13 @@ class Operator:
 
 @dataclass(frozen=True)
 class Graph:
-    """The main block; bodies of loops and branches are parts of their operator."""
+    """The main block; bodies of loops and branches are parts of their operator.
+
+    ``numbers``: the values of integer constants with few of them, such as zero points.
+    """
 
     tensors: dict[str, TosaTensor]
+    numbers: dict[str, tuple[int, ...]]
     operators: tuple[Operator, ...]
     inputs: tuple[TosaTensor, ...]
     outputs: tuple[TosaTensor, ...]
@@ -68,11 +73,12 @@ class Graph:
 def read_graph(tosa: bytes) -> Graph:
     block = _block(tosa)
     names = {value: name for name, value in vars(Op).items() if isinstance(value, int)}
-    found = (_tensor(block.Tensors(i)) for i in range(block.TensorsLength()))
-    tensors = {tensor.name: tensor for tensor in found}
+    tables = [block.Tensors(i) for i in range(block.TensorsLength())]
+    tensors = {tensor.name: tensor for tensor in map(_tensor, tables)}
     operators = [block.Operators(i) for i in range(block.OperatorsLength())]
     return Graph(
         tensors,
+        {t.Name().decode(): _numbers(t) for t in tables if 0 < t.DataLength() <= _FEW},
         tuple(
             Operator(
                 names.get(op.Op(), str(op.Op())),
@@ -180,6 +186,12 @@ def _block(tosa: bytes | bytearray) -> TosaBasicBlock:
 def _tensor(table: Any) -> TosaTensor:
     shape = tuple(table.Shape(i) for i in range(table.ShapeLength()))
     return TosaTensor(table.Name().decode(), _TYPES.get(table.Type(), ""), shape)
+
+
+def _numbers(table: Any) -> tuple[int, ...]:
+    kind = _TYPES.get(table.Type(), "")
+    values = np.frombuffer(table.DataAsNumpy().tobytes(), kind or np.uint8)
+    return tuple(int(v) for v in values)
 
 
 def _attributes(operator: Any) -> dict[str, Any]:

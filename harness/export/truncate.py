@@ -12,11 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from executorch.backends.arm.arm_vela import vela_compile
 
 from harness.errors import ExportError
 from harness.export import quiet
-from harness.export.lower_ethosu import compile_spec
 from harness.export.npu_options import NpuOptions
 from harness.export.tosa_graph import (
     Array,
@@ -27,6 +25,7 @@ from harness.export.tosa_graph import (
     run_graph,
     with_outputs,
 )
+from harness.export.vela import compile_graph
 
 Npu = Callable[[bytes, Sequence[bytes]], list[bytes]]  # blob, inputs -> outputs
 
@@ -70,8 +69,8 @@ def _outputs(
 ) -> Sequence[bytes]:
     """Nothing when Vela refuses these outputs."""
     try:
-        blob = vela_compile(tosa, list(compile_spec(options).compiler_flags)).processed_bytes
-    except (Exception, SystemExit):  # foreign code: any exception is possible
+        blob = compile_graph(tosa, options)
+    except ExportError:
         return ()
     return npu(blob, [value.tobytes() for value in inputs])
 

@@ -28,7 +28,8 @@ class Trouble(Word):
 
     VALUES = "other values"  # it computes something else than TOSA
     OUTSIDE = "outside its memory"  # it reads or writes where it may not
-    UNWRITTEN = "an output not written"
+    UNWRITTEN = "an output is not written"
+    MISSING = "an output is missing"
 
 
 Trial = Callable[[bytes, Sequence[Array]], "Trouble | None"]  # graph, inputs

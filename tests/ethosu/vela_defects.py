@@ -68,7 +68,7 @@ def slice_before_matmul(g: Draw, graph: Graph) -> None:
     graph.output(_matmul(graph, _slice(graph, a, [0, 1, 0], [1, 2, 8]), b))
 
 
-def matmul_before_pad(g: Draw, graph: Graph) -> None:
+def matmul_into_part(g: Draw, graph: Graph) -> None:
     a, b = graph.input((4, 3, 1), INT8), graph.input((4, 1, 3), INT8)
     x = _reshape(graph, _matmul(graph, a, b), [1, 4, 3, 3])
     graph.output(_pad(graph, x, [0, 0, 2, 1, 1, 1, 0, 0]))
@@ -95,10 +95,9 @@ def slice_before_reduce(g: Draw, graph: Graph) -> None:
     graph.output(_reduce(graph, "REDUCE_MAX", x, 3))
 
 
-def reduce_before_concat(g: Draw, graph: Graph) -> None:
-    x = graph.input((1, 1, 8, 1), INT8)
-    parts = (x, _reduce(graph, "REDUCE_MAX", x, 1))
-    graph.output(graph.op("CONCAT", parts, (1, 2, 8, 1), INT8, attributes("Concat", axis=1)))
+def reduce_into_part(g: Draw, graph: Graph) -> None:
+    x = _reduce(graph, "REDUCE_MAX", graph.input((1, 2, 1, 3), INT8), 3)
+    graph.output(_pad(graph, x, [0, 0, 1, 1, 2, 2, 0, 0]))
 
 
 def reduce_min_of_reshaped(g: Draw, graph: Graph) -> None:
@@ -143,19 +142,20 @@ def table_beyond_shram(g: Draw, graph: Graph) -> None:
 
 
 def output_dropped(g: Draw, graph: Graph) -> None:
-    x = graph.input((1, 4, 4, 8), INT8)
-    graph.output(_reshape(graph, x, [1, 16, 1, 8]))
-    graph.output(_reshape(graph, x, [1, 1, 16, 8]))
+    x = _reshape(graph, graph.input((4, 3, 3), INT8), [1, 4, 3, 3])
+    graph.output(x)
+    order = attributes("Transpose", perms=[0, 1, 3, 2])
+    graph.output(graph.op("TRANSPOSE", [x], (1, 4, 3, 3), INT8, order))
 
 
 PROGRAMS: dict[str, Program] = {
     f.__name__.replace("_", "-"): f
     for f in (
         slice_before_matmul,
-        matmul_before_pad,
+        matmul_into_part,
         slice_before_transpose_conv,
         slice_before_reduce,
-        reduce_before_concat,
+        reduce_into_part,
         reduce_min_of_reshaped,
         select_of_reshaped,
         convolution_dilated_by_three,
