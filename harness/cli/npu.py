@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.progress import progress_shown
 from harness.cli.verb import verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.disasm import disassemble
 from harness.ethosu.model import Network, Stats
+
+if TYPE_CHECKING:
+    from harness.run.smaller import Reduced
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -73,6 +77,73 @@ def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
         if not as_json:
             _print(index, result)
     return {"delegates": found}, ExitCode.PASSED
+
+
+@npu.command()
+@click.argument("program", type=click.Path(path_type=Path), metavar="FILE.pte|MODEL")
+@click.option("--target", help="For a model: the target that it is exported for.")
+@click.option("-o", "--output", "base", default="smaller", help="Files are BASE.tosa and so on.")
+@click.option(
+    "--tries",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="At most so many compilations by Vela.",
+)
+@verb
+def reduce(
+    program: Path, target: str | None, base: str, tries: int, as_json: bool
+) -> tuple[object, ExitCode]:
+    """Shrink a program that the NPU computes wrongly to the smallest that still is wrong.
+
+    FILE.pte is one that hil exported; a MODEL, by name or as a .py file, is exported for --target.
+    Writes the TOSA graph, its inputs and Vela's stream, and says whether the defect is known.
+
+    \b
+    Examples:
+      hil npu reduce my_model.py --target corstone-300-u55-128
+      hil npu reduce smaller.pte -o defect
+    """
+    from harness.run.smaller import program_of, reduce_program
+
+    with progress_shown(as_json) as progress:
+        found = reduce_program(program_of(program, target, progress), Path(base), tries)
+    if found is None:
+        if not as_json:
+            click.echo("nothing to reduce: every delegate computes what TOSA means")
+        return {"reduced": None}, ExitCode.PASSED
+    if not as_json:
+        _print_reduced(found)
+    summary = {
+        "delegate": found.delegate,
+        "input_set": found.input_set,
+        "trouble": found.smallest.trouble,
+        "operators": list(found.smallest.operators),
+        "whole": found.smallest.whole,
+        "defect": found.defect or None,
+        "files": list(found.files),
+    }
+    return {"reduced": summary}, ExitCode.FAILED
+
+
+def _print_reduced(found: Reduced) -> None:
+    from harness.target.defects import defects
+
+    smallest = found.smallest
+    click.echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
+    click.echo(
+        f"{len(smallest.operators)} of {smallest.whole} operators are left "
+        f"({smallest.tries} compilations):"
+    )
+    for line in found.text:
+        click.echo(f"  {line}")
+    known = defects().defects.get(found.defect)
+    if known is None:
+        click.echo("no known defect of Vela fits")
+    else:
+        click.echo(f"known defect `{found.defect}` of Vela: {known.what}")
+        click.echo(f"what helps: {known.instead}")
+    click.echo(f"written: {', '.join(found.files)}")
 
 
 def _blobs(file: Path) -> list[bytes]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 _LANES = 1 << 15  # elements per step: a few of them fit a second-level cache
+_COLUMNS = 1 << 23  # elements of a convolution's input, once per kernel element, per step
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,24 @@ def convolve(values: Array, kernel: Kernel, window: Window) -> Array:
     matrix = kernel.at(values.dtype.type)
     if window.is_pointwise:
         return (values.reshape(height * width, -1) @ matrix).reshape(height, width, -1)
-    source = padded(values, window)
-    depth = values.shape[2]
-    columns = np.empty((height, width, len(window.taps()), depth), values.dtype)
-    for index, (_, _, rows, cols) in enumerate(window.taps()):
-        columns[:, :, index] = source[rows, cols]
-    return (columns.reshape(height * width, -1) @ matrix).reshape(height, width, -1)
+    source, taps = padded(values, window), window.taps()
+    row = width * len(taps) * values.shape[2]
+    result = np.empty((height, width, matrix.shape[1]), values.dtype)
+    step = min(height, max(1, _COLUMNS // row))
+    columns = np.empty((step, width, len(taps), values.shape[2]), values.dtype)
+    for first in range(0, height, step):
+        part = columns[: min(step, height - first)]
+        for index, (_, _, rows, cols) in enumerate(taps):
+            part[:, :, index] = source[_some(rows, first, len(part)), cols]
+        products = part.reshape(len(part) * width, -1) @ matrix
+        result[first : first + len(part)] = products.reshape(len(part), width, -1)
+    return result
+
+
+def _some(rows: slice, first: int, count: int) -> slice:
+    """``count`` of the rows of a tap."""
+    start = rows.start + first * rows.step
+    return slice(start, start + (count - 1) * rows.step + 1, rows.step)
 
 
 def convolve_depthwise(values: Array, kernel: Kernel, window: Window) -> Array:
@@ -139,9 +152,7 @@ def convolve_depthwise(values: Array, kernel: Kernel, window: Window) -> Array:
         count = min(step, height - row)
         target, product = result[row : row + count], scratch[:count]
         for index, (y, x, rows, cols) in enumerate(window.taps()):
-            first = rows.start + row * window.stride[0]
-            last = first + (count - 1) * window.stride[0] + 1
-            part = source[first : last : window.stride[0], cols]
+            part = source[_some(rows, row, count), cols]
             if index == 0:
                 np.multiply(part, matrix[y, x], out=target)
             else:
@@ -176,10 +187,11 @@ def valid_counts(window: Window) -> NDArray[np.int64]:
     """For each output position the number of window elements that are not padding."""
     per_axis = []
     for axis in (0, 1):
-        start, size = window.pads[axis], window.needed[axis]
-        ends = range(window.kernel[axis])
-        first = np.arange(window.output[axis])[:, None] * window.stride[axis]
-        places = first + np.array(ends)[None, :] * window.dilation[axis] - start
-        per_axis.append(((places >= 0) & (places < size)).sum(1))
-    counts: NDArray[np.int64] = np.multiply.outer(per_axis[0], per_axis[1]).astype(np.int64)
+        first = np.arange(window.output[axis]) * window.stride[axis] - window.pads[axis]
+        valid = np.zeros(window.output[axis], np.int64)
+        for element in range(window.kernel[axis]):
+            places = first + element * window.dilation[axis]
+            valid += (places >= 0) & (places < window.needed[axis])
+        per_axis.append(valid)
+    counts: NDArray[np.int64] = np.multiply.outer(per_axis[0], per_axis[1])
     return counts

@@ -17,7 +17,7 @@ from harness.formats.damage import DamagedFile
 
 _TENSOR = struct.Struct("<9i")
 _REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
-_MAX_SCRATCH = 1 << 30  # the largest that we are ready to allocate for a stranger's file
+_MAX_REGION = 1 << 28  # the largest that we are ready to allocate for a stranger's file
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
     if len(scratch) != 4:
         raise BlobError(f"block 'scratch_size' has {len(scratch)} bytes, not 4", at)
     scratch_size = struct.unpack("<I", scratch)[0]
-    if scratch_size > _MAX_SCRATCH:
-        raise BlobError(f"a scratch of {scratch_size} bytes is not plausible", at)
+    if scratch_size > _MAX_REGION:
+        raise BlobError(f"a scratch of {scratch_size} bytes is more than {_MAX_REGION}", at)
     return Blob(
         commands=blocks["cmd_data"][0],
         weights=blocks["weight_data"][0],
@@ -144,5 +144,8 @@ def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:
         tensor = IoTensor(tuple(shape), element_size, offset, region)
         if min(shape) < 1 or offset < 0 or element_size not in (1, 2, 4, 8):
             raise BlobError(f"{name}[{index}] makes no sense: {tensor}", at + where)
+        if offset + tensor.size > _MAX_REGION:
+            end = offset + tensor.size
+            raise BlobError(f"{name}[{index}] ends at {end}, beyond {_MAX_REGION}", at + where)
         tensors.append(tensor)
     return tuple(tensors)

@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 
-_MEMORY = 4 << 30  # a few bytes can stand for a very long run of zeros
+_MEMORY = 1 << 29  # a few bytes can stand for a very long run of zeros
 
 
 def main(path: str) -> None:

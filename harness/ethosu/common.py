@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.ethosu import accumulate
 from harness.ethosu.accumulate import Window
 from harness.ethosu.codec import Codec
 from harness.ethosu.errors import AccessError
@@ -17,7 +18,6 @@ from harness.ethosu.stream import Registers
 from harness.formats.cop import NpuConfig
 
 Array = NDArray[Any]
-_MAX_POSITIONS = 1 << 26
 
 INT8, INT16, INT32, INT64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
 _PRECISIONS = (INT8, INT16, INT32, INT64)
@@ -81,9 +81,16 @@ def kernel_window(registers: Registers) -> Window:
 
 
 def check_window(registers: Registers, window: Window) -> None:
-    work = window.output[0] * window.output[1] * window.kernel[0] * window.kernel[1]
-    if min(window.needed) < 1 or work > _MAX_POSITIONS:
+    if min(window.needed) < 1:
         raise registers.unsupported("KERNEL, PAD and OFM size", window)
+
+
+def averaged(registers: Registers, window: Window) -> NDArray[np.int64]:
+    """How many elements each average is of; nobody has confirmed an average of none."""
+    counts = accumulate.valid_counts(window)
+    if not counts.all():
+        raise registers.unsupported("IFM_PAD", window.pads, "an average of padding alone")
+    return counts
 
 
 def ofm_shape(registers: Registers) -> tuple[int, int, int]:

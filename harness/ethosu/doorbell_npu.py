@@ -18,7 +18,7 @@ from harness.ethosu.doorbell import (
     Result,
     Run,
 )
-from harness.ethosu.errors import AccessError, StreamError, Unsupported
+from harness.ethosu.errors import AccessError, StreamError, Unsupported, WorkLimit
 from harness.ethosu.model import DecodedStream
 from harness.formats.cop import CONFIG_WORDS, ID_WORDS, read_config
 
@@ -52,7 +52,7 @@ def npu(product: str, macs: int, *, strict: bool = True) -> Run:
                 },
                 strict=strict,
             )
-        except Unsupported as error:
+        except (Unsupported, WorkLimit) as error:
             return Outcome(Result.UNSUPPORTED, str(error), status=0)
         except StreamError as error:
             return _fault(error, STATUS_PARSE_ERROR)

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.ethosu.errors import AccessError
+from harness.ethosu.errors import AccessError, WorkLimit
 from harness.ethosu.memory import WEIGHTS, Memory
 from harness.ethosu.stream import Registers
+from harness.ethosu.work import ELEMENTS
 
 Array = NDArray[Any]
 _BRICK = 16
 _ONES = {1: 1, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}  # one mark per byte
-_MAX_ELEMENTS = 1 << 26  # a feature map larger than this is a broken stream
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,11 @@ def feature_map(
     dtype: np.dtype[Any],
     bricks: bool,
 ) -> FeatureMap:
-    if min(shape) < 1 or shape[0] * shape[1] * shape[2] > _MAX_ELEMENTS:
+    if min(shape) < 1:
         raise registers.unsupported(f"{prefix} shape", shape)
+    size = shape[0] * shape[1] * shape[2]
+    if size > ELEMENTS:
+        raise WorkLimit(f"the {prefix}", size, ELEMENTS, "elements", registers.offset)
     return FeatureMap(
         what=prefix,
         region=registers[f"{prefix}_REGION"],

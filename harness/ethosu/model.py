@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.ethosu import work
 from harness.ethosu.blob import Actions, Blob, IoTensor, read_actions, read_blob
 from harness.ethosu.codec import Codec
 from harness.ethosu.common import Context, Step
 from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
+from harness.ethosu.loops import Loops
 from harness.ethosu.memory import (
     FAST_SCRATCH,
     INPUTS,
@@ -42,7 +44,6 @@ from harness.formats.cop import NpuConfig
 # What a stream with branches may do: more is a loop that does not end.
 _MAX_STEPS = 1_000_000
 _MAX_OPERATIONS = 20_000
-_MAX_MOVED = 1 << 32  # bytes
 _LUT_RAM = 2048  # U85
 _FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 
@@ -60,7 +61,9 @@ class Stats:
 class DecodedStream:
     """A command stream, decoded once. Several may share a ``codec`` and so its process."""
 
-    def __init__(self, actions: Actions, codec: Codec | None = None) -> None:
+    def __init__(
+        self, actions: Actions, codec: Codec | None = None, work_limit: int = work.UNITS
+    ) -> None:
         self.config = actions.config
         self._words = actions.words
         self._names = register_set(actions.config.product)
@@ -68,9 +71,12 @@ class DecodedStream:
         self._decoded: dict[tuple[object, ...], object] = {}
         self._codec = codec or Codec()
         self._branches = has_branches(self._words, self._names)
+        self._work_limit = work_limit
         self._steps: list[tuple[str, Step]] = []
         if not self._branches:
+            asked = work.Work(work_limit)
             for operation, registers in operations(self._words, self._names):
+                asked.add(operation, registers)
                 step = self._engine.prepare(operation, registers, self.config)
                 self._steps.append((operation.name, step))
 
@@ -88,7 +94,8 @@ class DecodedStream:
     def _interpret(self, context: Context) -> None:
         """With branches the operations are only known as they come."""
         values: dict[str, int] = {}
-        at, steps = 0, 0
+        asked = work.Work(self._work_limit)
+        at, steps, loops = 0, 0, Loops()
         while at < len(self._words):
             item, at = decode_at(self._words, at, self._names)
             steps += 1
@@ -100,8 +107,11 @@ class DecodedStream:
                 return
             elif item.name == "BRANCH":
                 at = self._branch(item, at, context)
+                if 4 * at <= item.offset:
+                    loops.back(item.offset, values, context)
             elif item.name not in NO_EFFECT:
                 registers = Registers(dict(values), item.offset)
+                asked.add(item, registers)
                 self._engine.prepare(item, registers, self.config)(context)
                 context.counts[item.name] = context.counts.get(item.name, 0) + 1
                 _require_end(context, item.offset)
@@ -125,22 +135,25 @@ class DecodedStream:
 
 def _require_end(context: Context, offset: int) -> None:
     operations = sum(context.counts.values())
-    moved = sum(context.memory.moved.values())
-    if operations > _MAX_OPERATIONS or moved > _MAX_MOVED:
-        raise StreamError(f"no STOP after {operations} operations on {moved} bytes", offset)
+    if operations > _MAX_OPERATIONS:
+        raise StreamError(f"no STOP after {operations} operations", offset)
 
 
 class Network:
-    """A blob ready to run many times."""
+    """A blob ready to run many times. ``work_limit``: as ``work.Work`` counts.
+
+    Raises WorkLimit at once when a stream without branches asks for more, else as it runs.
+    """
 
     def __init__(
         self,
         data: bytes,
         named_data: Mapping[str, bytes] | None = None,
         codec: Codec | None = None,
+        work_limit: int = work.UNITS,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
-        self.program = DecodedStream(read_actions(self.blob.commands), codec)
+        self.program = DecodedStream(read_actions(self.blob.commands), codec, work_limit)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):

@@ -60,6 +60,12 @@ def load(key: str) -> Program | None:
     return program if all((program.directory / n).is_file() for n in names) else None
 
 
+def by_pte(sha256: str) -> Program | None:
+    """The cached Program that this ``.pte`` belongs to."""
+    entries = (load(file.parent.name) for file in cache_dir("programs").glob("[!.]*/program.json"))
+    return next((p for p in entries if p is not None and p.pte_sha256 == sha256), None)
+
+
 @contextmanager
 def locked(key: str, *, wait: bool) -> Iterator[bool]:
     """Hold the right to write a key; yields False when ``wait`` is off and another has it."""

@@ -128,12 +128,22 @@ class Outputs:
 
 
 @dataclass(frozen=True)
+class Blame:
+    """Whose fault a wrong result of an NPU is: in one word, in words, and as data."""
+
+    culprit: str
+    text: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything a run left that its verdict rests on.
 
     ``metrics`` are the figures budgets are held against. ``npu``: what a model of one beside the
     simulator was asked for. ``differences``: what of the board the simulator does not have.
-    ``mismatch_at``: where NPU and TOSA first disagree, when that was looked for.
+    ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is, when that
+    was looked for.
     """
 
     observation: Observation
@@ -143,6 +153,7 @@ class Evidence:
     npu: NpuUse | None = None
     differences: tuple[str, ...] = ()
     mismatch_at: str | None = None
+    blame: Blame | None = None
 
 
 @dataclass(frozen=True)

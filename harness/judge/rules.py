@@ -16,6 +16,7 @@ from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import (
+    Blame,
     ByDesign,
     Cause,
     Evidence,
@@ -44,9 +45,8 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
         finding = _npu_stopped(evidence.npu.stop, finding)
-    return judgement(
-        _located(finding, evidence.mismatch_at), _notes(evidence, expectation, finding)
-    )
+    located = _blamed(_located(finding, evidence.mismatch_at), evidence.blame)
+    return judgement(located, _notes(evidence, expectation, finding))
 
 
 # What the NPU's model does not know proves nothing about the program, and a model that failed
@@ -73,6 +73,22 @@ def _located(finding: Finding, place: str | None) -> Finding:
     cause = finding[1]
     facts = {**(cause.facts or {}), "mismatch_at": place}
     return finding[0], replace(cause, text=f"{cause.text}; first: {place}", facts=facts)
+
+
+def _blamed(finding: Finding, blame: Blame | None) -> Finding:
+    """A MISMATCH, or a fault of the NPU, says whose fault it is."""
+    if blame is None or finding is None or not may_be_blamed(finding):
+        return finding
+    cause = finding[1]
+    facts = {**(cause.facts or {}), **blame.facts}
+    return finding[0], replace(cause, text=f"{cause.text}; whose fault: {blame.text}", facts=facts)
+
+
+def may_be_blamed(finding: Finding) -> bool:
+    """Whether a wrong NPU, or a wrong program for one, may be behind it."""
+    if finding is None:
+        return False
+    return finding[0] is Verdict.MISMATCH or finding[1].kind == Reason.NPU_FAULT
 
 
 def _incomplete(outputs: Outputs) -> Finding:

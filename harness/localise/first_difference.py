@@ -62,12 +62,9 @@ class Disagreement:
         )
 
 
-def first_difference(program: Program, pte: Path) -> str | None:
-    """In words; None for a program without delegates. ``pte`` is the one that ran."""
-    if not program.delegates:
-        return None
-    found = localise(program, pte=pte)
-    return _ELSEWHERE if found is None else str(found)
+def elsewhere() -> str:
+    """What is said when no delegate disagrees."""
+    return _ELSEWHERE
 
 
 def localise(
@@ -102,6 +99,9 @@ def _run(
         outputs = _computed(blob, inputs)
     except EthosUError as error:
         return Disagreement(number, index, trouble=error.message)
+    if len(outputs) != len(delegate.outputs):
+        trouble = f"its stream has {len(outputs)} outputs, and the graph {len(delegate.outputs)}"
+        return Disagreement(number, index, trouble=trouble)
     expected = _read(program.directory, delegate.sets[index].expected)
     for output, spec in enumerate(delegate.outputs):
         if outputs[output] != expected[output]:

@@ -12,7 +12,7 @@ from harness.export.program import Program
 from harness.footprint.elf import Memory, section_parts
 from harness.footprint.figures import firmware_figures
 from harness.judge.compare import TensorDiff, compare
-from harness.judge.evidence import ByDesign, Ending, Evidence, Outputs
+from harness.judge.evidence import Blame, ByDesign, Ending, Evidence, Outputs
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.observe import Observation
 from harness.observe.processes import observe_processes
@@ -31,6 +31,7 @@ def gather(
     npu: NpuUse | None = None,
     differences: tuple[str, ...] = (),
     mismatch_at: str | None = None,
+    blame: Blame | None = None,
     starts: Sequence[int] = (0,),
     observation: Observation | None = None,
 ) -> Evidence:
@@ -53,6 +54,7 @@ def gather(
         npu,
         differences,
         mismatch_at,
+        blame,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
@@ -27,9 +28,9 @@ from harness.errors.verdict import Verdict
 from harness.export.checkout.choice import WHEEL, ExporterChoice
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.program import Program
-from harness.judge.evidence import Evidence, Expectation, Judgement
+from harness.judge.evidence import Blame, Evidence, Expectation, Judgement
 from harness.judge.reference import load_reference, load_truth
-from harness.judge.rules import judge
+from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.exports import export_cases
 from harness.run.gather import ending, gather, static_metrics
@@ -43,9 +44,10 @@ from harness.run.record import (
 )
 from harness.run.schema_fit import require_schema, schema_notes
 from harness.run.second_opinion import with_second_opinion
+from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
-from harness.simulate.transcript import Transcript
+from harness.simulate.transcript import WORK, Transcript
 from harness.system.files import sha256_of
 from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
@@ -192,7 +194,9 @@ def run_case(
         starts=transcript.starts,
         observation=transcript.observation,
     )
-    evidence, judgement = _judged(evidence, expectation, program, pte)
+    evidence, judgement = _judged(
+        evidence, expectation, program, pte, transcript.run_dir / WORK
+    )
 
     record = RunRecord(
         case=case,
@@ -235,6 +239,7 @@ def judge_again(run_dir: Path) -> RunRecord:
         npu=record.npu,
         differences=() if record.simulator is None else record.simulator.differences,
         mismatch_at=record.mismatch_at,
+        blame=record.blame,
         starts=record.starts,
     )
     return record.with_evidence(evidence, judge(evidence, record.expectation))
@@ -277,16 +282,31 @@ def _simulated(
 
 
 def _judged(
-    evidence: Evidence, expectation: Expectation, program: Program, pte: Path
+    evidence: Evidence, expectation: Expectation, program: Program, pte: Path, work: Path
 ) -> tuple[Evidence, Judgement]:
-    """A mismatch is looked into before it is told: where do NPU and TOSA first differ?"""
+    """What may be an NPU's fault is looked into before it is told: where do NPU and TOSA first
+    differ, and who made it so?"""
     judgement = judge(evidence, expectation)
-    if judgement.verdict is Verdict.MISMATCH:
-        from harness.localise.first_difference import first_difference  # numpy
+    if judgement.cause is not None and may_be_blamed((judgement.verdict, judgement.cause)):
+        from harness.localise.blame import explain  # numpy
 
-        evidence = replace(evidence, mismatch_at=first_difference(program, pte))
-        judgement = judge(evidence, expectation)
+        produced = partial(_produced, program, work)
+        found = explain(program, pte, produced, independent=evidence.npu is None)
+        if found is not None:
+            place, blame = found
+            why = Blame(blame.culprit, str(blame), blame.facts)
+            evidence = replace(evidence, mismatch_at=place, blame=why)
+            judgement = judge(evidence, expectation)
     return evidence, judgement
+
+
+def _produced(program: Program, work: Path, input_set: int, output: int) -> bytes | None:
+    """None for what is not there, and for what is not an output at all."""
+    file = work / output_name(output_base(input_set), output)
+    size = program.outputs[output].nbytes
+    if file.is_symlink() or not file.is_file() or file.stat().st_size != size:
+        return None
+    return file.read_bytes()
 
 
 def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:

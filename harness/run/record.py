@@ -13,7 +13,7 @@ from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
 from harness.errors.verdict import Verdict
 from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
-from harness.judge.evidence import Cause, Ending, Evidence, Expectation, Judgement
+from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement
 from harness.judge.reference import from_fields
 from harness.judge.rules import worst
 from harness.observe import Observation
@@ -97,6 +97,7 @@ class RunRecord:
     simulator: SimulatorFacts | None = None
     npu: NpuUse | None = None  # what a model of one beside the simulator was asked for
     mismatch_at: str | None = None  # where NPU and TOSA first disagree
+    blame: Blame | None = None  # whose fault that is
     ending: Ending | None = None
     expectation: Expectation | None = None
     program: ProgramFacts | None = None
@@ -149,6 +150,7 @@ class RunRecord:
             by_design=() if outputs.by_design is None else outputs.by_design.names,
             op_ticks=_ticks_by_operator(evidence.observation),
             mismatch_at=evidence.mismatch_at,
+            blame=evidence.blame,
         )
 
     def to_fields(self) -> dict[str, Any]:
@@ -255,6 +257,7 @@ def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
             "op_ticks": {k: (int(v[0]), int(v[1])) for k, v in fields["op_ticks"].items()},
             "simulator": _simulator(fields["simulator"]),
             "npu": None if fields.get("npu") is None else npu_use(fields["npu"]),
+            "blame": None if fields.get("blame") is None else Blame(**fields["blame"]),
             "ending": _ending(fields["ending"]),
             "expectation": _expectation(fields["expectation"]),
             "program": _program(fields["program"]),

@@ -17,6 +17,7 @@ from harness.ethosu.common import (
     Array,
     Context,
     Step,
+    averaged,
     check_accumulators,
     element_type,
     is_bricks,
@@ -122,7 +123,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Step:
     if mode == "AVERAGE" and any(window.pads):
         if not scale.is_unit:
             raise registers.unsupported("OFM_SCALE", registers["OFM_SCALE"], "padded AVERAGE")
-        scale = reciprocal(acc.valid_counts(window)[:, :, None])
+        scale = reciprocal(averaged(registers, window)[:, :, None])
     elements = 1 if mode == "MAX" else window.kernel[0] * window.kernel[1]
     elements *= depth if mode == "REDUCE_SUM" else 1
     limit = largest_input(ifm.dtype, zero_point) * elements
@@ -156,9 +157,6 @@ def global_scale(registers: Registers) -> Scale:
     return single_scale(value & 0xFFFFFFFF, value >> 32 & 63)
 
 
-_MAX_BYTES = 1 << 30
-
-
 def prepare_dma(registers: Registers) -> Step:
     """1-D copies, and U65's 2-D and 3-D writes: SKIP is the gap between two rows."""
     source, target = registers["DMA0_SRC_REGION"], registers["DMA0_DST_REGION"]
@@ -170,7 +168,7 @@ def prepare_dma(registers: Registers) -> Step:
     length = registers["DMA0_LEN"]
     rows = registers["DMA0_SIZE0"] if mode else 1
     planes = registers["DMA0_SIZE1"] if mode == 2 else 1
-    if mode == 3 or rows < 1 or planes < 1 or length * rows * planes > _MAX_BYTES:
+    if mode == 3 or min(length, rows, planes) < 1:
         raise registers.unsupported("DMA0 sizes", (mode, length, rows, planes))
     row_step = length + registers["DMA0_SKIP0"] if mode else length
     plane_step = row_step * rows + (registers["DMA0_SKIP1"] if mode == 2 else 0)

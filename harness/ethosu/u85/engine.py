@@ -17,6 +17,7 @@ from harness.ethosu.common import (
     Array,
     Context,
     Step,
+    averaged,
     kernel_window,
     largest_input,
     ofm_shape,
@@ -152,7 +153,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Step:
     ifm, upscaling = _prepare_input(registers, window.needed, depth), registers["IFM_UPSCALE"]
     if ifm.dtype == INT32 and mode == "AVERAGE":
         raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
-    average = _reciprocal(acc.valid_counts(window)[:, :, None]) if mode == "AVERAGE" else None
+    average = _reciprocal(averaged(registers, window)[:, :, None]) if mode == "AVERAGE" else None
     elements = 1 if mode in ("MAX", "MIN") else window.kernel[0] * window.kernel[1]
     elements *= depth if mode == "REDUCE_SUM" else 1
     limit = largest_input(ifm.dtype, ifm.zero_point) * elements
@@ -253,10 +254,6 @@ def _nearest(values: Integers, rows: Axis, columns: Axis) -> Integers:
     return values.take(chosen(rows), 0).take(chosen(columns), 1)
 
 
-_MAX_BYTES = 1 << 30
-_MAX_ROWS = 1 << 20
-
-
 def prepare_dma(registers: Registers) -> Step:
     source, target = registers["DMA0_SRC_REGION"], registers["DMA0_DST_REGION"]
     if source >> 8 & 1:
@@ -267,7 +264,7 @@ def prepare_dma(registers: Registers) -> Step:
     rows = registers["DMA0_SIZE0"] if mode or gather or scatter else 1
     planes = registers["DMA0_SIZE1"] if mode == 2 else 1
     bad = mode == 3 or min(length, rows, planes) < 1 or (gather and scatter)
-    if bad or length * rows * planes > _MAX_BYTES or rows * planes > _MAX_ROWS:
+    if bad:
         raise registers.unsupported("DMA0 sizes", (mode, length, rows, planes))
     if (gather or scatter) and mode == 2 and registers.get("DMA0_IDX_SKIP1"):
         raise registers.unsupported("DMA0_IDX_SKIP1", registers["DMA0_IDX_SKIP1"])

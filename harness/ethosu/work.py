@@ -1,0 +1,120 @@
+"""How much work a command's registers describe, and how much of it the model is ready to do.
+
+Registers are 16 bits wide, so that a few words can describe more than any machine can do. What a
+command needs is counted before anything is allocated or computed. The unit is an element of a
+feature map that is gone over once; a product of a convolution counts for less, because it runs
+in compiled code, and a command, a kernel element and a row of a DMA for more, because they are
+steps of this program. A unit is in the order of 5 ns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.ethosu.errors import WorkLimit
+from harness.ethosu.stream import Operation, Registers
+
+ELEMENTS = 1 << 25  # of one feature map, with its padding; also weights of one command
+WEIGHTS = 1 << 27  # of all commands
+UNITS = 1 << 33  # of all commands: about a minute
+KERNEL = 1 << 16  # elements; the U85's largest is 256 x 256
+
+_PRODUCTS = 32  # of a convolution, per unit
+_COMMAND = 1 << 14
+_KERNEL_ELEMENT = 1 << 11
+_DMA_ROW = 1 << 11
+_UNIT, _READ_BLOCK = 64, 128  # the largest OFM microblock and IFM block, in channels
+_MAPPED = frozenset({"CONV", "DEPTHWISE", "POOL", "ELEMENTWISE", "RESIZE"})
+
+
+@dataclass
+class Work:
+    """What the commands so far ask for. ``limit``: of units."""
+
+    limit: int = UNITS
+    units: int = 0
+    weights: int = 0
+
+    def add(self, operation: Operation, registers: Registers) -> None:
+        """Raises WorkLimit, before any of it is done."""
+        offset = operation.offset
+        if operation.name in _MAPPED:
+            self.units += _of_maps(operation, registers)
+        elif operation.name == "DMA_START":
+            self.units += _of_dma(registers)
+        self.units += _COMMAND
+        self.weights += _weights(operation, registers)
+        _require("the stream", self.weights, WEIGHTS, "weights", offset)
+        _require("the stream", self.units, self.limit, "units of work", offset)
+
+
+def _of_maps(operation: Operation, registers: Registers) -> int:
+    name, offset = operation.name, operation.offset
+    height, width, depth = (registers.get(f"OFM_{d}_M1") + 1 for d in _DIMENSIONS)
+    ofm = height * width * depth
+    _require(f"the OFM of {name}", ofm, ELEMENTS, "elements", offset)
+    if name == "ELEMENTWISE":
+        return 4 * ofm
+    reach = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    ifm_depth = registers.get("IFM_DEPTH_M1") + 1
+    if name == "RESIZE":  # its kernel registers hold the size of the IFM
+        between = max(reach[0], height) * max(reach[1], width) * depth
+        _require("RESIZE", between, ELEMENTS, "elements between its two directions", offset)
+        return 4 * between
+    kernel = _kernel(registers, reach)
+    _require(f"the kernel of {name}", kernel, KERNEL, "elements", offset)
+    read = ifm_depth if name in ("CONV", "POOL") else depth
+    padded = read * _padded(registers, height, reach[0], 0) * _padded(registers, width, reach[1], 1)
+    _require(f"the IFM of {name} with its padding", padded, ELEMENTS, "elements", offset)
+    steps = kernel * _KERNEL_ELEMENT + 4 * (padded + ofm)
+    if name == "CONV":
+        return steps + ofm * kernel * ifm_depth // _PRODUCTS + height * width * kernel * ifm_depth
+    return steps + height * width * kernel * max(read, depth)
+
+
+_DIMENSIONS = ("HEIGHT", "WIDTH", "DEPTH")
+
+
+def _kernel(registers: Registers, reach: tuple[int, int]) -> int:
+    """KERNEL_*_M1 is the dilated size - 1; KERNEL_STRIDE has the dilation in bits 4 (y), 3 (x)."""
+    form = registers.get("KERNEL_STRIDE")
+    dilation = 1 + (form >> 4 & 1), 1 + (form >> 3 & 1)
+    return ((reach[0] - 1) // dilation[0] + 1) * ((reach[1] - 1) // dilation[1] + 1)
+
+
+def _padded(registers: Registers, count: int, reach: int, axis: int) -> int:
+    """Rows or columns that the kernel goes over, padding included."""
+    form = registers.get("KERNEL_STRIDE")
+    low, high = (1, 9) if axis == 0 else (0, 6)
+    stride = 1 + (form >> low & 1) + 2 * (form >> high & 1)
+    return (count - 1) * stride + reach
+
+
+def _weights(operation: Operation, registers: Registers) -> int:
+    """None where IFM2 holds them. They are put in order in an array that has room for blocks."""
+    depthwise = operation.name == "DEPTHWISE"
+    if not depthwise and (operation.name != "CONV" or operation.parameter & 1):
+        return 0
+    reach = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    depth, block = registers.get("OFM_DEPTH_M1") + 1, registers.get("OFM_BLK_DEPTH_M1") + 1
+    read = 1 if depthwise else registers.get("IFM_DEPTH_M1") + 1
+    kernel = _kernel(registers, reach)
+    room = kernel * (depth + max(block, _UNIT) + _UNIT) * (read + _READ_BLOCK)
+    _require(operation.name, room, 2 * ELEMENTS, "weights and places for them", operation.offset)
+    return kernel * depth * read
+
+
+def _of_dma(registers: Registers) -> int:
+    target = registers.get("DMA0_DST_REGION") | registers.get("DMA0_SRC_REGION")
+    rows = planes = 1
+    if target >> 9 & 7:  # strides, or indices
+        rows, planes = registers.get("DMA0_SIZE0"), registers.get("DMA0_SIZE1", 1)
+        planes = max(1, planes) if target >> 9 & 3 == 2 else 1
+    moved = registers.get("DMA0_LEN") * max(1, rows) * planes
+    _require("DMA", moved, 8 * ELEMENTS, "bytes", registers.offset)
+    return moved // 8 + rows * planes * _DMA_ROW
+
+
+def _require(what: str, asked: int, limit: int, unit: str, offset: int) -> None:
+    if asked > limit:
+        raise WorkLimit(what, asked, limit, unit, offset)
