@@ -17,3 +17,20 @@ def test_tiles_choose_their_base() -> None:
     quarters = np.frombuffer(INPUT, np.uint8).reshape(2, 2, 2, 32)  # lower, row, right, bytes
     expected = quarters.transpose(2, 1, 0, 3).tobytes()
     assert run(copying(**changes, **swapped), [INPUT])[0] == [expected]
+
+
+def test_the_right_side_has_a_height_of_its_own() -> None:
+    """HEIGHT0 divides the left column of tiles, HEIGHT1 the right one."""
+    changes = {"OFM_WIDTH0_M1": 1, "OFM_HEIGHT0_M1": 0, "OFM_HEIGHT1_M1": 2}
+    tops = {"OFM_BASE0": 1024, "OFM_BASE1": 1024 + 32}
+    bottoms = {"OFM_BASE2": 1024 + 64, "OFM_BASE3": 1024 + 192 + 32}
+    assert run(copying(**changes, **tops, **bottoms), [INPUT])[0] == [INPUT]
+
+
+def test_rows_and_columns_may_go_backwards() -> None:
+    """As reversed outputs are stored: the base is the last row, or the last column."""
+    rows = np.frombuffer(INPUT, np.uint8).reshape(4, 4, 16)
+    (found,) = run(copying(OFM_BASE0=1024 + 192, OFM_STRIDE_Y=-64), [INPUT])[0]
+    assert found == rows[::-1].tobytes()
+    (found,) = run(copying(OFM_BASE0=1024 + 48, OFM_STRIDE_X=-16), [INPUT])[0]
+    assert found == rows[:, ::-1].tobytes()

@@ -6,7 +6,7 @@ import pytest
 
 from harness.ethosu.errors import Unsupported
 from harness.ethosu.model import run
-from tests.ethosu.assembling import INPUT, copying
+from tests.ethosu.assembling import INPUT, U55_128, blob, cop1, copying, pool, tensors, words
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,17 @@ def test_unverified_registers_are_named(changes: dict[str, int], register: str) 
     assert caught.value.register == register
     assert caught.value.offset > 0
     assert caught.value.value is not None
+
+
+@pytest.mark.parametrize("slot", [0, 3, 7])
+def test_a_table_is_looked_up_in_its_own_slot(slot: int) -> None:
+    """Eight tables of 256 bytes lie in the last 2 KiB of the shared RAM; each has another
+    content, and the function says which one."""
+    tables = [bytes((value ^ n) & 0xFF for value in range(256)) for n in range(1, 9)]
+    items = [("DMA0_SRC_REGION", 0), ("DMA0_DST_REGION", 1 << 8), ("DMA0_LEN", 2048)]
+    items += [("DMA0_SRC", 0), ("DMA0_DST", (24 - 2) * 1024), ("DMA_START", 0)]
+    stream = words("u55", *items, *pool(ACTIVATION=16 + slot))
+    io = {"inputs": tensors(((1, 1, 1, 4, 4, 16), 1, 0, 1))}
+    (found,), _ = run(blob(cop1(U55_128, stream), weights=b"".join(tables), **io), [INPUT])
+    assert found == bytes(tables[slot][value - 256 + 128 if value > 127 else value + 128]
+                          for value in INPUT)  # fmt: skip
