@@ -29,6 +29,7 @@ from harness.judge.evidence import (
 )
 from harness.judge.growth import State, check
 from harness.judge.reference import Reference
+from harness.observe import Kind
 from harness.simulate.transcript import NpuResult, NpuStop
 from harness.target.figures import is_only_printed
 
@@ -85,10 +86,13 @@ def _blamed(finding: Finding, blame: Blame | None) -> Finding:
 
 
 def may_be_blamed(finding: Finding) -> bool:
-    """Whether a wrong NPU, or a wrong program for one, may be behind it."""
+    """Whether a wrong stream for an NPU may be behind it. A runner may also refuse one."""
     if finding is None:
         return False
-    return finding[0] is Verdict.MISMATCH or finding[1].kind == Reason.NPU_FAULT
+    return finding[0] is Verdict.MISMATCH or finding[1].kind in (Reason.NPU_FAULT, _RUNNER_ERROR)
+
+
+_RUNNER_ERROR = Kind.RUNNER_ERROR.value
 
 
 def _incomplete(outputs: Outputs) -> Finding:

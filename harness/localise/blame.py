@@ -18,6 +18,7 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.errors.verdict import Word
 from harness.ethosu.model import Network
+from harness.export import quiet
 from harness.export.program import Program, TensorSpec
 from harness.localise.first_difference import Disagreement, elsewhere, localise
 from harness.localise.reduce import Smallest
@@ -50,6 +51,11 @@ class Blame:
     defect: str = ""
     same_bytes: bool | None = None
     unreduced: str = ""  # why there is no smallest part
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether a fault is explained by it: that a runner failed shows who it was."""
+        return self.culprit is not Culprit.RUNNER
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -121,7 +127,8 @@ def _of_stream(program: Program, pte: Path, found: Disagreement, blame: Blame) -
     if localise(program, [found.set]) is None:
         return replace(blame, culprit=Culprit.PROGRAM_FILE)
     try:
-        from harness.localise.smaller import known_of, smallest_of
+        with quiet.captured():  # torch has much to say of itself
+            from harness.localise.smaller import known_of, smallest_of
     except ImportError as error:
         return replace(blame, unreduced=f"{type(error).__name__}: {error}")
     try:

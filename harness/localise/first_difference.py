@@ -19,6 +19,7 @@ from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import Network
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import has_branches, operations
+from harness.export import quiet
 from harness.export.program import Delegate, Program, TensorSpec
 
 _ELSEWHERE = (
@@ -136,8 +137,9 @@ def _inside(
 ) -> Disagreement:
     """``wrong`` with the operator, if the fault stays when Vela shows more values."""
     try:
-        from harness.export.npu_options import NpuOptions
-        from harness.export.truncate import first_wrong_value
+        with quiet.captured():  # torch has much to say of itself
+            from harness.export.npu_options import NpuOptions
+            from harness.export.truncate import first_wrong_value
     except ImportError as error:
         return replace(wrong, unnamed=f"{type(error).__name__}: {error}")
     options = NpuOptions(program.compile_target, program.system_config, program.memory_mode)

@@ -63,9 +63,9 @@ def _sources(graph: Graph, operator: Operator, names: Collection[str]) -> list[O
 
 
 def _beside(graph: Graph, operator: Operator, names: Collection[str]) -> bool:
-    """Whether an operator of these names reads, or gives, a value that is one of its inputs in
-    some shape."""
-    same, grown = set(operator.inputs) & _computed(graph), True
+    """Whether an operator of these names reads, or gives, a value that in some shape is one of its
+    inputs or its result."""
+    same, grown = {*operator.inputs, *operator.outputs} & _computed(graph), True
     while grown:
         grown = False
         for other in graph.operators:

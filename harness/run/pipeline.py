@@ -292,7 +292,7 @@ def _judged(
 
         produced = partial(_produced, program, work)
         found = explain(program, pte, produced, independent=evidence.npu is None)
-        if found is not None:
+        if found is not None and (judgement.verdict is Verdict.MISMATCH or found[1].is_settling):
             place, blame = found
             why = Blame(blame.culprit, str(blame), blame.facts)
             evidence = replace(evidence, mismatch_at=place, blame=why)

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.case.case import Case
 from harness.case.models import find_model
 from harness.errors import HarnessError, UsageError
-from harness.export import cache
+from harness.export import cache, quiet
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.program import Program
 from harness.localise.first_difference import localise
@@ -76,7 +76,8 @@ def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
     found = localise(program)
     if found is None:
         return None
-    from harness.localise.smaller import known_of, listed, smallest_of, stream_of
+    with quiet.captured():  # torch has much to say of itself
+        from harness.localise.smaller import known_of, listed, smallest_of, stream_of
 
     smallest = smallest_of(program, found.delegate, found.set, tries=tries)
     if smallest is None:

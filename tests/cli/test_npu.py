@@ -8,9 +8,19 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from harness.cli.npu import npu
+from tests.cli.conftest import Hil
 from tests.ethosu.assembling import U55_128, blob, cop1, pool, words
 
 INPUT = bytes(range(256))
+SLICED = """
+import torch
+class Product(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.bmm(x[:, 1:3], y)
+torch.manual_seed(1)
+ModelUnderTest = Product()
+ModelInputs = (torch.rand(2, 4, 8), torch.rand(2, 8, 5))
+"""
 
 
 def program(folder: Path, **changes: int) -> str:
@@ -54,3 +64,44 @@ def test_errors_end_with_their_exit_codes(tmp_path: Path) -> None:
     cause = json.loads(empty.stdout)["cause"]
     assert cause["text"].endswith("none.pte has no Ethos-U delegate")
     assert cause["facts"] == {"path": str(tmp_path / "none.pte")}
+
+
+def test_reduce_needs_a_program_that_it_knows(tmp_path: Path) -> None:
+    """A .pte has no TOSA graphs; a model has no target of its own."""
+    stranger = CliRunner().invoke(npu, ["reduce", program(tmp_path), "--json"])
+    assert stranger.exit_code == 2
+    found = json.loads(stranger.stdout)
+    assert "is not a program that hil exported here" in found["cause"]["text"]
+    assert found["hint"] == (
+        "name the model instead: hil npu reduce MODEL --target TARGET"
+    )
+    model = CliRunner().invoke(npu, ["reduce", "add", "--json"])
+    assert model.exit_code == 2
+    assert "a model is reduced for a target" in json.loads(model.stdout)["cause"]["text"]
+    nothing = CliRunner().invoke(npu, ["reduce", "add", "--target", "corstone-300-m55", "--json"])
+    assert nothing.exit_code == 2
+    assert "nothing of add runs on an Ethos-U" in json.loads(nothing.stdout)["cause"]["text"]
+
+
+def test_reduce_leaves_the_smallest_wrong_program(hil: Hil, tmp_path: Path) -> None:
+    """From a model first, then from its .pte, with its files and the name of the defect."""
+    model = tmp_path / "sliced.py"
+    model.write_text(SLICED)
+    base = tmp_path / "small"
+    words = ("npu", "reduce", model, "--target", "corstone-300-u55-128", "-o", base)
+    shown = hil(*words)
+    assert shown.code == 1, shown.err
+    assert "2 of 3 operators are left" in shown.out
+    assert "  SLICE: int8[2, 4, 8] -> int8[2, 2, 8]" in shown.out
+    assert "known defect `slice-before-matmul` of Vela: " in shown.out
+    assert "what helps: " in shown.out
+    found = hil(*words, "--json").json["reduced"]
+    assert found["operators"] == ["SLICE", "MATMUL"]
+    assert found["trouble"] == "other values"
+    assert [Path(file).is_file() for file in found["files"]] == [True] * len(found["files"])
+    stream = hil("npu", "disasm", f"{base}.vela")
+    assert "CONV" in stream.out or "ELEMENTWISE" in stream.out
+    right = hil("npu", "reduce", "add", "--target", "corstone-300-u55-128")
+    assert (right.code, right.out) == (
+        0, "nothing to reduce: every delegate computes what TOSA means\n"
+    )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
-from harness.judge.evidence import Ending, Evidence, Expectation, Judgement, Outputs
+from harness.judge.evidence import Blame, Ending, Evidence, Expectation, Judgement, Outputs
 from harness.judge.reference import Reference
 from harness.judge.rules import judge
 from harness.observe import observe
@@ -269,6 +269,24 @@ def test_a_mismatch_names_its_place() -> None:
     assert placed.cause.facts == {**(plain.cause.facts or {}), "mismatch_at": "delegate 1, CONV2D"}
     fault = verdict(**FAILING, mismatch_at="delegate 1")
     assert fault == verdict(**FAILING)
+
+
+BLAME = Blame("compiler", "the compiler (Vela 9), not your model", {"culprit": "compiler"})
+
+
+def test_whose_fault_it_is_is_said_of_a_mismatch_and_of_a_fault_of_the_npu() -> None:
+    wrong = {"outputs": Outputs((OFF_BY_ONE,), sha256=(("11",),))}
+    stop = NpuStop(1, NpuResult.FAULT, "IFM reaches 0x10", 4)
+    for facts in (wrong, {"npu": NpuUse(1, stop)}):
+        plain, blamed = verdict(**facts), verdict(**facts, blame=BLAME)
+        assert plain.cause is not None
+        assert blamed.cause is not None
+        assert blamed.verdict is plain.verdict
+        assert blamed.cause.text == f"{plain.cause.text}; whose fault: {BLAME.text}"
+        assert blamed.cause.facts == {**(plain.cause.facts or {}), "culprit": "compiler"}
+    assert verdict(blame=BLAME) == verdict()
+    hang = {"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}
+    assert verdict(**hang, blame=BLAME) == verdict(**hang)
 
 
 TRUTH = Reference("aa", (("22",),), {}, {}, (), truth=True)

@@ -12,7 +12,7 @@ from rich.console import Console
 from harness.case.case import Case
 from harness.errors import ExportError, UsageError
 from harness.errors.verdict import Verdict, exit_code
-from harness.judge.evidence import Cause, Ending, Expectation, Judgement
+from harness.judge.evidence import Blame, Cause, Ending, Expectation, Judgement
 from harness.judge.reference import Reference
 from harness.report.terminal import overall, print_records
 from harness.run.record import (
@@ -90,6 +90,7 @@ def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:
         record(tmp_path, "FAULT"),
         npu=NpuUse(2, NpuStop(1, NpuResult.FAULT, "outside", 0x24)),
         mismatch_at="delegate 0",
+        blame=Blame("compiler", "the compiler", {"culprit": "compiler", "operators": ["SLICE"]}),
         simulator=SimulatorFacts(
             SimulatorName.QEMU, "7", True, None, (), {}, differences=("another CPU",)
         ),
