@@ -142,7 +142,8 @@ def _print_reduced(found: Reduced) -> None:
         click.echo("no known defect of Vela fits")
     else:
         click.echo(f"known defect `{found.defect}` of Vela: {known.what}")
-        click.echo(f"what helps: {known.instead}")
+        if known.instead:
+            click.echo(f"what helps: {known.instead}")
     click.echo(f"written: {', '.join(found.files)}")
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-import numpy as np
-
 from harness.ethosu.common import Context
 from harness.ethosu.errors import StreamError
 from harness.ethosu.memory import WEIGHTS
@@ -36,8 +34,8 @@ def _state(values: Mapping[str, int], context: Context) -> bytes:
     memory = context.memory
     for number, region in sorted(memory.regions.items()):
         if number != WEIGHTS:
-            digest.update(np.ascontiguousarray(region))
-    digest.update(np.ascontiguousarray(memory.internal))
+            digest.update(region.tobytes())
+    digest.update(memory.internal.tobytes())
     for number, kept in sorted(context.chained.items()):
         digest.update(repr((number, kept.shape)).encode() + kept.tobytes())
     if context.accumulators is not None:

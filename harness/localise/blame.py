@@ -85,7 +85,8 @@ class Blame:
     def _why(self) -> str:
         known = defects().defects.get(self.defect)
         if known is not None:
-            return f"known defect `{self.defect}`: {known.what}; what helps: {known.instead}"
+            helps = f"; what helps: {known.instead}" if known.instead else ""
+            return f"known defect `{self.defect}`: {known.what}{helps}"
         return "its stream does not compute what TOSA means, and no known defect fits"
 
     def _compared(self) -> str:
@@ -163,7 +164,7 @@ def _same_bytes(program: Program, found: Disagreement, produced: Produced) -> bo
             true = (program.directory / sets.expected[m]).read_bytes()
             same = _relation(spec, expected.read_bytes(), inner, true)
             if same is not None:
-                return same(actual) == inner.decode(outputs[m]).reshape(-1).tolist()
+                return bool(same(actual) == inner.decode(outputs[m]).reshape(-1).tolist())
     return None
 
 

@@ -31,9 +31,7 @@ def trial(compiled: Compile) -> Trial:
     return run
 
 
-def compare(
-    network: Network, inputs: Sequence[Array], expected: Sequence[Array]
-) -> Trouble | None:
+def compare(network: Network, inputs: Sequence[Array], expected: Sequence[Array]) -> Trouble | None:
     if len(network.blob.outputs) != len(expected):
         return Trouble.MISSING
     try:

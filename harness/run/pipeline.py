@@ -194,9 +194,7 @@ def run_case(
         starts=transcript.starts,
         observation=transcript.observation,
     )
-    evidence, judgement = _judged(
-        evidence, expectation, program, pte, transcript.run_dir / WORK
-    )
+    evidence, judgement = _judged(evidence, expectation, program, pte, transcript.run_dir / WORK)
 
     record = RunRecord(
         case=case,

@@ -88,6 +88,4 @@ def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
     for name, content in contents.items():
         Path(name).write_bytes(content)
     defect = known_of(smallest, program.compile_target)
-    return Reduced(
-        found.delegate, found.set, smallest, listed(smallest), defect, tuple(contents)
-    )
+    return Reduced(found.delegate, found.set, smallest, listed(smallest), defect, tuple(contents))

@@ -28,11 +28,13 @@ class Defect(Data):
     dilation: int = 0
     fill: Literal["other"] | None = None
     what: Text
-    instead: Text
+    instead: Text | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Defect:
-        if self.trouble is None and (self.to is None or (self.sources, self.beside) == (None, None)):
+        if self.trouble is None and (
+            self.to is None or (self.sources, self.beside) == (None, None)
+        ):
             raise ValueError("a defect needs its trouble, or operators: from and to, to and beside")
         return self
 

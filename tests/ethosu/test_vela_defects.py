@@ -57,9 +57,7 @@ def test_it_is_there_and_is_known_by_what_is_left_of_it(name: str, product: str)
         assert known_defect(read_graph(found.tosa), product, 128, found.trouble) == ""
 
 
-def test_what_a_file_of_defects_must_say(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_file_of_defects_must_say(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "defects.yaml"  # type: ignore[operator]
     text = known.defects_path().read_text()
     file.write_text(text.replace("    from: [PAD]\n", ""))

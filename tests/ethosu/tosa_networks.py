@@ -1,20 +1,28 @@
 """Random TOSA graphs of several operators: what one operator alone does not show.
 
-``python -m tests.ethosu.tosa_networks TARGET FIRST LAST`` compiles and runs graphs by number and
-prints those that are not what TOSA computes, each reduced to the smallest that still is not.
+``python -m tests.ethosu.tosa_networks TARGET FIRST LAST [OPTION-OF-VELA...]`` compiles and runs
+graphs by number, and prints for those that are not what TOSA computes the smallest part that still
+is not, and the known defect (``targets/npu/defects.yaml``) that it is.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import tosa_serializer as ts
 
-from tests.ethosu.tosa_graph import BOOL, INT8, INT32, Array, Graph, Value, attributes
-from tests.ethosu.tosa_layers import Draw, _weighted, _window, chance, pick, scale, zero_point
+from harness.errors import ExportError
+from harness.export import quiet
+from harness.export.tosa_graph import read_graph
+from harness.localise.known import known_defect
+from harness.localise.reduce import Smallest, reduce
+from harness.localise.trial import trial
+from tests.ethosu.tosa_graph import BOOL, INT8, INT32, Array, Graph, Value, attributes, compile_tosa
+from tests.ethosu.tosa_layers import Draw, _weighted, chance, pick, scale, zero_point
 from tests.ethosu.tosa_maths import _CAMEL, PROPAGATE, _same, choose
 
 SEED = 13
@@ -44,7 +52,7 @@ def make(number: int, target: str) -> Network:
     inputs = {value.name for value in graph.inputs}
     for value in values[:2]:
         if value.name in inputs - used:  # Vela drops an input that nothing reads
-            values.append(negated(g, graph, [value]))
+            values.append(rescaled(g, graph, [value]))
     for value in values:
         if value.name not in inputs and (value.name not in used or chance(g, 0.08)):
             graph.output(value)
@@ -107,11 +115,11 @@ def _convolved(g: Draw, graph: Graph, x: Value, *, depthwise: bool) -> Value:
 def transposed_convolution(g: Draw, graph: Graph, values: list[Value]) -> Value:
     x, kernel, outputs = values[0], pick(g, 2, 3, 4), pick(g, 1, 5, 16)
     if x.shape[1] * x.shape[2] > 100:
-        return negated(g, graph, values)
+        return rescaled(g, graph, values)
     cut = pick(g, 0, 1)
     out = tuple((n - 1) * 2 + kernel - 2 * cut for n in x.shape[1:3])
     if min(out) < 1:
-        return negated(g, graph, values)
+        return rescaled(g, graph, values)
     facts: dict[str, object] = {"out_pad": [-cut] * 4, "stride": [2, 2]}
     weights, elements = (outputs, kernel, kernel, x.shape[3]), kernel * kernel * x.shape[3] // 4
     shape = (1, *out, outputs)
@@ -160,7 +168,7 @@ def padded(g: Draw, graph: Graph, values: list[Value]) -> Value:
     pads = [0, 0, *(int(n) for n in g.integers(0, 3, 4)), 0, 0]
     out = [n + pads[2 * i] + pads[2 * i + 1] for i, n in enumerate(x.shape)]
     if int(np.prod(out)) > _MOST:
-        return negated(g, graph, values)
+        return rescaled(g, graph, values)
     parts = (x, graph.shape(pads), graph.const([zero_point(g, INT8)], INT8))
     return graph.op("PAD", parts, out, INT8, attributes("Pad"))
 
@@ -178,7 +186,7 @@ def reduced(g: Draw, graph: Graph, values: list[Value]) -> Value:
     return graph.rescale(total, INT8, [factor], (0, zero_point(g, INT8)))
 
 
-def negated(g: Draw, graph: Graph, values: list[Value]) -> Value:
+def rescaled(g: Draw, graph: Graph, values: list[Value]) -> Value:
     zeros = zero_point(g, INT8), zero_point(g, INT8)
     return graph.rescale(values[0], INT8, [scale(g, 0.9)], zeros)
 
@@ -203,7 +211,7 @@ def joined(g: Draw, graph: Graph, values: list[Value]) -> Value:
     axis, shape = pick(g, 1, 2, 3), list(values[0].shape)
     shape[axis] *= 2
     if int(np.prod(shape)) > _MOST:
-        return negated(g, graph, values)
+        return rescaled(g, graph, values)
     return graph.op("CONCAT", values, shape, INT8, attributes("Concat", axis=axis))
 
 
@@ -225,7 +233,7 @@ def multiplied(g: Draw, graph: Graph, values: list[Value]) -> Value:
     """A matrix product of a value with another one of its shape, turned."""
     _, h, w, c = values[0].shape
     if w * w * h > _MOST:
-        return negated(g, graph, values)
+        return rescaled(g, graph, values)
     a, b = (
         graph.op("RESHAPE", (v, graph.shape((h, w, c))), (h, w, c), INT8, attributes("Reshape"))
         for v in values
@@ -266,7 +274,7 @@ def enlarged(g: Draw, graph: Graph, values: list[Value]) -> Value:
     x, bilinear = values[0], chance(g)
     out = (1, 2 * x.shape[1], 2 * x.shape[2], x.shape[3])
     if int(np.prod(out)) > _MOST:
-        return negated(g, graph, values)
+        return rescaled(g, graph, values)
     offset = [-1, -1] if bilinear else [0, 0]
     border = [1, 1] if bilinear else [2, 2]
     mode = ts.ResizeMode.BILINEAR if bilinear else ts.ResizeMode.NEAREST
@@ -286,7 +294,7 @@ COMMON: dict[str, Step] = {
         cut,
         padded,
         reduced,
-        negated,
+        rescaled,
         looked_up,
         combined,
         joined,
@@ -297,3 +305,36 @@ COMMON: dict[str, Step] = {
 }
 U85_ONLY: dict[str, Step] = {f.__name__: f for f in (selected, reversed_, enlarged)}
 _BINARY = frozenset({"combined", "joined", "multiplied", "selected"})
+
+
+def smallest(network: Network, options: Sequence[str] = ()) -> tuple[Smallest, str] | None:
+    """What is wrong with it, and the known defect that it is; None when nothing is."""
+
+    def compiled(tosa: bytes) -> bytes:
+        try:
+            return compile_tosa(tosa, network.target, options)
+        except (Exception, SystemExit) as error:
+            raise ExportError(str(error)) from error
+
+    with quiet.captured():
+        found = reduce(network.tosa, network.inputs, trial(compiled))
+    if found is None:
+        return None
+    _, product, macs = network.target.split("-")
+    return found, known_defect(read_graph(found.tosa), product, int(macs), found.trouble)
+
+
+def main(arguments: Sequence[str]) -> int:
+    target, first, last, *options = arguments
+    seen: Counter[str] = Counter()
+    for number in range(int(first), int(last)):
+        found = smallest(make(number, target), options)
+        seen["right" if found is None else found[1] or "unknown"] += 1
+        if found is not None:
+            print(number, found[0].trouble, *found[0].operators, "->", found[1] or "UNKNOWN")
+    print(target, *options, dict(seen))
+    return 1 if seen["unknown"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
