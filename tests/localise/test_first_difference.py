@@ -17,7 +17,7 @@ import pytest
 
 from harness.errors import ExportError
 from harness.export.program import Delegate, InputSet, OperatorAgreement, Program, TensorSpec
-from harness.localise.first_difference import Disagreement, first_difference, localise
+from harness.localise.first_difference import Disagreement, localise
 
 CASES = Path(__file__).parents[1] / "ethosu" / "data" / "cases.npz"
 NAMES = ("padded_average-0-ethos-u55-128", "convolution-1-ethos-u85-256")
@@ -161,12 +161,13 @@ def test_a_run_that_passes_does_not_wait_for_it() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_in_words(program: Program) -> None:
-    """What a record says; nothing for a program without delegates."""
-    assert first_difference(replace(program, delegates=()), program.pte_path) is None
-    assert "an operator on the CPU" in str(first_difference(program, program.pte_path))
-    spoil(program, 1, (0, 0, 0, 0))
-    assert first_difference(program, program.pte_path) == str(localise(program))
+def test_a_stream_with_an_output_less_does_not_fit_its_graph(program: Program) -> None:
+    """As Vela makes one of two outputs that are one value."""
+    one = program.delegates[0]
+    twice = replace(one, outputs=(*one.outputs, one.outputs[0]))
+    found = localise(replace(program, delegates=(twice,)))
+    assert found is not None
+    assert found.trouble == "its stream has 1 outputs, and the graph 2"
 
 
 def test_the_earlier_delegate_comes_first(program: Program) -> None:
