@@ -62,6 +62,7 @@ class WorkLimit(EthosUError):
     """
 
     kind = "ethosu_work_limit"
+    verdict = Verdict.NO_VERDICT
 
     def __init__(self, what: str, asked: int, limit: int, unit: str, offset: int) -> None:
         super().__init__(

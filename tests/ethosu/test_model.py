@@ -7,7 +7,17 @@ import pytest
 from harness.ethosu import model
 from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported, WorkLimit
 from harness.ethosu.model import Network, run
-from tests.ethosu.assembling import INPUT, U55_128, U85_256, blob, cop1, copying, tensors, words
+from tests.ethosu.assembling import (
+    INPUT,
+    U55_128,
+    U85_256,
+    blob,
+    cop1,
+    copying,
+    pool,
+    tensors,
+    words,
+)
 
 
 def test_wrong_inputs() -> None:
@@ -105,6 +115,16 @@ def test_registers_may_describe_more_than_any_machine_has(
     """16-bit sizes, of maps, kernels and padding: counted before anything is allocated."""
     with pytest.raises(WorkLimit, match=message):
         run(copying(**changes), [INPUT])
+
+
+@pytest.mark.parametrize("operation", ["CONV", "DEPTHWISE"])
+def test_weights_are_counted_before_there_is_room_for_them(operation: str) -> None:
+    """64 x 64 kernels for 65,536 channels would be 32 GiB."""
+    items = pool(KERNEL_HEIGHT_M1=63, KERNEL_WIDTH_M1=63, OFM_HEIGHT_M1=0, OFM_WIDTH_M1=0)
+    depths = {"OFM_DEPTH_M1": 4095, "IFM_DEPTH_M1": 255, "OFM_BLK_DEPTH_M1": 15}
+    stream = words("u55", *items[:-2], *depths.items(), (operation, 0), ("STOP", 0))
+    with pytest.raises(WorkLimit, match=r"asks for \d+ weights and places for them"):
+        run(blob(cop1(U55_128, stream)), [INPUT])
 
 
 def test_a_dma_may_not_copy_more_than_there_is() -> None:
