@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
-from harness.cli.npu import npu
+from harness.cli.npu import _print_reduced, npu
+from harness.localise.reduce import Smallest, Trouble
+from harness.run.smaller import Reduced
 from tests.cli.conftest import Hil
 from tests.ethosu.assembling import U55_128, blob, cop1, pool, words
 
@@ -82,23 +85,36 @@ def test_reduce_needs_a_program_that_it_knows(tmp_path: Path) -> None:
 
 
 def test_reduce_leaves_the_smallest_wrong_program(hil: Hil, tmp_path: Path) -> None:
-    """From a model first, then from its .pte, with its files and the name of the defect."""
-    model = tmp_path / "sliced.py"
+    """With its files and the name of the defect."""
+    model, base = tmp_path / "sliced.py", tmp_path / "small"
     model.write_text(SLICED)
-    base = tmp_path / "small"
     words = ("npu", "reduce", model, "--target", "corstone-300-u55-128", "-o", base)
-    shown = hil(*words)
-    assert shown.code == 1, shown.err
-    assert "2 of 3 operators are left" in shown.out
-    assert "  SLICE: int8[2, 4, 8] -> int8[2, 2, 8]" in shown.out
-    assert "known defect `slice-before-matmul` of Vela: " in shown.out
-    found = hil(*words, "--json").json["reduced"]
-    assert found["operators"] == ["SLICE", "MATMUL"]
-    assert found["trouble"] == "other values"
-    assert [Path(file).is_file() for file in found["files"]] == [True] * len(found["files"])
+    done = hil(*words, "--json")
+    assert done.code == 1, done.err
+    found = done.json["reduced"]
+    assert (found["operators"], found["whole"]) == (["SLICE", "MATMUL"], 3)
+    assert (found["trouble"], found["defect"]) == ("other values", "slice-before-matmul")
+    assert [Path(file).is_file() for file in found["files"]] == [True] * 4
     stream = hil("npu", "disasm", f"{base}.vela")
     assert "CONV" in stream.out or "ELEMENTWISE" in stream.out
     right = hil("npu", "reduce", "add", "--target", "corstone-300-u55-128")
     assert (right.code, right.out) == (
         0, "nothing to reduce: every delegate computes what TOSA means\n"
     )  # fmt: skip
+
+
+def test_what_is_left_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    smallest = Smallest(b"", (), Trouble.OUTSIDE, ("TABLE",), 7, 12)
+    _print_reduced(Reduced(1, 2, smallest, ("TABLE: int8[4] -> int8[4]",), "", ("a.tosa",)))
+    shown = capsys.readouterr().out
+    assert shown == (
+        "delegate 1, input set 2: outside its memory\n"
+        "1 of 7 operators are left (12 compilations):\n"
+        "  TABLE: int8[4] -> int8[4]\n"
+        "no known defect of Vela fits\n"
+        "written: a.tosa\n"
+    )
+    _print_reduced(Reduced(0, 0, smallest, (), "table-beyond-shram", ()))
+    shown = capsys.readouterr().out
+    assert "known defect `table-beyond-shram` of Vela: the table of a TABLE is copied" in shown
+    assert "what helps: compile for an NPU with 128 MACs or more" in shown
