@@ -10,7 +10,7 @@ import click
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.cli.verb import fvp_missing_option, limit_factor_option, tolerance_option, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
@@ -47,14 +47,7 @@ _dev_mode = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Run this program in place of the exported one (one model only).",
 )
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    metavar="LSB",
-    help="Accept output differences up to this many steps.",
-)
+@tolerance_option
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
 @limit_factor_option
 @fvp_missing_option
@@ -64,7 +57,7 @@ _dev_mode = click.option(
 @firmware_options
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
-    pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
+    pte: Path | None, tolerance: float | None, profile: bool, limit_factor: float | None,
     fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
     as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip

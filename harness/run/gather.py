@@ -53,7 +53,15 @@ def gather(
         npu,
         differences,
         mismatch_at,
+        _size_of(run_dir / CONSOLE),
     )
+
+
+def _size_of(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def read_outputs(program: Program, work: Path) -> Outputs:
@@ -112,6 +120,7 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
         native=transcript.native,
         where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
         console_complete=transcript.console_complete,
+        console_bytes=transcript.console_bytes,
     )
 
 
