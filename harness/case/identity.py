@@ -1,4 +1,4 @@
-"""What a model is called wherever cases are told apart: references, reports, JUnit, run directories.
+"""What a model is called wherever cases are told apart: references, reports, JUnit.
 
 A catalogue model is called by its name. A user's file is called by its path within the repository
 that holds it, ending and all (``models/tinynet.py``), so that it is taken neither for a catalogue

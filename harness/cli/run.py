@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +13,14 @@ from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import fvp_missing_option, limit_factor_option, tolerance_option, verb
-from harness.errors import UsageError
+from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
     from harness.export.checkout.choice import ExporterChoice
     from harness.run.execute import Execution
+    from harness.run.record import RunRecord
 
 _dev_mode = click.option(
     "--dev-mode",
@@ -101,9 +104,21 @@ def run(
         print_differentials(Console(), records)
         if profile:
             print_profile(Console(), records)
+    _write_step_summary(records)
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
     return summary, exit_code(r.verdict for r in records)
+
+
+def _write_step_summary(records: Sequence[RunRecord]) -> None:
+    if "GITHUB_STEP_SUMMARY" not in os.environ:
+        return
+    from harness.report.summary import told, write_summary
+
+    try:
+        write_summary([told(record) for record in records], os.environ)
+    except OSError as error:
+        raise InfraError(f"cannot write the step summary: {error}") from error
 
 
 @click.command("exec")

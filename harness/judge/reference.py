@@ -1,11 +1,11 @@
 """The accepted file of a subject: one reviewed file, written by ``hil accept`` and by nothing else.
 
 A subject is a case, ``references/<target>/<name>.json``, or a target's runner,
-``references/<target>/runner.json``; the name of a user's model is its path (``Case.name``). What a checkout's runner gives is another subject,
-``<model>.executorch.json``, so that neither is ever held against the other. Figures of the
-program hold for every toolchain; the others are kept per toolchain id, because another compiler
-makes another size without anybody's fault. A folded anatomy is kept too, so that a later growth
-can be named by its cause without the file that was accepted.
+``references/<target>/runner.json``; the name of a user's model is its path (``Case.name``). What a
+checkout's runner gives is another subject, ``<name>.executorch.json``, so that neither is ever held
+against the other. Figures of the program hold for every toolchain; the others are kept per
+toolchain id, because another compiler makes another size without anybody's fault. A folded anatomy
+is kept too, so that a later growth can be named by its cause without the file that was accepted.
 """
 
 from __future__ import annotations

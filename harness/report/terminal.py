@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from harness.judge.console_log import JudgedLog
+from harness.report.summary import by_note, told
 from harness.run.record import RunRecord
 
 # Other oracles that have a column; all are in the record.
@@ -101,13 +103,13 @@ def _figures(record: RunRecord) -> list[str]:
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
-    notes: dict[str, list[str]] = {}
-    for record in records:
-        for note in record.notes:
-            whose = f" [{record.firmware_label}]" if record.firmware_label else ""
-            notes.setdefault(note, []).append(record.case.name + whose)
-    for note, labels in notes.items():
+    for note, labels in by_note(replace(told(r), title=_within_group(r)) for r in records).items():
         console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
+
+
+def _within_group(record: RunRecord) -> str:
+    """The title without the target, which stands above its table."""
+    return record.title.removeprefix(f"{record.case.target}/")
 
 
 def _print_cause(console: Console, record: RunRecord) -> None:

@@ -120,9 +120,9 @@ def _run(
     observation = observe((run_dir / CONSOLE).read_bytes())
     ours = firmware.source is FirmwareSource.BUNDLED
     end = ending(transcript, firmware.elf)
-    finding = execution_cause(
-        observation, end, firmware.build_id if ours else None
-    ) or console_cut(end, observation)
+    finding = execution_cause(observation, end, firmware.build_id if ours else None) or console_cut(
+        end, observation
+    )
     metrics = {name: metric.value for name, metric in observation.metrics.items()}
     which = named(firmware.source, firmware.checkout)
     if finding is not None:

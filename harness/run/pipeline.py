@@ -57,10 +57,10 @@ class RunOptions:
 
     ``pte`` replaces the exported program by a file of the user's, judged against the export's
     inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
-    of the output's scale, where it is not what the budgets say (``tolerance_of``). ``profile`` asks the runner for ticks per operator. ``limit_factor``
-    multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed. ``dev_mode``: see ``find_workspace``. ``firmware``: whose.
-    ``exporter``: who exports.
+    of the output's scale, where it is not what the budgets say (``tolerance_of``). ``profile``
+    asks the runner for ticks per operator. ``limit_factor`` multiplies all limits (None:
+    ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case whose FVP is not installed.
+    ``dev_mode``: see ``find_workspace``. ``firmware``: whose. ``exporter``: who exports.
     """
 
     simulator: str = AUTO
