@@ -37,7 +37,9 @@ class Trial:
 
     def summary(self) -> dict[str, Any]:
         run = self.record.summary()
-        kept = {name: run[name] for name in ("verdict", "cause", "run_dir")}
+        kept = {
+            name: run[name] for name in ("verdict", "verdict_text", "cause", "notes", "run_dir")
+        }
         where = {"mismatch_at": self.record.mismatch_at}
         return {"commit": asdict(self.commit), "mark": self.mark, **kept, **where}
 
@@ -134,7 +136,8 @@ def told(record: RunRecord) -> str:
     if record.verdict.passed:
         return ""
     cause = record.cause
-    return str(record.verdict) if cause is None else f"{record.verdict} {cause.kind}: {cause.text}"
+    verdict = record.verdict_text
+    return verdict if cause is None else f"{verdict} {cause.kind}: {cause.text}"
 
 
 @dataclass(frozen=True)

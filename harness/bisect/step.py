@@ -14,8 +14,8 @@ from harness.bisect.search import Bisection, Search, Step
 from harness.build.choice import FirmwareChoice
 from harness.build.executorch.checkout import BUILT
 from harness.build.source import FirmwareSource
+from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
-from harness.case.models import find_model
 from harness.errors import HarnessError
 from harness.errors.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_cases
@@ -42,8 +42,8 @@ def bisect(
     Raises what ``Search.run`` and ``find_checkout`` do, UnknownRevision, WorktreeBusy.
     """
     assert options.firmware.root is not None
-    case = Case(load_target(case.target).name, case.model)
-    find_model(case.model)
+    case = replace(case, target=load_target(case.target).name)
+    tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # finds target and model, too
     history = History(top_of(options.firmware.root))
     ends = history.commit(good), history.commit(bad)
     options = replace(options, firmware=with_parts(options.firmware))
@@ -90,6 +90,6 @@ def reproducing(case: Case, options: RunOptions, worktree: Worktree) -> str:
         words += ["--part", f"{name}={folder}"]
     if options.simulator != AUTO:
         words += ["--simulator", options.simulator]
-    if options.tolerance_lsb:
+    if options.tolerance_lsb is not None:
         words += ["--tolerance", f"{options.tolerance_lsb:g}"]
     return shlex.join(words)

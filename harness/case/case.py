@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
+from harness.case.identity import identity, located, repository_of
 from harness.errors import UsageError
 
 RUNNER = "runner"  # in place of a model: the target's runner, whose sizes are accepted too
+_LONGEST = 60  # characters of a name in the name of a directory
 
 
 @dataclass(frozen=True)
 class Case:
-    """``model`` is a catalogue name, the path of a user's model file, or ``RUNNER``."""
+    """``model`` is a catalogue name, the path of a user's model file, or ``RUNNER``.
+
+    ``name`` is the model's identity, the same from every directory; a record keeps it. It is
+    found when a Case is made without it.
+    """
 
     target: str
     model: str
+    name: str = ""
 
-    @property
-    def label(self) -> str:
-        """The model's short name: the file's stem for a user's file."""
-        stem = self.model.rsplit("/", 1)[-1]
-        return stem.removesuffix(".py")
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", identity(self.model))
 
     @property
     def id(self) -> str:
-        return f"{self.target}/{self.label}"
+        return f"{self.target}/{self.name}"
+
+    @property
+    def slug(self) -> str:
+        """The end of the name, for the name of a directory that is also told apart otherwise."""
+        plain = re.sub(r"[^\w.-]+", "-", self.name.removesuffix(".py")).strip("-.")
+        return plain[-_LONGEST:].lstrip("-.") or "model"
 
 
 def parse_case(text: str) -> Case:
-    """``TARGET/MODEL`` as ``hil accept`` takes it. Raises UsageError for anything else."""
+    """``TARGET/MODEL`` as ``hil accept`` takes it, and as ``Case.id`` says it, from wherever in the
+    user's repository. Raises UsageError for anything else."""
     target, slash, model = text.partition("/")
     if not (target and slash and model):
         raise UsageError(
             f"{text!r} is not a case",
             hint="a case is TARGET/MODEL, for example corstone-300-m55/ds_cnn",
         )
-    return Case(target, model)
+    here = Path.cwd()
+    return Case(target, located(model, repository_of(here / model) or here))

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.case.identity import is_user_file
 from harness.errors import ExportError, Unknown, UsageError
 
 _EXAMPLES = "executorch.examples.models"
@@ -149,7 +150,7 @@ def find_model(name: str) -> ModelSource:
     Raises UnknownModel (close names in the hint), ModelUnavailable for one that does not export,
     UsageError for a file that is not there.
     """
-    if name.endswith(".py"):
+    if is_user_file(name):
         path = Path(name)
         if not path.is_file():
             raise UsageError(f"no such model file: {name}", path=path)

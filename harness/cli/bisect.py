@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.cli.verb import fvp_missing_option, limit_factor_option, tolerance_option, verb
 from harness.errors.verdict import ExitCode, Verdict
 
 _UNDECIDED = ("build", "link", "export")
@@ -49,14 +49,14 @@ def _counted_options(command: Any) -> Any:
 @click.option("--verify/--no-verify", default=True, help="Run --good and --bad first.")
 @_counted_options
 @click.option("--simulator", default="auto", show_default=True)
-@click.option("--tolerance", type=click.FloatRange(min=0), default=0.0, metavar="LSB")
+@tolerance_option
 @limit_factor_option
 @fvp_missing_option
 @verb
 def bisect(
     target: str, model: str, good: str, bad: str, checkout: Path | None, parts: tuple[str, ...],
     verify: bool, build_error: str, link_error: str, export_error: str, simulator: str,
-    tolerance: float, limit_factor: float | None, fvp_missing: str | None, as_json: bool,
+    tolerance: float | None, limit_factor: float | None, fvp_missing: str | None, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Find the commit of a checkout from which on MODEL fails on TARGET.
 

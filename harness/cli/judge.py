@@ -80,7 +80,8 @@ def accept(
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
-    The file under references/ is changed for you to review and commit. A case whose outputs do
+    The file under references/ (in your repository for a model of yours, which is named by its path
+    there) is changed for you to review and commit. A case whose outputs do
     not match is refused, and so is a figure over its hard limit. TARGET/runner is the firmware
     of a target: only built and measured.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +12,15 @@ import click
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
-from harness.errors import UsageError
+from harness.cli.verb import fvp_missing_option, limit_factor_option, tolerance_option, verb
+from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
     from harness.export.checkout.choice import ExporterChoice
     from harness.run.execute import Execution
+    from harness.run.record import RunRecord
 
 _dev_mode = click.option(
     "--dev-mode",
@@ -47,14 +50,7 @@ _dev_mode = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Run this program in place of the exported one (one model only).",
 )
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    metavar="LSB",
-    help="Accept output differences up to this many steps.",
-)
+@tolerance_option
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
 @limit_factor_option
 @fvp_missing_option
@@ -64,7 +60,7 @@ _dev_mode = click.option(
 @firmware_options
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
-    pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
+    pte: Path | None, tolerance: float | None, profile: bool, limit_factor: float | None,
     fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
     as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
@@ -108,9 +104,21 @@ def run(
         print_differentials(Console(), records)
         if profile:
             print_profile(Console(), records)
+    _write_step_summary(records)
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
     return summary, exit_code(r.verdict for r in records)
+
+
+def _write_step_summary(records: Sequence[RunRecord]) -> None:
+    if "GITHUB_STEP_SUMMARY" not in os.environ:
+        return
+    from harness.report.summary import told, write_summary
+
+    try:
+        write_summary([told(record) for record in records], os.environ)
+    except OSError as error:
+        raise InfraError(f"cannot write the step summary: {error}") from error
 
 
 @click.command("exec")

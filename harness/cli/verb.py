@@ -25,6 +25,14 @@ fvp_missing_option = click.option(
     type=click.Choice(["fail", "skip"]),
     help="What a case is whose FVP is not installed; fail when $CI is set, else skip.",
 )
+tolerance_option = click.option(
+    "--tolerance",
+    type=float,
+    metavar="LSB",
+    help="Accept outputs that are off by up to this many steps of their scale, 16 at most; every "
+    "report says so. Default: tolerance_lsb of the budgets in the model's or the target's YAML "
+    "file, else 0. In CI only those count: the option may be stricter, not laxer.",
+)
 
 
 def verb(function: _Verb) -> _Verb:

@@ -151,14 +151,20 @@ def _input_set(observation: Observation, process: int) -> str:
     return f" on input set {process}" if len(observation.completed) > 1 else ""
 
 
-def console_cut(ending: Ending, observation: Observation) -> Finding:
-    """A console that somebody else kept open: what it would still have said is not known."""
-    if ending.console_complete:
+def console_cut(ending: Ending, observation: Observation, kept: int | None = None) -> Finding:
+    """A console whose end nobody read, or that lost it since: what it said there is not known.
+
+    ``kept``: the bytes that there are of it; None to take it as it was read.
+    """
+    if not ending.console_complete:
+        why = "the console was still open when the simulator had ended"
+    elif kept is not None and ending.console_bytes not in (None, kept):
+        why = f"of the console's {ending.console_bytes} bytes {kept} are there"
+    else:
         return None
     return Verdict.NO_VERDICT, Cause(
         Reason.CONSOLE_CUT,
-        "the console was still open when the simulator had ended, so it may have had more to say; "
-        f"the last line read is: {observation.last_line}",
+        f"{why}, so it may have had more to say; the last line read is: {observation.last_line}",
         observation.lines or None,
     )
 

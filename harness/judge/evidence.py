@@ -13,7 +13,7 @@ from harness.judge.reference import Reference
 from harness.observe import Observation
 from harness.simulate.transcript import NpuUse
 from harness.system.process import Stop
-from harness.target.budget import Budgets
+from harness.target.budget import MOST_TOLERANCE_LSB, Budgets
 
 
 class Reason(Word):
@@ -87,7 +87,7 @@ class Ending:
     ``exit_status`` is None when a signal ended it. ``native``: the process was the runner itself,
     no simulator. ``where``: what the CPU was doing when a limit ended the run.
     ``console_complete`` is False when somebody kept the console open after the end, so that what
-    was still to come is not known.
+    was still to come is not known. ``console_bytes``: how many it had; None when nobody counted.
     """
 
     stop: Stop
@@ -97,6 +97,7 @@ class Ending:
     native: bool = False
     where: dict[str, Any] | None = None
     console_complete: bool = True
+    console_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class Evidence:
     simulator was asked for. ``differences``: what of the board the simulator does not have.
     ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is, when that
     was looked for.
+    ``console_bytes``: how many the kept console has; None when there is no such file.
     """
 
     observation: Observation
@@ -154,6 +156,7 @@ class Evidence:
     differences: tuple[str, ...] = ()
     mismatch_at: str | None = None
     blame: Blame | None = None
+    console_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,8 @@ class Expectation:
     """What the run had to be: which firmware, which program, how close, how large.
 
     ``build_id`` is None for firmware that does not print one. ``truth``: an accepted run whose
-    outputs every firmware has to give for the program, in place of the oracle's.
+    outputs every firmware has to give for the program, in place of the oracle's. Raises ValueError
+    for a tolerance that nobody can ask for.
     """
 
     build_id: str | None
@@ -173,3 +177,7 @@ class Expectation:
     budgets: Budgets = field(default_factory=Budgets)
     source: FirmwareSource = FirmwareSource.BUNDLED
     truth: Reference | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance_lsb <= MOST_TOLERANCE_LSB:
+            raise ValueError(f"a tolerance of {self.tolerance_lsb} LSB")

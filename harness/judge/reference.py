@@ -1,11 +1,11 @@
 """The accepted file of a subject: one reviewed file, written by ``hil accept`` and by nothing else.
 
-A subject is a case, ``references/<target>/<model>.json``, or a target's runner,
-``references/<target>/runner.json``. What a checkout's runner gives is another subject,
-``<model>.executorch.json``, so that neither is ever held against the other. Figures of the
-program hold for every toolchain; the others are kept per toolchain id, because another compiler
-makes another size without anybody's fault. A folded anatomy is kept too, so that a later growth
-can be named by its cause without the file that was accepted.
+A subject is a case, ``references/<target>/<name>.json``, or a target's runner,
+``references/<target>/runner.json``; the name of a user's model is its path (``Case.name``). What a
+checkout's runner gives is another subject, ``<name>.executorch.json``, so that neither is ever held
+against the other. Figures of the program hold for every toolchain; the others are kept per
+toolchain id, because another compiler makes another size without anybody's fault. A folded anatomy
+is kept too, so that a later growth can be named by its cause without the file that was accepted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.source import FirmwareSource
-from harness.case.case import RUNNER, Case
+from harness.case.case import Case
+from harness.case.identity import is_user_file, repository_of
 from harness.errors import InfraError, UsageError
 from harness.footprint.anatomy import Anatomy, FoldedAnatomy
+from harness.system.paths import references_dir
 from harness.target.figures import Stage, is_accepted, is_per_toolchain, measured_by
 
 ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler
@@ -130,12 +132,17 @@ def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[A
     return {n: [before.get(n), after.get(n)] for n in names if before.get(n) != after.get(n)}
 
 
+def references_of(case: Case) -> Path:
+    """Where the accepted files of a case are, for its owner to review: those of a user's model in
+    the user's repository, the others in ours; or all where ``$HIL_REFERENCES`` says."""
+    root = repository_of(Path(case.model)) if is_user_file(case.model) else None
+    return references_dir(root)
+
+
 def reference_path(root: Path, case: Case, source: FirmwareSource = FirmwareSource.BUNDLED) -> Path:
-    """``runner.json`` is the runner's, so a user's ``runner.py`` keeps its ending; so does one
-    that is called as a source of firmware is."""
-    taken = case.label == RUNNER or case.label.endswith(f".{FirmwareSource.EXECUTORCH}")
-    name = f"{case.label}.py" if taken and case.label != case.model else case.label
+    """``<target>/<name>.json``; a model in no repository is below ``@``, with its whole path."""
     whose = "" if source is FirmwareSource.BUNDLED else f".{source}"
+    name = f"@{case.name}" if case.name.startswith("/") else case.name
     return root / case.target / f"{name}{whose}.json"
 
 

@@ -41,7 +41,7 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _incomplete(evidence.outputs)
         or _mismatch(evidence.outputs, expectation)
         or _program_changed(expectation)
-        or console_cut(evidence.ending, evidence.observation)
+        or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
         or _over_budget(evidence.metrics, expectation)
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
@@ -225,7 +225,11 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
         if expectation.toolchain not in reference.firmware:
             notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")
         if reference.pte_sha256 != expectation.pte_sha256:
-            notes.append("the .pte differs from the accepted one")
+            notes.append(
+                "the recorded outputs were not compared: they are of another .pte "
+                f"({reference.pte_sha256[:12]}) than the one that ran "
+                f"({expectation.pte_sha256[:12]}); the oracle alone stands behind the outputs"
+            )
     if expectation.truth is not None:
         notes.append(
             "the case has no truth for this .pte: the oracle's outputs were expected"

@@ -58,4 +58,4 @@ def _print_first_bad(console: Console, trial: Trial, command: str) -> None:
 
 def _verdict(trial: Trial) -> Text:
     kind = "" if trial.record.cause is None else f" {trial.record.cause.kind}"
-    return Text.assemble(verdict_text(trial.record.verdict), kind)
+    return Text.assemble(verdict_text(trial.record), kind)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.errors.verdict import Verdict
 from harness.judge.console_log import JudgedLog
+from harness.report.summary import by_note, told
 from harness.run.record import RunRecord
 
 # Other oracles that have a column; all are in the record.
@@ -21,9 +22,11 @@ def overall(records: Sequence[RunRecord]) -> RunRecord | None:
     return next((r for r in records if not r.verdict.passed), records[0] if records else None)
 
 
-def verdict_text(verdict: Verdict) -> Text:
-    """The verdict as shown: a product failure also says FAIL."""
-    return Text(f"FAIL {verdict}" if verdict.product_failure else verdict, style=verdict.style)
+def verdict_text(record: RunRecord) -> Text:
+    """The verdict as shown: a product failure also says FAIL, and a tolerance is never silent."""
+    verdict = record.verdict
+    failed = "FAIL " if verdict.product_failure else ""
+    return Text(f"{failed}{record.verdict_text}", style=verdict.style)
 
 
 def print_records(console: Console, records: Sequence[RunRecord]) -> None:
@@ -36,7 +39,9 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     _print_notes(console, records)
     passed = sum(r.verdict.passed for r in records)
     style = "green" if passed == len(records) else "red"
-    console.print(f"{passed} of {len(records)} passed", style=style)
+    tolerant = sum(r.verdict.passed and r.tolerance_lsb > 0 for r in records)
+    said = f", {tolerant} of them with a tolerance" if tolerant else ""
+    console.print(f"{passed} of {len(records)} passed{said}", style=style)
 
 
 def _group(record: RunRecord) -> str:
@@ -59,10 +64,10 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     for header in ("LSB", *others, ".pte", "text", "planned", "stack", "instr"):
         table.add_column(header, justify="right", no_wrap=True)
     for record in records:
-        name = verdict_text(record.verdict)
+        name = verdict_text(record)
         lsb, *figures = _figures(record)
         agreement = [_others(record).get(other, "-") for other in others]
-        table.add_row(record.case.label, name, lsb, *agreement, *figures)
+        table.add_row(record.case.name, name, lsb, *agreement, *figures)
     console.print(table)
 
 
@@ -98,13 +103,13 @@ def _figures(record: RunRecord) -> list[str]:
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
-    notes: dict[str, list[str]] = {}
-    for record in records:
-        for note in record.notes:
-            whose = f" [{record.firmware_label}]" if record.firmware_label else ""
-            notes.setdefault(note, []).append(record.case.label + whose)
-    for note, labels in notes.items():
+    for note, labels in by_note(replace(told(r), title=_within_group(r)) for r in records).items():
         console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
+
+
+def _within_group(record: RunRecord) -> str:
+    """The title without the target, which stands above its table."""
+    return record.title.removeprefix(f"{record.case.target}/")
 
 
 def _print_cause(console: Console, record: RunRecord) -> None:
@@ -114,7 +119,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
         console.print()
         console.print(
             Text.assemble(
-                (record.title, "bold"), ": ", verdict_text(record.verdict),
+                (record.title, "bold"), ": ", verdict_text(record),
                 f" {cause.kind}{where}",
             ),
             soft_wrap=True,

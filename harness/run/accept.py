@@ -21,13 +21,13 @@ from harness.judge.reference import (
     load_reference,
     propose,
     reference_path,
+    references_of,
     render,
 )
 from harness.run.measure import Measured, measure_cases
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.system.files import disk_errors, write_whole
-from harness.system.paths import references_dir
 from harness.system.progress import Progress
 from harness.target.loading import load_target
 
@@ -61,7 +61,13 @@ class Proposal:
         if not self.change:
             return f"{self.case.id}: nothing changes, {self.path} already says this"
         done = "written: review and commit it" if self.written else "not written (--dry-run)"
-        return f"{self.change}\n{self.path} {done}"
+        return "\n".join([self.change, *self._of_run(), f"{self.path} {done}"])
+
+    def _of_run(self) -> list[str]:
+        """What a reviewer has to know of the run whose outputs and figures these are."""
+        if self.record is None:
+            return []
+        return [f"run: {self.record.verdict_text}", *(f"note: {n}" for n in self.record.notes)]
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -100,7 +106,7 @@ def accept_case(
     if len(options.firmware.sources) != 1:
         raise UsageError("--firmware both has two results, and one can be accepted at a time")
     (source,) = options.firmware.sources
-    case = Case(load_target(case.target).name, case.model)
+    case = replace(case, target=load_target(case.target).name)
     sized = case.model == RUNNER or only == "size"
     if sized and (truth or source is not FirmwareSource.BUNDLED):
         raise UsageError(
@@ -112,7 +118,7 @@ def accept_case(
     else:
         accepting, record = _run(case, reason, options, only, truth, progress)
     _refuse_what_is_over_a_limit(case, accepting)
-    root = references_dir()
+    root = references_of(case)
     old, path = load_reference(root, case, source), reference_path(root, case, source)
     new = propose(old, accepting)
     same = old is not None and old.says_the_same(new)

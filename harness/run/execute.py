@@ -13,7 +13,7 @@ from harness.build.firmware import Firmware
 from harness.build.source import FirmwareSource, named
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, Verdict
-from harness.judge.ending import execution_cause
+from harness.judge.ending import console_cut, execution_cause
 from harness.judge.evidence import Cause
 from harness.observe import observe
 from harness.run.directory import new_run_dir
@@ -119,8 +119,9 @@ def _run(
     )
     observation = observe((run_dir / CONSOLE).read_bytes())
     ours = firmware.source is FirmwareSource.BUNDLED
-    finding = execution_cause(
-        observation, ending(transcript, firmware.elf), firmware.build_id if ours else None
+    end = ending(transcript, firmware.elf)
+    finding = execution_cause(observation, end, firmware.build_id if ours else None) or console_cut(
+        end, observation
     )
     metrics = {name: metric.value for name, metric in observation.metrics.items()}
     which = named(firmware.source, firmware.checkout)

@@ -55,7 +55,15 @@ def gather(
         differences,
         mismatch_at,
         blame,
+        _size_of(run_dir / CONSOLE),
     )
+
+
+def _size_of(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def read_outputs(program: Program, work: Path) -> Outputs:
@@ -114,6 +122,7 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
         native=transcript.native,
         where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
         console_complete=transcript.console_complete,
+        console_bytes=transcript.console_bytes,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def measure_cases(
     def one(case: Case) -> Measured | HarnessError:
         target = targets[case.target]
         # a default memory mode that was named is not part of the target's name
-        named = Case(target.name, case.model)
+        named = replace(case, target=target.name)
         try:
             if case.model == RUNNER:
                 return measure_firmware(named, build(pick(target).target, progress=progress))

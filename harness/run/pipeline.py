@@ -21,7 +21,7 @@ from harness.build.firmware import Firmware
 from harness.build.operators import operators_of, require_operators
 from harness.build.source import FirmwareSource
 from harness.build.zephyr import find_workspace
-from harness.case.budgets import budgets_of
+from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
 from harness.errors.verdict import Verdict
@@ -29,7 +29,7 @@ from harness.export.checkout.choice import WHEEL, ExporterChoice
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.program import Program
 from harness.judge.evidence import Blame, Evidence, Expectation, Judgement
-from harness.judge.reference import load_reference, load_truth
+from harness.judge.reference import load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.exports import export_cases
@@ -49,7 +49,6 @@ from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import WORK, Transcript
 from harness.system.files import sha256_of
-from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 from harness.target.loading import load_target
 
@@ -60,14 +59,14 @@ class RunOptions:
 
     ``pte`` replaces the exported program by a file of the user's, judged against the export's
     inputs and expected outputs. ``tolerance_lsb`` is the largest accepted difference in steps
-    of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
-    multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed. ``dev_mode``: see ``find_workspace``. ``firmware``: whose.
-    ``exporter``: who exports.
+    of the output's scale, where it is not what the budgets say (``tolerance_of``). ``profile``
+    asks the runner for ticks per operator. ``limit_factor`` multiplies all limits (None:
+    ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case whose FVP is not installed.
+    ``dev_mode``: see ``find_workspace``. ``firmware``: whose. ``exporter``: who exports.
     """
 
     simulator: str = AUTO
-    tolerance_lsb: float = 0.0
+    tolerance_lsb: float | None = None
     pte: Path | None = None
     profile: bool = False
     limit_factor: float | None = None
@@ -89,7 +88,10 @@ def run_cases(
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     # a default memory mode that was named is not part of the target's name
-    cases = [Case(targets[c.target].name, c.model) for c in cases]
+    cases = [replace(c, target=targets[c.target].name) for c in cases]
+    if options.tolerance_lsb is not None:
+        for case in cases:
+            tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # refused before any work
     chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
     for there in chosen.values():
         if there.target.zephyr is not None:
@@ -244,19 +246,20 @@ def judge_again(run_dir: Path) -> RunRecord:
 
 
 def _expectation(
-    case: Case, program: Program, firmware: Firmware, pte: Path, tolerance_lsb: float
+    case: Case, program: Program, firmware: Firmware, pte: Path, tolerance_lsb: float | None
 ) -> Expectation:
     pte_sha256 = _sha256(pte)
-    reference = load_reference(references_dir(), case, firmware.source)
-    truth = load_truth(references_dir(), case)
+    root, budgets = references_of(case), budgets_of(case)
+    reference = load_reference(root, case, firmware.source)
+    truth = load_truth(root, case)
     return Expectation(
         build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
         pte_unchanged=pte_sha256 == program.pte_sha256,
         pte_sha256=pte_sha256,
         toolchain=firmware.toolchain_id,
-        tolerance_lsb=tolerance_lsb,
+        tolerance_lsb=tolerance_of(case, budgets, tolerance_lsb),
         reference=None if reference is None else reference.without_anatomies(),
-        budgets=budgets_of(case),
+        budgets=budgets,
         source=firmware.source,
         truth=None if truth is None else truth.without_anatomies(),
     )
@@ -265,7 +268,7 @@ def _expectation(
 def _simulated(
     case: Case, chosen: Chosen, program: Program, firmware: Firmware, pte: Path, options: RunOptions
 ) -> Transcript:
-    run_dir = new_run_dir(case.label)
+    run_dir = new_run_dir(case.slug)
     transcript = simulate(
         chosen,
         firmware,

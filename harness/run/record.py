@@ -137,6 +137,17 @@ class RunRecord:
         """The case, and whose firmware it ran unless that was ours."""
         return f"{self.case.id} [{self.firmware_label}]" if self.firmware_label else self.case.id
 
+    @property
+    def tolerance_lsb(self) -> float:
+        """What the run was allowed to be off; 0 for a case that ended before it ran."""
+        return 0.0 if self.expectation is None else self.expectation.tolerance_lsb
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as it is told: never without a tolerance that it was reached with."""
+        told = f" (tolerance {self.tolerance_lsb:g} LSB)" if self.tolerance_lsb else ""
+        return f"{self.verdict}{told}"
+
     def with_evidence(self, evidence: Evidence, judgement: Judgement) -> RunRecord:
         """The record with everything that follows from what the run left."""
         outputs = evidence.outputs
@@ -169,6 +180,8 @@ class RunRecord:
             "firmware": self._firmware_summary(),
             "exporter": self.exporter_label or None,
             "verdict": self.verdict,
+            "verdict_text": self.verdict_text,
+            "tolerance_lsb": self.tolerance_lsb,
             "cause": None if self.cause is None else asdict(self.cause),
             "notes": list(self.notes),
             "metrics": self.metrics,
@@ -291,7 +304,10 @@ def _starts(said: Sequence[int]) -> tuple[int, ...]:
 
 
 def _ending(fields: Mapping[str, Any] | None) -> Ending | None:
-    return None if fields is None else Ending(**{**fields, "stop": Stop(fields["stop"])})
+    if fields is None:
+        return None
+    whole = bool(fields.get("console_complete", False))  # what is not said is not known
+    return Ending(**{**fields, "stop": Stop(fields["stop"]), "console_complete": whole})
 
 
 def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.simulate.launch import Job, Launch, Simulator
 from harness.system import toolchain
+from harness.system.ci import in_ci
 from harness.system.toolchain import Tool
 from harness.target.fvp import Fvp
 from harness.target.loading import Limits, Target
@@ -38,7 +39,7 @@ def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
 
 def missing_policy(environ: Mapping[str, str] = os.environ) -> str:
     """What a missing FVP means when nobody says it: "fail" in CI, "skip" at a desk."""
-    return "fail" if environ.get("CI", "").lower() not in ("", "0", "false", "no") else "skip"
+    return "fail" if in_ci(environ) else "skip"
 
 
 class _Fvp:

@@ -19,9 +19,8 @@ from harness.footprint.difference import Difference, causes, difference
 from harness.footprint.explain import sentences
 from harness.footprint.figures import concerning
 from harness.judge.growth import HeldFigure, State, check
-from harness.judge.reference import Reference, load_reference
+from harness.judge.reference import Reference, load_reference, references_of
 from harness.run.measure import Measured, measure_cases
-from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 from harness.target.budget import Budgets
 from harness.target.loading import load_targets
@@ -110,7 +109,7 @@ def unmeasured(case: Case, error: HarnessError) -> Gate:
 
 
 def hold_measured(measured: Measured) -> Gate:
-    reference = load_reference(references_dir(), measured.case)
+    reference = load_reference(references_of(measured.case), measured.case)
     return hold(measured, reference, budgets_of(measured.case))
 
 

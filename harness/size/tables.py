@@ -15,6 +15,7 @@ from rich.table import Table
 from harness.footprint.anatomy import Anatomy, Part, group, shown
 from harness.footprint.difference import Change, Difference
 from harness.size.gate import Gate
+from harness.system.markdown import plain
 
 _STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
 
@@ -110,14 +111,14 @@ def _described(change: Change) -> str:
 
 def markdown(title: str, found: Difference, top: int, reasons: Sequence[str] = ()) -> str:
     """For a pull request's comment or a step summary."""
-    lines = [f"### {_plain(title)}", ""]
+    lines = [f"### {plain(title)}", ""]
     lines += [f"{found.old_total:,} → {found.new_total:,} bytes (**{found.delta:+,}**)", ""]
-    lines += [*(f"- {_plain(reason)}" for reason in reasons), *([""] if reasons else [])]
+    lines += [*(f"- {plain(reason)}" for reason in reasons), *([""] if reasons else [])]
     for heading, part in (("what", found.parts), ("memory", found.memory)):
         if part:
             lines += [f"| change | old | new | | {heading} |", "|--:|--:|--:|---|---|"]
             lines += [
-                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | {_plain(_described(c))} |"
+                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | {plain(_described(c))} |"
                 for c in part[:top]
             ]
             if len(part) > top:
@@ -125,12 +126,6 @@ def markdown(title: str, found: Difference, top: int, reasons: Sequence[str] = (
                 lines.append(f"| {delta:+,} | | | | {len(part) - top} more |")
             lines.append("")
     return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Nothing in a name may start Markdown, HTML or a table's next cell."""
-    escaped = {"<": "&lt;", ">": "&gt;", **{letter: f"\\{letter}" for letter in "\\`*_[]|#"}}
-    return " ".join("".join(escaped.get(letter, letter) for letter in text).split())
 
 
 _MOST_CHANGES = 20

@@ -25,6 +25,7 @@ def runs_dir() -> Path:
     return state_dir() / "runs"
 
 
-def references_dir() -> Path:
-    """Accepted reference runs, reviewed files, written only by ``hil accept``."""
-    return Path(os.environ.get("HIL_REFERENCES", project_root() / "references"))
+def references_dir(repository: Path | None = None) -> Path:
+    """Accepted reference runs, reviewed files, written only by ``hil accept``: ``$HIL_REFERENCES``,
+    or ``references`` in a user's repository, or in ours."""
+    return Path(os.environ.get("HIL_REFERENCES") or (repository or project_root()) / "references")

@@ -1,4 +1,5 @@
-"""Budgets: what a figure may be at most, and what it may grow by over what was accepted.
+"""Budgets: what a figure may be at most, what it may grow by over what was accepted, and how far
+outputs may be off.
 
 A *hard limit* is where memory ends; nobody can accept more. The slack is what a *ratchet*
 (``harness.judge.growth``) leaves on top of an accepted figure.
@@ -17,6 +18,10 @@ from harness.target.figures import figure
 
 SLACK_BYTES = 256
 SLACK_SHARE = 0.005
+# The most that outputs may be off and still be called the same. The largest difference that a
+# known rounding ever made is 11 steps (docs/decisions/named-differences.md), and 16 are already
+# a sixteenth of all that an int8 can say.
+MOST_TOLERANCE_LSB = 16.0
 
 
 def _budgeted(name: str) -> str:
@@ -28,6 +33,7 @@ def _budgeted(name: str) -> str:
 
 FigureName = Annotated[str, AfterValidator(_budgeted)]
 Bytes = Annotated[int, Field(ge=0)]
+Steps = Annotated[float, Field(ge=0, le=MOST_TOLERANCE_LSB, allow_inf_nan=False)]
 
 
 class Slack(Data):
@@ -47,25 +53,35 @@ class Budgets(Data):
           limits: {pte_bytes: 65536, elf_ITCM: 0x80000}
           slack: {bytes: 256, share: 0.005}
           slacks: {elf_ITCM: {bytes: 0, share: 0.0}}
+          tolerance_lsb: 1
 
     ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
+    ``tolerance_lsb`` is how many steps of its scale an output may be off; every report says it.
     """
 
     limits: dict[FigureName, Bytes] = Field(default_factory=dict)
     slack: Slack = Slack()
     slacks: dict[FigureName, Slack] = Field(default_factory=dict)
+    tolerance_lsb: Steps = 0.0
 
     def slack_of(self, figure: str) -> Slack:
         return self.slacks.get(figure, self.slack)
 
     def merged(self, model: Budgets) -> Budgets:
-        """Both hold: the smaller of two hard limits, the model's slack where it has one."""
+        """Both hold: the smaller of two hard limits; slack and tolerance are the model's where it
+        has them."""
         limits = {
             name: min(b.limits[name] for b in (self, model) if name in b.limits)
             for name in {*self.limits, *model.limits}
         }
         slack = model.slack if "slack" in model.model_fields_set else self.slack
-        return Budgets(limits=limits, slack=slack, slacks={**self.slacks, **model.slacks})
+        tolerance = (model if "tolerance_lsb" in model.model_fields_set else self).tolerance_lsb
+        return Budgets(
+            limits=limits,
+            slack=slack,
+            slacks={**self.slacks, **model.slacks},
+            tolerance_lsb=tolerance,
+        )
 
 
 class _ModelFile(Data):

@@ -103,7 +103,7 @@ def test_one_bad_model_does_not_lose_the_others(hil: Hil, tmp_path: Path) -> Non
     result = hil("run", TARGET, "add", "--model", tmp_path / "broken.py", "--json")
     assert result.code == 1
     verdicts = {c["case"]: c["verdict"] for c in result.json["cases"]}
-    assert verdicts == {f"{TARGET}/add": "PASS", f"{TARGET}/broken": "EXPORT_ERROR"}
+    assert verdicts == {f"{TARGET}/add": "PASS", f"{TARGET}/{tmp_path}/broken.py": "EXPORT_ERROR"}
     assert "broken.py:2" in json.dumps(result.json["cases"][1]["cause"])
 
 
@@ -180,3 +180,94 @@ def test_development_mode_travels_as_data(monkeypatch: pytest.MonkeyPatch, wante
     CliRunner().invoke(exec_, ["host", "a.pte", *flag])
     assert seen == [wanted, wanted]
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("lsb", ["1e9", "16.01", "-1", "nan", "inf"])
+def test_a_tolerance_that_says_nothing_is_wrong_usage(hil: Hil, lsb: str) -> None:
+    """It gave PASS at 235 LSB. Refused before any work."""
+    result = hil("run", TARGET, "add", f"--tolerance={lsb}")
+    assert result.code == 2
+    assert "is not between 0 and 16" in result.err
+
+
+def test_a_bisection_refuses_it_too(hil: Hil, tmp_path: Path) -> None:
+    """Before the first revision: else each would be one that says nothing."""
+    result = hil("bisect", TARGET, "add", "--good", "x", "-C", tmp_path, "--tolerance", "1e9")
+    assert result.code == 2
+    assert "is not between 0 and 16" in result.err
+
+
+def test_a_tolerance_of_the_command_line_is_refused_in_ci(hil: Hil) -> None:
+    """With the sentence that says where a reviewed one is written."""
+    result = hil("run", TARGET, "add", "--tolerance", "2", CI="true")
+    assert result.code == 2
+    assert "--tolerance 2 is refused in CI" in result.err
+    assert "`budgets: {tolerance_lsb: 2}` into " in result.err
+    assert "/models/add.yaml" in result.err
+
+
+def test_a_tolerance_is_said_on_every_face(hil: Hil, tmp_path: Path) -> None:
+    """Also where nothing was off: with it the verdict proves less."""
+    page = tmp_path / "page.md"
+    shown = hil("run", TARGET, "add", "--tolerance", "2", CI="", GITHUB_STEP_SUMMARY=str(page))
+    assert "PASS (tolerance 2 LSB)" in shown.out
+    assert "1 of 1 passed, 1 of them with a tolerance" in shown.out
+    assert "| PASS (tolerance 2 LSB) |" in page.read_text()
+    report = hil("run", TARGET, "add", "--tolerance", "2", "--json", CI="").json
+    assert (report["verdict_text"], report["tolerance_lsb"]) == ("PASS (tolerance 2 LSB)", 2)
+    assert "PASS (tolerance 2 LSB)" in hil("judge", report["run_dir"]).out
+
+
+def test_recorded_outputs_that_are_lost_are_said_on_every_face(hil: Hil, tmp_path: Path) -> None:
+    """As after a retraining that keeps every size: the reference is of another program."""
+    references, page = tmp_path / "references", tmp_path / "page.md"
+    environment = {"HIL_REFERENCES": str(references), "GITHUB_STEP_SUMMARY": str(page)}
+    accepted = hil("accept", f"{TARGET}/add", "--reason", "first", **environment)
+    assert "note: no reference run accepted yet" in accepted.out
+    path = references / TARGET / "add.json"
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps({**stored, "pte_sha256": "ab" * 32}))
+    lost = "the recorded outputs were not compared: they are of another .pte (abababababab)"
+    shown = hil("run", TARGET, "add", **environment)
+    report = hil("run", TARGET, "add", "--json", **environment).json
+    assert shown.code == 0
+    assert f"note: {lost}" in shown.out
+    assert any(note.startswith(lost) for note in report["notes"])
+    assert f"note: {lost}" in page.read_text()
+    assert f"note: {lost}" in hil("judge", report["run_dir"]).out
+
+
+def test_a_step_summary_that_cannot_be_written_is_infrastructure(hil: Hil, tmp_path: Path) -> None:
+    result = hil("run", TARGET, "add", GITHUB_STEP_SUMMARY=str(tmp_path))
+    assert result.code == 3
+    assert "cannot write the step summary" in result.err
+
+
+def test_a_users_model_is_not_held_against_the_catalogues_of_its_name(
+    hil: Hil, tmp_path: Path
+) -> None:
+    """Nor against another file of that name: each is accepted, and held, by itself."""
+    for folder, width in (("a", 4), ("b", 8)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "add.py").write_text(
+            "import torch\n"
+            "class Add(torch.nn.Module):\n"
+            "    def forward(self, x):\n"
+            "        return x + x\n"
+            "ModelUnderTest = Add().eval()\n"
+            f"ModelInputs = (torch.ones(1, {width}),)\n"
+        )
+    (tmp_path / ".git").mkdir()
+    environment = {"HIL_REFERENCES": str(tmp_path / "references")}
+    hil("accept", f"{TARGET}/add", "--reason", "ours", **environment)
+    first = hil("accept", f"{TARGET}/{tmp_path}/a/add.py", "--reason", "narrow", "--json",
+                **environment).json  # fmt: skip
+    assert first["case"] == f"{TARGET}/a/add.py"
+    wide = tmp_path / "b" / "add.py"
+    report = hil("run", TARGET, "--model", wide, "--json", **environment).json
+    assert report["case"] == f"{TARGET}/b/add.py"
+    assert report["verdict"] == "PASS"
+    assert "no reference run accepted yet" in report["notes"]
+    assert "-b-add-" in Path(report["run_dir"]).name
+    kept = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("references/**/*.json"))
+    assert kept == [f"references/{TARGET}/a/add.py.json", f"references/{TARGET}/add.json"]

@@ -114,7 +114,10 @@ case $ending in
   stops_mid_line) loaded; printf 'I [executorch:arm_exec' ;;
   garbage) loaded; printf '\000\000\377\376 caf\303\n\200\201\n'; outputs; complete ;;
   ignores_sigterm) trap '' TERM INT HUP; loaded; while :; do sleep 600; done ;;
-  keeps_pipe_open) (setsid sleep 600 &) ; pass ;;
+  keeps_pipe_open)  # by somebody who has left our process group before we end
+    (setsid sh -c ': > up; exec sleep 600' &)
+    while [ ! -e up ]; do sleep 0.02; done
+    rm up; pass ;;
   stalls) loaded; exec sleep 600 ;;
   never_prints) exec sleep 600 ;;
   spins) loaded; while :; do :; done ;;

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from harness.dev.doubles import endings
+from harness.dev.doubles import double_firmware, endings
 from harness.errors import InfraError
+from harness.run.execute import ExecOptions, execute
 from harness.run.pipeline import judge_again
 from harness.run.record import RunRecord
 from harness.system.confine import why_not
 
 TABLE = endings()
+TARGET = "corstone-300-m55"
 Double = Callable[..., RunRecord]
 
 
@@ -97,6 +101,54 @@ def test_a_stale_output_in_the_run_directory_stops_the_run(
     monkeypatch.setattr("harness.run.pipeline.new_run_dir", lambda _label: run_dir)
     with pytest.raises(InfraError, match="exists"):
         double("no_output")
+
+
+def test_a_console_that_lost_its_end_is_no_pass_any_more(double: Double) -> None:
+    """Every line that is left of it is good, to the end marker."""
+    record = double("passes")
+    run_dir = Path(str(record.run_dir))
+    console = run_dir / "console.log"
+    said = console.read_bytes()
+    assert record.verdict.passed
+    console.write_bytes(said[: said.rindex(b"\nInfo: /OSCI") + 1])
+    again = judge_again(run_dir)
+    assert (again.verdict, again.cause and again.cause.kind) == ("NO_VERDICT", "console_cut")
+
+
+@pytest.fixture
+def no_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine without bubblewrap, where a process may outlive its simulator."""
+    monkeypatch.setattr("harness.system.confine.why_not", lambda: "planted: no bubblewrap")
+    yield
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(tmp_path):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("no_walls")
+def test_a_console_that_somebody_keeps_open_is_no_pass(double: Double) -> None:
+    """What they would still have written, a fault perhaps, is not known."""
+    record = double("keeps_pipe_open")
+    assert (record.verdict, record.cause and record.cause.kind) == ("NO_VERDICT", "console_cut")
+    again = judge_again(Path(str(record.run_dir)))
+    assert again.judgement == record.judgement
+
+
+@pytest.mark.usefixtures("no_walls")
+def test_executing_says_that_the_console_was_cut(
+    double: Double, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is judged there, but its outputs are not handed over as of a whole run."""
+    double("keeps_pipe_open")  # is installed by this
+    firmware = double_firmware(tmp_path)
+    monkeypatch.setattr("harness.run.execute.build_for", lambda *_a, **_k: firmware)
+    program = tmp_path / "program" / "program.pte"
+    (done,) = execute(
+        TARGET, program, [program], tmp_path / "out", ExecOptions("fvp"), lambda _said: None
+    )
+    assert (done.verdict, done.cause and done.cause.kind) == ("NO_VERDICT", "console_cut")
+    assert done.outputs == ()
 
 
 def _parent(process: Path) -> int:

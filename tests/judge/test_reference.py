@@ -135,18 +135,12 @@ def test_a_subject_that_never_ran_has_no_outputs(tmp_path: Path) -> None:
     assert load_reference(tmp_path, runner) == reference
 
 
-def test_a_model_called_runner_is_not_the_runner() -> None:
-    model = reference_path(Path(), Case("t", "mine/runner.py"))
-    assert model != reference_path(Path(), Case("t", RUNNER))
-    assert model == Path("t/runner.py.json")
-
-
 def test_each_source_of_firmware_has_its_own_file() -> None:
     """Also where a user's model is called as ExecuTorch's reference of another one is."""
     theirs = FirmwareSource.EXECUTORCH
     assert reference_path(Path(), CASE, theirs).name == "ds_cnn.executorch.json"
     assert reference_path(Path(), Case("t", RUNNER), theirs) == Path("t/runner.executorch.json")
-    named = Case("t", "mine/ds_cnn.executorch.py")
+    named = Case("t", "mine/ds_cnn.executorch.py", "mine/ds_cnn.executorch.py")
     assert reference_path(Path(), named).name == "ds_cnn.executorch.py.json"
     assert reference_path(Path(), named, theirs).name == "ds_cnn.executorch.py.executorch.json"
 

@@ -174,10 +174,39 @@ def test_sizes_accepted_without_a_run_are_held_but_are_no_reference_run() -> Non
     assert grown.verdict is Verdict.OVER_BUDGET
 
 
-def test_tolerance_is_honoured_and_noted_nowhere_else() -> None:
+def test_tolerance_is_honoured() -> None:
+    """That it is told is the record's part."""
     outputs = Outputs((EXACT, OFF_BY_ONE), sha256=(("22",),))
     tolerant = expecting(tolerance_lsb=1.0, pte_sha256="bb")
     assert verdict(outputs=outputs, expectation=tolerant).passed
+
+
+@pytest.mark.parametrize("lsb", [1e9, 16.5, -1.0, float("nan")])
+def test_nothing_is_expected_with_a_tolerance_that_says_nothing(lsb: float) -> None:
+    """Whoever it comes from: an option, a file, a record that somebody edited."""
+    with pytest.raises(ValueError, match="a tolerance of"):
+        expecting(tolerance_lsb=lsb)
+
+
+def test_recorded_outputs_that_do_not_apply_are_a_note() -> None:
+    """A retrained model of the same size: one oracle less, and it is said."""
+    result = verdict(expectation=expecting(pte_sha256="bb" * 32))
+    assert result.passed
+    assert result.notes == (
+        "the recorded outputs were not compared: they are of another .pte (aa) than the one that "
+        "ran (bbbbbbbbbbbb); the oracle alone stands behind the outputs",
+    )
+
+
+@pytest.mark.parametrize("kept", [0, 99, 101])
+def test_a_console_that_lost_its_end_since_is_cut(kept: int) -> None:
+    """Nobody knows what a runner said there; the lines that are left are all good."""
+    ending = Ending(Stop.EXITED, 0, None, 0.2, console_bytes=100)
+    assert verdict(ending=ending, console_bytes=100).passed
+    cut = verdict(ending=ending, console_bytes=kept)
+    assert cut.cause is not None
+    assert (cut.verdict, cut.cause.kind) == (Verdict.NO_VERDICT, "console_cut")
+    assert f"of the console's 100 bytes {kept} are there" in cut.cause.text
 
 
 def test_a_new_toolchain_is_new_not_grown() -> None:

@@ -14,6 +14,8 @@ from harness.errors import ExportError, UsageError
 from harness.errors.verdict import Verdict, exit_code
 from harness.judge.evidence import Blame, Cause, Ending, Expectation, Judgement
 from harness.judge.reference import Reference
+from harness.report.summary import summary as step_summary
+from harness.report.summary import told
 from harness.report.terminal import overall, print_records
 from harness.run.record import (
     FirmwareFacts,
@@ -123,6 +125,53 @@ def test_the_terminal_shows_how_far_the_oracles_are_apart() -> None:
     assert table[2].split()[:5] == ["ds_cnn", "PASS", "0", "2", "1"]
     print_records(shown, [record()])
     assert "eager" not in shown.export_text()
+
+
+def test_who_a_users_model_is_is_kept(tmp_path: Path) -> None:
+    """Read on another machine, where no such file is, it is the same case."""
+    written = replace(record(tmp_path), case=Case("host", "/gone/models/mine.py", "models/mine.py"))
+    written.save()
+    assert load_record(tmp_path).case.id == "host/models/mine.py"
+
+
+def tolerant(directory: Path | None = None, verdict: str = "PASS") -> RunRecord:
+    plain = record(directory, verdict)
+    assert plain.expectation is not None
+    return replace(plain, expectation=replace(plain.expectation, tolerance_lsb=2.0))
+
+
+def test_a_verdict_with_a_tolerance_never_stands_without_it() -> None:
+    summary = tolerant().summary()
+    assert summary["verdict"] == "PASS"
+    assert (summary["verdict_text"], summary["tolerance_lsb"]) == ("PASS (tolerance 2 LSB)", 2.0)
+    shown = Console(record=True, width=100)
+    print_records(shown, [tolerant(), tolerant(verdict="MISMATCH"), record()])
+    text = shown.export_text()
+    assert "ds_cnn  PASS (tolerance 2 LSB) " in text
+    assert "corstone-300-m55/ds_cnn: FAIL MISMATCH (tolerance 2 LSB) kind" in text
+    assert "2 of 3 passed, 1 of them with a tolerance" in text
+    page = step_summary([told(tolerant(verdict="MISMATCH"))])
+    assert "| corstone-300-m55/ds\\_cnn | MISMATCH (tolerance 2 LSB) | kind: text |" in page
+    assert "- note: a note (corstone-300-m55/ds\\_cnn)" in page
+
+
+@pytest.mark.parametrize("lsb", ["1000000000.0", "NaN", "-1.0"])
+def test_a_record_with_a_tolerance_that_says_nothing_is_none(tmp_path: Path, lsb: str) -> None:
+    tolerant(tmp_path).save()
+    text = (tmp_path / "record.json").read_text()
+    (tmp_path / "record.json").write_text(text.replace('lsb": 2.0', f'lsb": {lsb}'))
+    with pytest.raises(UsageError, match="is not a run record"):
+        load_record(tmp_path)
+
+
+def test_what_a_record_does_not_say_of_the_console_is_not_known(tmp_path: Path) -> None:
+    record(tmp_path).save()
+    fields = json.loads((tmp_path / "record.json").read_text())
+    del fields["ending"]["console_complete"]
+    (tmp_path / "record.json").write_text(json.dumps(fields))
+    ending = load_record(tmp_path).ending
+    assert ending is not None
+    assert not ending.console_complete
 
 
 @pytest.mark.parametrize(

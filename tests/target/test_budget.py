@@ -23,6 +23,19 @@ def test_budgets_merge() -> None:
     assert merged.slack.bytes == 1
 
 
+def test_the_models_tolerance_counts_where_it_has_one() -> None:
+    target = Budgets(tolerance_lsb=2)
+    assert target.merged(Budgets()).tolerance_lsb == 2
+    assert target.merged(Budgets(tolerance_lsb=0)).tolerance_lsb == 0
+
+
+@pytest.mark.parametrize("said", ["1e9", "16.5", "-1", ".nan", ".inf", '"1"'])
+def test_a_tolerance_in_a_file_is_bounded_too(tmp_path: Path, said: str) -> None:
+    (tmp_path / "m.yaml").write_text(f"budgets:\n  tolerance_lsb: {said}\n")
+    with pytest.raises(TargetError, match=r"m\.yaml:2: "):
+        read_model_budgets(tmp_path / "m.yaml")
+
+
 @pytest.mark.parametrize("limits", [{"pte_byte": 5}, {"pte_bytes": -1}, {"pte_bytes": "5"}])
 def test_budgets_are_strict(limits: dict[str, int]) -> None:
     with pytest.raises(ValidationError):

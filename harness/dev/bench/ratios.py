@@ -89,7 +89,7 @@ def instructions(progress: Progress) -> Results:
     """Instructions per inference beside CMSIS-NN's, for every model there is a figure for."""
     records = run_cases([Case(TARGET, m) for m in CMSIS_NN], RunOptions("qemu"), progress)
     rows = [
-        Row(f"instructions, {r.case.label}", _ticks(r), CMSIS_NN[r.case.label], "instructions")
+        Row(f"instructions, {r.case.name}", _ticks(r), CMSIS_NN[r.case.name], "instructions")
         for r in records
     ]
     four = [row for row, model in zip(rows, CMSIS_NN, strict=True) if model in MODELS]

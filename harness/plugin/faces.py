@@ -1,0 +1,92 @@
+"""What is told of runs beside a test's own outcome: JUnit, the terminal, GitHub's step summary.
+
+Whatever a verdict comes with (a tolerance, a note) reaches all of them. A test's properties carry
+it: they are what pytest-xdist brings from the workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.plugin.proof import cause_of
+
+if TYPE_CHECKING:
+    from harness.report.summary import Told
+    from harness.run.record import RunRecord
+
+_MOST_TITLES = 4  # behind a note at the terminal; JUnit and the summary have all
+_OUTCOMES = ("passed", "failed", "error", "xfailed", "xpassed")
+
+
+def properties(record: RunRecord) -> Iterator[tuple[str, Any]]:
+    """For JUnit. A name may be there more than once (``note``)."""
+    yield "case", record.title
+    yield "verdict", record.verdict.value
+    yield "verdict_text", record.verdict_text
+    yield "tolerance_lsb", record.tolerance_lsb
+    if record.cause is not None:
+        yield "cause", cause_of(record).strip()
+    yield from (("note", note) for note in record.notes)
+    yield "firmware", record.firmware_label or record.source.value
+    yield "run_dir", record.run_dir
+    if record.simulator is not None:
+        yield "simulator", record.simulator.name.value
+    yield from sorted(record.metrics.items())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each note once, with the cases it holds for, and every verdict with a tolerance."""
+    runs = _runs(terminalreporter)
+    if not runs:
+        return
+    from harness.report.summary import by_note, write_summary
+
+    notes = by_note(runs)
+    tolerant = [run for run in runs if run.tolerance_lsb]
+    if notes or tolerant:
+        terminalreporter.section("hil: notes")
+    for run in tolerant:
+        terminalreporter.line(f"{run.title}: {run.verdict_text}")
+    for note, titles in notes.items():
+        more = f" and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else ""
+        terminalreporter.line(f"note: {note} ({', '.join(titles[:_MOST_TITLES])}{more})")
+    try:
+        write_summary(runs, os.environ)
+    except OSError as error:
+        terminalreporter.line(f"hil: cannot write the step summary: {error}", red=True)
+
+
+def _runs(reporter: pytest.TerminalReporter) -> list[Told]:
+    from harness.report.summary import Told
+
+    found: dict[str, Told] = {}
+    for outcome in _OUTCOMES:
+        for report in reporter.stats.get(outcome, ()):
+            said = list(getattr(report, "user_properties", ()))
+            one = dict(said)
+            if {"case", "verdict_text", "tolerance_lsb"} <= one.keys():
+                found[report.nodeid] = Told(
+                    title=str(one["case"]),
+                    verdict_text=str(one["verdict_text"]),
+                    tolerance_lsb=float(one["tolerance_lsb"]),
+                    cause=str(one.get("cause", "")),
+                    notes=tuple(str(value) for name, value in said if name == "note"),
+                )
+    return list(found.values())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run in which nothing ran is not a success."""
+    config = session.config
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    ran = sum(len(reporter.stats.get(outcome, ())) for outcome in _OUTCOMES)
+    if not ran and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+        reporter.write_line("hil: nothing ran, so nothing was proven", red=True)

@@ -1,0 +1,127 @@
+"""Which cases a test is run for. What selects nothing is an error where it is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.case.case import Case
+from harness.errors import HarnessError, Unknown, UsageError
+from harness.plugin.options import firmware_choice, npu_cases
+from harness.plugin.proof import expected_verdicts
+
+if TYPE_CHECKING:
+    from harness.case.matrix import Extent
+    from harness.target.loading import Target
+
+Found = list[tuple[Case, "Target"]]
+_LISTS = ("targets", "models")
+_KEYS = (*_LISTS, "npu")
+
+
+class NothingSelected(UsageError):
+    """A test without a case is not there, and the others look as if all had passed."""
+
+    kind = "nothing_selected"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"no case is selected: {why}",
+            hint="name targets and models that there are (`hil targets`, `hil models`), or remove "
+            "the test",
+        )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" not in metafunc.fixturenames:
+        return
+    config, definition = metafunc.config, metafunc.definition
+    with _said_where_it_is_written(definition):
+        expected_verdicts(definition)
+        marker = definition.get_closest_marker("hil_cases")
+        found = _marked(marker, npu_cases(config), config.rootpath)
+    metafunc.parametrize("case", [*map(_parameter, found)], indirect=True)
+    sources = firmware_choice(config).sources
+    ours = all(str(source) == "bundled" for source in sources)  # then no id says whose it is
+    if "firmware_source" in metafunc.fixturenames and not ours:
+        metafunc.parametrize("firmware_source", sources, ids=str, indirect=True)
+
+
+@contextmanager
+def _said_where_it_is_written(definition: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    except HarnessError as error:
+        file, line, _ = definition.location
+        place = f"{file}:{(line or 0) + 1}: {definition.name}"
+        hint = f"; {error.hint}" if error.hint else ""
+        raise pytest.Collector.CollectError(f"{place}: {error.message}{hint}") from error
+
+
+def _parameter(chosen: tuple[Case, Target]) -> Any:
+    case, target = chosen
+    return pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
+
+
+def _marked(marker: pytest.Mark | None, extent: Extent, rootpath: Path) -> Found:
+    """Raises UsageError for a marker that says nothing sensible, NothingSelected, and what is
+    wrong with a target or a model."""
+    if marker is None:
+        return cases(extent, rootpath)
+    if marker.args:
+        raise UsageError("hil_cases takes keywords alone", hint=f"there are: {', '.join(_KEYS)}")
+    return cases(extent, rootpath, **_checked(marker.kwargs))
+
+
+def _checked(said: Mapping[str, Any]) -> dict[str, Any]:
+    for key in said:
+        if key not in _KEYS:
+            raise Unknown(f"hil_cases has no {key!r}", key, _KEYS)
+    for key in _LISTS:
+        if isinstance(said.get(key), str):
+            raise UsageError(f"{key} of hil_cases is one text", hint=f"write {key}=[{said[key]!r}]")
+    return {k: list(v) if k in _LISTS and v is not None else v for k, v in said.items()}
+
+
+def cases(
+    extent: Extent,
+    rootpath: Path,
+    targets: list[str] | None = None,
+    models: list[str] | None = None,
+    npu: bool | None = None,
+) -> Found:
+    """Raises NothingSelected, and what is wrong with a target or a model.
+
+    A model file is looked for in the current directory and in ``rootpath``.
+    """
+    from harness.case.identity import located
+    from harness.case.matrix import default_cases
+    from harness.case.models import catalogue, find_model
+    from harness.target.loading import load_target, load_targets
+
+    for name, said in zip(_LISTS, (targets, models), strict=True):
+        if said == []:
+            raise NothingSelected(f"hil_cases has {name}=[]")
+    names = [located(m, rootpath) for m in (catalogue() if models is None else models)]
+    for name in names:
+        find_model(name)
+    if targets is None:
+        found = list(default_cases(_usable(load_targets()), names, extent))
+    else:
+        loaded = [load_target(name) for name in targets]
+        found = [(Case(target.name, name), target) for target in loaded for name in names]
+    chosen = [one for one in found if npu is None or npu == (one[1].npu is not None)]
+    if not chosen:
+        there = ", ".join(dict.fromkeys(target.name for _, target in found))
+        raise NothingSelected(f"hil_cases has npu={npu}, and of its targets none is so: {there}")
+    return chosen
+
+
+def _usable(targets: Iterable[Target]) -> list[Target]:
+    """Without a workspace there is no Zephyr to build, so nobody asked for those targets."""
+    return [t for t in targets if t.zephyr is None or "ZEPHYR_BASE" in os.environ]

@@ -1,0 +1,57 @@
+"""Runs on GitHub's page of a step: a table of verdicts, and each note once.
+
+The page: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.run.record import RunRecord
+from harness.system.markdown import plain
+
+
+@dataclass(frozen=True)
+class Told:
+    """What every face says of a run. ``cause`` is empty for a PASS."""
+
+    title: str
+    verdict_text: str
+    tolerance_lsb: float = 0.0
+    cause: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def told(record: RunRecord) -> Told:
+    cause = "" if record.cause is None else f"{record.cause.kind}: {record.cause.text}"
+    return Told(record.title, record.verdict_text, record.tolerance_lsb, cause, record.notes)
+
+
+def by_note(runs: Iterable[Told]) -> dict[str, list[str]]:
+    """Each note with the titles of the runs it holds for."""
+    notes: dict[str, list[str]] = {}
+    for run in runs:
+        for note in run.notes:
+            notes.setdefault(note, []).append(run.title)
+    return notes
+
+
+def write_summary(runs: Sequence[Told], environ: Mapping[str, str]) -> None:
+    """Append to the step's page, when there is one. Raises OSError."""
+    name = environ.get("GITHUB_STEP_SUMMARY")
+    if name:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(summary(runs))
+
+
+def summary(runs: Sequence[Told]) -> str:
+    lines = ["## Runs", "", "| case | verdict | cause |", "|---|---|---|"]
+    for run in runs:
+        cells = (run.title, run.verdict_text, run.cause)
+        lines.append(f"| {' | '.join(map(plain, cells))} |")
+    lines.append("")
+    for note, titles in by_note(runs).items():
+        lines.append(f"- note: {plain(note)} ({plain(', '.join(titles))})")
+    return "\n".join(lines) + "\n\n"
