@@ -89,7 +89,8 @@ def _name(target: Any) -> str:
 
 
 def _by_name(target: Any, args: Sequence[Any]) -> dict[str, Any]:
-    return {argument.name: given for argument, given in zip(target._schema.arguments, args)}
+    names = (argument.name for argument in target._schema.arguments)
+    return dict(zip(names, args, strict=False))
 
 
 def _quantize_fused(
