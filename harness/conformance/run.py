@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from harness.build.source import FirmwareSource, named
+from harness.conformance.core import check_core
 from harness.conformance.model import Phase, Report, Selection
 from harness.conformance.recorder import EVENTS
 from harness.conformance.stage import SuiteStage, finish, identify, interrupted, mark, prepare
@@ -69,6 +70,8 @@ def conform(
     known = read_known(suite.expectations)
     qemu = toolchain.require("qemu-system-arm")
     runner, firmware = elf, "a given ELF"
+    if elf is not None:
+        check_core(suite, elf)
     if runner is None:
         built = build_runner(suite, source, checkout, progress)
         runner, firmware = built.elf, named(built.source, built.checkout)

@@ -48,6 +48,7 @@ class Suite:
     only: str = ""  # a test belongs to the suite when its function's name has this in it
     options: Mapping[str, str] = field(default_factory=dict)  # of the runner's build
     note: str = ""
+    helium: bool = False  # its programs need kernels that were built for it
 
     def directory(self, tooling: Tooling | None = None) -> Path:
         """Where the checkout has it, or the installed wheel."""
@@ -92,6 +93,7 @@ SUITES: Mapping[str, Suite] = {
             # Until ExecuTorch's pull request 20048 (June 2026) the one for every core.
             runners=(f"{_RUNNERS}corstone-300_cortex-m55", f"{_RUNNERS}corstone-300"),
             target="corstone-300-m55",
+            helium=True,
         ),
         _ethos_u("u55", "corstone-300", "corstone-300-u55-128"),
         _ethos_u(
