@@ -22,6 +22,7 @@ from harness.conformance.recorder import KEPT
 from harness.conformance.suites import Suite, Tooling
 from harness.errors import UsageError
 from harness.standin.install import install
+from harness.standin.main import RUNNERS
 from harness.system import paths
 from harness.system.files import disk_errors, sha256_of, write_whole
 
@@ -104,6 +105,7 @@ def _environment(directory: Path, tooling: Tooling | None) -> dict[str, str]:
         "PATH": os.pathsep.join(path),
         "EXECUTORCH_ROOT": str(directory),
         KEPT: str(directory / "kept"),
+        RUNNERS: str(directory / "arm_test"),  # ExecuTorch's look-up goes on in other places
         "HIL_HOME": str(paths.state_dir()),
         "PYTHONPATH": os.pathsep.join(packages),
         "TMPDIR": str(directory / "tmp"),

@@ -46,6 +46,35 @@ def test_its_tests_import_its_package(tooling: Tooling, tmp_path: Path) -> None:
     assert stage.environment["PYTHONPATH"].split(os.pathsep)[0] == str(tooling.environment)
 
 
+STALE = """
+import pathlib, subprocess
+def test_stale():
+    words = ["FVP_Corstone_SSE-300_Ethos-U55", "-a", ELF, "--timelimit", "1"]
+    try:
+        subprocess.run(words, check=True, capture_output=True)
+    except subprocess.CalledProcessError as e:  # as ExecuTorch's runner_utils.py does
+        told = f"Stderr: {e.stderr.decode()}\\nStdout: {e.stdout.decode()}"
+        raise RuntimeError(f"Failed running command {' '.join(words)}\\n{told}")
+"""
+
+
+def test_a_runner_that_was_left_somewhere_is_not_run(tooling: Tooling, tmp_path: Path) -> None:
+    """ExecuTorch's look-up goes on in $GITHUB_WORKSPACE, in the parents of the working directory
+    and in the checkout: what lies there may be of another target and of another day."""
+    stale = tmp_path / "checkout/arm_test/arm_semihosting_executor_runner_x/arm_executor_runner"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"of yesterday")
+    tests = tooling.environment / "executorch/suite/ops/test_theirs.py"
+    tests.unlink()
+    tests.write_text(STALE.replace("ELF", repr(str(stale))))
+    stage = prepare(OWN, tmp_path / "elf", tooling)
+    (verdict,) = judge(run_suite(stage, Selection(), 1, lambda _message: None))
+    assert verdict.result == "failed"
+    assert verdict.cause.startswith(
+        f"simulator_error: FVP_Corstone_SSE-300_Ethos-U55: {stale} is not the runner under test"
+    )
+
+
 def test_a_run_of_another_content_is_another_run(tooling: Tooling, tmp_path: Path) -> None:
     elf = tmp_path / "elf"
     wheels, theirs = (identify(OWN, elf, Selection(), t) for t in (None, tooling))
