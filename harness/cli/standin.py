@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.build.source import FirmwareSource
+from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.verb import verb
 from harness.errors import UsageError
@@ -14,8 +16,9 @@ from harness.errors.verdict import ExitCode
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
-    from harness.build.source import FirmwareSource
     from harness.conformance.model import Report
+    from harness.conformance.suites import Tooling
+    from harness.export.checkout.choice import ExporterChoice
 
 
 @click.group()
@@ -67,22 +70,26 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, ExitCode]:
 )
 @click.option("--resume", is_flag=True, help="Go on with the same run that was interrupted.")
 @verb
+@exporter_option
 @firmware_options
 def conformance(
     suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
     elf: Path | None, report: Path | None, junit: Path | None, workers: int, resume: bool,
-    firmware: FirmwareChoice, as_json: bool,
+    firmware: FirmwareChoice, exporter: ExporterChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
-    The suite is the installed wheel's; the runner is the bundled one, that of a checkout, or a
-    given ELF. With --firmware both, the files of the second run are called FILE.executorch.json.
+    The suite is the installed wheel's, or with --exporter checkout that of the checkout, whose
+    Python then also exports; the failures that are known by name are the wheel's. The runner is
+    the bundled one, that of a checkout, or a given ELF. With --firmware both, the files of the
+    second run are called FILE.executorch.json.
 
     \b
     Examples:
       hil conformance cortex-m
       hil conformance cortex-m -k "add or sub" --elf build/arm_executor_runner
       hil conformance cortex-m --executorch ~/executorch
+      hil conformance cortex-m --executorch ~/executorch --exporter checkout
       hil conformance cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
       hil conformance ethos-u55 --shard 1/4 --resume
     """
@@ -91,16 +98,21 @@ def conformance(
     from harness.conformance.run import conform
     from harness.report.conformance import print_report, write_json, write_junit
 
-    if elf is not None and firmware.root is not None:
-        raise UsageError("--elf is the runner under test, so --firmware and --executorch are not")
+    if elf is not None and FirmwareSource.EXECUTORCH in firmware.sources:
+        raise UsageError(
+            "--elf is the runner under test, so --firmware and --executorch are not",
+            hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",
+        )
     selection = Selection(keyword, _shard(shard), sample, seed)
     results: list[Report] = []
     with progress_shown(as_json) as progress:
+        tooling = _tooling(exporter)
         checkout = firmware.checkout()
         for source in firmware.sources:
             result = conform(
                 suite, elf, selection, progress,
                 workers=workers, continued=resume, source=source, checkout=checkout,
+                tooling=tooling,
             )  # fmt: skip
             for write, path in ((write_json, report), (write_junit, junit)):
                 if path is not None:
@@ -116,6 +128,17 @@ def conformance(
     said = [result.as_json() for result in results]
     code = max(result.exit_code for result in results)
     return said[0] if len(said) == 1 else {"runs": said}, ExitCode(code)
+
+
+def _tooling(exporter: ExporterChoice) -> Tooling | None:
+    """The checkout that exports, as the place of the suite."""
+    from harness.conformance.suites import Tooling
+    from harness.export.exporter import exporter_label
+
+    found = exporter.find()
+    if found is None:
+        return None
+    return Tooling(found.environment, found.versions["executorch"], exporter_label(found.facts))
 
 
 def _beside(path: Path, source: FirmwareSource) -> Path:

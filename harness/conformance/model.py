@@ -69,6 +69,7 @@ class Report:
     complaints: tuple[str, ...] = field(default=())  # about the expectation file
     note: str = ""  # about the suite
     firmware: str = "bundled"  # whose it was: as records have it, or a given ELF
+    exporter: str = "wheel"  # whose suite it was, which also exports
 
     @property
     def on_target(self) -> int:
@@ -98,6 +99,7 @@ class Report:
             "simulator": self.simulator,
             "elf": self.elf,
             "firmware": self.firmware,
+            "exporter": self.exporter,
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
             "on_target": self.on_target,

@@ -20,10 +20,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from harness.build.source import FirmwareSource, named
+from harness.conformance.core import check_core
 from harness.conformance.model import Phase, Report, Selection
 from harness.conformance.recorder import EVENTS
 from harness.conformance.stage import SuiteStage, finish, identify, interrupted, mark, prepare
-from harness.conformance.suites import SUITES, Suite, lay_over, meant_for, read_known, strangers
+from harness.conformance.suites import (
+    SUITES,
+    Suite,
+    Tooling,
+    lay_over,
+    meant_for,
+    read_known,
+    strangers,
+)
 from harness.conformance.verdicts import judge
 from harness.errors import InfraError, UsageError
 from harness.system import toolchain
@@ -50,26 +59,31 @@ def conform(
     continued: bool = False,
     source: FirmwareSource = FirmwareSource.BUNDLED,
     checkout: Checkout | None = None,
+    tooling: Tooling | None = None,
 ) -> Report:
     """ExecuTorch's suite ``name`` against ``elf``, or against the firmware of ``source``.
 
-    ``continued``: the results of an interrupted run of the same are taken over.
+    ``tooling``: whose suite it is; None for the installed wheel's. ``continued``: the results of
+    an interrupted run of the same are taken over.
     """
     suite = SUITES[name]
     known = read_known(suite.expectations)
     qemu = toolchain.require("qemu-system-arm")
     runner, firmware = elf, "a given ELF"
+    if elf is not None:
+        check_core(suite, elf)
     if runner is None:
         built = build_runner(suite, source, checkout, progress)
         runner, firmware = built.elf, named(built.source, built.checkout)
-    identity = identify(suite, runner, selection)
+    identity = identify(suite, runner, selection, tooling)
     earlier = interrupted(identity) if continued else ()
-    stage = prepare(suite, runner)
+    stage = prepare(suite, runner, tooling)
     mark(stage, identity)
     started = time.monotonic()
     phases = run_suite(stage, selection, workers, progress, earlier)
     finish(stage)
-    verdicts = lay_over(judge(phases), meant_for(known, runner))
+    wheels = tooling is None  # the expectations are about its tests
+    verdicts = lay_over(judge(phases), meant_for(known, runner), strict=wheels)
     return Report(
         suite=suite.name,
         simulator=f"FVP stand-in on QEMU {qemu.version} (mps3-an547)",
@@ -77,9 +91,10 @@ def conform(
         verdicts=verdicts,
         seconds=time.monotonic() - started,
         log=stage.log,
-        complaints=strangers(verdicts, known) if selection.everything else (),
+        complaints=strangers(verdicts, known) if selection.everything and wheels else (),
         note=suite.note,
         firmware=firmware,
+        exporter="wheel" if tooling is None else tooling.label,
     )
 
 

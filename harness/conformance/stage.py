@@ -19,9 +19,10 @@ from typing import Any
 
 from harness.conformance.model import Selection
 from harness.conformance.recorder import KEPT
-from harness.conformance.suites import Suite
+from harness.conformance.suites import Suite, Tooling
 from harness.errors import UsageError
 from harness.standin.install import install
+from harness.standin.main import RUNNERS
 from harness.system import paths
 from harness.system.files import disk_errors, sha256_of, write_whole
 
@@ -72,18 +73,19 @@ def _directory_of_runs() -> Path:
     return paths.state_dir() / "conformance"
 
 
-def prepare(suite: Suite, elf: Path) -> SuiteStage:
-    """A fresh stage with ``elf`` as the runner under test."""
+def prepare(suite: Suite, elf: Path, tooling: Tooling | None = None) -> SuiteStage:
+    """A fresh stage with ``elf`` as the runner under test; the suite is that of ``tooling``, or
+    the wheel's."""
     if not elf.is_file():
         raise UsageError(f"there is no ELF {elf}", path=elf)
-    root = suite.directory
+    root = suite.directory(tooling)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     directory = _directory_of_runs() / f"{stamp}-{os.getpid()}"
     with disk_errors("preparing the conformance run"):
         for runner in suite.runners:
             (directory / runner).mkdir(parents=True)
             shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
-        stage = SuiteStage(directory, suite, root, _environment(directory))
+        stage = SuiteStage(directory, suite, root, _environment(directory, tooling))
         for folder in (stage.scratch, stage.kept):
             folder.mkdir()
         stage.ini.write_text("[pytest]\n")
@@ -92,16 +94,20 @@ def prepare(suite: Suite, elf: Path) -> SuiteStage:
     return stage
 
 
-def _environment(directory: Path) -> dict[str, str]:
+def _environment(directory: Path, tooling: Tooling | None) -> dict[str, str]:
     """One thread per worker: the suite's tensors are tiny and the cores are taken already."""
+    packages = [str(paths.project_root())]
+    if tooling is not None:
+        packages.insert(0, str(tooling.environment))
     path = [str(directory / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     return {
         **os.environ,
         "PATH": os.pathsep.join(path),
         "EXECUTORCH_ROOT": str(directory),
         KEPT: str(directory / "kept"),
+        RUNNERS: str(directory / "arm_test"),  # ExecuTorch's look-up goes on in other places
         "HIL_HOME": str(paths.state_dir()),
-        "PYTHONPATH": str(paths.project_root()),
+        "PYTHONPATH": os.pathsep.join(packages),
         "TMPDIR": str(directory / "tmp"),
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
@@ -119,7 +125,9 @@ def finish(stage: SuiteStage) -> None:
         (stage.directory / _FINISHED).write_text("")
 
 
-def identify(suite: Suite, elf: Path, selection: Selection) -> dict[str, Any]:
+def identify(
+    suite: Suite, elf: Path, selection: Selection, tooling: Tooling | None = None
+) -> dict[str, Any]:
     """Everything that decides which results a run gives."""
     model = hashlib.sha256()
     root = paths.project_root()
@@ -129,7 +137,7 @@ def identify(suite: Suite, elf: Path, selection: Selection) -> dict[str, Any]:
         "suite": suite.name,
         "elf": sha256_of(elf),
         "selection": json.loads(json.dumps(asdict(selection))),
-        "executorch": version("executorch"),
+        "executorch": version("executorch") if tooling is None else tooling.version,
         "npu_model": model.hexdigest(),
     }
 

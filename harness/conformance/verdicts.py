@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.conformance.model import Phase, Result, SuiteResult
-from harness.observe import Observation, observe
+from harness.observe import Kind, Observation, observe
 
 _ABSENT = re.compile(
     r"No module named '(?P<module>[\w.]+)'|could not import '(?P<imported>[\w.]+)'"
@@ -17,6 +17,8 @@ _MISMATCH = re.compile(
     r"dtype: torch\.(?P<dtype>\w+).*?abs: (?P<abs>[^,]+), mean abs error: (?P<mean>\S+?)\.?\n",
     re.S,
 )
+# What the stand-in says that does not simulate, in the exception of ExecuTorch's ``_run_cmd``.
+_REFUSAL = re.compile(r"^(?:Stderr: )?Error: (?P<said>FVP_\w\S*: .+)$", re.M)
 NPU_MODEL = "the NPU model"
 _STRICT = "[XPASS(strict)] "  # pytest, for a test that passed and was marked to fail
 _CAUSE_CHARACTERS = 300
@@ -81,6 +83,8 @@ def _cause(phase: Phase, seen: Sequence[Observation]) -> str:
         if observation.failures:
             first = observation.failures[0]
             return _one_line(f"{first.kind.value}: {first.text}")
+    if refusal := _REFUSAL.search(phase.message):
+        return _one_line(f"{Kind.SIMULATOR_ERROR.value}: {refusal['said']}")
     if mismatch := _MISMATCH.search(phase.message):
         shape, dtype = mismatch["shape"], mismatch["dtype"]
         return (

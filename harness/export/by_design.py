@@ -25,7 +25,8 @@ from harness.export.samples import Sample, channels_last
 
 @dataclass(frozen=True)
 class Definition:
-    """``compute`` takes what the operator takes."""
+    """``compute`` takes the operator's arguments by the names in its schema: where they stand has
+    changed (``ceil_mode`` came with ExecuTorch's pull request 21039)."""
 
     difference: NamedDifference
     compute: Callable[..., torch.Tensor]
@@ -54,7 +55,7 @@ class Kernels:
         definition = _BY_OPERATOR.get(_name(target)) if self.helium else None
         if definition is None:
             return python
-        computed = definition.compute(*args, **kwargs)
+        computed = definition.compute(**_by_name(target, args), **kwargs)
         if torch.equal(computed, python):
             return python
         self._met.add(definition.difference.name)
@@ -87,11 +88,22 @@ def _name(target: Any) -> str:
     return "" if schema is None else str(schema.name)
 
 
+def _by_name(target: Any, args: Sequence[Any]) -> dict[str, Any]:
+    names = (argument.name for argument in target._schema.arguments)
+    return dict(zip(names, args, strict=False))
+
+
 def _quantize_fused(
-    x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: torch.dtype
+    input: torch.Tensor,
+    scale: float,
+    zero_point: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
 ) -> torch.Tensor:
     """The product is not rounded before it is rounded to an integer: a float32 product is exact
     in float64."""
+    x = input
     inverse = torch.tensor(1.0, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
     flat = x.permute(x.dim_order()).contiguous().flatten()
     lanes = 16 if dtype == torch.int8 else 8
@@ -99,29 +111,34 @@ def _quantize_fused(
     plain = torch.round(flat * inverse).double()  # the rest of a row goes one by one
     whole = flat.numel() // lanes * lanes
     chosen = torch.cat([fused[:whole], plain[whole:]])
-    result = torch.clamp(chosen + zero_point, low, high).to(dtype)
+    result = torch.clamp(chosen + zero_point, quant_min, quant_max).to(dtype)
     order = x.dim_order()
     back = [order.index(d) for d in range(len(order))]
     return result.reshape([x.shape[d] for d in order]).permute(back)
 
 
 def _avg_pool_integer(
-    x: torch.Tensor,
-    kernel: Sequence[int],
+    input: torch.Tensor,
+    kernel_size: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
-    ceil_mode: bool,
-    *_rest: Any,
+    ceil_mode: bool = False,
+    **_rest: Any,
 ) -> torch.Tensor:
     """The integer sum of a window over the number of its elements, half away from zero."""
-    ones = torch.ones_like(x, dtype=torch.float64)
+    ones = torch.ones_like(input, dtype=torch.float64)
 
     def windows(values: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.avg_pool2d(
-            values, _pair(kernel), _pair(stride), _pair(padding), ceil_mode, divisor_override=1
+            values,
+            _pair(kernel_size),
+            _pair(stride),
+            _pair(padding),
+            ceil_mode,
+            divisor_override=1,
         ).to(torch.int64)
 
-    total, count = windows(x.double()), windows(ones)
+    total, count = windows(input.double()), windows(ones)
     half = torch.where(total > 0, count // 2, -(count // 2))
     mean = torch.div(total + half, count, rounding_mode="trunc")
     return torch.clamp(mean, -128, 127).to(torch.int8)

@@ -5,6 +5,7 @@ Pure. The first failure line is the cause; what follows it is usually only its c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness.errors.verdict import Verdict
@@ -41,7 +42,19 @@ def failed(observation: Observation) -> Finding:
     ]
     if first.kind is Kind.OPERATOR_MISSING and operators:
         facts["operators"] = list(dict.fromkeys(operators))
-    return verdict, Cause(first.kind.value, first.text, first.line, facts)
+    asked = _asker(observation.failures)
+    facts |= {} if asked is None else asked.facts
+    said = first.text if asked is None else f"{first.text}; line {asked.line}: {asked.text}"
+    return verdict, Cause(first.kind.value, said, first.line, facts)
+
+
+def _asker(failures: Sequence[Event]) -> Event | None:
+    """Who wanted how much, where the first line only says that there was no memory: an allocator
+    that prints no numbers speaks before the kernel that called it."""
+    if failures[0].kind is not Kind.ALLOCATION_FAILED or "needed" in failures[0].facts:
+        return None
+    same = (f for f in failures[1:] if f.kind is Kind.ALLOCATION_FAILED and "needed" in f.facts)
+    return next(same, None)
 
 
 _VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH}

@@ -75,6 +75,16 @@ MESSAGES: Final[_Rows] = (
             rb"(?P<had>\d+) ?B available",
             b"Memory allocation failed: 52224B requested (adjusted for alignment), 49024B "
             b"available", _MEMORY),
+    # newlib-nano, which ExecuTorch's runner is linked with, prints "zu" for the C library's %zu
+    Pattern(Kind.ALLOCATION_FAILED, (b"emory allocation failed: zuB",),
+            rb"[Mm]emory allocation failed: zuB requested",
+            b"Memory allocation failed: zuB requested (adjusted for alignment), zuB available",
+            _MEMORY),
+    Pattern(Kind.ALLOCATION_FAILED, (b"scratch buffer (",),
+            rb"(?P<kernel>\w+): failed to allocate (?P<pool>[a-z ]*scratch buffer) "
+            rb"\((?P<needed>\d+) bytes",
+            b"quantized_conv2d_out: failed to allocate scratch buffer (4608 bytes, error 33)",
+            "ExecuTorch backends/cortex_m/ops"),
     Pattern(Kind.ALLOCATION_FAILED, (b"too small",),
             rb"(?P<pool>[A-Za-z][A-Za-z_ ]*? allocator) (?:is )?too small\b(?:[^:]*:)?.*?"
             rb"(?P<needed>\d+) ?(?:B|bytes) (?:requested|needed).*?"

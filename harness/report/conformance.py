@@ -48,6 +48,8 @@ def _last_lines(report: Report) -> Iterator[str]:
         share = 100 * beyond / len(report.verdicts)
         yield f"beyond the NPU model: {beyond} of {len(report.verdicts)} tests ({share:.1f} %)"
     whose = "" if report.firmware == "bundled" else f" [{report.firmware}]"
+    if report.exporter != "wheel":
+        yield f"the suite and its exporter: {report.exporter}"
     yield f"{report.suite}{whose} on {report.simulator}: {counts} in {report.seconds:.0f} s"
 
 

@@ -33,6 +33,7 @@ from harness.standin.uart import UARTS, Uart, uart_settings, write_all
 from harness.system.confine import confinement, ending_signal
 
 RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
+RUNNERS = "HIL_STANDIN_RUNNERS"  # a directory: no application that lies elsewhere is run
 COMMAND_LINE_LIMIT = 256
 FEATURES_FILE = ":semihosting-features"
 _KEPT_BYTES = 8 << 20  # of one file
@@ -174,6 +175,7 @@ def _application(model: Model, request: Request, settings: Settings) -> Elf:
         raise StandinError(
             f"one application is needed (-a ELF), {len(request.applications)} were given"
         )
+    _check_place(request.applications[0])
     elf = read_elf(request.applications[0])
     vectors = settings.number(model.vector_parameter)
     if found := list(machine.objections(elf, vectors)):
@@ -182,6 +184,16 @@ def _application(model: Model, request: Request, settings: Settings) -> Elf:
             + "; ".join(dict.fromkeys(found))
         )
     return elf
+
+
+def _check_place(application: Path) -> None:
+    """A suite looks for its runner in many places, and may find one that somebody left there."""
+    only = os.environ.get(RUNNERS)
+    if only and not application.resolve().is_relative_to(Path(only).resolve()):
+        raise StandinError(
+            f"{application} is not the runner under test: that is in {only}, and whoever asked for "
+            "a simulation found another"
+        )
 
 
 def _heap(model: Model, settings: Settings) -> HeapInfo | None:

@@ -24,7 +24,7 @@ def test_a_wheel_without_the_suite(
 ) -> None:
     monkeypatch.setattr("harness.conformance.suites.executorch_package", lambda: tmp_path)
     with pytest.raises(InfraError, match=f"has no {suite} suite"):
-        _ = SUITES[suite].directory
+        _ = SUITES[suite].directory()
 
 
 def expected(tmp_path: Path, text: str) -> dict[str, KnownFailure]:

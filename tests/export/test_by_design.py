@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,12 @@ def test_average_is_of_integers_half_away_from_zero(
     generator = np.random.default_rng(SEED)
     x = generator.integers(-128, 128, (1, 2, 25, 6)).astype(np.int8)
     got = definition("avg-pool-half-away")(
-        torch.from_numpy(x), kernel, stride, padding, ceil, 4, 1 << 30, 0, torch.empty(0)
+        input=torch.from_numpy(x),
+        kernel_size=kernel,
+        stride=stride,
+        padding=padding,
+        ceil_mode=ceil,
+        zero_point=4,
     ).numpy()
     for c, i, j in np.ndindex(got.shape[1:]):
         top, left = i * stride[0] - padding[0], j * stride[1] - padding[1]
@@ -98,6 +104,25 @@ def test_only_a_difference_that_is_met_is_named() -> None:
     wrong = python + 1  # as if Python's definition said so
     assert torch.equal(kernels(quantize, arguments, {}, wrong), python)
     assert [d.name for d in kernels.met] == ["quantize-fused"]
+
+
+@pytest.mark.parametrize(("arguments", "given"), [
+    ("bool ceil_mode, int zero_point, int multiplier, int shift, Tensor scratch", (True, 9, 1, 0)),
+    ("int zero_point, int multiplier, int shift", (9, 1 << 30, 0)),
+])  # fmt: skip
+def test_an_average_of_another_time_has_its_arguments_elsewhere(
+    arguments: str, given: tuple[Any, ...]
+) -> None:
+    """Before ExecuTorch's pull request 21039 the zero point stood where ``ceil_mode`` stands."""
+    schema = "cortex_m::quantized_avg_pool2d(Tensor input, int[] kernel_size, int[] stride, "
+    target = SimpleNamespace(
+        _schema=torch._C.parse_schema(f"{schema}int[] padding, {arguments}) -> Tensor")
+    )
+    x = torch.tensor([[[[1, 2], [2, 1]]]], dtype=torch.int8)
+    kernels, python = Kernels("cortex-m55"), torch.tensor([[[[1]]]], dtype=torch.int8)
+    got = kernels(target, (x, [2, 2], [2, 2], [0, 0], *given), {}, python)
+    assert got.flatten().tolist() == [2]  # 6 over 4, half away from zero
+    assert [d.name for d in kernels.met] == ["avg-pool-half-away"]
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus"])

@@ -136,6 +136,37 @@ def test_all_missing_operators_are_in_the_facts() -> None:
     assert result.cause.facts["operators"] == ["aten::exp.out", "aten::log.out"]
 
 
+def test_who_wanted_the_memory_is_in_the_cause() -> None:
+    """newlib-nano prints no %zu, so the allocator, which speaks first, names no number."""
+    log = (
+        b"E [executorch:memory_allocator.h:105 allocate()] Memory allocation failed: zuB requested "
+        b"(adjusted for alignment), zuB available\n"
+        b"E [executorch:kernel_runtime_context.h:94 allocate_temp()] Failed to allocate temp "
+        b"memory. Bytes requested: zu\n"
+        b"E [executorch:op.cpp:210 f()] quantized_conv2d_out: failed to allocate scratch buffer "
+        b"(4608 bytes, error 33)\n"
+    )
+    result = verdict(log=log)
+    assert result.cause is not None
+    assert (result.cause.kind, result.cause.line) == ("allocation_failed", 1)
+    wanted = {"kernel": "quantized_conv2d_out", "pool": "scratch buffer", "needed": "4608"}
+    assert result.cause.facts == wanted
+    assert "; line 3: quantized_conv2d_out: failed to allocate scratch buffer (4608 bytes" in (
+        result.cause.text
+    )
+
+
+def test_an_allocation_that_says_its_numbers_needs_no_other() -> None:
+    log = (
+        b"E [executorch:m.h:1 f()] Memory allocation failed: 9B requested, 8B available\n"
+        b"E [executorch:op.cpp:2 f()] add_out: failed to allocate scratch buffer (7 bytes)\n"
+    )
+    result = verdict(log=log)
+    assert result.cause is not None
+    assert result.cause.facts == {"needed": "9", "had": "8"}
+    assert "add_out" not in result.cause.text
+
+
 def test_growth_inside_the_slack_passes() -> None:
     assert verdict(metrics={"pte_bytes": 1256, "elf_text": 10_256}).passed
 

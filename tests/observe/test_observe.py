@@ -21,6 +21,13 @@ FAILURES = {
         Kind.ALLOCATION_FAILED, {"pool": "method allocator", "needed": "5000", "had": "4096"}),
     "Memory allocation failed: 52224B requested (adjusted for alignment), 49024B available": (
         Kind.ALLOCATION_FAILED, {"needed": "52224", "had": "49024"}),
+    "Memory allocation failed: zuB requested (adjusted for alignment), zuB available": (
+        Kind.ALLOCATION_FAILED, {}),
+    "quantized_transpose_conv2d_out: failed to allocate output scratch buffer (2359296 bytes, "
+    "error 33)": (
+        Kind.ALLOCATION_FAILED,
+        {"kernel": "quantized_transpose_conv2d_out", "pool": "output scratch buffer",
+         "needed": "2359296"}),
     "Backend EthosUBackend is not registered.": (
         Kind.BACKEND_MISSING, {"backend": "EthosUBackend"}),
     "cannot write out-0.bin": (Kind.OUTPUT_NOT_WRITTEN, {}),

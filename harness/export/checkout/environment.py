@@ -7,7 +7,8 @@ checkout's, live.
 
 What ``setup.py`` of ExecuTorch puts into a wheel beside the sources (read at cff6f4dd32): copies
 of the schemas, ``version.py``, flatc, and what was compiled. The first two are made here from
-the checkout; the others are the installed wheel's.
+the checkout; the others are the installed wheel's. Beside the package lies ``cmsis_nn``, which
+older checkouts import as a package of its own: also the wheel's.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from harness.build.plan import executorch_package
 from harness.export.checkout.sources import ExporterIncomplete, Sources
 from harness.system.files import disk_errors
 from harness.system.paths import cache_dir
 
-LAYOUT = 1  # raise it when what an environment holds changes
+LAYOUT = 2  # raise it when what an environment holds changes
 PACKAGE = "executorch"
 _BUNDLED = "devtools/bundled_program"
 _COPIES = {
@@ -38,6 +39,9 @@ _COPIES = {
     },
 }
 _FLATC = "data/bin/flatc"
+# Until ExecuTorch's pull request 20531 (June 2026) this was a distribution of its own, installed
+# beside it, and older checkouts import it by this name alone.
+_CMSIS_NN = "cmsis_nn"
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,9 @@ def lay_environment(root: Path, sources: Sources, compiled: Compiled) -> Path:
         temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
         try:
             _link(temporary / PACKAGE, links, version)
+            for name in compiled.files:
+                if (file := PurePosixPath(name).name).split(".")[0] == _CMSIS_NN:
+                    (temporary / file).symlink_to(compiled.package / name)
             _put(temporary, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -76,6 +76,16 @@ def test_what_is_compiled_is_the_wheels(tree: Tree) -> None:
         assert (package / part).readlink() == wheel / part
 
 
+def test_older_checkouts_import_cmsis_nn_by_its_own_name(tree: Tree) -> None:
+    """Until ExecuTorch's pull request 20531 it was a distribution beside ExecuTorch."""
+    place = lay(tree)
+    code = "import cmsis_nn; print(cmsis_nn.__file__, cmsis_nn.Backend.MVE.name)"
+    file, name = python(place, code).split()
+    assert name == "MVE"
+    assert Path(file).parent == place
+    assert executorch_package().resolve() in Path(file).resolve().parents
+
+
 def test_an_edit_needs_no_other_environment(tree: Tree) -> None:
     """The links show it, and bytecode of the other files is used again."""
     place = lay(tree)
