@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, Generic, TypeVar
 
+from harness.errors.plain import plain
+
 K = TypeVar("K")
 Match = re.Match[bytes]
 # A shape as the tree of its letters: what may follow each; no letters: the word ends here.
@@ -165,4 +167,5 @@ def facts(match: Match) -> dict[str, str]:
 
 
 def text(raw: bytes) -> str:
-    return raw.decode("utf-8", "backslashreplace")
+    """What a console said, harmless to whoever shows it."""
+    return plain(raw.decode("utf-8", "backslashreplace"))
