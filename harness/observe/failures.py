@@ -65,7 +65,7 @@ ANYWHERE: Final[_Rows] = (
     Pattern(Kind.BUNDLE_FAILED, (b"Test_result: FAIL",),
             rb"BundleIO index\[(?P<index>\d+)\] Test_result: FAIL",
             b"TEST: BundleIO index[1] Test_result: FAIL", _RUNNER),
-    Pattern(Kind.TEST_FAILED, (b" does not match ref",),
+    Pattern(Kind.TEST_FAILED, (b"AssertionError: O",),
             rb"^(?:E +|FAILED \S+ - )?AssertionError: Output \d+ does not match reference output",
             b"E       AssertionError: Output 0 does not match reference output.",
             "ExecuTorch backends/test/harness/tester.py, as Python and pytest show it"),
@@ -93,7 +93,7 @@ ANYWHERE: Final[_Rows] = (
             b"Failed to resize buffer. Requested: 52224, available 49024, missing: 3200", _TFLM),
     Pattern(Kind.ALLOCATION_FAILED, (b"AllocateTensors()",), rb"\bAllocateTensors\(\) failed",
             b"AllocateTensors() failed", _TFLM),
-    Pattern(Kind.RUNNER_ERROR, (b" with status ",),
+    Pattern(Kind.RUNNER_ERROR, (b" (number ",),
             rb"^Node (?P<operator>\S{1,80}) \(number \d+\) failed to (?:invoke|prepare) with status "
             rb"(?P<status>\d+)", b"Node ethos-u (number 0) failed to invoke with status 1", _TFLM),
 )  # fmt: skip

@@ -127,7 +127,7 @@ _OFTEN: Final = {
 }  # fmt: skip
 _RARELY: Final = 0.3
 _FEWEST_LETTERS: Final = 4  # fewer are in too many lines that mean nothing
-_MOST_LETTERS: Final = 7
+_MOST_LETTERS: Final = 8
 
 
 def _rare_piece(needle: bytes) -> bytes:
