@@ -28,6 +28,7 @@ import pytest
 
 from harness.case.case import Case
 from harness.errors import FvpMissing, HarnessError
+from harness.errors.plain import plain
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
@@ -361,7 +362,7 @@ def require_pass(record: RunRecord) -> None:
     what = "" if cause is None else f" {cause.kind}: {cause.text}"
     line = f" (console line {cause.line})" if cause is not None and cause.line else ""
     pytest.fail(
-        f"{record.title}: {record.verdict}{what}{line}\nevidence: {record.run_dir}",
+        plain(f"{record.title}: {record.verdict}{what}{line}\nevidence: {record.run_dir}"),
         pytrace=False,
     )
 

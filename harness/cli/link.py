@@ -9,7 +9,7 @@ import click
 
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import verb
+from harness.cli.verb import echo, verb
 from harness.errors.verdict import ExitCode
 from harness.link.failure import Failure
 from harness.link.why.explain import Explanation
@@ -78,7 +78,7 @@ def reduce_(
     with progress_shown(as_json) as progress:
         reduced = reduce_build(tree, out, with_test=with_test, progress=progress)
     if not as_json:
-        click.echo(reduced.text())
+        echo(reduced.text())
     return reduced.summary(), ExitCode.PASSED
 
 
@@ -106,7 +106,7 @@ def check_(
     with progress_shown(as_json) as progress:
         result = check(tree_of(elf_or_build, firmware), symbols, progress)
     if not as_json:
-        click.echo(result.text())
+        echo(result.text())
     return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED
 
 
@@ -115,24 +115,24 @@ _MOST = 20
 
 def print_explanation(explanation: Explanation) -> None:
     if not explanation.failures:
-        click.echo(f"{explanation.source}: no failed link")
+        echo(f"{explanation.source}: no failed link")
         return
     for failure in explanation.failures[:_MOST]:
         _print(failure)
     more = len(explanation.failures) - _MOST
     if more > 0:
-        click.echo(f"... and {more} more; --json has all")
+        echo(f"... and {more} more; --json has all")
 
 
 def _print(failure: Failure) -> None:
     much = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
     kind = failure.kind.value.replace("_", " ")
-    click.secho(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
-    click.echo(f"  cause  {failure.cause}")
+    echo(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
+    echo(f"  cause  {failure.cause}")
     for place in failure.places[1:3]:
-        click.echo(f"         also {place}")
+        echo(f"         also {place}")
     for piece in failure.contributors[:5]:
-        click.echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
+        echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
-        click.echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
-    click.echo(f"  fix    {failure.fix}")
+        echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
+    echo(f"  fix    {failure.fix}")

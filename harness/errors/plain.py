@@ -30,7 +30,7 @@ _CONTROL: Final = re.compile(
     "\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _COMMAND: Final = re.compile(r"^(\s*):(?=:)|##(?=\w*\[)", re.MULTILINE)
-_PLAIN: Final = re.compile(r"[ -~\t]*")  # all that most texts have
+_PLAIN: Final = re.compile(r"[ -~\t\n]*")  # all that most texts have
 _MARKDOWN: Final = {
     "<": "&lt;", ">": "&gt;", "&": "&amp;", **{letter: f"\\{letter}" for letter in "\\`*_[]|#~@!"}
 }  # fmt: skip
@@ -41,18 +41,18 @@ def plain(text: str) -> str:
 
     Newlines and tabs stay. Plain text is given back as it is, so that to ask twice does no harm.
     """
-    if "##" not in text and ":" not in text[:1] and _PLAIN.fullmatch(text):
-        return text if not text[:1].isspace() else _COMMAND.sub(_broken, text)
-    text = _SEQUENCE.sub("", text.replace("\r\n", "\n"))
-    return _COMMAND.sub(_broken, _CONTROL.sub(_told, text))
+    text = without_controls(text)
+    return _COMMAND.sub(_broken, text) if "::" in text or "##" in text else text
 
 
-def one_line(text: str) -> str:
-    """Plain, with every newline told as ``\\n``."""
-    return plain(text).replace("\n", "\\n")
+def without_controls(text: str) -> str:
+    """Plain for a terminal; for parts of lines, of which none need be a line's beginning."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return _CONTROL.sub(_told, _SEQUENCE.sub("", text.replace("\r\n", "\n")))
 
 
-def markdown(text: str) -> str:
+def as_markdown(text: str) -> str:
     """One line of plain text in which nothing starts Markdown, HTML or a table's next cell."""
     escaped = "".join(_MARKDOWN.get(letter, letter) for letter in plain(text))
     return " ".join(escaped.split())

@@ -44,7 +44,7 @@ def failed(observation: Observation) -> Finding:
     return verdict, Cause(first.kind.value, first.text, first.line, facts)
 
 
-_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH}
+_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MISMATCH}
 _STOPS = {
     Stop.DEADLINE: "still running",
     Stop.STALL: "no output and no CPU time",
@@ -91,9 +91,9 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
 
 
 def model_limit(observation: Observation) -> Finding:
-    """A limit of the model's own that came before the runner's end."""
+    """A limit of the model's own that came before the end of what ran."""
     stop = observation.stop
-    if stop is None or not stop.reason.is_limit or observation.complete_line is not None:
+    if stop is None or not stop.reason.is_limit or observation.over:
         return None
     reached = observation.progress[-1] if observation.progress else None
     how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
@@ -166,6 +166,6 @@ def console_cut(ending: Ending, observation: Observation) -> Finding:
 def limit_notes(observation: Observation) -> tuple[str, ...]:
     """A passing run may end by a limit of the model, where nothing tells the model to stop."""
     stop = observation.stop
-    if stop is None or not stop.reason.is_limit or observation.complete_line is None:
+    if stop is None or not stop.reason.is_limit or not observation.over:
         return ()
     return (f"ended by the model's own limit after the runner had completed (line {stop.line})",)

@@ -94,8 +94,9 @@ ANYWHERE: Final[_Rows] = (
     Pattern(Kind.ALLOCATION_FAILED, (b"AllocateTensors()",), rb"\bAllocateTensors\(\) failed",
             b"AllocateTensors() failed", _TFLM),
     Pattern(Kind.RUNNER_ERROR, (b" (number ",),
-            rb"^Node (?P<operator>\S{1,80}) \(number \d+\) failed to (?:invoke|prepare) with status "
-            rb"(?P<status>\d+)", b"Node ethos-u (number 0) failed to invoke with status 1", _TFLM),
+            rb"^Node (?P<operator>\S{1,80}) \(number \d+\) failed to (?:invoke|prepare) with "
+            rb"status (?P<status>\d+)", b"Node ethos-u (number 0) failed to invoke with status 1",
+            _TFLM),
 )  # fmt: skip
 # At whatever level they are logged; in order of precedence.
 MESSAGES: Final[_Rows] = (
@@ -150,12 +151,21 @@ NPU_STARTS: Final[_Rows] = tuple(
     Pattern(Kind.NPU_ERROR, (needle,), regex, example, _DRIVER)
     for needle, regex, example in (
         (b"Soft reset timed out", rb"Soft reset timed out", b"Soft reset timed out"),
-        (b"switch security state", rb"Failed to switch security state",
-         b"Failed to switch security state and privilege level"),
-        (b"Failed to initialize ", rb"Failed to initialize (?:Ethos-U\d* ?)?(?:device|driver|NPU)\b",
-         b"Failed to initialize Ethos-U device"),
-        (b"not been compiled", rb"Driver has not been compiled for this product",
-         b"Failed to initialize device. Driver has not been compiled for this product"),
+        (
+            b"switch security state",
+            rb"Failed to switch security state",
+            b"Failed to switch security state and privilege level",
+        ),
+        (
+            b"Failed to initialize ",
+            rb"Failed to initialize (?:Ethos-U\d* ?)?(?:device|driver|NPU)\b",
+            b"Failed to initialize Ethos-U device",
+        ),
+        (
+            b"not been compiled",
+            rb"Driver has not been compiled for this product",
+            b"Failed to initialize device. Driver has not been compiled for this product",
+        ),
     )
 )
 # Their facts are the figures they name: "npu.macs_per_cc=8". Also on lines without a prefix.

@@ -194,9 +194,7 @@ _REGISTER = re.compile(
 _ALIASES: Final = {"r15": "pc", "r15/pc": "pc", "r14": "lr", "r14/lr": "lr", "r13": "sp",
                    "r13/sp": "sp", "elr_eln": "pc"}  # fmt: skip
 # Zephyr's words for it; up to 1.14 "Faulting instruction address = 0x1b6e".
-_ADDRESS = re.compile(
-    rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I
-)
+_ADDRESS = re.compile(rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I)
 # What Zephyr logs of registers, which stands in front of what it says last.
 _DUMPED = re.compile(
     rb"\s*(?:r\d{1,2}/\w\w: |xpsr: |fpscr: |s\[ ?\d+\]: |EXC_RETURN: |Faulting instruction address)"

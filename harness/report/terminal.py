@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.errors.plain import plain
 from harness.errors.verdict import Verdict
 from harness.judge.console_log import JudgedLog
 from harness.run.record import RunRecord
@@ -102,7 +103,7 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     for record in records:
         for note in record.notes:
             whose = f" [{record.firmware_label}]" if record.firmware_label else ""
-            notes.setdefault(note, []).append(record.case.label + whose)
+            notes.setdefault(plain(note), []).append(record.case.label + whose)
     for note, labels in notes.items():
         console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
 
@@ -119,7 +120,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
             ),
             soft_wrap=True,
         )  # fmt: skip
-        console.print(Text("  " + cause.text), soft_wrap=True)
+        console.print(Text("  " + plain(cause.text)), soft_wrap=True)
         if record.run_dir:
             console.print(Text(f"  evidence: {record.run_dir}"), soft_wrap=True)
 
@@ -139,12 +140,13 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
         console.print(table)
 
 
-def log_text(log: JudgedLog) -> str:
-    """For a person: the verdict, its cause with the line, then what is not known."""
+def log_text(log: JudgedLog, verbose: bool) -> str:
+    """For a person: the verdict, its cause with the line, notes; ``verbose``: what no log tells."""
     cause = log.judgement.cause
     lines = [f"{log.path}: {log.judgement.verdict}" + (f" {cause.kind}" if cause else "")]
     if cause is not None:
         lines.append(f"  line {cause.line}: {cause.text}" if cause.line else f"  {cause.text}")
         lines += [f"  {name}: {value}" for name, value in (cause.facts or {}).items()]
-    lines += [f"  not known: {note}" for note in log.judgement.notes]
+    lines += [f"  note: {note}" for note in log.judgement.notes]
+    lines += [f"  not known: {what}" for what in log.unknowable if verbose]
     return "\n".join(lines)
