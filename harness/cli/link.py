@@ -32,9 +32,10 @@ def link() -> None:
 def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tuple[Any, ExitCode]:
     """Say why a link failed and what to do, from a log or a build directory.
 
-    Reads GNU ld, gold, lld and armlink. Where the objects are there, they are read too. Exits
-    with 1 when a link failed and with 0 when none did. TARGET/runner is where the firmware of a
-    target is built.
+    Reads GNU ld, gold, lld, mold, armlink, IAR's ilink and Apple's ld; of other linkers the error
+    lines. Where the objects are there, they are read too. Exits with 0 when a link is known and
+    nothing failed, else with 1: an empty log proves nothing. TARGET/runner is where the firmware
+    of a target is built.
 
     \b
     Examples:
@@ -49,7 +50,7 @@ def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tup
         explanation = explain(tree_of(log_or_build, firmware), progress)
     if not as_json:
         print_explanation(explanation)
-    return explanation.summary(), ExitCode.FAILED if explanation.failures else ExitCode.PASSED
+    return explanation.summary(), ExitCode.PASSED if explanation.well else ExitCode.FAILED
 
 
 @link.command("reduce")
@@ -115,7 +116,7 @@ _MOST = 20
 
 def print_explanation(explanation: Explanation) -> None:
     if not explanation.failures:
-        echo(f"{explanation.source}: no failed link")
+        echo(f"{explanation.source}: {_without_failures(explanation)}")
         return
     for failure in explanation.failures[:_MOST]:
         _print(failure)
@@ -124,15 +125,24 @@ def print_explanation(explanation: Explanation) -> None:
         echo(f"... and {more} more; --json has all")
 
 
+def _without_failures(explanation: Explanation) -> str:
+    if (stopped := explanation.stopped) is not None:
+        return (f"the build stopped, but not in a link that is known; line {stopped.number}: "
+                f"{stopped.text}")  # fmt: skip
+    return "no failed link" if explanation.linked else "there is no link in it that is known"
+
+
 def _print(failure: Failure) -> None:
     much = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
     kind = failure.kind.value.replace("_", " ")
     echo(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
     echo(f"  cause  {failure.cause}")
-    for place in failure.places[1:3]:
+    places = dict.fromkeys(map(str, failure.places))  # one place may be told in several ways
+    for place in list(places)[1:3]:
         echo(f"         also {place}")
     for piece in failure.contributors[:5]:
         echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
         echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
-    echo(f"  fix    {failure.fix}")
+    if failure.fix:
+        echo(f"  fix    {failure.fix}")
