@@ -74,10 +74,12 @@ PUBLISHED: dict[str, Row] = {
     "core platform, exit code 1": (
         RUNS + ENDED.replace(b"0", b"1"), "FAULT", "exit_status", 3),
     "TVM's demo ends by its tag": (
-        BANNER + b"Running inference\nThe image has been classified as 'tabby'\nEXITTHESIM\n" + LIMIT,
+        BANNER + b"Running inference\nThe image has been classified as 'tabby'\nEXITTHESIM\n"
+        + LIMIT,
         "COMPLETED", "nothing_compared", 10),
     "TVM aborts before its tag": (
-        BANNER + b"Running inference\nTVMPlatformAbort: -1\nEXITTHESIM\n", "FAULT", "runner_error", 9),
+        BANNER + b"Running inference\nTVMPlatformAbort: -1\nEXITTHESIM\n",
+        "FAULT", "runner_error", 9),
     "the tag on a command line ends nothing": (
         b"+ FVP_X -C mps3_board.uart0.shutdown_tag=\"EXITTHESIM\"\n" + RUNS + LIMIT,
         "HANG", "wall_limit", 4),
@@ -141,8 +143,8 @@ PUBLISHED: dict[str, Row] = {
         "FAULT", "operator_missing", 1),
     # tensorflow/tflite-micro and users of it
     "TFLM has no such operator": (
-        TFLM + b"Didn't find op for builtin opcode 'SHAPE'\nFailed to get registration from op code "
-        b"SHAPE\n\nAllocateTensors() failed\n", "FAULT", "operator_missing", 2),
+        TFLM + b"Didn't find op for builtin opcode 'SHAPE'\nFailed to get registration from op "
+        b"code SHAPE\n\nAllocateTensors() failed\n", "FAULT", "operator_missing", 2),
     "TFLM's arena is too small": (
         TFLM + b"Failed to resize buffer. Requested: 52224, available 49024, missing: 3200\n"
         b"AllocateTensors() failed\n", "FAULT", "allocation_failed", 2),
@@ -150,14 +152,15 @@ PUBLISHED: dict[str, Row] = {
         TFLM + b"ERROR: AllocateTensors() failed. The arena is too small.\n",
         "FAULT", "allocation_failed", 2),
     "TFLM's node fails": (
-        TFLM + b"Node ethos-u (number 0) failed to invoke with status 1\n", "FAULT", "runner_error", 2),
+        TFLM + b"Node ethos-u (number 0) failed to invoke with status 1\n",
+        "FAULT", "runner_error", 2),
     # Unity, as the unit tests of CMSIS-NN print it on an FVP
     "Unity, all is well": (
         b"t.c:23:test_add:PASS\n\n-----------------------\n3 Tests 0 Failures 0 Ignored \nOK\n",
         "COMPLETED", "nothing_compared", 4),
     "Unity, one fails": (
-        b"t.c:23:test_add:FAIL\n-----------------------\n3 Tests 1 Failures 0 Ignored \nFAIL\n" + ENDED,
-        "MISMATCH", "test_failed", 3),
+        b"t.c:23:test_add:FAIL\n-----------------------\n3 Tests 1 Failures 0 Ignored \nFAIL\n"
+        + ENDED, "MISMATCH", "test_failed", 3),
     "Unity, no test": (b"0 Tests 0 Failures 0 Ignored \nOK\n", "NO_VERDICT", "no_runner_line", 2),
     # ExecuTorch's zephyr/samples/mv2-ethosu, and a vendor's hello world
     "MobileNetV2 demo": (

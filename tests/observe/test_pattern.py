@@ -54,7 +54,8 @@ ROWS = _rows()
 LINES = {*reader.rows_anywhere(), reader.RUNNER, reader.APT, reader.AFTER_FAULT}
 MESSAGES = {
     *failures.ANYWHERE, *failures.MESSAGES, *failures.NPU, *failures.LOADING, *failures.STEPS,
-    failures.TIMING_ADAPTER, failures.IGNORED, *figures.INSIDE, *figures.ANYWHERE, *figures.MESSAGES,
+    failures.TIMING_ADAPTER, failures.IGNORED, *figures.INSIDE, *figures.ANYWHERE,
+    *figures.MESSAGES,
 }  # fmt: skip
 HEALTHY = log("mid 2025", "Model PTE file loaded. Size: 960 bytes.", "Method loaded.",
               "model_pte_loaded_size:     960 bytes.", "Model executed successfully.",
