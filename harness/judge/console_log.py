@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, Verdict
-from harness.judge.ending import failed, limit_notes, model_limit
+from harness.judge.ending import failed, limit_notes, model_limit, not_loaded
 from harness.judge.evidence import Cause, Finding, Judgement, Reason, judgement
 from harness.judge.symbols import with_symbols
 from harness.observe import Kind, Observation, Progress, Stage
@@ -28,19 +28,11 @@ def judge_log(observation: Observation) -> Judgement:
     notes = (*_notes(observation), *limit_notes(observation))
     finding = (
         failed(observation)
-        or _not_loaded(observation)
+        or not_loaded(observation)
         or model_limit(observation)
         or _unproven(observation)
     )
     return judgement(finding, notes)
-
-
-def _not_loaded(observation: Observation) -> Finding:
-    """An image that was not loaded whole, when nothing of it was ever heard."""
-    if observation.runner_line is not None or observation.progress:
-        return None
-    said = next((s for s in observation.suspects if s.kind is Kind.IMAGE_NOT_LOADED), None)
-    return None if said is None else (Verdict.FAULT, Cause(said.kind, said.text, said.line))
 
 
 def _unproven(observation: Observation) -> Finding:

@@ -21,6 +21,7 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
     """
     return (
         failed(observation)
+        or not_loaded(observation)
         or _ended_badly(observation, ending)
         or _wrong_firmware(observation, build_id)
         or _never_completed(observation)
@@ -42,6 +43,14 @@ def failed(observation: Observation) -> Finding:
     if first.kind is Kind.OPERATOR_MISSING and operators:
         facts["operators"] = list(dict.fromkeys(operators))
     return verdict, Cause(first.kind.value, first.text, first.line, facts)
+
+
+def not_loaded(observation: Observation) -> Finding:
+    """An image that was not loaded whole, when nothing of it was ever heard."""
+    if observation.runner_line is not None or observation.progress:
+        return None
+    said = next((s for s in observation.suspects if s.kind is Kind.IMAGE_NOT_LOADED), None)
+    return None if said is None else (Verdict.FAULT, Cause(said.kind, said.text, said.line))
 
 
 _VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MISMATCH}

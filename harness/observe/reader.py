@@ -61,7 +61,10 @@ _ZEPHYR_OS: Final = b"<err> os: "
 _SUCCESS: Final = (Stage.EXECUTED, Stage.COMPLETE, Stage.ENDED)
 _BEFORE_NAME = len(b"I 00:00:00.000000000 [")
 _ERROR_LEVEL: Final = b"E: "
-_ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+# Control sequences, as ``errors.plain`` has them for text.
+_ANSI = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
 # What CI systems put in front of every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the
 # same in brackets.
 _TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
