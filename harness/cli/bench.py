@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import verb
+from harness.cli.verb import echo, verb
 from harness.errors.verdict import ExitCode
 from harness.system.progress import Progress
 
@@ -57,7 +57,7 @@ def bench(
         else:
             found = _measure(what, endings, progress)
     if not as_json:
-        click.echo(found.text())
+        echo(found.text())
     return found.summary(), getattr(found, "exit_code", ExitCode.PASSED)
 
 

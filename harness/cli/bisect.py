@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, tolerance_option, verb
+from harness.cli.verb import echo, fvp_missing_option, limit_factor_option, tolerance_option, verb
 from harness.errors.verdict import ExitCode, Verdict
 
 _UNDECIDED = ("build", "link", "export")
@@ -94,12 +94,11 @@ def bisect(
                 case, good, bad, options, counted=counted, verify=verify, progress=progress
             )
         except Interrupted as so_far:
-            click.echo(f"hil: {so_far.told()}", err=True)
+            echo(f"hil: {so_far.told()}", err=True)
             raise
     if not as_json:
-        from rich.console import Console
-
         from harness.report.bisect import print_bisection
+        from harness.report.console import Terminal
 
-        print_bisection(Console(), found, command)
+        print_bisection(Terminal(), found, command)
     return {"case": case.id, **found.summary(), "command": command}, found.exit_code

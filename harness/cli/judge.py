@@ -9,7 +9,7 @@ import click
 
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.cli.verb import echo, fvp_missing_option, limit_factor_option, verb
 from harness.errors.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -24,17 +24,23 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The firmware of a LOG, to name the functions its faults were in.",
 )
+@click.option("--strict", is_flag=True, help="A LOG whose outputs nobody compared fails (exit 1).")
+@click.option("--verbose", is_flag=True, help="Also list what no LOG can tell.")
 @verb
-def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, ExitCode]:
+def judge_(
+    run_dir: Path, elf: Path | None, strict: bool, verbose: bool, as_json: bool
+) -> tuple[Any, ExitCode]:
     """Judge a finished run again, offline, from its directory; or a lone console log.
 
-    A LOG is from anybody's CI. It passes only when a runner in it completed and compared its
-    own outputs (Test_result: PASS); what a log cannot tell is listed.
+    A LOG is from anybody's CI. It is PASS only when a runner in it completed and compared its
+    own outputs (Test_result: PASS), and COMPLETED when it completed and nothing compared them:
+    exit 0, and 1 with --strict. Runs of this tool are never COMPLETED.
 
     \b
     Examples:
       hil judge .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil judge fvp.log --elf arm_executor_runner
+      hil judge fvp.log --strict
     """
     if run_dir.is_file():
         from harness.judge.console_log import judge_file
@@ -42,17 +48,16 @@ def judge_(run_dir: Path, elf: Path | None, as_json: bool) -> tuple[Any, ExitCod
 
         log = judge_file(run_dir, elf)
         if not as_json:
-            click.echo(log_text(log))
-        return log.summary(), log.judgement.verdict.exit_code
+            echo(log_text(log, verbose))
+        return log.summary(), log.exit_code(strict)
     from harness.run.pipeline import judge_again
 
     record = judge_again(run_dir)
     if not as_json:
-        from rich.console import Console
-
+        from harness.report.console import Terminal
         from harness.report.terminal import print_records
 
-        print_records(Console(), [record])
+        print_records(Terminal(), [record])
     return record.summary(), record.verdict.exit_code
 
 
@@ -106,5 +111,5 @@ def accept(
             subject, reason, options, only=only, truth=truth, dry_run=dry_run, progress=progress
         )
     if not as_json:
-        click.echo(proposal.text())
+        echo(proposal.text())
     return proposal.summary(), ExitCode.PASSED

@@ -9,7 +9,7 @@ import click
 
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import verb
+from harness.cli.verb import echo, verb
 from harness.errors.verdict import ExitCode
 from harness.link.failure import Failure
 from harness.link.why.explain import Explanation
@@ -32,9 +32,10 @@ def link() -> None:
 def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tuple[Any, ExitCode]:
     """Say why a link failed and what to do, from a log or a build directory.
 
-    Reads GNU ld, gold, lld and armlink. Where the objects are there, they are read too. Exits
-    with 1 when a link failed and with 0 when none did. TARGET/runner is where the firmware of a
-    target is built.
+    Reads GNU ld, gold, lld, mold, armlink, IAR's ilink and Apple's ld; of other linkers the error
+    lines. Where the objects are there, they are read too. Exits with 0 when a link is known and
+    nothing failed, else with 1: an empty log proves nothing. TARGET/runner is where the firmware
+    of a target is built.
 
     \b
     Examples:
@@ -49,7 +50,7 @@ def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tup
         explanation = explain(tree_of(log_or_build, firmware), progress)
     if not as_json:
         print_explanation(explanation)
-    return explanation.summary(), ExitCode.FAILED if explanation.failures else ExitCode.PASSED
+    return explanation.summary(), ExitCode.PASSED if explanation.well else ExitCode.FAILED
 
 
 @link.command("reduce")
@@ -78,7 +79,7 @@ def reduce_(
     with progress_shown(as_json) as progress:
         reduced = reduce_build(tree, out, with_test=with_test, progress=progress)
     if not as_json:
-        click.echo(reduced.text())
+        echo(reduced.text())
     return reduced.summary(), ExitCode.PASSED
 
 
@@ -106,7 +107,7 @@ def check_(
     with progress_shown(as_json) as progress:
         result = check(tree_of(elf_or_build, firmware), symbols, progress)
     if not as_json:
-        click.echo(result.text())
+        echo(result.text())
     return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED
 
 
@@ -115,24 +116,33 @@ _MOST = 20
 
 def print_explanation(explanation: Explanation) -> None:
     if not explanation.failures:
-        click.echo(f"{explanation.source}: no failed link")
+        echo(f"{explanation.source}: {_without_failures(explanation)}")
         return
     for failure in explanation.failures[:_MOST]:
         _print(failure)
     more = len(explanation.failures) - _MOST
     if more > 0:
-        click.echo(f"... and {more} more; --json has all")
+        echo(f"... and {more} more; --json has all")
+
+
+def _without_failures(explanation: Explanation) -> str:
+    if (stopped := explanation.stopped) is not None:
+        return (f"the build stopped, but not in a link that is known; line {stopped.number}: "
+                f"{stopped.text}")  # fmt: skip
+    return "no failed link" if explanation.linked else "there is no link in it that is known"
 
 
 def _print(failure: Failure) -> None:
     much = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
     kind = failure.kind.value.replace("_", " ")
-    click.secho(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
-    click.echo(f"  cause  {failure.cause}")
-    for place in failure.places[1:3]:
-        click.echo(f"         also {place}")
+    echo(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
+    echo(f"  cause  {failure.cause}")
+    places = dict.fromkeys(map(str, failure.places))  # one place may be told in several ways
+    for place in list(places)[1:3]:
+        echo(f"         also {place}")
     for piece in failure.contributors[:5]:
-        click.echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
+        echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
-        click.echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
-    click.echo(f"  fix    {failure.fix}")
+        echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
+    if failure.fix:
+        echo(f"  fix    {failure.fix}")

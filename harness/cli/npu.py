@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import verb
+from harness.cli.verb import echo, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.ethosu.blob import find_blobs, read_actions, read_blob
@@ -47,7 +47,7 @@ def run_(
         Path(name).write_bytes(content)
     if not as_json:
         for name, content in zip(names, outputs, strict=True):
-            click.echo(f"{name}  {len(content)} bytes")
+            echo(f"{name}  {len(content)} bytes")
     return {"outputs": names, **_as_dict(stats)}, ExitCode.PASSED
 
 
@@ -60,7 +60,7 @@ def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
     actions = read_actions(read_blob(_delegate(file, delegate)).commands)
     lines = list(disassemble(actions))
     if not as_json:
-        click.echo("\n".join(lines))
+        echo("\n".join(lines))
     return {"npu": actions.config.name, "lines": lines}, ExitCode.PASSED
 
 
@@ -166,9 +166,9 @@ def _as_dict(result: Stats) -> dict[str, Any]:
 
 
 def _print(index: int, result: Stats) -> None:
-    click.echo(f"delegate {index}: {result.config.name}, {result.macs} MACs")
+    echo(f"delegate {index}: {result.config.name}, {result.macs} MACs")
     for name, count in result.operations.items():
-        click.echo(f"  {name:<12} {count:>10}")
+        echo(f"  {name:<12} {count:>10}")
     for region, kinds in result.moved.items():
         for kind, count in kinds.items():
-            click.echo(f"  {region:<12} {kind:<10} {count:>10} bytes")
+            echo(f"  {region:<12} {kind:<10} {count:>10} bytes")

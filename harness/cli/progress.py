@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from harness.errors.plain import plain
 from harness.system.progress import Progress, silent
 
 
@@ -16,10 +17,12 @@ def progress_shown(as_json: bool) -> Iterator[Progress]:
     if as_json:
         yield silent
     elif sys.stderr.isatty():
-        from rich.console import Console
+        from rich.text import Text
 
-        with Console(stderr=True).status("starting") as status:
-            yield lambda message: status.update(message)
+        from harness.report.console import Terminal
+
+        with Terminal(stderr=True).status("starting") as status:
+            yield lambda message: status.update(Text(plain(message)))
     else:
         yield _plain_lines()
 
@@ -32,6 +35,6 @@ def _plain_lines() -> Progress:
         step = re.sub(r"\s*\d+/\d+", "", message)
         if step not in said:
             said.add(step)
-            print(f"hil: {step}", file=sys.stderr, flush=True)
+            print(f"hil: {plain(step)}", file=sys.stderr, flush=True)
 
     return say

@@ -12,7 +12,7 @@ import click
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, tolerance_option, verb
+from harness.cli.verb import echo, fvp_missing_option, limit_factor_option, tolerance_option, verb
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
@@ -95,15 +95,14 @@ def run(
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
     if not as_json:
-        from rich.console import Console
-
+        from harness.report.console import Terminal
         from harness.report.differential import print_differentials
         from harness.report.terminal import print_profile, print_records
 
-        print_records(Console(), records)
-        print_differentials(Console(), records)
+        print_records(Terminal(), records)
+        print_differentials(Terminal(), records)
         if profile:
-            print_profile(Console(), records)
+            print_profile(Terminal(), records)
     _write_step_summary(records)
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
@@ -181,11 +180,11 @@ def exec_(
 def _print_execution(execution: Execution, *, several: bool) -> None:
     cause = execution.cause
     if several:
-        click.echo(f"hil: {execution.firmware}:", err=True)
+        echo(f"hil: {execution.firmware}:", err=True)
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
-        click.secho(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}",
+        echo(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}",
                     err=True, fg="red")  # fmt: skip
-        click.echo(f"hil: evidence: {execution.run_dir}", err=True)
+        echo(f"hil: evidence: {execution.run_dir}", err=True)
     for path in execution.outputs:
-        click.echo(path)
+        echo(path)

@@ -12,7 +12,7 @@ import click
 from harness.build.source import named
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import verb
+from harness.cli.verb import echo, verb
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode
 
@@ -85,8 +85,7 @@ def show(
       hil size show .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil size show corstone-300-m55/runner --executorch ~/executorch --depth 4
     """
-    from rich.console import Console
-
+    from harness.report.console import Terminal
     from harness.run.measure import measure, run_use
     from harness.run.subject import firmware_of
     from harness.size.tables import print_anatomy, print_use
@@ -94,7 +93,7 @@ def show(
     if file.is_dir():
         used = run_use(file)
         if not as_json:
-            print_use(Console(), used)
+            print_use(Terminal(), used)
         return used, ExitCode.PASSED
     with progress_shown(as_json) as progress:
         built = firmware_of(file, firmware, progress)
@@ -108,7 +107,7 @@ def show(
 
             write_page(html, title, anatomy)
         if not as_json:
-            print_anatomy(Console(), title, anatomy, depth, top)
+            print_anatomy(Terminal(), title, anatomy, depth, top)
         said.append({"file": str(path), **facts, **anatomy.to_fields()})
     return said[0] if len(said) == 1 else {"firmware": said}, ExitCode.PASSED
 
@@ -143,10 +142,9 @@ def diff(
       hil size diff old.pte new.pte
       hil size diff old.elf new.elf --target corstone-300-m55 --why 500
     """
-    from rich.console import Console
-
     from harness.footprint import explain
     from harness.footprint.difference import difference
+    from harness.report.console import Terminal
     from harness.run.measure import measure
     from harness.size import tables as render
 
@@ -160,13 +158,13 @@ def diff(
 
         write_page(html, f"{old.name} to {new.name}", after, before)
     if as_markdown and not as_json:
-        click.echo(render.markdown(f"{old.name} → {new.name}", found, top, reasons))
+        echo(render.markdown(f"{old.name} → {new.name}", found, top, reasons))
     elif not as_json:
-        console = Console()
+        console = Terminal()
         if why is None:
             render.print_difference(console, found, top)
         for reason in reasons:
-            click.echo(reason)
+            echo(reason)
     return {"old": str(old), "new": str(new), **found.to_fields(), "why": reasons}, ExitCode.PASSED
 
 
@@ -189,7 +187,7 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
     with progress_shown(as_json) as progress:
         gates = gate_cases(cases, progress)
     for line in workflow_commands(gates, os.environ):
-        click.echo(line, err=as_json)
+        echo(line, err=as_json)
     try:
         write_summary(gates, os.environ)
     except OSError as error:
@@ -206,10 +204,10 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
 def _say_gates(gates: Sequence[Any]) -> None:
     for each in gates:
         if each.failed:
-            click.secho(each.message(), fg="red")
+            echo(each.message(), fg="red")
         else:
             state = "new, nothing accepted yet" if each.is_new else "ok"
             shrunk = [f.figure for f in each.findings if f.state == "shrank"]
             gain = f" (smaller: {', '.join(shrunk)}; accept it to keep it so)" if shrunk else ""
             figures = "  ".join(f"{f.figure} {f.measured:,}" for f in each.findings if f.measured)
-            click.echo(f"{each.subject}: {state}{gain}  {figures}")
+            echo(f"{each.subject}: {state}{gain}  {figures}")

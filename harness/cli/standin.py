@@ -10,7 +10,7 @@ import click
 from harness.build.source import FirmwareSource
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
-from harness.cli.verb import verb
+from harness.cli.verb import echo, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 
@@ -44,7 +44,7 @@ def install_(directory: Path, as_json: bool) -> tuple[Any, ExitCode]:
     written = install(directory)
     if not as_json:
         for path in written:
-            click.echo(path)
+            echo(path)
     return {"commands": [str(path) for path in written]}, ExitCode.PASSED
 
 
@@ -119,12 +119,12 @@ def conformance(
                     write(result, _beside(path, source) if results else path)
             results.append(result)
     if not as_json:
-        from rich.console import Console
+        from harness.report.console import Terminal
 
         if sample is not None:
-            click.echo(f"a sample of {sample} tests, seed {seed}")
+            echo(f"a sample of {sample} tests, seed {seed}")
         for result in results:
-            print_report(Console(), result)
+            print_report(Terminal(), result)
     said = [result.as_json() for result in results]
     code = max(result.exit_code for result in results)
     return said[0] if len(said) == 1 else {"runs": said}, ExitCode(code)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from harness.case.models import catalogue, unavailable
 from harness.cli.verb import verb
 from harness.errors.verdict import ExitCode
+from harness.report.console import Terminal
 from harness.simulate.pick import available_simulators
 from harness.system.toolchain import inspect_tools
 from harness.target.loading import Target, load_targets
@@ -73,7 +73,7 @@ def list_targets(*, show: bool) -> dict[str, Any]:
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:
     """Two lines each: a column of descriptions would have no room beside the other three."""
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     wide = [max(len(row[key]) for row in rows) + 2 for key in ("name", "marker")]
     head = f"{'target':{wide[0]}}{'marker':{wide[1]}}simulators (* = installed)"
     console.print(head, style="bold")
@@ -96,7 +96,7 @@ def _print_notes(rows: list[dict[str, Any]]) -> None:
             for difference in differences:
                 said.setdefault(f"on {simulator}: {difference}", []).append(row["name"])
     for text, names in said.items():
-        Console().print(f"{text}: {', '.join(names)}", style="dim", highlight=False)
+        Terminal().print(f"{text}: {', '.join(names)}", style="dim", highlight=False)
 
 
 def _target_row(target: Target) -> dict[str, Any]:
@@ -129,12 +129,12 @@ def list_models(*, show: bool) -> dict[str, Any]:
         table = _table("model", "what it is")
         for model in models:
             table.add_row(model["name"], model["description"])
-        Console().print(table)
-        Console().print("\nnamed by ExecuTorch, not available here:", style="dim")
+        Terminal().print(table)
+        Terminal().print("\nnamed by ExecuTorch, not available here:", style="dim")
         table = _table("model", "why not")
         for other in others:
             table.add_row(other["name"], other["reason"])
-        Console().print(table)
+        Terminal().print(table)
     return {"models": models, "unavailable": others}
 
 
@@ -147,13 +147,13 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         for tool in tools:
             state = tool.version or ("missing" if tool.required else "not installed (optional)")
             table.add_row(tool.name, state, tool.path or tool.how_to_get)
-        Console().print(table)
+        Terminal().print(table)
     missing = [t.name for t in tools if t.required and t.path is None]
     for tool in tools:
         if show and tool.note:
-            Console().print(f"{tool.name}: {tool.note}", style="dim", highlight=False)
+            Terminal().print(f"{tool.name}: {tool.note}", style="dim", highlight=False)
     if show and missing:
-        Console().print(f"missing: {', '.join(missing)}", style="red")
+        Terminal().print(f"missing: {', '.join(missing)}", style="red")
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
          "how_to_get": t.how_to_get, "note": t.note}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.errors import HarnessError
+from harness.errors.plain import plain
 from harness.errors.verdict import ExitCode
 
 _Verb = TypeVar("_Verb", bound=Callable[..., tuple[Any, ExitCode]])
@@ -54,7 +55,8 @@ def verb(function: _Verb) -> _Verb:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
         if as_json:
-            click.echo(json.dumps(result, indent=1, default=str))
+            # "##[" anywhere in a line is a command to GitHub; in JSON it can stand in a string only
+            click.echo(json.dumps(result, indent=1, default=str).replace("##[", "#\\u0023["))
         sys.exit(code)
 
     return wrapped  # type: ignore[return-value]
@@ -72,6 +74,11 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 
 
 def _say_error(error: HarnessError) -> None:
-    click.secho(f"hil: error: {error.message}", err=True, fg="red")
+    echo(f"hil: error: {error.message}", err=True, fg="red")
     if error.hint:
-        click.echo(f"hil: {error.hint}", err=True)
+        echo(f"hil: {error.hint}", err=True)
+
+
+def echo(text: object = "", *, err: bool = False, **style: Any) -> None:
+    """Print for a person; whoever wrote the text, it does nothing to their terminal or CI."""
+    click.secho(plain(str(text)), err=err, **style)

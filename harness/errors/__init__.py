@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from harness.errors.plain import plain
 from harness.errors.verdict import ExitCode, Verdict
 
 
@@ -19,7 +20,8 @@ class HarnessError(Exception):
 
     ``kind`` names the cause for machines (``record.json``, ``--json``). What the message mentions
     is there as attributes, too, so that nobody has to parse the message: a class that has more to
-    say than ``path``, the file or directory it is about, says so in its own ``__init__``.
+    say than ``path``, the file or directory it is about, says so in its own ``__init__``. What
+    others wrote of the message is made harmless here, once for every face.
     """
 
     kind = "internal"
@@ -33,9 +35,9 @@ class HarnessError(Exception):
         hint: str | None = None,
         path: Path | str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = plain(message)
+        self.hint = None if hint is None else plain(hint)
+        super().__init__(self.message)
         self.path = None if path is None else str(path)
 
     @property

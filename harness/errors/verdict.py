@@ -27,7 +27,8 @@ class Verdict(Word):
     """How a case ended, in one word. Only PASS is proven good.
 
     ``style`` is how a terminal shows it. ``product_failure``: the product under test failed,
-    rather than the infrastructure or our knowledge of it.
+    rather than the infrastructure or our knowledge of it. COMPLETED is of a stranger's log alone: a
+    run of ours has its outputs compared, or nothing is proven.
     """
 
     exit_code: ExitCode
@@ -43,6 +44,7 @@ class Verdict(Word):
         return member
 
     PASS = "PASS", ExitCode.PASSED, "green", False
+    COMPLETED = "COMPLETED", ExitCode.FAILED, "cyan", False
     MISMATCH = "MISMATCH", ExitCode.FAILED, "bold red", True
     FAULT = "FAULT", ExitCode.FAILED, "bold red", True
     HANG = "HANG", ExitCode.FAILED, "bold red", True

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InfraError
+from harness.errors.plain import plain
 from harness.footprint.anatomy import Anatomy, Part
 
 _TEMPLATE = Path(__file__).with_name("page.html")
@@ -42,7 +43,7 @@ def render_page(title: str, new: Anatomy, old: Anatomy | None = None) -> str:
     }
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
-    return page.replace("{{title}}", html.escape(title)).replace("{{data}}", text)
+    return page.replace("{{title}}", html.escape(plain(title))).replace("{{data}}", text)
 
 
 def _parts(anatomy: Anatomy | None, name: str) -> Sequence[Part]:
@@ -54,4 +55,6 @@ def _rows(new: Sequence[Part], old: Sequence[Part]) -> list[Any]:
     """[path, new bytes, old bytes] of every part of either."""
     after = {p.path: p.bytes for p in new}
     before = {p.path: p.bytes for p in old}
-    return [[list(p), after.get(p, 0), before.get(p, 0)] for p in sorted({*after, *before})]
+    return [
+        [[*map(plain, p)], after.get(p, 0), before.get(p, 0)] for p in sorted({*after, *before})
+    ]

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.formats.damage import DamagedFile
+
 MAGIC, THIN = b"!<arch>\n", b"!<thin>\n"
-_HEADER = 60
+_HEADER, _END = 60, b"`\n"
 
 
 @dataclass(frozen=True)
@@ -23,54 +25,77 @@ def is_archive(data: bytes) -> bool:
 
 
 def members(path: Path) -> tuple[Member, ...]:
-    """The members in order, without the index and the table of names. ``()`` if not an archive."""
+    """The members in order, without the index and the table of names. ``()`` if not an archive.
+
+    Raises DamagedFile for one that breaks off or contradicts itself, OSError for what cannot be
+    read.
+    """
     data = path.read_bytes()
     if not is_archive(data):
         return ()
     thin, position, long_names, found = data[:8] == THIN, 8, b"", []
-    while position + _HEADER <= len(data):
-        name = data[position : position + 16].decode("utf-8", "replace").rstrip()
-        digits = data[position + 48 : position + 58].strip()
-        size = int(digits) if digits.isdigit() else 0
+    while position < len(data):
+        name, size = _read_header(path, data, position)
         body, special = position + _HEADER, name in ("/", "//", "/SYM64/")
-        content = data[body : body + size] if special or not thin else b""
+        inside = size if special or not thin else 0
+        if body + inside > len(data):
+            raise DamagedFile(f"{path}: member {name!r} leaves the archive", position)
+        content = data[body : body + inside]
         if name == "//":
             long_names = content
         elif not special and not name.startswith("__.SYMDEF"):
             found.append(_member(path, name, content, long_names, position, thin))
-        position = body + (size if special or not thin else 0)
+        position = body + inside
         position += position % 2
     return tuple(m for m in found if m.name != "__.SYMDEF")
+
+
+def _read_header(path: Path, data: bytes, position: int) -> tuple[str, int]:
+    """Name and size of the member whose header is at ``position``."""
+    header = data[position : position + _HEADER]
+    digits = header[48:58].strip()
+    if len(header) < _HEADER or header[58:] != _END or not digits.isdigit():
+        raise DamagedFile(f"{path}: no member starts where one has to", position)
+    return header[:16].decode("utf-8", "replace").rstrip(), int(digits)
 
 
 def _member(
     path: Path, name: str, content: bytes, long_names: bytes, offset: int, thin: bool
 ) -> Member:
-    if name.startswith("#1/"):  # BSD: the name precedes the content
+    if name.startswith("#1/") and name[3:].isdecimal():  # BSD: the name precedes the content
         length = int(name[3:])
-        return Member(content[:length].rstrip(b"\0").decode(), content[length:], offset)
-    if name.startswith("/") and name[1:].split(":")[0].isdigit():
+        own = content[:length].rstrip(b"\0").decode("utf-8", "replace")
+        return Member(own, content[length:], offset)
+    if name.startswith("/") and name[1:].split(":")[0].isdecimal():
         start = int(name[1:].split(":")[0])
         end = long_names.find(b"\n", start)
+        if end < 0:
+            raise DamagedFile(f"{path}: the name of a member is not in the table of names", offset)
         name = long_names[start:end].decode("utf-8", "replace")
     name = name.removesuffix("/")
     if thin:
-        outside = path.parent / name
+        outside = path.parent / name.replace("\0", "")
         content = outside.read_bytes() if outside.is_file() else b""
         name = Path(name).name
     return Member(name, content, offset)
 
 
 def index(path: Path) -> tuple[str, ...]:
-    """The symbols of the archive's index, without reading a member; ``()`` when it has none."""
+    """The symbols of the archive's index, without reading a member; ``()`` when it has none.
+
+    Raises DamagedFile and OSError as ``members`` does.
+    """
     with path.open("rb") as file:
         if not is_archive(file.read(8)):
             return ()
         header = file.read(_HEADER)
         if header[:2] != b"/ ":
             return ()
-        raw = file.read(int(header[48:58]))
-    count = struct.unpack_from(">I", raw)[0]
+        _, size = _read_header(path, header, 0)
+        raw = file.read(min(size, path.stat().st_size))
+    count = int.from_bytes(raw[:4], "big")
+    if len(raw) < size or 4 + 4 * count > size:
+        raise DamagedFile(f"{path}: the index breaks off", 8 + _HEADER)
     names = raw[4 + 4 * count :].split(b"\0")[:count]
     return tuple(name.decode("utf-8", "replace") for name in names)
 

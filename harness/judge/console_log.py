@@ -2,8 +2,9 @@
 
 A log proves less than a run. PASS needs a runner that says it completed, no failure on any
 line, and at least one bundled test set that the runner itself compared (``Test_result: PASS``);
-with several runs in the log, of each. Outputs that nobody compared, a log that is cut, or a
-model's limit are never PASS. What a log cannot tell is said in the notes, whatever the verdict.
+with several runs in the log, of each. Where all completed and not all compared their outputs, the
+verdict is COMPLETED, which no run of ours can have. A log that is cut or a model's limit are never
+PASS. What no log can tell is said beside the judgement, whatever the verdict.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.errors.verdict import Verdict
-from harness.judge.ending import failed, limit_notes, model_limit
+from harness.errors.verdict import ExitCode, Verdict
+from harness.judge.ending import failed, limit_notes, model_limit, not_loaded
 from harness.judge.evidence import Cause, Finding, Judgement, Reason, judgement
 from harness.judge.symbols import with_symbols
 from harness.observe import Kind, Observation, Progress, Stage
@@ -24,8 +25,13 @@ _PIECE = 1 << 20  # bytes read at a time
 
 
 def judge_log(observation: Observation) -> Judgement:
-    notes = (*_unknown(observation), *limit_notes(observation))
-    finding = failed(observation) or model_limit(observation) or _unproven(observation)
+    notes = (*_notes(observation), *limit_notes(observation))
+    finding = (
+        failed(observation)
+        or not_loaded(observation)
+        or model_limit(observation)
+        or _unproven(observation)
+    )
     return judgement(finding, notes)
 
 
@@ -39,37 +45,66 @@ def _unproven(observation: Observation) -> Finding:
             f"no line of an ExecuTorch runner; the last line is: {observation.last_line}",
             last,
         )
-    if observation.complete_line is None:
+    if not observation.over:
         return Verdict.NO_VERDICT, Cause(
             Reason.NO_END_MARKER,
             f"the runner never says it completed; {_reached(observation)}",
             last,
             _suspect(observation),
         )
-    return _each_run(observation) or _said_to_have_failed(observation)
+    runs = _runs(observation)
+    return _incomplete(runs) or _said_to_have_failed(observation) or _not_compared(runs)
 
 
 _PREPARATION = (Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
 _EXECUTION = (Stage.EXECUTING, Stage.EXECUTED)
+_ENDS = (Stage.COMPLETE, Stage.ENDED)
 
 
-def _each_run(observation: Observation) -> Finding:
-    """A log may hold several runs; each must complete and compare its outputs."""
-    begun: Progress | None = None  # how far a run got that has not completed yet
-    after = 0  # the line where the run before it completed
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of a log. ``begun``: how far one got that never ended; ``silent``: the end of the
+    first that compared nothing."""
+
+    begun: Progress | None
+    silent: Progress | None
+
+
+def _runs(observation: Observation) -> _Runs:
+    begun: Progress | None = None
+    ends: list[Progress] = []
     for step in observation.progress:
-        if step.stage is Stage.COMPLETE:
-            if not any(after < line <= step.line for line in observation.bundle_lines):
-                return Verdict.NO_VERDICT, Cause(
-                    Reason.NOTHING_COMPARED,
-                    "the run completed, but nothing in the log compares its outputs with anything",
-                    step.line,
-                )
-            begun, after = None, step.line
+        if step.stage in _ENDS:
+            if begun is not None or not ends:
+                ends.append(step)
+            elif step.stage is Stage.COMPLETE:  # else the program ends that the runner was in
+                ends[-1:] = [step] if ends[-1].stage is Stage.ENDED else [ends[-1], step]
+            begun = None
         elif step.stage is Stage.METHOD and begun is not None and begun.stage in _EXECUTION:
             break  # another run begins
-        elif step.stage in _EXECUTION or (after and step.stage in _PREPARATION):
+        elif step.stage in _EXECUTION or (ends and step.stage in _PREPARATION):
             begun = step
+    starts = [0, *(end.line for end in ends)]
+    silent = (
+        end
+        for start, end in zip(starts, ends, strict=False)
+        if not any(start < line <= end.line for line in observation.bundle_lines)
+    )
+    return _Runs(begun, next(silent, None))
+
+
+def _not_compared(runs: _Runs) -> Finding:
+    if runs.silent is None:
+        return None
+    return Verdict.COMPLETED, Cause(
+        Reason.NOTHING_COMPARED,
+        "the run completed, but nothing in the log compares its outputs with anything",
+        runs.silent.line,
+    )
+
+
+def _incomplete(runs: _Runs) -> Finding:
+    begun = runs.begun
     if begun is None:
         return None
     return Verdict.NO_VERDICT, Cause(
@@ -103,15 +138,22 @@ def _suspect(observation: Observation) -> dict[str, object] | None:
     return {"suspect": first.text, "suspect_line": first.line}
 
 
-def _unknown(observation: Observation) -> tuple[str, ...]:
-    """What no log can tell, or this one does not."""
+def _unknowable(observation: Observation) -> tuple[str, ...]:
+    """What no log can tell."""
     firmware = (
         f"the firmware says it is build {observation.build_id}; whether that was meant is unknown"
         if observation.build_id
         else "which firmware ran is unknown"
     )
-    notes = ["how the process ended (exit status, signal) is unknown", firmware,
-             "which .pte ran is unknown"]  # fmt: skip
+    return (
+        "how the process ended (exit status, signal) is unknown",
+        firmware,
+        "which .pte ran is unknown",
+    )
+
+
+def _notes(observation: Observation) -> tuple[str, ...]:
+    notes = []
     if observation.bundle_passes:
         notes.append(
             f"{observation.bundle_passes} bundled test set(s) compared by the runner itself, with "
@@ -127,6 +169,9 @@ def _unknown(observation: Observation) -> tuple[str, ...]:
         notes.append("the last line has no end: the log may be cut")
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
+    gone_on = (s for s in observation.suspects if s.kind is not Kind.EXIT_STATUS)
+    if observation.over and (said := next(gone_on, None)):
+        notes.append(f"the run went on after line {said.line}: {said.text}")
     return tuple(notes)
 
 
@@ -136,13 +181,24 @@ class JudgedLog:
     judgement: Judgement
     observation: Observation
 
+    @property
+    def unknowable(self) -> tuple[str, ...]:
+        """What no log can tell, in sentences."""
+        return _unknowable(self.observation)
+
+    def exit_code(self, strict: bool) -> ExitCode:
+        """A run that completed without a comparison is good enough, unless ``strict``."""
+        completed = self.judgement.verdict is Verdict.COMPLETED and not strict
+        return ExitCode.PASSED if completed else self.judgement.verdict.exit_code
+
     def summary(self) -> dict[str, Any]:
         cause, seen = self.judgement.cause, self.observation
         return {
             "log": str(self.path),
             "verdict": self.judgement.verdict,
             "cause": None if cause is None else asdict(cause),
-            "unknown": list(self.judgement.notes),
+            "notes": list(self.judgement.notes),
+            "unknown": list(self.unknowable),
             "lines": seen.lines,
             "progress": [{"stage": p.stage.value, "line": p.line} for p in seen.progress],
             "metrics": {name: m.value for name, m in seen.metrics.items()},

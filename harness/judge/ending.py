@@ -22,6 +22,7 @@ def execution_cause(observation: Observation, ending: Ending, build_id: str | No
     """
     return (
         failed(observation)
+        or not_loaded(observation)
         or _ended_badly(observation, ending)
         or _wrong_firmware(observation, build_id)
         or _never_completed(observation)
@@ -57,7 +58,15 @@ def _asker(failures: Sequence[Event]) -> Event | None:
     return next(same, None)
 
 
-_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH}
+def not_loaded(observation: Observation) -> Finding:
+    """An image that was not loaded whole, when nothing of it was ever heard."""
+    if observation.runner_line is not None or observation.progress:
+        return None
+    said = next((s for s in observation.suspects if s.kind is Kind.IMAGE_NOT_LOADED), None)
+    return None if said is None else (Verdict.FAULT, Cause(said.kind, said.text, said.line))
+
+
+_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MISMATCH}
 _STOPS = {
     Stop.DEADLINE: "still running",
     Stop.STALL: "no output and no CPU time",
@@ -104,9 +113,9 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
 
 
 def model_limit(observation: Observation) -> Finding:
-    """A limit of the model's own that came before the runner's end."""
+    """A limit of the model's own that came before the end of what ran."""
     stop = observation.stop
-    if stop is None or not stop.reason.is_limit or observation.complete_line is not None:
+    if stop is None or not stop.reason.is_limit or observation.over:
         return None
     reached = observation.progress[-1] if observation.progress else None
     how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
@@ -185,6 +194,6 @@ def console_cut(ending: Ending, observation: Observation, kept: int | None = Non
 def limit_notes(observation: Observation) -> tuple[str, ...]:
     """A passing run may end by a limit of the model, where nothing tells the model to stop."""
     stop = observation.stop
-    if stop is None or not stop.reason.is_limit or observation.complete_line is None:
+    if stop is None or not stop.reason.is_limit or not observation.over:
         return ()
     return (f"ended by the model's own limit after the runner had completed (line {stop.line})",)

@@ -49,6 +49,7 @@ class LinkCause(Word):
     OBJECT_MISSING = "object_missing"
     CONFIGURED_OUT = "configured_out"
     NO_DEFINITION = "no_definition"
+    NEWER_LIBRARY = "newer_library"
     # of everything else
     TWO_DEFINITIONS = "two_definitions"
     TOO_LARGE = "too_large"
@@ -56,6 +57,7 @@ class LinkCause(Word):
     ADDRESSES_COLLIDE = "addresses_collide"
     BUILT_FOR_ANOTHER_TARGET = "built_for_another_target"
     NOT_IN_SEARCH_PATH = "not_in_search_path"
+    NOT_OF_THIS_TOOLCHAIN = "not_of_this_toolchain"
     NOT_BUILT = "not_built"
     TOO_FAR = "too_far"
     DISCARDED = "discarded"
@@ -101,11 +103,12 @@ class Failure:
 
     ``symbol`` is as the linker printed it. ``places`` are those that need an undefined symbol, or
     that define a duplicate one, first definition first. ``cause`` and ``fix`` are sentences for
-    people; whatever else needs to know the cause takes ``cause_kind``.
+    people, the latter empty where nothing is sure to help; whatever else needs to know the cause
+    takes ``cause_kind``.
     """
 
     kind: FailureKind
-    linker: str  # "gnu", "gold", "lld", "mold", "armlink", "driver"
+    linker: str  # "gnu", "gold", "lld", "mold", "armlink", "iar", "apple", "msvc", "ti", "driver"
     line: int  # of the log, from 1
     text: str
     symbol: str | None = None

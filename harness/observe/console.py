@@ -148,6 +148,10 @@ SUSPECTS: Final[tuple[Pattern[Kind], ...]] = (
             rb"^\[run_fvp\] Simulation complete, [1-9]",
             b"[run_fvp] Simulation complete, 137",
             "ExecuTorch backends/arm/scripts/run_fvp.sh, which says 0 whatever happened"),
+    Pattern(Kind.IMAGE_NOT_LOADED, (b"Failed to write bytes",),
+            rb"^Warning: Failed to write bytes at address range \[",
+            b"Warning: Failed to write bytes at address range [0x00080000..0x002B2B07] when "
+            b'loading image "app.axf".', _FVP + "; also of runs that go well"),
     Pattern(Kind.EXIT_STATUS, (b"Killed",), rb"^Killed$", b"Killed", "a shell"),
     Pattern(Kind.EXIT_STATUS, (b": terminating on signal",),
             rb"qemu-system-\w+: terminating on signal",

@@ -19,6 +19,7 @@ class Kind(Word):
     CPU_EXCEPTION = "cpu_exception"  # the platform does not say which
     BOOT_PANIC = "boot_panic"  # of a boot loader or of secure firmware
     CPU_LOCKUP = "cpu_lockup"
+    STACK_OVERFLOW = "stack_overflow"
     ZEPHYR_FATAL = "zephyr_fatal"
     LINUX_OOPS = "linux_oops"
     PROCESS_CRASH = "process_crash"
@@ -33,6 +34,7 @@ class Kind(Word):
     FILE_NOT_OPENED = "file_not_opened"
     OUTPUT_NOT_WRITTEN = "output_not_written"
     BUNDLE_FAILED = "bundled_test_failed"
+    TEST_FAILED = "test_failed"  # of a test framework, or of a sample that checks itself
     RUNNER_ERROR = "runner_error"
     LIBRARY_MISSING = "library_missing"
     EXECSTACK = "executable_stack"
@@ -40,7 +42,8 @@ class Kind(Word):
     LICENCE = "licence"
     EULA = "eula"
     SIMULATOR_ERROR = "simulator_error"
-    EXIT_STATUS = "exit_status"  # only ever a suspect: somebody says how a process ended
+    IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases are also told so
+    EXIT_STATUS = "exit_status"  # a suspect, unless the program itself says it
 
 
 # The simulator itself did not work; says nothing about what was to be tested.
@@ -51,7 +54,7 @@ LAUNCH = frozenset(
 # A CPU's exception, with registers beside it where the platform prints them.
 CPU_FAULTS = frozenset(
     {Kind.HARD_FAULT, Kind.MPU_FAULT, Kind.BUS_FAULT, Kind.USAGE_FAULT, Kind.SECURE_FAULT,
-     Kind.DEBUG_FAULT, Kind.CPU_EXCEPTION, Kind.BOOT_PANIC}
+     Kind.DEBUG_FAULT, Kind.CPU_EXCEPTION, Kind.BOOT_PANIC, Kind.STACK_OVERFLOW}
 )  # fmt: skip
 # Nothing worth waiting for follows one of these.
 FINAL = LAUNCH | CPU_FAULTS | {
@@ -74,6 +77,7 @@ class Stage(Word):
     EXECUTED = "executed"
     OUTPUT = "output_written"
     COMPLETE = "complete"
+    ENDED = "ended"  # a program said so that is not, or need not be, the runner
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,8 @@ class Observation:
     """What one process said, or several of one run, one after another.
 
     ``suspects`` are words that are a cause only if nothing better explains a bad end.
-    ``completed``: for each process the line of its end marker.
+    ``completed``: for each process the line of its end marker. ``ended_line``: where the program,
+    rather than a runner, last said that it ended well, which no run of ours is believed for.
     """
 
     lines: int
@@ -192,8 +197,14 @@ class Observation:
     ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port
     versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
     cut: bool = False  # the last line has no end
+    ended_line: int | None = None
 
     @property
     def complete_line(self) -> int | None:
         """The last end marker; None unless every process has said its own."""
         return None if None in self.completed or not self.completed else self.completed[-1]
+
+    @property
+    def over(self) -> bool:
+        """Whoever ran said that it was done; what a model says afterwards is no hang."""
+        return self.complete_line is not None or self.ended_line is not None

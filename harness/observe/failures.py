@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from harness.errors.verdict import Word
 from harness.observe.events import Kind
 from harness.observe.pattern import Match, Pattern, facts, gate, table, text
 
@@ -44,6 +45,9 @@ _OPERATORS: Final = "ExecuTorch runtime/executor/method.cpp, runtime/kernel/oper
 _MEMORY: Final = "ExecuTorch runtime/core/memory_allocator.h and its arm_memory_allocator.cpp"
 _RUNNER: Final = "ExecuTorch examples/arm/executor_runner/arm_executor_runner.cpp"
 _BUNDLED: Final = "targets/runner"
+_TFLM: Final = "TensorFlow Lite Micro, micro/micro_interpreter*.cc and micro/arena_allocator"
+_JOBS: Final = "Zephyr samples/modules/tflite-micro/tflm_ethosu; core-platform applications"
+_SAMPLE: Final = "a vendor's ExecuTorch sample for Zephyr, which checks its own sum"
 _DRIVER: Final = "ethos-u-core-driver src (LOG_ERR); some retargeted loggers drop the prefix"
 
 # Also on a line that no runner wrote: in the log of some other module, behind a torn prefix.
@@ -52,7 +56,7 @@ ANYWHERE: Final[_Rows] = (
             rb"operator.*kernel '(?P<operator>[^']*)' not found",
             b"operator_registry.cpp:256 get_op()] kernel 'aten::exp.out' not found.", _OPERATORS),
     Pattern(Kind.OPERATOR_MISSING, (b"Missing operator: [",),
-            rb"Missing operator: \[\d+\] (?P<operator>\S+)",
+            rb"Missing operator: \[\d+\]\s+(?P<operator>\S+)",
             b"Missing operator: [29] aten::linear.out", _OPERATORS),
     Pattern(Kind.OPERATOR_MISSING, (b"don't have corresponding op",),
             rb"(?P<count>\d+) instructions? don't have corresponding operator",
@@ -61,6 +65,38 @@ ANYWHERE: Final[_Rows] = (
     Pattern(Kind.BUNDLE_FAILED, (b"Test_result: FAIL",),
             rb"BundleIO index\[(?P<index>\d+)\] Test_result: FAIL",
             b"TEST: BundleIO index[1] Test_result: FAIL", _RUNNER),
+    Pattern(Kind.TEST_FAILED, (b"AssertionError: O",),
+            rb"^(?:E +|FAILED \S+ - )?AssertionError: Output \d+ does not match reference output",
+            b"E       AssertionError: Output 0 does not match reference output.",
+            "ExecuTorch backends/test/harness/tester.py, as Python and pytest show it"),
+    Pattern(Kind.TEST_FAILED, (b" Failures ",),
+            rb"^\s*\d+ Tests (?P<failures>[1-9]\d*) Failures \d+ Ignored",
+            b"3 Tests 1 Failures 0 Ignored ", "Unity src/unity.c, UnityEnd"),
+    Pattern(Kind.TEST_FAILED, (b"Test FAILED: ",),
+            rb"(?:<err> [\w.-]{1,60}: |^E: |^)(?:\S{1,4} )?Test FAILED: ",
+            b"[00:00:00.020,000] <err> main: \xe2\x9c\x97 Test FAILED: Expected 5.0, got 4.0",
+            _SAMPLE),
+    Pattern(Kind.EXIT_STATUS, (b"Application exit code: ",),
+            rb"^\s*Application exit code: (?P<status>-?[1-9]\d*)",
+            b"Application exit code: 1.", "ethos-u-core-platform targets/*/retarget.c, _exit"),
+    Pattern(Kind.RUNNER_ERROR, (b"Received job resp",),
+            rb"Received job response\. job=\S+ status=(?P<status>[1-9]\d*)",
+            b"sender 0: Received job response. job=0x205d340, status=1", _JOBS),
+    Pattern(Kind.RUNNER_ERROR, (b"TVMPlatformAbort",), rb"^\s*TVMPlatformAbort: ",
+            b"TVMPlatformAbort: -1", "TVM apps/microtvm, platform.cc, before its EXITTHESIM"),
+    Pattern(Kind.OPERATOR_MISSING, (b"Didn't find op",),
+            rb"Didn't find op for builtin opcode '(?P<operator>[^']{1,80})'",
+            b"Didn't find op for builtin opcode 'SHAPE'", _TFLM),
+    Pattern(Kind.ALLOCATION_FAILED, (b". Requested: ",),
+            rb"Failed to (?:resize buffer|allocate (?:\w+ )?memory)\. Requested: (?P<needed>\d+), "
+            rb"available (?P<had>\d+)",
+            b"Failed to resize buffer. Requested: 52224, available 49024, missing: 3200", _TFLM),
+    Pattern(Kind.ALLOCATION_FAILED, (b"AllocateTensors()",), rb"\bAllocateTensors\(\) failed",
+            b"AllocateTensors() failed", _TFLM),
+    Pattern(Kind.RUNNER_ERROR, (b" (number ",),
+            rb"^Node (?P<operator>\S{1,80}) \(number \d+\) failed to (?:invoke|prepare) with "
+            rb"status (?P<status>\d+)", b"Node ethos-u (number 0) failed to invoke with status 1",
+            _TFLM),
 )  # fmt: skip
 # At whatever level they are logged; in order of precedence.
 MESSAGES: Final[_Rows] = (
@@ -120,15 +156,33 @@ MESSAGES: Final[_Rows] = (
             rb"(?P<path>[^\s'():]{1,300})",
             b"Could not open file i0.bin (errno: 2) for reading, exiting!", _RUNNER),
 )  # fmt: skip
-# Their facts are the figures they name: "npu.macs_per_cc=8". Also on lines without a prefix.
-NPU: Final[_Rows] = (
-    *(Pattern(Kind.NPU_ERROR, (needle,), regex, example, _DRIVER)
+# An NPU does not start; a board may have another one that does.
+NPU_STARTS: Final[_Rows] = tuple(
+    Pattern(Kind.NPU_ERROR, (needle,), regex, example, _DRIVER)
     for needle, regex, example in (
         (b"Soft reset timed out", rb"Soft reset timed out", b"Soft reset timed out"),
-        (b"switch security state", rb"Failed to switch security state",
-         b"Failed to switch security state and privilege level"),
-        (b"Failed to initialize ", rb"Failed to initialize (?:Ethos-U )?device",
-         b"Failed to initialize Ethos-U device"),
+        (
+            b"switch security state",
+            rb"Failed to switch security state",
+            b"Failed to switch security state and privilege level",
+        ),
+        (
+            b"Failed to initialize ",
+            rb"Failed to initialize (?:Ethos-U\d* ?)?(?:device|driver|NPU)\b",
+            b"Failed to initialize Ethos-U device",
+        ),
+        (
+            b"not been compiled",
+            rb"Driver has not been compiled for this product",
+            b"Failed to initialize device. Driver has not been compiled for this product",
+        ),
+    )
+)
+# Their facts are the figures they name: "npu.macs_per_cc=8". Also on lines without a prefix.
+NPU: Final[_Rows] = (
+    *NPU_STARTS,
+    *(Pattern(Kind.NPU_ERROR, (needle,), regex, example, _DRIVER)
+    for needle, regex, example in (
         (b"Failed to request power", rb"Failed to request power", b"Failed to request power"),
         (b"Failed to invoke inf", rb"Failed to invoke inference", b"Failed to invoke inference."),
         (b"Fast memory area", rb"Fast memory area too small",
@@ -152,8 +206,8 @@ NPU: Final[_Rows] = (
          b"No NPU driver handle available, but semaphore taken"),
         (b"not aligned", rb"(?:Command stream|Base) addr.*not aligned",
          b"Base addr 2: 0x31000001 not aligned to 16 bytes"),
-        (b"not been compiled", rb"Driver has not been compiled for this product",
-         b"Failed to initialize device. Driver has not been compiled for this product"),
+        (b"received but qread", rb"IRQ received but qread \(\d+\) not at end of stream",
+         b"W: Failure: IRQ received but qread (128) not at end of stream (512)."),
     )),
     Pattern(Kind.NPU_ERROR, (b"Ethos-U invocation",), rb"Ethos-U invocation failed",
             b"Ethos-U invocation failed error (-1)",
@@ -224,15 +278,29 @@ TIMING_ADAPTER: Final = Pattern(
     Kind.NPU_ERROR, (b"timing-adapter",), rb"Failed to initialize timing-adapter",
     b"Failed to initialize timing-adapter #0", "ethos-u-core-platform targets/*/target.cpp",
 )  # fmt: skip
+# What failed just before does not matter to who says this, if it goes on to succeed.
+IGNORED: Final = Pattern(
+    Kind.RUNNER_ERROR, (b"ignoring error",), rb"\bignoring error\b",
+    b"ignoring error from set_output_data_ptr(): 0x2",
+    "ExecuTorch examples/qualcomm/executor_runner/qnn_executor_runner.cpp",
+)  # fmt: skip
 
 _OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
 _FIGURE = re.compile(rb"(?:npu|optimizer|optimize)?\.?(\w+)=(0x[0-9a-fA-F]+|-?\d+)")
 
 
+class Excuse(Word):
+    """What makes a failure one that only may explain a bad end."""
+
+    ALWAYS = "always"
+    SUCCESS = "success"  # the run goes on and succeeds
+    JOBS = "jobs"  # every job for the NPUs ends well
+
+
 class Said(NamedTuple):
     kind: Kind
     facts: dict[str, str]
-    suspect: bool = False  # it proves nothing, but may explain a bad end
+    excuse: Excuse | None = None
 
 
 class Failures:
@@ -241,11 +309,11 @@ class Failures:
     def __init__(self) -> None:
         self._messages = table((*ANYWHERE, *MESSAGES))
         self._anywhere = table(ANYWHERE)
-        self._npu = table(NPU)
+        self._npu, self._npu_starts = table(NPU), table(NPU_STARTS)
         self._loading = table(LOADING)
         self._steps = table(STEPS)
         self._errors = table(ERRORS)
-        every = (*ANYWHERE, *MESSAGES, *NPU, *LOADING, *STEPS, TIMING_ADAPTER)
+        every = (*ANYWHERE, *MESSAGES, *NPU, *LOADING, *STEPS, TIMING_ADAPTER, IGNORED)
         self._may_have = gate(every)  # most messages tell of no failure
 
     def message(self, message: bytes) -> Said | None:
@@ -253,7 +321,9 @@ class Failures:
         if not self._may_have(message):
             return None
         if TIMING_ADAPTER.needles[0] in message and TIMING_ADAPTER.search(message):
-            return Said(TIMING_ADAPTER.kind, {}, suspect=True)
+            return Said(TIMING_ADAPTER.kind, {}, Excuse.ALWAYS)
+        if IGNORED.needles[0] in message and IGNORED.search(message):
+            return Said(IGNORED.kind, {}, Excuse.SUCCESS)
         if found := self._messages.first(message):
             return Said(found[0], _facts(*found))
         if npu := self.npu(message):
@@ -269,7 +339,8 @@ class Failures:
         found = self._npu.first(line)
         if found is None:
             return None
-        return Said(found[0], {text(k): text(v) for k, v in _FIGURE.findall(line)})
+        excuse = Excuse.JOBS if self._npu_starts.first(line) else None
+        return Said(found[0], {text(k): text(v) for k, v in _FIGURE.findall(line)}, excuse)
 
     def anywhere(self, line: bytes) -> Said | None:
         """What a line says that has no prefix at all."""

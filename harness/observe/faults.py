@@ -21,6 +21,7 @@ _ZEPHYR_FATAL: Final = (
     "Zephyr kernel/fatal.c; reasons: include/zephyr/fatal_types.h, from 16 on "
     "include/zephyr/arch/arm/arch.h"
 )
+_OLD_ZEPHYR: Final = "Zephyr arch/*/core/fatal.c up to 1.14"
 _MLEK: Final = "Arm ML embedded evaluation kit, source/hal/source/platform/*/irqs"
 _MBED: Final = "Mbed OS platform/cxxsupport/TARGET_CORTEX_M/mbed_fault_handler.c"
 _TFM: Final = "TF-M platform/ext/common/exception_info.c"
@@ -111,9 +112,11 @@ FAULTS: Final[tuple[Pattern[Kind], ...]] = (
     Pattern(Kind.CPU_EXCEPTION, (b"ELR_ELn: 0x",), rb"\bELR_ELn: 0x",
             b"[00:00:00.120,000] <err> os: ELR_ELn: 0x0000000040001f4c",
             'Zephyr arch/arm64/core/fatal.c, before its ">>> ZEPHYR FATAL ERROR"'),
-    Pattern(Kind.ZEPHYR_FATAL, (b">>> ZEPHYR FATAL ERROR ",), _REASON % b"[234]",
-            b">>> ZEPHYR FATAL ERROR 2: Stack overflow on CPU 0",
-            _ZEPHYR_FATAL + "; stack overflow, kernel oops, kernel panic"),
+    Pattern(Kind.STACK_OVERFLOW, (b">>> ZEPHYR FATAL ERROR ",), _REASON % b"2",
+            b">>> ZEPHYR FATAL ERROR 2: Stack overflow on CPU 0", _ZEPHYR_FATAL),
+    Pattern(Kind.ZEPHYR_FATAL, (b">>> ZEPHYR FATAL ERROR ",), _REASON % b"[34]",
+            b">>> ZEPHYR FATAL ERROR 4: Kernel panic on CPU 0",
+            _ZEPHYR_FATAL + "; kernel oops, kernel panic"),
     Pattern(Kind.MPU_FAULT, (b">>> ZEPHYR FATAL ERROR ",), _REASON % rb"1[6-9]|2[01]",
             b">>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0", _ZEPHYR_FATAL),
     Pattern(Kind.BUS_FAULT, (b">>> ZEPHYR FATAL ERROR ",), _REASON % rb"2[2-8]",
@@ -124,6 +127,13 @@ FAULTS: Final[tuple[Pattern[Kind], ...]] = (
             b">>> ZEPHYR FATAL ERROR 41: Unknown error on CPU 0", _ZEPHYR_FATAL),
     Pattern(Kind.CPU_EXCEPTION, (b">>> ZEPHYR FATAL ERROR ",), _REASON % rb"\d+",
             b">>> ZEPHYR FATAL ERROR 0: CPU exception on CPU 0", _ZEPHYR_FATAL),
+    Pattern(Kind.STACK_OVERFLOW, (b"***** Stack Check",), rb"\*{5} Stack Check Fail",
+            b"***** Stack Check Fail! *****", _OLD_ZEPHYR),
+    Pattern(Kind.ZEPHYR_FATAL, (b"***** Kernel ", b"**** Kernel "),
+            rb"\*{4} Kernel (?:OOPS|Panic|Allocation Failure)", b"***** Kernel OOPS! *****",
+            _OLD_ZEPHYR),
+    Pattern(Kind.CPU_EXCEPTION, (b"***** Hardware exc",), rb"\*{5} Hardware exception",
+            b"***** Hardware exception *****", _OLD_ZEPHYR),
     Pattern(Kind.ZEPHYR_FATAL, (b"ASSERTION FAIL [",),
             rb"ASSERTION FAIL \[(?P<assertion>[^\]]*)\] @ (?P<place>\S{1,200})",
             b"ASSERTION FAIL [ptr != NULL] @ WEST_TOPDIR/zephyr/kernel/mempool.c:44",
@@ -183,6 +193,12 @@ _REGISTER = re.compile(
 )
 _ALIASES: Final = {"r15": "pc", "r15/pc": "pc", "r14": "lr", "r14/lr": "lr", "r13": "sp",
                    "r13/sp": "sp", "elr_eln": "pc"}  # fmt: skip
+# Zephyr's words for it; up to 1.14 "Faulting instruction address = 0x1b6e".
+_ADDRESS = re.compile(rb"nstruction address(?: \(r15/pc\))?\s*[:=]\s*(0x[0-9a-fA-F]{1,16})\b", re.I)
+# What Zephyr logs of registers, which stands in front of what it says last.
+_DUMPED = re.compile(
+    rb"\s*(?:r\d{1,2}/\w\w: |xpsr: |fpscr: |s\[ ?\d+\]: |EXC_RETURN: |Faulting instruction address)"
+)
 # Linux writes where it was as a symbol: "pc : ethosu_probe+0x24/0x180 [ethosu]".
 _KERNEL_PLACE = re.compile(rb"\b(pc|lr) : ([A-Za-z_][\w.]{0,100}\+0x[0-9a-f]{1,8})/0x")
 
@@ -190,6 +206,8 @@ _KERNEL_PLACE = re.compile(rb"\b(pc|lr) : ([A-Za-z_][\w.]{0,100}\+0x[0-9a-f]{1,8
 def registers(line: bytes) -> dict[str, str]:
     """The registers on a line below a fault, by name; a kernel's place as ``pc_symbol``."""
     found = {}
+    for value in _ADDRESS.findall(line):
+        found["pc"] = value.decode()
     for name, value in _REGISTER.findall(line):
         key = name.decode().lower()
         shown = value.decode()
@@ -199,3 +217,8 @@ def registers(line: bytes) -> dict[str, str]:
     for name, place in _KERNEL_PLACE.findall(line):
         found[f"{name.decode()}_symbol"] = place.decode()
     return found
+
+
+def dumped(message: bytes) -> bool:
+    """The message is a line of the registers that Zephyr logs at a fault."""
+    return _DUMPED.match(message) is not None

@@ -22,6 +22,7 @@ class RunnerWord(Word):
     BUNDLE_PASS = "bundle_passes"
     OUTPUT_FILE = "output_files"
     ELEMENT = "tensors"
+    JOB = "jobs"
 
 
 _Rows = tuple[Pattern["RunnerWord | Stage"], ...]
@@ -29,6 +30,10 @@ _RUNNER: Final = "ExecuTorch examples/arm/executor_runner/arm_executor_runner.cp
 _LINUX: Final = "ExecuTorch examples/portable/executor_runner/executor_runner.cpp"
 _ZEPHYR: Final = "ExecuTorch zephyr/samples"
 _BUNDLED: Final = "targets/runner"
+_JOBS: Final = "Zephyr samples/modules/tflite-micro/tflm_ethosu; core-platform applications"
+_SAMPLE: Final = "a vendor's ExecuTorch sample for Zephyr"
+_EXIT: Final = "ethos-u-core-platform targets/*/retarget.c, _exit; TVM's demos print the tag alone"
+_DIGITS: Final = tuple(b"%d" % n for n in range(10))
 _PMU: Final = (
     "ExecuTorch examples/arm/executor_runner/arm_perf_monitor.cpp; the index of "
     '"ethosu_pmu_cntr%zd" reaches us unexpanded where the C library does not know %z'
@@ -38,6 +43,18 @@ INSIDE: Final[_Rows] = (
     Pattern(RunnerWord.BUNDLE_PASS, (b"Test_result: PASS",),
             rb"BundleIO index\[(\d+)\] Test_result: PASS",
             b"TEST: BundleIO index[0] Test_result: PASS", _RUNNER),
+    Pattern(RunnerWord.JOB, (b"nference. job=", b"nference job. job=", b"job response. job="),
+            rb"(?:[Ss]ending inference|[Rr]eceived inference job|[Rr]eceived job response)\. "
+            rb"job=(?:0x)?([0-9a-fA-F]{1,16})\b(?:, status=(\d+))?",
+            b"runner 0: Received inference job. job=0x205d340", _JOBS),
+    Pattern(Stage.ENDED, (b" Tests 0 Failures ",), rb"^\s*[1-9]\d* Tests 0 Failures \d+ Ignored",
+            b"3 Tests 0 Failures 0 Ignored ", "Unity src/unity.c, UnityEnd"),
+    Pattern(Stage.PROGRAM, (b"Program loaded succ",),
+            rb"(?:<inf> [\w.-]{1,60}: |^I: )Program loaded successfully",
+            b"[00:00:00.010,000] <inf> main: Program loaded successfully", _SAMPLE),
+    Pattern(Stage.ENDED, (b"Test PASSED: ",),
+            rb"(?:<inf> [\w.-]{1,60}: |^I: )(?:\S{1,4} )?Test PASSED: ",
+            b"[00:00:00.020,000] <inf> main: \xe2\x9c\x93 Test PASSED: Addition worked", _SAMPLE),
 )  # fmt: skip
 # A line begins with the needle: a runner's message, a driver's, or one without any prefix.
 ANYWHERE: Final[_Rows] = (
@@ -53,6 +70,9 @@ ANYWHERE: Final[_Rows] = (
             rb"\s*(?:\\?\x04|\xe2\x99\xa6|\\x04)?\s*"
             rb"(?:$|Info: |Warning: |xterm|sh: |\[warning|telnet).*)",
             b"Program complete, exiting.", _RUNNER),
+    Pattern(Stage.ENDED, (b"Application exit code: 0",), rb"^Application exit code: 0(?:\.|\s|$)",
+            b"Application exit code: 0.", _EXIT),
+    Pattern(Stage.ENDED, (b"EXITTHESIM",), rb"^EXITTHESIM(?:\s*$|Info: )", b"EXITTHESIM", _EXIT),
 )  # fmt: skip
 # A runner's message begins with the needle.
 MESSAGES: Final[_Rows] = (
@@ -78,23 +98,57 @@ MESSAGES: Final[_Rows] = (
             rb"^Model (?:PTE )?file .*loaded", b"Model file /tmp/m.pte is loaded.", _LINUX),
     Pattern(Stage.PROGRAM, (b"Model buffer loaded",), rb"^Model buffer loaded",
             b"Model buffer loaded, has 2 methods", _ZEPHYR),
+    Pattern(Stage.PROGRAM, (b"Model data loaded", b"Model loaded, has "),
+            rb"^Model (?:data loaded\.|loaded, has )", b"Model data loaded. Size: 960 bytes.",
+            _ZEPHYR),
     Pattern(Stage.PROGRAM, (b"Model in ",), rb"^Model in \w+", b"Model in 0x70000000 <", _RUNNER),
-    Pattern(Stage.METHOD, (b"Method",), rb"^Method(?: '[^']*')? loaded\.",
+    Pattern(Stage.METHOD, (b"Method",), rb"^Method(?: '[^']*')? loaded(?:\.| succ)",
             b"Method 'forward' loaded.", _RUNNER),
     Pattern(Stage.INPUTS, (b"Input prepared", b"Inputs prepared"), rb"^Inputs? prepared",
             b"Input prepared.", _RUNNER),
     Pattern(Stage.EXECUTING, (b"Starting the model", b"Starting running"),
             rb"^(?:Starting the model execution|Starting running \d+)",
             b"Starting the model execution...", _RUNNER),
+    Pattern(Stage.ENDED, (b"Model executed succ",), rb"^Model executed successfully \d+ time\(s\)",
+            b"Model executed successfully 1 time(s) in 0.69 ms.", _LINUX),
+    Pattern(Stage.ENDED, (b"MobileNetV2 Demo C",), rb"^MobileNetV2 Demo Complete",
+            b"MobileNetV2 Demo Complete", _ZEPHYR),
+    Pattern(Stage.EXECUTED, (b"Inference completed in",), rb"^Inference completed in \d",
+            b"Inference completed in 12 ms", _ZEPHYR),
     Pattern(Stage.EXECUTED, (b"Finished running", b"Model executed", b"model_executed"),
             rb"^(?:Finished running set|Model executed successfully|model_executed)",
             b"Model executed successfully.", _RUNNER),
-    Pattern(Stage.EXECUTED, tuple(b"%d" % n for n in range(10)), rb"^[0-9]+ inferences finished",
-            b"10 inferences finished", _RUNNER),
+    Pattern(Stage.EXECUTED, _DIGITS, rb"^[0-9]+ inferences finished", b"10 inferences finished",
+            _RUNNER),
+    Pattern(Stage.ENDED, _DIGITS, rb"^[0-9]+ inferences? took ", b"100 inference took 1096.6 ms",
+            "ExecuTorch examples/qualcomm/executor_runner/qnn_executor_runner.cpp"),
 )  # fmt: skip
 _MOST = 100_000  # of anything that is listed
 _MOST_NAMES = 1000
 _MOST_STAGES = 1000
+
+
+class Jobs:
+    """Inferences that tasks send to NPUs, each of which is answered with a status."""
+
+    def __init__(self) -> None:
+        self._open: set[bytes] = set()
+        self._failed = False
+        self._answered: int | None = None
+
+    def told(self, number: int, job: bytes, status: bytes | None) -> None:
+        """``status`` is of an answer; None when a job is only sent or taken."""
+        if status is not None:
+            self._open.discard(job)
+            self._answered = number
+            self._failed = self._failed or bool(status.strip(b"0"))
+        elif len(self._open) < _MOST_NAMES:
+            self._open.add(job)
+
+    @property
+    def well_line(self) -> int | None:
+        """The last answer, when every job has one and none failed."""
+        return None if self._open or self._failed else self._answered
 
 
 class Figures:
@@ -109,6 +163,8 @@ class Figures:
         self.passes: list[int] = []
         self.build_id: str | None = None
         self.complete_line: int | None = None
+        self.ended_line: int | None = None
+        self.jobs = Jobs()
         self._tensors = tensors
         self._counters: dict[bytes, str] = {}  # what a line calls a counter -> our name
         self._messages = heads((*MESSAGES, *ANYWHERE))
@@ -133,6 +189,9 @@ class Figures:
         if kind is Stage.COMPLETE:
             self.complete_line = number
             self.reached(kind, number, match[1])
+        elif kind is Stage.ENDED:
+            self.ended_line = number
+            self.reached(kind, number, said)
         elif isinstance(kind, Stage):
             self.reached(kind, number, said)
         elif kind is RunnerWord.METRIC:
@@ -148,6 +207,10 @@ class Figures:
             self.build_id = match[1].decode()
         elif kind is RunnerWord.ELEMENT:
             self._tensors.add(number, 0, int(match[1]), b"", match[2])
+        elif kind is RunnerWord.JOB:
+            for each in match.re.finditer(said):  # two senders may share a line
+                self.jobs.told(number, each[1], each[2])
+            self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, said)
         else:
             self._list(number, said, kind, match)
 

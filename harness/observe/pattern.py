@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, Generic, TypeVar
 
+from harness.errors.plain import plain
+
 K = TypeVar("K")
 Match = re.Match[bytes]
 # A shape as the tree of its letters: what may follow each; no letters: the word ends here.
@@ -125,7 +127,7 @@ _OFTEN: Final = {
 }  # fmt: skip
 _RARELY: Final = 0.3
 _FEWEST_LETTERS: Final = 4  # fewer are in too many lines that mean nothing
-_MOST_LETTERS: Final = 7
+_MOST_LETTERS: Final = 8
 
 
 def _rare_piece(needle: bytes) -> bytes:
@@ -165,4 +167,5 @@ def facts(match: Match) -> dict[str, str]:
 
 
 def text(raw: bytes) -> str:
-    return raw.decode("utf-8", "backslashreplace")
+    """What a console said, harmless to whoever shows it."""
+    return plain(raw.decode("utf-8", "backslashreplace"))

@@ -65,6 +65,7 @@ def together(processes: Sequence[Observation]) -> Observation:
         ports=last.ports,
         versions=last.versions,
         cut=last.cut,
+        ended_line=last.ended_line,
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from harness.observe import console, failures, faults, figures, tensors
 from harness.observe.console import Console
-from harness.observe.events import Kind, Observation, Stage
-from harness.observe.failures import Failures, Said
+from harness.observe.events import Kind, Observation, Progress, Stage
+from harness.observe.failures import Excuse, Failures, Said
 from harness.observe.figures import Figures
 from harness.observe.findings import Findings
 from harness.observe.pattern import Pattern, gate, text
@@ -52,9 +52,19 @@ APT: Final = Pattern(
     rb"Sub-process|The repository |Some index files)",
     b"E: Unable to locate package libpython3.9", "apt",
 )  # fmt: skip
+# What Zephyr says after a fault, whoever wrote between the two.
+AFTER_FAULT: Final = Pattern(
+    None, (b"E: ",), rb"^E: (?:Current thread: |Halting system|Resetting system|Fault during )",
+    b"E: Current thread: 0x20000020 (main)", "Zephyr kernel/fatal.c, minimal logging",
+)  # fmt: skip
+_ZEPHYR_OS: Final = b"<err> os: "
+_SUCCESS: Final = (Stage.EXECUTED, Stage.COMPLETE, Stage.ENDED)
 _BEFORE_NAME = len(b"I 00:00:00.000000000 [")
 _ERROR_LEVEL: Final = b"E: "
-_ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+# Control sequences, as ``errors.plain`` has them for text.
+_ANSI = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
 # What CI systems put in front of every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the
 # same in brackets.
 _TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
@@ -147,6 +157,7 @@ class Reader:
         if cut:
             self.feed(b"\n")
         figures, findings, console = self._figures, self._findings, self._console
+        self._settle()
         return Observation(
             lines=self._number,
             failures=tuple(findings.failures),
@@ -169,7 +180,18 @@ class Reader:
             ports=console.ports,
             versions=console.versions,
             cut=cut,
+            ended_line=figures.ended_line,
         )
+
+    def _settle(self) -> None:
+        """What only the end tells: whether all jobs went well, and which failures mattered."""
+        figures = self._figures
+        if (line := figures.jobs.well_line) is not None:
+            figures.ended_line = max(line, figures.ended_line or 0)
+            figures.progress.append(Progress(Stage.ENDED, line, "every job ended with status 0"))
+            figures.progress.sort(key=lambda step: step.line)
+        well = [step.line for step in figures.progress if step.stage in _SUCCESS]
+        self._findings.settle(max(well, default=0), figures.jobs.well_line is not None)
 
     def _hold(self, part: bytes) -> None:
         if part and self._held < _MOST_LINE:
@@ -221,10 +243,12 @@ class Reader:
             self._console.line(number, message[message.index(b"Info: ") :], True)
 
     def _said(self, number: int, line: bytes, said: Said) -> None:
-        if said.suspect:
+        if said.excuse is Excuse.ALWAYS:
             self._findings.suspect(said.kind, number, line)
-        else:
+        elif said.excuse is None:
             self._findings.fail(said.kind, number, line, said.facts)
+        else:
+            self._findings.doubt(said.kind, number, line, said.facts, said.excuse)
 
     def _bare(self, number: int, line: bytes) -> None:
         """A line without a runner's prefix: faults, registers, the simulator's own words."""
@@ -247,19 +271,23 @@ class Reader:
             self._said(number, line, said)
         elif b"<err>" in line and (match := ZEPHYR.search(line)):
             self._zephyr_error(number, match[1])
+        elif _ZEPHYR_OS in line:
+            self._findings.dump(number, line.partition(_ZEPHYR_OS)[2])
         elif not self._console.line(number, line, self._runner is not None):
             self._figures.bare(number, line)
 
     def _zephyr_error(self, number: int, message: bytes) -> None:
         """Boots that end well also have errors of some module, so only known words are a cause."""
         said = self._failures.message(message)
-        self._said(number, message, said or Said(Kind.RUNNER_ERROR, {}, suspect=True))
+        self._said(number, message, said or Said(Kind.RUNNER_ERROR, {}, Excuse.ALWAYS))
 
     def _driver(self, number: int, level: bytes, message: bytes, line: bytes) -> None:
         """Ethos-U driver and Zephyr's minimal logging: ``E: text (file.c:12)``."""
         if level != b"E":
             self._figures.bare(number, message)
-        elif not APT.search(line):
+        elif not (
+            self._findings.dump(number, message) or APT.search(line) or AFTER_FAULT.search(line)
+        ):
             self._said(number, message, self._failures.error(message))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.errors import HarnessError, Unknown, UsageError
+from harness.errors.plain import plain
 from harness.errors.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _require_expected(item: pytest.Item) -> None:
         wanted = f"the test expects {' or '.join(expected)} ({EXPECT})"
     else:
         wanted = f'a test that wants to look at it says @pytest.mark.{EXPECT}("{record.verdict}")'
-    pytest.fail(f"{told(record)}\n{wanted}", pytrace=False)
+    pytest.fail(plain(f"{told(record)}\n{wanted}"), pytrace=False)
 
 
 def require_pass(record: RunRecord) -> None:
@@ -64,7 +65,7 @@ def require_pass(record: RunRecord) -> None:
     ``run`` fixture.
     """
     if not record.verdict.passed:
-        pytest.fail(told(record), pytrace=False)
+        pytest.fail(plain(told(record)), pytrace=False)
 
 
 def told(record: RunRecord) -> str:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.bisect.search import Bisection, Mark, Trial
+from harness.errors.plain import plain
 from harness.report.terminal import verdict_text
 
 _STYLES = {Mark.GOOD: "green", Mark.BAD: "bold red", Mark.SKIP: "yellow"}
@@ -48,7 +49,7 @@ def _print_first_bad(console: Console, trial: Trial, command: str) -> None:
         Text.assemble("  ", _verdict(trial)),
     ]
     if record.cause is not None:
-        lines.append(Text(f"  {record.cause.text}"))
+        lines.append(Text(f"  {plain(record.cause.text)}"))
     if record.run_dir:
         lines.append(Text(f"  evidence: {record.run_dir}"))
     lines.append(Text(f"  reproduce: {command}"))

@@ -14,25 +14,26 @@ from rich.table import Table
 
 from harness.conformance.model import RESULTS, Report, SuiteResult, worst_first
 from harness.conformance.verdicts import NPU_MODEL
+from harness.errors.plain import plain
 from harness.system.files import disk_errors, write_whole
 
 _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}
-_NOT_XML = {c: None for c in range(32) if c not in (9, 10, 13)}
 
 
 def print_report(console: Console, report: Report) -> None:
     for verdict in worst_first(report.verdicts):
         if verdict.cause:
             colour = _COLOURS.get(verdict.result, "green")
-            text = f"[{colour}]{verdict.result}[/] {escape(verdict.id)}: {escape(verdict.cause)}"
+            what = escape(plain(f"{verdict.id}: {verdict.cause}"))
+            text = f"[{colour}]{verdict.result}[/] {what}"
             console.print(text, soft_wrap=True, highlight=False)
     console.print(_table(report))
     if missing := report.operators_missing():
         console.print("Operators that programs asked for and the build lacks (tests):")
         for operator, tests in missing.items():
-            console.print(f"  {operator} ({len(tests)})", highlight=False)
+            console.print(f"  {operator} ({len(tests)})", highlight=False, markup=False)
     for complaint in report.complaints:
-        console.print(f"[red]{escape(complaint)}[/]")
+        console.print(f"[red]{escape(plain(complaint))}[/]")
     for line in _last_lines(report):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
@@ -104,21 +105,18 @@ def write_junit(report: Report, path: Path) -> None:
 def _case(verdict: SuiteResult) -> ElementTree.Element:
     file, _, name = verdict.id.partition("::")
     case = ElementTree.Element(
-        "testcase", classname=file, name=name or file, time=f"{verdict.seconds:.3f}"
+        "testcase", classname=plain(file), name=plain(name or file), time=f"{verdict.seconds:.3f}"
     )
     if verdict.result == "failed":
-        ElementTree.SubElement(case, "failure", message=_clean(verdict.cause))
+        ElementTree.SubElement(case, "failure", message=plain(verdict.cause))
     elif verdict.result != "passed":
-        ElementTree.SubElement(case, "skipped", type=verdict.result, message=_clean(verdict.cause))
+        ElementTree.SubElement(case, "skipped", type=verdict.result, message=plain(verdict.cause))
     return case
 
 
 def _complaints(report: Report) -> Iterator[ElementTree.Element]:
     for complaint in report.complaints:
-        case = ElementTree.Element("testcase", classname="expectations", name=complaint, time="0")
-        ElementTree.SubElement(case, "error", message=_clean(complaint))
+        what = plain(complaint)
+        case = ElementTree.Element("testcase", classname="expectations", name=what, time="0")
+        ElementTree.SubElement(case, "error", message=what)
         yield case
-
-
-def _clean(text: str) -> str:
-    return text.translate(_NOT_XML)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors.plain import as_markdown
 from harness.run.record import RunRecord
-from harness.system.markdown import plain
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def summary(runs: Sequence[Told]) -> str:
     lines = ["## Runs", "", "| case | verdict | cause |", "|---|---|---|"]
     for run in runs:
         cells = (run.title, run.verdict_text, run.cause)
-        lines.append(f"| {' | '.join(map(plain, cells))} |")
+        lines.append(f"| {' | '.join(map(as_markdown, cells))} |")
     lines.append("")
     for note, titles in by_note(runs).items():
-        lines.append(f"- note: {plain(note)} ({plain(', '.join(titles))})")
+        lines.append(f"- note: {as_markdown(note)} ({as_markdown(', '.join(titles))})")
     return "\n".join(lines) + "\n\n"

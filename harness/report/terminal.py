@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.errors.plain import plain
 from harness.judge.console_log import JudgedLog
 from harness.report.summary import by_note, told
 from harness.run.record import RunRecord
@@ -104,7 +105,9 @@ def _figures(record: RunRecord) -> list[str]:
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
     for note, labels in by_note(replace(told(r), title=_within_group(r)) for r in records).items():
-        console.print(Text(f"note: {note} ({', '.join(labels)})", style="dim"), soft_wrap=True)
+        console.print(
+            Text(f"note: {plain(note)} ({', '.join(labels)})", style="dim"), soft_wrap=True
+        )
 
 
 def _within_group(record: RunRecord) -> str:
@@ -124,7 +127,7 @@ def _print_cause(console: Console, record: RunRecord) -> None:
             ),
             soft_wrap=True,
         )  # fmt: skip
-        console.print(Text("  " + cause.text), soft_wrap=True)
+        console.print(Text("  " + plain(cause.text)), soft_wrap=True)
         if record.run_dir:
             console.print(Text(f"  evidence: {record.run_dir}"), soft_wrap=True)
 
@@ -144,12 +147,13 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
         console.print(table)
 
 
-def log_text(log: JudgedLog) -> str:
-    """For a person: the verdict, its cause with the line, then what is not known."""
+def log_text(log: JudgedLog, verbose: bool) -> str:
+    """For a person: the verdict, its cause with the line, notes; ``verbose``: what no log tells."""
     cause = log.judgement.cause
     lines = [f"{log.path}: {log.judgement.verdict}" + (f" {cause.kind}" if cause else "")]
     if cause is not None:
         lines.append(f"  line {cause.line}: {cause.text}" if cause.line else f"  {cause.text}")
         lines += [f"  {name}: {value}" for name, value in (cause.facts or {}).items()]
-    lines += [f"  not known: {note}" for note in log.judgement.notes]
+    lines += [f"  note: {note}" for note in log.judgement.notes]
+    lines += [f"  not known: {what}" for what in log.unknowable if verbose]
     return "\n".join(lines)

@@ -12,10 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from harness.errors.plain import as_markdown, plain
 from harness.footprint.anatomy import Anatomy, Part, group, shown
 from harness.footprint.difference import Change, Difference
 from harness.size.gate import Gate
-from harness.system.markdown import plain
 
 _STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
 
@@ -111,14 +111,15 @@ def _described(change: Change) -> str:
 
 def markdown(title: str, found: Difference, top: int, reasons: Sequence[str] = ()) -> str:
     """For a pull request's comment or a step summary."""
-    lines = [f"### {plain(title)}", ""]
+    lines = [f"### {as_markdown(title)}", ""]
     lines += [f"{found.old_total:,} → {found.new_total:,} bytes (**{found.delta:+,}**)", ""]
-    lines += [*(f"- {plain(reason)}" for reason in reasons), *([""] if reasons else [])]
+    lines += [*(f"- {as_markdown(reason)}" for reason in reasons), *([""] if reasons else [])]
     for heading, part in (("what", found.parts), ("memory", found.memory)):
         if part:
             lines += [f"| change | old | new | | {heading} |", "|--:|--:|--:|---|---|"]
             lines += [
-                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | {plain(_described(c))} |"
+                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | "
+                f"{as_markdown(_described(c))} |"
                 for c in part[:top]
             ]
             if len(part) > top:
@@ -156,10 +157,11 @@ def summary(gates: Sequence[Gate]) -> str:
     lines = ["## Sizes", "", "| subject | figure | measured | accepted | limit | |",
              "|---|---|--:|--:|--:|---|"]  # fmt: skip
     for gate in gates:
+        subject = as_markdown(gate.subject)
         for f in gate.findings:
             cells = ["" if n is None else f"{n:,}" for n in (f.measured, f.accepted, f.limit)]
             mark = "❌ " if f.failed else ""
-            lines.append(f"| {gate.subject} | {f.figure} | {' | '.join(cells)} | {mark}{f.state} |")
+            lines.append(f"| {subject} | {f.figure} | {' | '.join(cells)} | {mark}{f.state} |")
     lines.append("")
     for gate in gates:
         if gate.failed and gate.difference is not None:
@@ -170,7 +172,7 @@ def summary(gates: Sequence[Gate]) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

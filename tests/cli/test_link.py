@@ -46,6 +46,37 @@ def test_a_log_without_a_failed_link_exits_with_0(tmp_path: Path) -> None:
     assert "no failed link" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "no link in it that is known"),
+        (bytes(range(256)) * 3, "no link in it that is known"),
+        (b"make: *** No rule to make target 'x'.  Stop.\n", "the build stopped"),
+        (b"Error: L6216E: Cannot use base/limit symbols\n", "L6216E: Cannot use base"),
+        (b"ld.lld: error: unknown argument '--foo'\n", "unknown argument '--foo'"),
+        (b"ld: error: \x1b]52;c;aGk=\x07evil\x08\x9b31m\n", "evil\\x08"),
+        (b"x.elf: \n::error::ld: error: y\n##[group]\n", ""),
+    ],
+)
+def test_what_cannot_be_recognised_is_not_green(tmp_path: Path, text: bytes, said: str) -> None:
+    """And nothing that a log holds reaches the terminal as a control sequence."""
+    (tmp_path / "log").write_bytes(text)
+    result = CliRunner().invoke(link, ["explain", str(tmp_path / "log")])
+    assert result.exit_code == 1
+    assert said in result.stdout
+    assert not set(result.stdout) & {"\x1b", "\x07", "\x08", "\x9b", "\r"}
+    assert not [x for x in result.stdout.splitlines() if x.strip().startswith("::") or "##[" in x]
+    assert json.loads(CliRunner().invoke(link, ["explain", str(tmp_path / "log"), "--json"]).stdout)
+
+
+def test_one_place_is_named_once(tmp_path: Path) -> None:
+    """Places of one object that differ in their offset read the same."""
+    use = "ld: main.o: in function `main':\nmain.c:(.text+0x%d): undefined reference to `foo'\n"
+    (tmp_path / "log").write_text("".join(use % n for n in range(4)))
+    result = CliRunner().invoke(link, ["explain", str(tmp_path / "log")])
+    assert "also" not in result.stdout
+
+
 @pytest.mark.parametrize("verb", ["explain", "reduce"])
 def test_what_is_not_there_is_wrong_usage(verb: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(link, [verb, str(tmp_path / "none"), "--json"])

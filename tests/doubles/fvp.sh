@@ -49,6 +49,20 @@ fault() {
   printf 'Hard fault. irq=-13, pc=0x00000000, lr=0x10000101, xpsr=0x61000003, sp=0x30007f00\n'
   printf '            cfsr=0x00020000 bfar=0x00000000 mmfar=0x00000000\n'
 }
+limit() { printf '\nInfo: Simulation is stopping. Reason: CPU time has been exceeded.\n'; }
+exit_code() { printf 'Application exit code: %s.\n\004\nEXITTHESIM\n' "$1"; }
+dump() {
+  printf 'E: r0/a1:  0x00000000  r1/a2:  0x00000001  r2/a3:  0x00000002\n'
+  printf 'E: Faulting instruction address (r15/pc): 0x1000123c\n'
+  printf 'E: >>> ZEPHYR FATAL ERROR 2: Stack overflow on CPU 0\nE: Halting system\n'
+}
+ignored() {
+  bad E method.cpp:939 'Overriding output data pointer allocated by memory plan is not allowed.'
+  bad I qnn_executor_runner.cpp:263 'ignoring error from set_output_data_ptr(): 0x2'
+}
+not_loaded() {
+  printf 'Warning: Failed to write bytes at address range [0x00080000..0x000B2B07] when loading image "a".\n'
+}
 E549='Error: (E549) uncaught exception:'
 
 case $ending in
@@ -123,5 +137,26 @@ case $ending in
   spins) loaded; while :; do :; done ;;
   looks_outside)
     cat /etc/passwd ../../secret "$here/../../secret"; loaded; outputs; complete ;;
+  exit_code_then_limit)
+    loaded; outputs; say 900 'Program complete, exiting.'; exit_code 0; limit ;;
+  exit_code_alone) loaded; outputs; exit_code 0; limit ;;
+  exit_code_1) loaded; outputs; say 900 'Program complete, exiting.'; exit_code 1; stopped ;;
+  exits_the_sim_alone) loaded; outputs; echo EXITTHESIM; stopped ;;
+  stack_overflow) loaded; echo 'E: ***** USAGE FAULT *****'; dump; exit 1 ;;
+  registers_first) loaded; dump; exit 1 ;;
+  bus_fault)
+    loaded; printf 'E: ***** HARD FAULT *****\nE:   Fault escalation (see below)\n'
+    printf 'E: ***** BUS FAULT *****\nE:   BFAR Address: 0x24060000\n'; exit 1 ;;
+  npu_stops_early)
+    loaded; outputs; echo 'W: Failure: IRQ received but qread (128) not at end of stream (512).'; complete ;;
+  error_ignored) start; ignored; loaded; outputs; complete ;;
+  error_ignored_no_end) start; ignored; sleep 0.1; stopped ;;
+  image_not_loaded) banner; not_loaded ;;
+  image_alias) not_loaded; pass ;;
+  unity_fails) loaded; outputs; printf '3 Tests 1 Failures 0 Ignored \nFAIL\n'; complete ;;
+  tflm_no_operator)
+    loaded; printf "Didn't find op for builtin opcode 'SHAPE'\nAllocateTensors() failed\n"; exit 1 ;;
+  terminal_escapes)
+    loaded; printf '\033]52;c;aGk=\007\033P1$r\033\\\010\010\r::error::x\n##[group]y\n'; outputs; complete ;;
   *) echo "no such ending: $ending" >&2; exit 99 ;;
 esac

@@ -56,7 +56,7 @@ BAD: dict[str, Row] = {
         b"E: >>> ZEPHYR FATAL ERROR 41: Unknown error on CPU 0\n", "FAULT", "secure_fault", 2),
     "Zephyr stack overflow": (
         b"*** Booting Zephyr OS build v4.2.0 ***\n[00:00:01.000,000] <err> os: >>> ZEPHYR FATAL "
-        b"ERROR 2: Stack overflow on CPU 0\n", "FAULT", "zephyr_fatal", 2),
+        b"ERROR 2: Stack overflow on CPU 0\n", "FAULT", "stack_overflow", 2),
     "Zephyr assertion": (
         b"ASSERTION FAIL [ptr != NULL] @ WEST_TOPDIR/zephyr/kernel/mempool.c:44\n\tbad pointer\n"
         b">>> ZEPHYR FATAL ERROR 4: Kernel panic on CPU 0\n", "FAULT", "zephyr_fatal", 1),

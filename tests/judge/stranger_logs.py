@@ -1,7 +1,8 @@
 """Logs as strangers send them, with the verdict, the kind of the cause, and its line.
 
-All were written for these tests, in the public formats. GOOD ones pass, UNPROVEN ones prove
-nothing; those that failed are in ``stranger_failures``.
+All were written for these tests, in the public formats. GOOD ones pass, COMPLETED ones ended
+well and compared nothing, UNPROVEN ones prove nothing; those that failed are in
+``stranger_failures``, those in the shape of published ones in ``published_logs``.
 """
 
 from __future__ import annotations
@@ -96,13 +97,24 @@ GOOD: dict[str, Row] = {
                  "PASS", None, None),
 }  # fmt: skip
 
-UNPROVEN: dict[str, Row] = {
+COMPLETED: dict[str, Row] = {
     "outputs as text, nobody compared": (
-        RUNS + MATRIX + END, "NO_VERDICT", "nothing_compared", 7),
+        RUNS + MATRIX + END, "COMPLETED", "nothing_compared", 7),
     "Linux runner that ends well": (
         POSIX + b"I 00:00:00.003000 executorch:executor_runner.cpp:284] Model executed "
         b"successfully 1 time(s) in 0.69 ms.\nOutput 0: tensor(sizes=[1], [2.])\n",
-        "NO_VERDICT", "no_end_marker", 5),
+        "COMPLETED", "nothing_compared", 4),
+    "two runs, one compares": (
+        OK + RUNS + END, "COMPLETED", "nothing_compared", 7),
+}  # fmt: skip
+
+UNPROVEN: dict[str, Row] = {
+    "the first of two runs compares nothing, the second hangs": (
+        RUNS + END + RUNS + i("Starting the model execution..."),
+        "NO_VERDICT", "no_end_marker", 6),
+    "nothing compared, and the CI system says it failed": (
+        RUNS + END + b"##[error]Process completed with exit code 1.\n",
+        "NO_VERDICT", "exit_status", 4),
     "the test passed, the end is missing": (RUNS + PASS, "NO_VERDICT", "no_end_marker", 3),
     "stopped by the user half way": (RUNS + STOPPED, "NO_VERDICT", "no_end_marker", 4),
     "silence after the start": (
@@ -125,8 +137,6 @@ UNPROVEN: dict[str, Row] = {
         OK + RUNS + i("Starting the model execution..."), "NO_VERDICT", "no_end_marker", 7),
     "two runs, the first hangs": (
         RUNS + i("Starting the model execution...") + OK, "NO_VERDICT", "no_end_marker", 3),
-    "two runs, one compares": (
-        OK + RUNS + END, "NO_VERDICT", "nothing_compared", 7),
     "the CI system says it failed": (
         OK + b"##[error]Process completed with exit code 1.\n", "NO_VERDICT", "exit_status", 5),
     "run_fvp says a status": (

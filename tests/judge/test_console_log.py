@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
-from harness.judge.console_log import judge_log
+from harness.errors.verdict import Verdict
+from harness.judge.console_log import JudgedLog, judge_log
 from harness.observe import observe
 
 P = "I [executorch:arm_executor_runner.cpp:1 main()] "
@@ -22,7 +23,7 @@ LOGS = {
     "compared and complete": (LOADED + PASS + END, "PASS", None, None),
     "complete, then the model's limit": (LOADED + PASS + END + LIMIT, "PASS", None, None),
     "complete, outputs compared by nobody": (
-        LOADED + "Output[0][0]: (float) 0.5\n" + END, "NO_VERDICT", "nothing_compared", 4),
+        LOADED + "Output[0][0]: (float) 0.5\n" + END, "COMPLETED", "nothing_compared", 4),
     "compared, but no end": (LOADED + PASS, "NO_VERDICT", "no_end_marker", 3),
     "silence after the start": (LOADED, "NO_VERDICT", "no_end_marker", 2),
     "limit": (LOADED + LIMIT, "HANG", "wall_limit", 3),
@@ -55,9 +56,12 @@ def test_verdict_of_a_log(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOGS)
 def test_what_a_log_cannot_tell_is_said(name: str) -> None:
-    notes = judge_log(observe(LOGS[name][0].encode())).notes
-    assert any("exit status" in note for note in notes)
-    assert any("firmware" in note for note in notes)
+    seen = observe(LOGS[name][0].encode())
+    judged = JudgedLog(Path("ci.log"), judge_log(seen), seen)
+    assert any("exit status" in what for what in judged.unknowable)
+    assert any("firmware" in what for what in judged.unknowable)
+    assert judged.summary()["unknown"] == list(judged.unknowable)
+    assert not set(judged.unknowable) & set(judged.judgement.notes)
 
 
 def test_a_cut_log_is_said_to_be_cut() -> None:
@@ -66,9 +70,10 @@ def test_a_cut_log_is_said_to_be_cut() -> None:
 
 
 def test_the_command_takes_a_log(tmp_path: Path) -> None:
-    """Exit codes: 0 only for PASS, 3 for a simulator that did not work, else 1."""
+    """Exit codes: 0 for what passed or completed, 3 for a simulator that did not work, else 1."""
     log = tmp_path / "ci.log"
-    codes = {"compared and complete": 0, "fault": 1, "limit": 1, "no licence": 3, "empty": 1}
+    codes = {"compared and complete": 0, "complete, outputs compared by nobody": 0, "fault": 1,
+             "limit": 1, "no licence": 3, "empty": 1}  # fmt: skip
     for name, code in codes.items():
         log.write_text(LOGS[name][0])
         result = CliRunner().invoke(main, ["judge", str(log), "--json"])
@@ -80,5 +85,43 @@ def test_the_command_takes_a_log(tmp_path: Path) -> None:
     said = CliRunner().invoke(main, ["judge", str(log)]).output
     assert "FAULT hard_fault" in said
     assert "line 3: Hard fault. irq=-13" in said
-    assert "not known: which .pte ran" in said
+    assert "not known" not in said
+    verbose = CliRunner().invoke(main, ["judge", str(log), "--verbose"]).output
+    assert "not known: which .pte ran" in verbose
     assert CliRunner().invoke(main, ["judge", str(tmp_path / "absent")]).exit_code == 2
+
+
+def test_what_completed_is_good_enough_unless_strict(tmp_path: Path) -> None:
+    """One line says that nobody compared the outputs; --strict wants a comparison."""
+    log = tmp_path / "ci.log"
+    log.write_text(LOGS["complete, outputs compared by nobody"][0])
+    judged = CliRunner().invoke(main, ["judge", str(log)])
+    assert judged.exit_code == 0
+    assert "COMPLETED nothing_compared" in judged.output
+    assert judged.output.count("nothing in the log compares its outputs") == 1
+    strict = CliRunner().invoke(main, ["judge", str(log), "--strict", "--json"])
+    assert (strict.exit_code, json.loads(strict.output)["verdict"]) == (1, "COMPLETED")
+    log.write_text(LOGS["compared and complete"][0])
+    assert CliRunner().invoke(main, ["judge", str(log), "--strict"]).exit_code == 0
+
+
+@pytest.mark.parametrize("end", ["Application exit code: 0.\n", "EXITTHESIM\n", END])
+def test_a_limit_after_an_end_is_no_hang(end: str) -> None:
+    """The model stops a program that has ended where nothing else tells it to."""
+    judged = judge_log(observe((LOADED + PASS + end + LIMIT).encode()))
+    assert judged.verdict is Verdict.PASS
+    assert any("ended by the model's own limit" in note for note in judged.notes)
+    assert judge_log(observe((LOADED + PASS + LIMIT).encode())).verdict is Verdict.HANG
+
+
+def test_several_runs_that_completed_in_part() -> None:
+    """Whatever one of them did well, what another did not is the verdict."""
+    silent, good = LOADED + END, LOADED + PASS + END
+    assert judge_log(observe((good + good).encode())).verdict is Verdict.PASS
+    assert judge_log(observe((good + silent).encode())).verdict is Verdict.COMPLETED
+    assert judge_log(observe((silent + good).encode())).verdict is Verdict.COMPLETED
+    assert judge_log(observe((silent + LOADED).encode())).verdict is Verdict.NO_VERDICT
+    ended = "Application exit code: 0.\n\x04\nEXITTHESIM\n"
+    assert judge_log(observe((good + ended).encode())).verdict is Verdict.PASS
+    assert judge_log(observe((good + ended + good + ended).encode())).verdict is Verdict.PASS
+    assert judge_log(observe((good + ended + LOADED + ended).encode())).verdict is Verdict.COMPLETED

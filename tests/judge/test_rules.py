@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors.verdict import Verdict
+from harness.errors.verdict import ExitCode, Verdict, exit_code
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Blame, Ending, Evidence, Expectation, Judgement, Outputs
 from harness.judge.reference import Reference
@@ -19,6 +19,8 @@ from harness.observe import observe
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
 from harness.target.budget import Budgets, Slack
+from tests.judge.published_logs import PUBLISHED
+from tests.judge.stranger_logs import COMPLETED
 
 GOOD_LOG = b"""I [executorch:runner.cpp:10 main()] build id 00112233445566778899
 I [executorch:runner.cpp:20 main()] Method loaded.
@@ -374,3 +376,15 @@ def test_a_truth_of_another_program_is_none() -> None:
     passed = verdict(expectation=expecting(truth=other))
     assert passed.verdict is Verdict.PASS
     assert any("no truth for this .pte" in note for note in passed.notes)
+
+
+@pytest.mark.parametrize("name", {**COMPLETED, **PUBLISHED})
+def test_no_run_of_ours_is_completed(name: str) -> None:
+    """What is good enough for a stranger's log proves nothing of a run: not its console, not with
+    the outputs missing, not when it is one of several cases."""
+    log = {**COMPLETED, **PUBLISHED}[name][0]
+    for outputs in (Outputs(()), Outputs((), missing=("s0-0.bin",))):
+        found = verdict(log=log, outputs=outputs, expectation=expecting(build_id=None))
+        assert found.verdict not in (Verdict.COMPLETED, Verdict.PASS)
+    assert not Verdict.COMPLETED.passed
+    assert exit_code([Verdict.PASS, Verdict.COMPLETED]) is ExitCode.FAILED

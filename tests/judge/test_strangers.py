@@ -11,10 +11,11 @@ import pytest
 
 from harness.judge.console_log import judge_log
 from harness.observe import observe
+from tests.judge.published_logs import PUBLISHED
 from tests.judge.stranger_failures import BAD, LINUX_OOPS, ZEPHYR_AARCH64
-from tests.judge.stranger_logs import END, GOOD, UNPROVEN
+from tests.judge.stranger_logs import COMPLETED, END, GOOD, UNPROVEN
 
-LOGS = {**GOOD, **UNPROVEN, **BAD}
+LOGS = {**GOOD, **COMPLETED, **UNPROVEN, **BAD, **PUBLISHED}
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -27,10 +28,10 @@ def test_verdict_cause_and_line(name: str) -> None:
         assert judged.cause.line == line, judged.cause
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", {**BAD, **PUBLISHED})
 def test_carriage_returns_change_nothing(name: str) -> None:
     log, verdict, kind, line = LOGS[name]
-    judged = judge_log(observe(log.replace(b"\n", b"\r\n")))
+    judged = judge_log(observe(log.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")))
     assert (judged.verdict, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
     assert line is None or (judged.cause is not None and judged.cause.line == line)
 
@@ -89,3 +90,26 @@ def test_numbers_of_absurd_length_are_survived() -> None:
                  b"Output 0: tensor(sizes=[%s], [1.])", b"I [executorch:a.cpp] [%s] = 1",
                  b"x: Listening for serial connection on port %s"):  # fmt: skip
         observe(line % digits + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("Zephyr minimal log, stack overflow",
+         {"pc": "0x1000123c", "lr": "0x1000456d", "fault": "E: ***** USAGE FAULT *****"}),
+        ("Zephyr stack guard, registers first", {"pc": "0x080136dc", "lr": "0x08006239"}),
+        ("Zephyr 1.12", {"pc": "0xe0000000"}),
+        ("Zephyr, a hard fault that was a bus fault", {"bfar": "0x24060000"}),
+    ],
+)  # fmt: skip
+def test_a_dump_of_zephyr_is_one_fault_with_its_registers(name: str, facts: dict[str, str]) -> None:
+    """Each line of it was an error of its own, and the first of them hid the fault."""
+    (fault,) = observe(PUBLISHED[name][0]).failures
+    assert facts.items() <= fault.facts.items()
+
+
+def test_what_a_run_survived_is_told_beside_its_verdict() -> None:
+    for name in ("one NPU of two does not start, every job ends well",
+                 "what is ignored does not matter"):  # fmt: skip
+        (note, *_) = judge_log(observe(PUBLISHED[name][0])).notes
+        assert note.startswith("the run went on after line"), note

@@ -56,10 +56,17 @@ def test_armv6_m_says_only_hard_fault() -> None:
     assert observe(b"Hard fault\n").failures[0].kind is Kind.HARD_FAULT
 
 
-@pytest.mark.parametrize("reason", ["2: Stack overflow", "3: Kernel oops", "4: Kernel panic"])
-def test_zephyr_fatal_errors_that_are_no_exception(reason: str) -> None:
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("2: Stack overflow", Kind.STACK_OVERFLOW),
+        ("3: Kernel oops", Kind.ZEPHYR_FATAL),
+        ("4: Kernel panic", Kind.ZEPHYR_FATAL),
+    ],
+)
+def test_zephyr_fatal_errors_that_are_no_exception(reason: str, kind: Kind) -> None:
     (failure,) = observe(f">>> ZEPHYR FATAL ERROR {reason} on CPU 0\n".encode()).failures
-    assert failure.kind is Kind.ZEPHYR_FATAL
+    assert failure.kind is kind
     assert failure.facts["reason"] == reason[0]
 
 

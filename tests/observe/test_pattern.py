@@ -51,10 +51,11 @@ def _rows() -> dict[str, Pattern[Any]]:
 
 ROWS = _rows()
 # Rows by how their examples reach the reader: as a whole line, or behind a runner's prefix.
-LINES = {*reader.rows_anywhere(), reader.RUNNER, reader.APT}
+LINES = {*reader.rows_anywhere(), reader.RUNNER, reader.APT, reader.AFTER_FAULT}
 MESSAGES = {
     *failures.ANYWHERE, *failures.MESSAGES, *failures.NPU, *failures.LOADING, *failures.STEPS,
-    failures.TIMING_ADAPTER, *figures.INSIDE, *figures.ANYWHERE, *figures.MESSAGES,
+    failures.TIMING_ADAPTER, failures.IGNORED, *figures.INSIDE, *figures.ANYWHERE,
+    *figures.MESSAGES,
 }  # fmt: skip
 HEALTHY = log("mid 2025", "Model PTE file loaded. Size: 960 bytes.", "Method loaded.",
               "model_pte_loaded_size:     960 bytes.", "Model executed successfully.",
@@ -70,6 +71,7 @@ ALSO = {
         "operator_missing", "runner_started"},
     b"E: something broke (ethosu_driver.c:411)": {"runner_error"},
     b"[00:00:00.010,000] <err> app: out of luck": {"suspected runner_error"},
+    b"runner 0: Received inference job. job=0x205d340": {"executing"},
 }  # fmt: skip
 NOTHING = (None, Printed.NONE, Printed.SCRIPT)
 FIELDS = {
@@ -181,6 +183,7 @@ def test_what_only_looks_like_a_failure_would_be_one_without_its_row() -> None:
             assert table(without).first(row.example) is not None
             assert table(console.LAUNCHES).first(row.example)[0] is None  # type: ignore[index]
     assert said(observe(reader.APT.example.replace(b"Unable to", b"Unwilling to"))) != []
+    assert said(observe(reader.AFTER_FAULT.example.replace(b"thread", b"thirst"))) != []
 
 
 PLANTED = {
@@ -196,7 +199,8 @@ PLANTED = {
 def test_a_new_row_works_with_no_other_edit(file: str, tmp_path: Path) -> None:
     """One row in one file, in a copy of the room; nothing else knows of it."""
     name, kind, line, kinds = PLANTED[file]
-    shutil.copytree(ROOM, tmp_path / "harness" / "observe")
+    for room in ("observe", "errors"):
+        shutil.copytree(ROOM.parent / room, tmp_path / "harness" / room)
     (tmp_path / "harness" / "__init__.py").touch()
     source = tmp_path / "harness" / "observe" / file
     row = f'    Pattern({kind}, (b"WDOG",), rb"WDOG reset", b"WDOG reset", "a test"),\n'

@@ -50,7 +50,7 @@ def test_junit_is_xml_whatever_the_cause(tmp_path: Path) -> None:
     (suite,) = ElementTree.parse(tmp_path / "r.xml").getroot()
     counts = [suite.get(k) for k in ("tests", "failures", "errors", "skipped")]
     assert counts == ["5", "2", "1", "2"]
-    assert [f.get("message") for f in suite.iter("failure")] == ["bad  <[red]>", "bad"]
+    assert [f.get("message") for f in suite.iter("failure")] == ["bad \\x00 <[red]>", "bad"]
     assert [e.get("message") for e in suite.iter("error")] == ["a stranger"]
 
 

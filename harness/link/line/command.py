@@ -94,12 +94,17 @@ def expanded(argv: Sequence[str], directory: Path, depth: int = 0) -> tuple[str,
     """The words with every response file (``@file``) replaced by what it holds."""
     words: list[str] = []
     for word in argv:
-        file = directory / word[1:]
-        if word.startswith("@") and depth < 8 and file.is_file():
-            words += expanded(shlex.split(file.read_text()), directory, depth + 1)
-        else:
-            words.append(word)
+        held = _held(directory / word[1:]) if word.startswith("@") and depth < 8 else None
+        words += [word] if held is None else expanded(held, directory, depth + 1)
     return tuple(words)
+
+
+def _held(file: Path) -> list[str] | None:
+    """The words of a response file; None for what cannot be read as one."""
+    try:
+        return shlex.split(file.read_text("utf-8", "replace")) if file.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def commands_in(line: str) -> Iterator[tuple[str, ...]]:

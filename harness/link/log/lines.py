@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# CSI sequences (ECMA-48) and the hyperlink form OSC 8
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][AB0]")
+from harness.errors.plain import without_controls
+
 _PREFIXES = re.compile(
     r"""^(?:
       \s*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s   # CI time stamps
@@ -44,11 +44,12 @@ def lines_of(text: str) -> list[Line]:
     """
     found = []
     for number, raw in enumerate(text.split("\n"), 1):
-        plain = _GLUED.sub(r"\g<message>\r\g<next>", _ANSI.sub("", raw))
-        for part in plain.split("\r"):
-            clean = _PREFIXES.sub("", part).rstrip()
-            if clean:
-                found.append(Line(number, clean))
+        for part in raw.split("\r"):
+            apart = _GLUED.sub(r"\g<message>\r\g<next>", without_controls(part))
+            for piece in apart.split("\r"):
+                clean = _PREFIXES.sub("", piece).rstrip()
+                if clean:
+                    found.append(Line(number, clean))
     return found
 
 

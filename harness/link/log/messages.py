@@ -1,10 +1,14 @@
 # ruff: noqa: RUF001
-"""The messages of GNU ld, gold, lld, mold and armlink, one rule each, and how they say where.
+"""The messages of GNU ld, gold, lld, mold, armlink, IAR's ilink and Apple's ld, one rule each, and
+how they say where.
 
 A rule's named groups become the failure's fields; ``at`` is text for ``parse_place``. Sources:
 ld/ldmain.c, ld/ldlang.c, bfd/elf32-arm.c (binutils 2.20 to 2.43), gold/errors.cc, lld/ELF (LLVM 10
 to 19), "List of the armlink error and warning messages" (Arm DUI 0807), and what the installed
-linkers print.
+linkers print; for IAR and Apple what people quote of them.
+
+What a linker calls an error and no rule knows is UNKNOWN, with its text: the last rules, and
+``COMPLAINT`` for those that only print their name in front.
 """
 
 from __future__ import annotations
@@ -76,17 +80,24 @@ RULES = (
         ("armlink", "L6218",
          r"L6218E: Undefined symbol (?P<symbol>.+?) \(referred from (?P<at>.+)\)\.?$"),
         ("armlink", "L6218",
-         r"L6218E: Undefined symbol (?P<symbol>[^(]+?)\.?$")),
+         r"L6218E: Undefined symbol (?P<symbol>[^(]+?)\.?$"),
+        ("iar", "Error[Li005]", r"Error\[Li005\]: no definition for \"(?P<symbol>.+?)\""
+         r"(?: \[referenced from (?P<at>[^\]]+)\])?"),
+        ("apple", "referenced from:", r"^\s*\"(?P<symbol>.+)\", referenced from:$")),
     *_rules(FailureKind.DUPLICATE_SYMBOL,
         ("gnu", "multiple definition of",
          f"^(?P<at>.*?)multiple definition of {OPEN}(?P<symbol>.+?){CLOSE}"
-         r"(?:; (?P<first>.+): first defined here)?$"),
+         r"(?:; (?P<first>.+): first defined here|;.*)?$"),
         ("lld", "duplicate symbol",
          r"duplicate symbol: (?P<symbol>.+?)(?: in (?P<first>.+) and (?P<at>.+))?$"),
         ("lld", "mold", r"mold: error: duplicate symbol: (?P<at>[^:]+): "
          r"(?P<first>[^:]+): (?P<symbol>.+)$"),
         ("armlink", "L6200",
-         r"L6200E: Symbol (?P<symbol>.+?) multiply defined \(by (?P<first>.+?) and (?P<at>.+)\)")),
+         r"L6200E: Symbol (?P<symbol>.+?) multiply defined \(by (?P<first>.+?) and (?P<at>.+)\)"),
+        ("iar", "Error[Li006]",
+         r"Error\[Li006\]: duplicate definitions for \"(?P<symbol>.+?)\"; in \"(?P<first>.+?)\", "
+         r"and \"(?P<at>.+?)\""),
+        ("apple", "duplicate symbol '", r"^duplicate symbol '(?P<symbol>.+)' in:$")),
     *_rules(FailureKind.REGION_OVERFLOW,
         ("gnu", "will not fit in region",
          f"(?:(?P<file>[^\\s:]+) )?section {_quoted('section')} will not fit in region ?"
@@ -109,7 +120,8 @@ RULES = (
          r"L6406[EW]: No space in (?:execution )?regions? with \.ANY selector matching "
          r"(?P<section>.+?)\.?$"),
         ("armlink", "L640",
-         r"L6407[EW]: Sections of aggregate size (?P<bytes>\w+) bytes could not fit"),
+         r"L6407[EW]: Sections of aggregate size (?P<aggregate>\w+) bytes could not fit"),
+        ("iar", "Error[Lp011]", r"Error\[Lp011\]: (?P<attribute>section placement failed)"),
         ("armlink", "L6408", r"L6408[EW]: Output is larger than"),
         ("armlink", "L6050", r"L6050U: The (?P<attribute>code size)"
          r" of this image \((?P<used>\w+) bytes\) exceeds the maximum allowed"),
@@ -205,7 +217,9 @@ RULES = (
         ("armlink", "L6411",
          r"L6411E: No compatible library exists with a definition of startup symbol"
          r" (?P<symbol>\S+?)\.?$"),
-        ("armlink", "L6310", r"L6310[EW]: Unable to find ARM libraries")),
+        ("armlink", "L6310", r"L6310[EW]: Unable to find ARM libraries"),
+        ("apple", "ld: library not found for", r"\bld: library not found for (?P<library>-l\S+)"),
+        ("apple", "ld: library '", r"\bld: library '(?P<library>[^']+)' not found")),
     *_rules(FailureKind.MISSING_FILE,
         ("gnu", ("cannot open linker script", "cannot find linker script"),
          r"cannot (?:open|find) linker script(?: file)? (?P<file>[^:]+)"),
@@ -292,6 +306,14 @@ RULES = (
     *_rules(FailureKind.UNDEFINED_SYMBOL,
         ("gnu", "TLS", r"(?P<symbol>\S+): TLS definition in \S+ section \S+ "
          r"mismatches non-TLS reference")),
+    *_rules(FailureKind.UNKNOWN,
+        ("armlink", ("E: ", "U: "), r"\b(?P<attribute>L\d{4}[EU]: .+)"),
+        ("iar", "rror[", r"[Ee]rror\[(?P<attribute>(?:L[a-z]\d{3}|e\d{1,3})\]: .+)"),
+        ("lld", "error: ", r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld\.lld|ld64\.lld|rust-lld|wasm-ld|lld"
+         r"|lld-link|mold|ld\.mold|gold|ld\.gold|ld)(?:-\d+)?(?:\.exe)?: (?:fatal )?error: "
+         r"(?P<attribute>.+)"),
+        ("msvc", "error LNK", r"error (?P<attribute>LNK\d{4}: .+)"),
+        ("ti", "error #", r"error (?P<attribute>#1\d{4}(?:-D)?: .+)")),
 )  # fmt: skip
 
 # What says that the linker gave up, without saying why.
@@ -300,6 +322,32 @@ GAVE_UP = re.compile(
     r"|^collect2\s?[:：] ?\S+?\s?[:：] ?.*\bld(?!\w).*[1-9]"  # in whatever language
     r"|Finished: \d+ information, \d+ warning(?:, \d+ error)? and [1-9]\d* (?:fatal )?error "
     r"messages"
+    r"|\bld: symbol\(s\) not found for architecture|\bld: \d+ duplicate symbols? for architecture"
+)
+# A line of a linker that prints its name alone in front of an error.
+COMPLAINT = re.compile(
+    r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|gold|lld|mold)(?:\.\w+)?: (?P<text>.*\b(?i:errors?|fatal|"
+    r"cannot|can't|could not|unrecogni[sz]ed|unknown|undefined|failed|invalid|unable to|not found|"
+    r"no such|missing|unsupported|illegal|bad|malformed)\b.*)$"
+)
+# What shows that a link was done, whoever tells it: a build system, a linker's own summary, or the
+# command itself.
+LINKED = re.compile(
+    r"\bLinking (?:\w+ )*(?:executable|shared library|shared module|static library)\b"
+    r"|^\s*(?:\[\s*\d+/\d+\] )?(?:LD|LINK|CXXLD|CCLD|Link(?:ing)?:?)\s+\S|^linking\.\.\.$"
+    r"|\bBuilt target\b|^Memory region\s+Used Size|^Program Size: Code=|- 0 Error\(s\)"
+    r"|Finished: \d+ information, \d+ warning(?:, 0 error)? and 0 (?:fatal )?error messages"
+    r"|\bIAR ELF Linker\b|^Total number of errors: 0$|^ninja: no work to do"
+    r"|(?:^|[\s/\\])(?:[\w.+-]*-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ld\.\w+|armclang|"
+    r"armlink|ilinkarm|mold)(?:-\d+)?(?:\.exe)? (?!(?:.* )?-[cSE] )(?:.* )?-o "
+)
+# What shows that a build did not get to its end, for whatever reason.
+STOPPED = re.compile(
+    r"\*\*\* .*\b(?:Error|Fehler|Erreur|Errore?) \d+|\bmake(?:\[\d+\])?: \*\*\* |^ninja: "
+    r"(?:error|fatal|build stopped)|^FAILED: |: (?:fatal )?error(?: [A-Z]\d+)?: |^CMake Error\b"
+    r"|- [1-9]\d* Error\(s\)|^FATAL ERROR: command exited with status [1-9]"
+    r"|^Error while running Linker|^Total number of errors: [1-9]|\bTarget not created\b"
+    r"|Error\[Pe\d+\]|^(?:error|ERROR): (?!.*\bwarning\b)"
 )
 KILLED = re.compile(
     r"(?:ld|collect2)\S* (?:.*)terminated with signal (?P<signal>\d+)"
@@ -313,6 +361,8 @@ ASSERTION = re.compile(
 IN_FUNCTION = re.compile(
     rf"^(?P<at>.*?)(?:: |^)[Ii]n function {OPEN}(?P<function>.+){CLOSE}:(?P<rest>.*)$"
 )
+AGGREGATE = "bytes of sections"  # of armlink: what found no place, in all
+FIRST_DEFINED = "first defined here"
 FIRST_HERE = re.compile(r"^(?P<at>.*?):? ?(?:first defined here|previous definition here)$")
 
 # Of what precedes a message.

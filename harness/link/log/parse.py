@@ -15,6 +15,7 @@ from harness.link.log.messages import Rule, parse_place, without_linker
 
 _T = TypeVar("_T")
 
+_WRAPPED = 3  # lines that a wrapped message goes on for
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
@@ -30,6 +31,7 @@ _LLD_USE = re.compile(
     r"^(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
+_APPLE_PLACE = re.compile(r"^\s{3,}(?:(?P<function>\S.*) in )?(?P<object>[^\s\"]+)$")
 _INTERESTING = re.compile(
     "|".join(
         re.escape(word)
@@ -43,8 +45,13 @@ _INTERESTING = re.compile(
 
 @dataclass(frozen=True)
 class Parsed:
+    """``linked``: a link is shown. ``stopped``: the first line that says that the build did not get
+    to its end, where no link is known to have failed."""
+
     failures: tuple[Failure, ...]
     failed: bool  # also when the log does not say why
+    linked: bool = False
+    stopped: Line | None = None
 
 
 def parse(text: str, *, failed: bool = False) -> Parsed:
@@ -58,7 +65,10 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
         read = _Reader(_without_warning(lines)).read()
     found = [*read.failures, *_full_regions(lines, read.failures, failed)]
     failures = _merged(_without_repeats(found or _last_words(lines, failed), read.repeats))
-    return Parsed(failures, failed or bool(failures))
+    if failures:
+        return Parsed(failures, True, True)
+    stopped = next((line for line in lines if messages.STOPPED.search(line.text)), None)
+    return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines), stopped)
 
 
 def _without_warning(lines: Sequence[Line]) -> list[Line]:
@@ -121,7 +131,18 @@ class _Reader:
                 text = f"{before} {text}"
         if text.endswith(("undefined reference to", "multiple definition of")):
             text = " ".join([text, *(x.text.strip() for x in self.lines[index + 1 : index + 2])])
+        if "multiple definition of" in text and ";" in text:
+            text = self._to_its_end(index, text)
         return text
+
+    def _to_its_end(self, index: int, text: str) -> str:
+        """``multiple definition of `x'; a.o:(.bss+0x0): first defined here`` over several lines."""
+        whole = text
+        for line in self.lines[index + 1 : index + 1 + _WRAPPED]:
+            if whole.endswith(messages.FIRST_DEFINED):
+                return whole
+            whole = f"{whole} {line.text.strip()}"
+        return whole if whole.endswith(messages.FIRST_DEFINED) else text
 
     def _failure(self, rule: Rule, match: re.Match[str], index: int, line: Line) -> Failure:
         groups = {name: value for name, value in match.groupdict().items() if value}
@@ -136,6 +157,8 @@ class _Reader:
             files = (*files, groups["other"])
         if rule.linker == "armlink" and kind is FailureKind.WRONG_ARCHITECTURE:
             attribute = self._armlink_attribute(index) or attribute
+        if "aggregate" in groups:  # of what found no place, which is more than what is missing
+            attribute = f"{int(groups['aggregate'], 0)} {messages.AGGREGATE}"
         named = ("section", "other") if kind is FailureKind.SECTION_OVERLAP else ("section",)
         return Failure(
             kind,
@@ -147,7 +170,7 @@ class _Reader:
             bytes=_bytes(groups),
             sections=tuple(groups[k] for k in named if k in groups),
             files=files,
-            places=self._places(groups, index),
+            places=self._apple(index) if rule.linker == "apple" else self._places(groups, index),
             attribute=attribute,
             binding=groups.get("binding"),
             cause_kind=rule.cause_kind,
@@ -169,6 +192,16 @@ class _Reader:
             if first:
                 places.insert(0, parse_place(first["at"]))
         return tuple(place for place in places if place != CodePlace())
+
+    def _apple(self, index: int) -> tuple[CodePlace, ...]:
+        """The lines below, which stand further in: ``_main in main.o``, ``a.o``."""
+        places: list[CodePlace] = []
+        for line in self.lines[index + 1 : index + 40]:
+            use = _APPLE_PLACE.match(line.text)
+            if use is None:
+                break
+            places.append(CodePlace(object=use["object"], function=use["function"]))
+        return tuple(places)
 
     def _with_header(self, place: CodePlace) -> CodePlace:
         """The place with object and function of the "in function" line it belongs to."""
@@ -272,9 +305,12 @@ def _last_words(lines: Sequence[Line], failed: bool) -> list[Failure]:
         and not messages.GAVE_UP.search(line.text)
         and messages.ASSERTION.match(line.text)
     ]
-    if asserted or not failed:
+    if asserted:
         return asserted
-    words = [x for x in lines if _SAID.match(x.text) and not _WARNING.search(x.text)]
+    complaint = _SAID if failed else messages.COMPLAINT
+    words = [x for x in lines if complaint.match(x.text) and not _WARNING.search(x.text)]
+    if not failed and not words:
+        return []
     if words:
         return [_by_linker(FailureKind.UNKNOWN, words[0])]
     silent = Line(lines[-1].number + 1 if lines else 1, "the linker failed and said nothing")
@@ -283,7 +319,8 @@ def _last_words(lines: Sequence[Line], failed: bool) -> list[Failure]:
 
 
 def _by_linker(kind: FailureKind, line: Line) -> Failure:
-    return Failure(kind, "gnu", line.number, line.text, attribute=without_linker(line.text))
+    linker = _linker("gnu", line.text)
+    return Failure(kind, linker, line.number, line.text, attribute=without_linker(line.text))
 
 
 def _by_driver(kind: FailureKind, line: Line, attribute: str | None = None) -> Failure:
@@ -320,7 +357,7 @@ def _thing(failure: Failure) -> tuple[object, ...]:
     """What a failure is about."""
     kind = failure.kind
     if kind is FailureKind.REGION_OVERFLOW:
-        return (kind, failure.region, failure.attribute)
+        return (kind, failure.region)
     if kind in (FailureKind.UNDEFINED_SYMBOL, FailureKind.DUPLICATE_SYMBOL,
                 FailureKind.DISCARDED_SECTION):  # fmt: skip
         return (kind, failure.symbol)
@@ -342,6 +379,7 @@ def _joined(one: Failure, other: Failure) -> Failure:
         sections=_union(one.sections, other.sections),
         files=_union(one.files, other.files),
         places=_union(one.places, other.places),
+        attribute=one.attribute or other.attribute,
     )
 
 

@@ -107,7 +107,11 @@ class LinkIndex:
         """Where relocations refer to the name."""
         found = []
         for unit in self.references.get(name, ()):
-            for place in uses_in(unit.object, name):
+            try:
+                places = uses_in(unit.object, name)
+            except DamagedFile:  # its symbols are sound, its relocations are not
+                places = [CodePlace(unit.name)]
+            for place in places:
                 found.append(place)
                 if len(found) >= limit:
                     return tuple(found)
@@ -184,9 +188,13 @@ def _model_unit(unit: ElfFile) -> Unit:
 
 
 def units_of(path: Path, word: str) -> tuple[list[ElfFile], list[str]]:
-    """The objects of a file, and the names of what is no object."""
+    """The objects of a file, and the names of what is no object or is damaged."""
+    try:
+        parts = contents(path, word)
+    except DamagedFile:
+        return [], [word]
     found, not_objects = [], []
-    for name, data in contents(path, word):
+    for name, data in parts:
         try:
             unit = ElfFile(data, name)
             _ = unit.symbols

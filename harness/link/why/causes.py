@@ -3,6 +3,7 @@ objects and the map say of duplicates, overflows and objects built for another m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from harness.link.failure import (
     LinkCause,
     archive_of,
 )
+from harness.link.log.messages import AGGREGATE
 from harness.link.model.index import LinkIndex, Loaded
 from harness.link.why.undefined import unknown
 
@@ -44,7 +46,7 @@ _Said = tuple[LinkCause, str, str]  # kind, cause, fix
 def without_objects(failure: Failure, line: Sequence[str] = ()) -> Failure:
     """Cause and fix from the message alone; ``line`` is the link line, where the log shows it."""
     if failure.kind is FailureKind.UNDEFINED_SYMBOL:
-        cause = unknown(failure.symbol or "", failure.places, line)
+        cause = unknown(failure.symbol or "", failure.places, line, failure.linker)
         needed = f"{failure.symbol} is needed by {failure.places[0]}. " if failure.places else ""
         return replace(failure, cause=needed + cause.cause, fix=cause.fix, cause_kind=cause.kind)
     kind, cause_text, fix = _SENTENCES[failure.kind](failure)
@@ -59,6 +61,11 @@ def _duplicate(failure: Failure) -> _Said:
 
 
 def _overflow(failure: Failure) -> _Said:
+    if failure.attribute and failure.attribute.endswith(AGGREGATE):
+        return (LinkCause.TOO_LARGE, f"{failure.attribute} found no place in any execution region "
+                "that takes them; how much is missing is not said.",
+                "Make them or what is beside them smaller, or a region of the scatter file larger "
+                "where the hardware has more.")  # fmt: skip
     region = failure.region or "a memory region"
     much = f" by {failure.bytes} bytes" if failure.bytes else ""
     what = f"; what does not fit is {', '.join(failure.sections)}" if failure.sections else ""
@@ -74,15 +81,38 @@ def _overlap(failure: Failure) -> _Said:
             "Give one of them another address or region in the linker script.")  # fmt: skip
 
 
+# What a linker makes; it cannot be what is built for something else.
+_OUTPUT = re.compile(r"(?i)\.(?:elf|axf|out|exe)$|(?:^|[/\\])[^./\\]+$")
+# Of the compiler's own libraries: nobody rebuilds them, their driver picks them.
+_TOOLCHAINS = re.compile(
+    r"(?:^|[/\\])(?:lib(?:gcc|gcc_eh|gcc_s|c|c_nano|g|g_nano|m|nosys|rdimon|stdc\+\+|stdc\+\+_nano"
+    r"|supc\+\+|supc\+\+_nano|gloss\w*)\.(?:a|so)|crt\w*\.o)(?:$|\()"
+)
+_TOOLCHAINS_OPTION = re.compile(
+    r"^-l(?:gcc|gcc_eh|gcc_s|c|c_nano|g|g_nano|m|nosys|rdimon|stdc\+\+|stdc\+\+_nano|supc\+\+"
+    r"|supc\+\+_nano|gloss\w*|clang_rt\S*)$"
+)
+
+
 def _architecture(failure: Failure) -> _Said:
-    file = failure.files[0] if failure.files else "an input"
-    other = f" and {failure.files[1]}" if len(failure.files) > 1 else ""
+    """Of two files that do not fit, the one that the linker makes is never the one to rebuild."""
+    inputs = [f for f in failure.files if not _OUTPUT.search(f)]
     what = f" ({failure.attribute})" if failure.attribute else ""
-    return (LinkCause.BUILT_FOR_ANOTHER_TARGET,
-            f"{file}{other} were built for another machine or ABI than the rest{what}." if other
-            else f"{file} was built for another machine or in another format{what}.",
-            f"Rebuild {archive_of(file)} with the compiler and the -mcpu, -mfpu and -mfloat-abi "
-            "of this build, from an empty build directory.")  # fmt: skip
+    kind = LinkCause.BUILT_FOR_ANOTHER_TARGET
+    if not inputs:
+        return (kind, f"The inputs were built for different machines or ABIs{what}.",
+                "Build all of them for one machine, with the same -mcpu, -mfpu and -mfloat-abi."
+                )  # fmt: skip
+    file, *others = inputs
+    cause = f"{file} was built for another machine or in another format{what}."
+    if others:
+        cause = f"{file} and {others[0]} were built for different machines or ABIs{what}."
+    if _TOOLCHAINS.search(file):
+        return (kind, cause, "Link with the compiler's driver and the -mcpu, -mfpu and "
+                "-mfloat-abi that the objects were compiled with, so that it picks the library "
+                "that fits.")  # fmt: skip
+    return (kind, cause, f"Rebuild {archive_of(file)} with the compiler and the -mcpu, -mfpu and "
+            "-mfloat-abi of this build, from an empty build directory.")  # fmt: skip
 
 
 def _missing_library(failure: Failure) -> _Said:
@@ -91,6 +121,13 @@ def _missing_library(failure: Failure) -> _Said:
         return (LinkCause.LIBRARY_NOT_LINKED,
                 f"{name} is needed, but only another library asks for it.",
                 f"Add {name} to the link line.")  # fmt: skip
+    if _TOOLCHAINS_OPTION.match(name):
+        return (LinkCause.NOT_OF_THIS_TOOLCHAIN,
+                f"{name} comes with a toolchain, and this one has none for the options that it was "
+                "called with.",
+                "Look at the driver's options that choose its libraries (--target, --sysroot, "
+                "-static, -mcpu, -mfpu, -mfloat-abi), or install the toolchain's library for them."
+                )  # fmt: skip
     return (LinkCause.NOT_IN_SEARCH_PATH,
             f"{name} is not in any directory that the linker searches.",
             f"Build {name} first, or add its directory with -L (in CMake: link the target, not "
@@ -109,8 +146,24 @@ def _relocation(failure: Failure) -> _Said:
         LinkCause.TOO_FAR,
         f"{failure.symbol or 'The target'} is too far away for the instruction or "
         f"word that refers to it{f' in {place}' if place else ''}.",
-        "Compile the caller with -mlong-calls, or place both in regions near each other.",
+        _NEARER.get(_relocated(failure), "Place both in regions near each other."),
     )
+
+
+# By the beginning of the relocation's name: what else helps than to move things.
+_NEARER = {
+    "R_ARM": "Compile the caller with -mlong-calls, or place both in regions near each other.",
+    "R_X86_64": "Compile with -mcmodel=medium or large, or make the data smaller; what goes into a "
+    "shared object or a PIE needs -fPIC or -fPIE.",
+    "R_RISCV": "Compile with -mcmodel=medany, or place both in regions near each other.",
+}
+_RELOCATION = re.compile(r"\b(R_ARM|R_X86_64|R_RISCV|R_AARCH64)_\w+")
+
+
+def _relocated(failure: Failure) -> str:
+    """The machine of the relocation that the message names."""
+    named = _RELOCATION.search(failure.text)
+    return named[1] if named else ""
 
 
 def _discarded(failure: Failure) -> _Said:

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from harness.formats import archive as ar
+from harness.formats.damage import DamagedFile
 from harness.formats.elf import Symbol
 from harness.link.failure import member_of
 from harness.link.line.fileapi import CMakeTarget, read_targets
@@ -63,16 +65,10 @@ class Tree:
     def compile_commands(self) -> dict[Path, Path | None]:
         """Source to object; from compile_commands.json, else from ninja's own data base, and
         from CMake's File API."""
-        file = self.build / "compile_commands.json"
-        entries = json.loads(file.read_text()) if file.is_file() else self._ninja_entries()
-        found: dict[Path, Path | None] = {}
-        for entry in entries:
-            directory = Path(entry["directory"])
-            source = (directory / entry["file"]).resolve()
-            if source.suffix in _SOURCES:
-                words = entry.get("command", " ".join(entry.get("arguments", ()))).split()
-                output = words[words.index("-o") + 1] if "-o" in words[:-1] else None
-                found[source] = directory / output if output else None
+        try:
+            found = dict(_compiled(self._entries()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            found = {}  # written by hand, or half written: there are other ways to know
         for target in self.targets:
             for source in target.sources:
                 if source.suffix in _SOURCES:
@@ -95,6 +91,10 @@ class Tree:
             if path in target.sources or path.resolve() in target.sources:
                 return target.name
         return None
+
+    def _entries(self) -> Any:
+        file = self.build / "compile_commands.json"
+        return json.loads(file.read_text()) if file.is_file() else self._ninja_entries()
 
     def _ninja_entries(self) -> list[dict[str, str]]:
         import shutil
@@ -164,6 +164,17 @@ class Tree:
         return found
 
 
+def _compiled(entries: Any) -> Iterator[tuple[Path, Path | None]]:
+    """Source and object of each entry of a compilation database."""
+    for entry in entries:
+        directory = Path(entry["directory"])
+        source = (directory / entry["file"]).resolve()
+        if source.suffix in _SOURCES:
+            words = entry.get("command", " ".join(entry.get("arguments", ()))).split()
+            output = words[words.index("-o") + 1] if "-o" in words[:-1] else None
+            yield source, directory / output if output else None
+
+
 def defining(path: Path, name: str) -> list[Found]:
     """The objects of a file that define the name for others to use."""
     try:
@@ -172,7 +183,7 @@ def defining(path: Path, name: str) -> list[Found]:
         if name.encode() not in path.read_bytes():
             return []
         units, _ = units_of(path, path.name)
-    except OSError:
+    except (OSError, DamagedFile):
         return []
     return [
         Found(path, unit.name, symbol)
@@ -187,9 +198,17 @@ def toolchain_archives(search: Sequence[Path], used: Iterable[Path], name: str) 
     seen = {path.resolve() for path in used}
     for directory in dict.fromkeys(path.resolve() for path in search if path.is_dir()):
         for path in sorted(directory.glob("lib*.a")):
-            if path.resolve() not in seen and name in ar.index(path):
+            if path.resolve() not in seen and name in _index(path):
                 return path
     return None
+
+
+def _index(path: Path) -> tuple[str, ...]:
+    """What an archive says that it defines; nothing when it cannot be read."""
+    try:
+        return ar.index(path)
+    except (OSError, DamagedFile):
+        return ()
 
 
 def _definition(path: Path, name: str) -> tuple[int, bool] | None:
@@ -222,8 +241,9 @@ def _files(roots: Sequence[Path], suffixes: set[str]) -> Iterator[Path]:
         for directory, folders, names in os.walk(root):
             folders[:] = sorted(f for f in folders if f not in _SKIPPED)
             for name in sorted(names):
-                if os.path.splitext(name)[1] in suffixes:
-                    yield Path(directory, name)
+                path = Path(directory, name)
+                if os.path.splitext(name)[1] in suffixes and path.is_file():  # no FIFO
+                    yield path
                     count += 1
             if count > _MOST_FILES or time.monotonic() > deadline:
                 return

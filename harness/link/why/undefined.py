@@ -39,7 +39,7 @@ def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> 
         or _in_sources(symbol, shown, tree, uses)
         or _wrapped(symbol)
         or _toolchain(shown, symbol, index)
-        or unknown(shown, uses)
+        or unknown(shown, uses, linker=failure.linker)
     )
     needed = f"{shown} is needed by {uses[0]}. " if uses else ""
     return replace(
@@ -272,14 +272,22 @@ def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
     return Undefined(LinkCause.LIBRARY_NOT_LINKED, why, fix, (CodePlace(object=path.name),))
 
 
-def unknown(shown: str, uses: Sequence[CodePlace], line: Sequence[str] = ()) -> Undefined:
+def unknown(
+    shown: str, uses: Sequence[CodePlace], line: Sequence[str] = (), linker: str = "gnu"
+) -> Undefined:
     """Without a definition in sight: common knowledge, or what to look for."""
+    if version := _VERSIONED.search(shown):
+        return _newer(version, uses)
     known = _known(shown)
     if known is None:
         user = uses[0].object if uses and uses[0].object else "what needs it"
+        after = f" after {user}" if linker in _IN_ORDER else ""
         return Undefined(LinkCause.NO_DEFINITION, "Nothing that could be looked at defines it.",
-                         f"Find the source or library that defines {shown} and link it after "
-                         f"{user}, or remove the call.")  # fmt: skip
+                         f"Find the source or library that defines {shown} and link it{after}, or "
+                         "remove the call.")  # fmt: skip
+    if known.gnu and linker in _NOT_GNU:  # which library it is there, and how it is named, differs
+        return Undefined(LinkCause.NO_DEFINITION, f"It is a name of {known.home}; nothing that "
+                         "could be looked at defines it.", "")  # fmt: skip
     archives = [Path(word).name for word in line]
     present = [n for n in archives if known.library and re.fullmatch(known.library, n)]
     if present:
@@ -296,13 +304,31 @@ class _Advice:
     home: str  # the archive that has them, who makes it
     fix: str
     kind: LinkCause  # when no such archive is on the link line
+    gnu: bool  # the library is of GNU's toolchain, and the fix is for its drivers
 
 
 def _advice(
-    symbols: str, library: str, home: str, fix: str, kind: LinkCause | None = None
-) -> _Advice:
+    symbols: str, library: str, home: str, fix: str, kind: LinkCause | None = None,
+    *, gnu: bool = False,
+) -> _Advice:  # fmt: skip
     usual = LinkCause.LIBRARY_NOT_LINKED if library else LinkCause.NO_DEFINITION
-    return _Advice(re.compile(symbols), library, home, fix, kind or usual)
+    return _Advice(re.compile(symbols), library, home, fix, kind or usual, gnu)
+
+
+_IN_ORDER = ("gnu", "gold")  # linkers that read an archive once, from left to right
+_NOT_GNU = ("armlink", "iar", "apple", "msvc", "ti")
+_VERSIONED = re.compile(r"@{1,2}(?P<library>[A-Z]\w*?)_(?P<version>\d[\d.]*)$")
+
+
+def _newer(version: re.Match[str], uses: Sequence[CodePlace]) -> Undefined:
+    """``symbol@GLIBC_2.38``: no source is missing, a library on the line is too new."""
+    user = uses[0].object if uses and uses[0].object else "What needs it"
+    needs = f"{version['library']} {version['version']}"
+    return Undefined(
+        LinkCause.NEWER_LIBRARY,
+        f"{user} was linked against {needs}, and the one that is found here is older.",
+        f"Take a build of {user} for this system, or link against {needs} or newer.",
+    )
 
 
 _KNOWN = (
@@ -330,8 +356,16 @@ _KNOWN = (
     _advice(r"^arm_(?:convolve|depthwise|fully_connected|softmax|elementwise|nn_|avgpool|max_pool"
             r"|transpose|pad|lstm|svdf|concatenation|batch_matmul|minimum|maximum)\w*",
             r"libcmsis[-_]nn\.a", "CMSIS-NN", "Link CMSIS-NN after the kernels that call it."),
-    _advice(r"^ethosu_(?!target)\w+", r"libethosu_core_driver\.a", "the Ethos-U core driver",
-            "Link libethosu_core_driver.a after the Ethos-U backend."),
+    _advice(r"^(?:ethosu_(?!target)\w+|ETHOSU_PMU_\w+)$", r"libethosu_core_driver\.a",
+            "the Ethos-U core driver", "Link libethosu_core_driver.a after the Ethos-U backend."),
+    _advice(r"^EthosU::", r"libethosu\.(?:a|so)", "the Ethos-U driver library for Linux",
+            "Link libethosu after what uses it."),
+    _advice(r"^HAL_\w+", "", "STM32's HAL", "Compile the stm32..._hal_*.c of that peripheral, and "
+            "enable its HAL_..._MODULE_ENABLED in stm32..._hal_conf.h."),
+    _advice(r"^nrfx_\w+", "", "Nordic's nrfx drivers", "Enable the driver: its CONFIG_NRFX_ option "
+            "in Zephyr, its NRFX_..._ENABLED elsewhere."),
+    _advice(r"^Driver_[A-Z]\w+", "", "a CMSIS-Driver", "Add the CMSIS-Driver component that has "
+            "this instance, and enable the instance in RTE_Device.h."),
     _advice(r"^ethosu_target\w+", r"libethosu_target\w*\.a", "the Ethos-U core platform",
             "Link the core platform's target library."),
     _advice(r"^tflite::", r"lib(?:tflm|tensorflow-microlite)\.a", "TensorFlow Lite Micro",
@@ -345,15 +379,18 @@ _KNOWN = (
             r"|end_cleanup|allocate_exception)|__aeabi_unwind_cpp_pr\d)$",
             r"lib(?:stdc\+\+|supc\+\+|gcc)\w*\.a",
             "the C++ exception runtime", "Compile with -fno-exceptions, or link with g++ so that "
-            "libstdc++ and libgcc are there."),
+            "libstdc++ and libgcc are there.",
+            gnu=True),
     _advice(r"^(?:operator (?:new|delete)|vtable for __cxxabiv1::|std::|__cxa_\w+|_Zn[wa]|_Zd[la]"
             r"|__dso_handle)", r"lib(?:stdc\+\+|supc\+\+)\w*\.a", "the C++ runtime library",
-            "Link with g++ in place of gcc, or add -lstdc++."),
+            "Link with g++ in place of gcc, or add -lstdc++.",
+            gnu=True),
     _advice(r"^(?:_sbrk|_write|_read|_close|_lseek|_fstat|_isatty|_exit|_kill|_getpid|_open"
             r"|_gettimeofday|_times|_unlink|_link|_stat|_fork|_wait|_execve)$",
             r"lib(?:nosys|rdimon)\.a",
             "newlib's system calls", "Link with --specs=nosys.specs or --specs=rdimon.specs, or "
-            "define the system calls."),
+            "define the system calls.",
+            gnu=True),
     _advice(r"^(?:_sys_\w+|_ttywrch|__use_no_semihosting\w*)$", "",
             "the semihosting functions of Arm's C library, which __use_no_semihosting forbids",
             "Define the function for this board (retarget it), or take __use_no_semihosting out."),
@@ -365,17 +402,21 @@ _KNOWN = (
             "Link with the script of this board, or define the symbol in the script that is used "
             "(armlink takes Image$$ names in its place)."),
     _advice(r"^__atomic_\w+|^__sync_\w+", r"libatomic\.a", "libatomic", "Add -latomic, or provide "
-            "the functions: this core has no such instructions."),
+            "the functions: this core has no such instructions.",
+            gnu=True),
     _advice(r"^(?:sinf?|cosf?|tanf?|expf?|logf?|log10f?|log2f?|powf?|sqrtf?|tanhf?|roundf?|floorf?"
             r"|ceilf?|fmodf?|fabsf?|lrintf?|nearbyintf?|truncf?|erff?|exp2f?)$", r"libm\w*\.a",
-            "the mathematics library", "Add -lm after the objects that use it."),
+            "the mathematics library", "Add -lm after the objects that use it.",
+            gnu=True),
     _advice(r"^__aeabi_\w+|^__(?:u?div|u?mod|mul|ashl|lshr|add|sub)\w+[sd]i3$", r"libgcc\.a",
-            "the compiler's helper library", "Link with the compiler driver, or add -lgcc last."),
+            "the compiler's helper library", "Link with the compiler driver, or add -lgcc last.",
+            gnu=True),
     _advice(r"^(?:malloc|free|calloc|realloc|printf|puts|memcpy|memset|memmove|memcmp|strlen|strcmp"
             r"|snprintf|vsnprintf|fprintf|abort|exit|_impure_ptr|__errno|__assert_func|fopen|fwrite"
             r"|fread|fclose|strncmp|strcpy|strncpy|strchr|strstr|atoi|qsort)$", r"libc\w*\.a",
             "the C library", "Link the C library (-lc) after everything that uses it; -nostdlib "
-            "and -nodefaultlibs leave it out."),
+            "and -nodefaultlibs leave it out.",
+            gnu=True),
     _advice(r"^main$", "", "the application", "The object that defines main is not linked: add the "
             "application's sources to the target."),
 )  # fmt: skip

@@ -49,6 +49,32 @@ def test_what_is_no_link_failure_is_none(text: str) -> None:
     assert not parse(text).failures
 
 
+@pytest.mark.parametrize(
+    ("text", "linked", "stopped"),
+    [
+        ("", False, False),
+        ("\x00\xb3\x1f random \x07\x99 bytes \ufffd", False, False),
+        ("hello\nworld", False, False),
+        ("make: *** No rule to make target 'x.elf'.  Stop.", False, True),
+        ("main.c:3:5: error: expected ';'\nninja: build stopped: subcommand failed.", False, True),
+        ("[3/3] Linking CXX executable x.elf\nFAILED: y.bin\nninja: build stopped", True, True),
+        ("arm-none-eabi-gcc -c a.c -o a.o", False, False),
+        ("arm-none-eabi-gcc -mcpu=cortex-m55 a.o -o x.elf", True, False),
+        ("[1/1] Linking C executable x.elf", True, False),
+        ("linking...\nProgram Size: Code=1 RO-data=2\n\"x.axf\" - 0 Error(s), 0 Warning(s).", True,
+         False),
+        ("Finished: 0 information, 2 warning and 0 error messages.", True, False),
+        ("Memory region         Used Size  Region Size  %age Used\n FLASH: 1 KB 2 KB 50.00%", True,
+         False),
+    ],
+)  # fmt: skip
+def test_whether_a_log_shows_a_link_that_went_well(text: str, linked: bool, stopped: bool) -> None:
+    """What cannot be recognised is not green."""
+    parsed = parse(text)
+    assert not parsed.failures
+    assert (parsed.linked, parsed.stopped is not None) == (linked, stopped)
+
+
 def test_fatal_warnings_are_failures_when_nothing_else_is() -> None:
     text = "ld: warning: undefined reference to `w'\n" + GAVE_UP
     assert parse(text).failures[0].symbol == "w"

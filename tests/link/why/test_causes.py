@@ -12,6 +12,7 @@ import pytest
 from harness.formats.elf import read_elf
 from harness.formats.linker_map import Contributor, Orphan, parse_map
 from harness.link.failure import Failure, FailureKind, LinkCause
+from harness.link.log.parse import parse
 from harness.link.why.causes import attributes, difference, explain_overflow, without_objects
 
 MAP = """\
@@ -69,3 +70,51 @@ def test_what_fills_a_region_is_there_as_data() -> None:
     assert summary["contributors"] == [
         {"section": "model_sec", "file": "model.o", "bytes": 512, "output_section": "model_sec"},
     ]
+
+
+def _advice(text: str) -> Failure:
+    """What is said of a log's only failure, without its objects."""
+    (failure,) = parse(text + "\n").failures
+    return without_objects(failure)
+
+
+RELOCATION = "a.o: relocation truncated to fit: %s against symbol `far' defined in .text in f.o"
+# Logs whose published kin got advice that was wrong: what is said now, and what no more.
+ADVICE = {
+    "the size of all that found no place is not what is missing": (
+        "Error: L6407E: Sections of aggregate size 0x10 bytes could not fit into .ANY selector(s).",
+        "16 bytes of sections found no place", "by 16 bytes"),
+    "armlink has no -lgcc": (
+        "Error: L6218E: Undefined symbol __aeabi_uldivmod (referred from a.o).",
+        "the compiler's helper library", "-lgcc"),
+    "nobody builds libgcc_s": (
+        "ld: cannot find -lgcc_s", "none for the options that it was called with", "Build -lgcc_s"),
+    "a versioned symbol lacks no source": (
+        "ld: libfoo.so: undefined reference to `__isoc23_strtol@GLIBC_2.38'",
+        "was linked against GLIBC 2.38", "Find the source"),
+    "the output is not rebuilt": (
+        "ld: error: x.elf uses VFP register arguments, libvendor.a(y.o) does not",
+        "Rebuild libvendor.a", "Rebuild x.elf"),
+    "nobody rebuilds the compiler's libraries": (
+        "ld: error: /opt/lib/libgcc.a(y.o) uses VFP register arguments, x.elf does not",
+        "picks the library that fits", "Rebuild"),
+    "x86-64 has no -mlong-calls": (RELOCATION % "R_X86_64_PC32", "-mcmodel=medium", "long-calls"),
+    "RISC-V has no -mlong-calls": (RELOCATION % "R_RISCV_HI20", "-mcmodel=medany", "long-calls"),
+    "AArch64 has no -mlong-calls": (
+        RELOCATION % "R_AARCH64_CALL26", "near each other", "long-calls"),
+    "Arm has": (RELOCATION % "R_ARM_THM_CALL", "-mlong-calls", "mcmodel"),
+    "a known driver": (
+        "a.o: undefined reference to `ETHOSU_PMU_Enable'", "libethosu_core_driver", "Find the"),
+    "another known driver": (
+        "a.o: undefined reference to `HAL_UART_Transmit'", "stm32", "Find the source"),
+    "order means nothing to armlink": (
+        "Error: L6218E: Undefined symbol frob (referred from a.o).", "link it, or", "after a.o"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_advice_is_right_or_is_not_given(name: str) -> None:
+    text, said, not_said = ADVICE[name]
+    failure = _advice(text)
+    assert said in f"{failure.cause} {failure.fix}"
+    assert not_said not in f"{failure.cause} {failure.fix}"

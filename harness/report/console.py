@@ -1,0 +1,23 @@
+"""The terminal that tables are shown at: what others wrote reaches it without controls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from harness.errors.plain import without_controls
+
+
+class Terminal(Console):
+    """A Console that shows control characters instead of obeying them; its own styles stay."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control is None:
+                yield segment._replace(text=without_controls(segment.text))
+            else:
+                yield segment

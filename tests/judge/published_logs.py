@@ -1,0 +1,179 @@
+"""Logs in the shape of published ones that were once misread; the columns are those of
+``stranger_logs``. They were written for these tests; what each is like is noted beside it.
+"""
+
+from __future__ import annotations
+
+from tests.judge.stranger_logs import BANNER, END, OK, POSIX, RUNS, Row, e, i
+
+ZEPHYR = b"*** Booting Zephyr OS build v4.1.0 ***\n"
+LIMIT = b"Info: Simulation is stopping. Reason: CPU time has been exceeded.\n"
+ENDED = b"Application exit code: 0.\n\x04\nEXITTHESIM\n"
+# Zephyr's minimal logging (CONFIG_LOG_MODE_MINIMAL): the level, a colon, the text.
+OVERFLOW = (
+    b"E: ***** USAGE FAULT *****\nE:   Stack overflow (context area not valid)\n"
+    b"E: r0/a1:  0x00000000  r1/a2:  0x00000001  r2/a3:  0x00000002\n"
+    b"E: r3/a4:  0x00000003 r12/ip:  0x0000000c r14/lr:  0x1000456d\n"
+    b"E:  xpsr:  0x01000000\nE: Faulting instruction address (r15/pc): 0x1000123c\n"
+    b"E: >>> ZEPHYR FATAL ERROR 2: Stack overflow on CPU 0\n"
+    b"E: Current thread: 0x20000020 (main)\nE: Halting system\n"
+)
+# A stack guard: no name of an exception, the registers first.
+GUARDED = (
+    b"[00:00:16.167,000] <err> os: r0/a1:  0x00000002  r1/a2:  0x20000c68  r2/a3:  0xf0f0f0f0\n"
+    b"[00:00:16.167,000] <err> os: r3/a4:  0x20001f48 r12/ip:  0x00000003 r14/lr:  0x08006239\n"
+    b"[00:00:16.167,000] <err> os:  xpsr:  0x41000036\n"
+    b"[00:00:16.167,000] <err> os: Faulting instruction address (r15/pc): 0x080136dc\n"
+    b"[00:00:16.167,000] <err> os: >>> ZEPHYR FATAL ERROR 2: Stack overflow on CPU 0\n"
+    b"[00:00:16.167,000] <err> os: Fault during interrupt handling\n"
+)
+# Zephyr 1.12
+OLD = (
+    b"***** MPU FAULT *****\n  Instruction Access Violation\n***** Hardware exception *****\n"
+    b"Current thread ID = 0x20000074\nFaulting instruction address = 0xe0000000\n"
+    b"Fatal fault in thread 0x20000074! Aborting.\n"
+)
+ESCALATED = (
+    b"[00:00:00.010,000] <err> os: ***** HARD FAULT *****\n"
+    b"[00:00:00.010,000] <err> os:   Fault escalation (see below)\n"
+    b"[00:00:00.010,000] <err> os: ***** BUS FAULT *****\n"
+    b"[00:00:00.010,000] <err> os:   Precise data bus error\n"
+    b"[00:00:00.010,000] <err> os:   BFAR Address: 0x24060000\n"
+)
+# The NPU sample of Zephyr: two tasks, one NPU; and of a board with two NPUs.
+JOBS = (
+    b"sender 0: Sending inference. job=0x205d340, name=keyword_spotting_cnn_small_int8\n"
+    b"runner 0: Received inference job. job=0x205d340\n"
+    b"sender 0: Serunner 0: Sending inference response. job=0x205d340\n"
+    b"nding inference. job=0x205d38c, name=keyword_spotting_cnn_small_int8\n"
+    b"runner 0: Received inference job. job=0x205d38c\n"
+    b"sender 0: Received job response. job=0x205d340, status=0\n"
+    b"sender 1: Received job response. job=0x205d38c, status=0\nexit\n"
+)
+NO_SECOND = (
+    b"E: Failed to switch security state and privilege level (ethosu_device_u55_u65.c:244)\n\n"
+    b"E: Failed to initialize Ethos-U device (ethosu_driver.c:418)\n\n"
+)
+OVERRIDING = b"".join(
+    b"E 00:00:00.21410%d executorch:method.cpp:939] Overriding output data pointer allocated by "
+    b"memory plan is not allowed.\nI 00:00:00.21414%d executorch:qnn_executor_runner.cpp:263] "
+    b"ignoring error from set_output_data_ptr(): 0x2\n" % (n, n)
+    for n in range(2)
+)
+QNN = (
+    b"I 00:00:00.217469 executorch:qnn_executor_runner.cpp:415] Model executed successfully.\n"
+    b"I 00:00:01.835706 executorch:qnn_executor_runner.cpp:298] 100 inference took 1096.626000 ms, "
+    b"avg 10.966260 ms\n"
+)
+TFLM = b"INFO - Ethos-U device initialised\n"
+
+PUBLISHED: dict[str, Row] = {
+    # ethos-u-core-platform's _exit, in CI logs of CMSIS-NN and of TVM
+    "core platform, exit code 0, then the limit": (
+        BANNER + RUNS + ENDED + LIMIT, "COMPLETED", "nothing_compared", 10),
+    "core platform, exit code 1": (
+        RUNS + ENDED.replace(b"0", b"1"), "FAULT", "exit_status", 3),
+    "TVM's demo ends by its tag": (
+        BANNER + b"Running inference\nThe image has been classified as 'tabby'\nEXITTHESIM\n"
+        + LIMIT,
+        "COMPLETED", "nothing_compared", 10),
+    "TVM aborts before its tag": (
+        BANNER + b"Running inference\nTVMPlatformAbort: -1\nEXITTHESIM\n",
+        "FAULT", "runner_error", 9),
+    "the tag on a command line ends nothing": (
+        b"+ FVP_X -C mps3_board.uart0.shutdown_tag=\"EXITTHESIM\"\n" + RUNS + LIMIT,
+        "HANG", "wall_limit", 4),
+    # zephyrproject-rtos/zephyr issues 46049, 28724, 7706; twister's handler.log
+    "Zephyr minimal log, stack overflow": (
+        ZEPHYR + OVERFLOW, "FAULT", "stack_overflow", 8),
+    "Zephyr minimal log, an empty line behind every line": (
+        ZEPHYR + OVERFLOW.replace(b"\n", b"\n\n"), "FAULT", "stack_overflow", 14),
+    "Zephyr stack guard, registers first": (ZEPHYR + GUARDED, "FAULT", "stack_overflow", 6),
+    "Zephyr 1.12": (b"***** Booting Zephyr OS v1.12.0 *****\n" + OLD, "FAULT", "mpu_fault", 2),
+    "Zephyr 1.12, canary": (
+        b"Starts alternate_thread\n***** Stack Check Fail! *****\nCurrent thread ID = 0xa8000400\n",
+        "FAULT", "stack_overflow", 2),
+    "Zephyr 1.12, oops": (b"***** Kernel OOPS! *****\n", "FAULT", "zephyr_fatal", 1),
+    "Zephyr, a hard fault that was a bus fault": (ZEPHYR + ESCALATED, "FAULT", "bus_fault", 2),
+    "Zephyr minimal log, MPU fault": (
+        ZEPHYR + b"E: ***** MPU FAULT *****\nE:   Data Access Violation\nE:   MMFAR Address: 0x4\n"
+        b"E: >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0\nE: Halting system\n",
+        "FAULT", "mpu_fault", 2),
+    "Zephyr minimal log, registers and then silence": (
+        ZEPHYR + b"E: r0/a1:  0x00000000  r1/a2:  0x00000001  r2/a3:  0x00000002\n",
+        "FAULT", "cpu_exception", 2),
+    # SEGGER and Alif boards with the sample tflm_ethosu; zephyr pull request 42580
+    "every job ends well": (ZEPHYR + JOBS, "COMPLETED", "nothing_compared", 8),
+    "one NPU of two does not start, every job ends well": (
+        NO_SECOND + ZEPHYR + JOBS, "COMPLETED", "nothing_compared", 12),
+    "the only NPU does not start": (
+        NO_SECOND + ZEPHYR + JOBS.partition(b"sender 0: Received")[0], "FAULT", "npu_driver_error",
+        1),
+    "one NPU of two does not start, and a job fails": (
+        NO_SECOND + JOBS.replace(b"38c, status=0", b"38c, status=1"), "FAULT", "npu_driver_error",
+        1),
+    "a job fails": (
+        ZEPHYR + JOBS.replace(b"38c, status=0", b"38c, status=1"), "FAULT", "runner_error", 8),
+    "an NPU that stops before the end of its commands": (
+        RUNS + b"W: Failure: IRQ received but qread (128) not at end of stream (512).\n",
+        "FAULT", "npu_driver_error", 3),
+    # pytorch/executorch issue 3528
+    "what is ignored does not matter": (
+        POSIX + OVERRIDING + QNN, "COMPLETED", "nothing_compared", 9),
+    "what is ignored matters where nothing follows": (
+        POSIX + OVERRIDING, "FAULT", "runner_error", 4),
+    "another error stays one": (
+        POSIX + e("out of luck") + i("still here") + OVERRIDING + QNN, "FAULT", "runner_error", 4),
+    # results that the audiomark benchmark publishes; a build for another board
+    "image not loaded, and silence": (
+        BANNER + b"Warning: Failed to write bytes at address range [0x00008000..0x0006DC4B] when "
+        b'loading image "build/bin/runner.axf".\n' + LIMIT, "FAULT", "image_not_loaded", 8),
+    "an alias of the image is not written, and all is well": (
+        BANNER + b"Warning: Failed to write bytes at address range [0x00080000..0x002B2B07] when "
+        b'loading image "a.axf".\n' + OK, "PASS", None, None),
+    # pytest over ExecuTorch's backends/arm
+    "the host compared": (
+        RUNS + END + b"E       AssertionError: Output 0 does not match reference output.\n",
+        "MISMATCH", "test_failed", 4),
+    "a failure that is expected is only told": (
+        OK + b"XFAIL tests/test_rsqrt.py::test_u55 - MLETORCH-707: AssertionError: Output 0 does "
+        b"not match reference output.\n", "PASS", None, None),
+    "operator missing, two spaces": (
+        b"[method.cpp:788] Missing operator: [7]  aten::native_layer_norm.out\n",
+        "FAULT", "operator_missing", 1),
+    # tensorflow/tflite-micro and users of it
+    "TFLM has no such operator": (
+        TFLM + b"Didn't find op for builtin opcode 'SHAPE'\nFailed to get registration from op "
+        b"code SHAPE\n\nAllocateTensors() failed\n", "FAULT", "operator_missing", 2),
+    "TFLM's arena is too small": (
+        TFLM + b"Failed to resize buffer. Requested: 52224, available 49024, missing: 3200\n"
+        b"AllocateTensors() failed\n", "FAULT", "allocation_failed", 2),
+    "TFLM, and only the end of it": (
+        TFLM + b"ERROR: AllocateTensors() failed. The arena is too small.\n",
+        "FAULT", "allocation_failed", 2),
+    "TFLM's node fails": (
+        TFLM + b"Node ethos-u (number 0) failed to invoke with status 1\n",
+        "FAULT", "runner_error", 2),
+    # Unity, as the unit tests of CMSIS-NN print it on an FVP
+    "Unity, all is well": (
+        b"t.c:23:test_add:PASS\n\n-----------------------\n3 Tests 0 Failures 0 Ignored \nOK\n",
+        "COMPLETED", "nothing_compared", 4),
+    "Unity, one fails": (
+        b"t.c:23:test_add:FAIL\n-----------------------\n3 Tests 1 Failures 0 Ignored \nFAIL\n"
+        + ENDED, "MISMATCH", "test_failed", 3),
+    "Unity, no test": (b"0 Tests 0 Failures 0 Ignored \nOK\n", "NO_VERDICT", "no_runner_line", 2),
+    # ExecuTorch's zephyr/samples/mv2-ethosu, and a vendor's hello world
+    "MobileNetV2 demo": (
+        ZEPHYR + b"I [executorch:main.cpp] Model data loaded. Size: 3000 bytes.\n"
+        b"I [executorch:main.cpp] Method 'forward' loaded successfully\n"
+        b"I [executorch:main.cpp] Inference completed in 12 ms\n"
+        b"I [executorch:main.cpp] MobileNetV2 Demo Complete\n", "COMPLETED", "nothing_compared", 5),
+    "hello world checks its sum": (
+        ZEPHYR + b"[00:00:00.010,000] <inf> main: Program loaded successfully\n"
+        b"[00:00:00.020,000] <inf> main: \xe2\x9c\x93 Test PASSED: Addition worked correctly!\n",
+        "COMPLETED", "nothing_compared", 3),
+    "hello world's sum is wrong": (
+        ZEPHYR + b"[00:00:00.010,000] <inf> main: Program loaded successfully\n"
+        b"[00:00:00.020,000] <err> main: \xe2\x9c\x97 Test FAILED: Expected 5.0, got 4.0\n",
+        "MISMATCH", "test_failed", 3),
+}  # fmt: skip
