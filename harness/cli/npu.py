@@ -110,7 +110,7 @@ def reduce(
         found = reduce_program(program_of(program, target, progress), Path(base), tries)
     if found is None:
         if not as_json:
-            click.echo("nothing to reduce: every delegate computes what TOSA means")
+            echo("nothing to reduce: every delegate computes what TOSA means")
         return {"reduced": None}, ExitCode.PASSED
     if not as_json:
         _print_reduced(found)
@@ -130,21 +130,21 @@ def _print_reduced(found: Reduced) -> None:
     from harness.target.defects import defects
 
     smallest = found.smallest
-    click.echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
-    click.echo(
+    echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
+    echo(
         f"{len(smallest.operators)} of {smallest.whole} operators are left "
         f"({smallest.tries} compilations):"
     )
     for line in found.text:
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     known = defects().defects.get(found.defect)
     if known is None:
-        click.echo("no known defect of Vela fits")
+        echo("no known defect of Vela fits")
     else:
-        click.echo(f"known defect `{found.defect}` of Vela: {known.what}")
+        echo(f"known defect `{found.defect}` of Vela: {known.what}")
         if known.instead:
-            click.echo(f"what helps: {known.instead}")
-    click.echo(f"written: {', '.join(found.files)}")
+            echo(f"what helps: {known.instead}")
+    echo(f"written: {', '.join(found.files)}")
 
 
 def _blobs(file: Path) -> list[bytes]:
