@@ -1,12 +1,12 @@
 """Where ExecuTorch's C++ kernels compute something else than its Python definitions, on purpose.
 
-Each entry is a second definition of one operator, exact to the bit, with the reason. A program's
-outputs under these definitions are expected of a checkout's runner, beside those under Python's:
-a difference that is one of these has a name, and what it may be is known for every element. Any
-other difference is a mismatch. There is no tolerance.
+Each entry is the kernels' definition of one operator, exact to the bit, with the reason. A
+program has its outputs by both where they differ: one is expected, as ``--oracle`` says, and a
+checkout's runner that gives exactly the other one shows a difference that has a name. Any other
+difference is a mismatch. There is no tolerance.
 
-The definitions are those of ExecuTorch's ``cortex_m`` kernels for a core with Helium; read in
-``backends/cortex_m/ops`` of ExecuTorch (August 2026) and in CMSIS-NN 7, and measured against them.
+Read in ``backends/cortex_m/ops`` and ``kernels`` of ExecuTorch (August 2026) and in CMSIS-NN 7,
+and for a core with Helium measured against them.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ import torch
 from executorch.exir import EdgeProgramManager
 from torch.utils import _pytree as pytree
 
+from harness.build.arithmetic import Arithmetic
 from harness.export.program import NamedDifference
 from harness.export.samples import Sample, channels_last
 
 
 @dataclass(frozen=True)
 class Definition:
-    """``compute`` takes what the operator takes."""
+    """``compute`` takes what the operator takes. ``helium``: only for kernels with it, or only
+    for those without; None: for all."""
 
     difference: NamedDifference
     compute: Callable[..., torch.Tensor]
+    helium: bool | None = None
 
 
 class Kernels:
-    """Gives an operator's result as the kernels compute it, and remembers where it differed.
+    """Gives an operator's result by one arithmetic, and remembers where Python's was another."""
 
-    ``helium``: the target's kernels are built for it; the scalar ones were not compared, and are
-    taken to follow Python.
-    """
-
-    def __init__(self, compile_target: str) -> None:
-        self.helium = compile_target.startswith(_HELIUM)
+    def __init__(self, compile_target: str, arithmetic: Arithmetic = Arithmetic.CMSIS_NN) -> None:
+        helium = compile_target.startswith(_HELIUM)
+        follows = DEFINITIONS if arithmetic is Arithmetic.CMSIS_NN else ()
+        fitting = [d for d in follows if d.helium is None or d.helium is helium]
+        self._by_operator = {d.difference.operator: d for d in fitting}
         self._met: set[str] = set()
 
     @property
@@ -51,7 +53,10 @@ class Kernels:
         self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], python: Any
     ) -> Any:
         """``python``: the result by Python's definition of ``target``."""
-        definition = _BY_OPERATOR.get(_name(target)) if self.helium else None
+        name = _name(target)
+        if (in_order := _IN_ORDER.get(name)) is not None:
+            return in_order(*args, **kwargs)
+        definition = self._by_operator.get(name)
         if definition is None:
             return python
         computed = definition.compute(*args, **kwargs)
@@ -61,9 +66,7 @@ class Kernels:
         return torch.empty_like(python).copy_(computed)
 
 
-def run_as_kernels(
-    edge: EdgeProgramManager, samples: Sequence[Sample], kernels: Kernels
-) -> list[Sample]:
+def run_with(kernels: Kernels, edge: EdgeProgramManager, samples: Sequence[Sample]) -> list[Sample]:
     """What a program without delegates gives for each sample, in logical order."""
     module = edge.exported_program().module(check_guards=False)
     interpreter = _Interpreter(module, kernels)
@@ -87,12 +90,24 @@ def _name(target: Any) -> str:
     return "" if schema is None else str(schema.name)
 
 
+def _inverse(scale: float) -> torch.Tensor:
+    """The kernels have the scale as a float32 before they invert it."""
+    return torch.tensor(1.0, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
+
+
+def _quantize_float_scale(
+    x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: torch.dtype
+) -> torch.Tensor:
+    """Else as Python has it."""
+    return torch.clamp(torch.round(x * _inverse(scale)) + zero_point, low, high).to(dtype)
+
+
 def _quantize_fused(
     x: torch.Tensor, scale: float, zero_point: int, low: int, high: int, dtype: torch.dtype
 ) -> torch.Tensor:
     """The product is not rounded before it is rounded to an integer: a float32 product is exact
     in float64."""
-    inverse = torch.tensor(1.0, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
+    inverse = _inverse(scale)
     flat = x.permute(x.dim_order()).contiguous().flatten()
     lanes = 16 if dtype == torch.int8 else 8
     fused = torch.round(flat.double() * inverse.double())
@@ -127,12 +142,33 @@ def _avg_pool_integer(
     return torch.clamp(mean, -128, 127).to(torch.int8)
 
 
+def _avg_pool_integer_nhwc(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    return _avg_pool_integer(x.permute(0, 3, 1, 2), *rest).permute(0, 2, 3, 1).contiguous()
+
+
 def _pair(values: Sequence[int]) -> list[int]:
     return [values[0], values[-1]]
 
 
+def _mm_in_order(self: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
+    """Torch sums in blocks of its own choice, the kernel one product after the other."""
+    total = torch.zeros((self.shape[0], mat2.shape[1]), dtype=self.dtype)
+    for k in range(self.shape[1]):
+        total = total + self[:, k : k + 1] * mat2[k : k + 1, :]
+    return total
+
+
+# Operators whose definition leaves the order of a sum open: theirs is the kernels', always.
+_IN_ORDER = {"aten::mm": _mm_in_order}
 # Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
 _HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
+_FLOAT_SCALE = (
+    "the inverse scale is 1 / float32(scale); Python's definition rounds 1 / scale to float32"
+)
+_HALF_AWAY = (
+    "CMSIS-NN divides the integer sum of a window and rounds half away from zero; Python's "
+    "definition averages floats and rounds half to even"
+)
 DEFINITIONS = (
     Definition(
         NamedDifference(
@@ -142,15 +178,29 @@ DEFINITIONS = (
             "is rounded to an integer (vfmaq); Python's definition rounds twice",
         ),
         _quantize_fused,
+        helium=True,
+    ),
+    Definition(
+        NamedDifference("quantize-float-scale", "cortex_m::quantize_per_tensor", _FLOAT_SCALE),
+        _quantize_float_scale,
+        helium=False,
     ),
     Definition(
         NamedDifference(
-            "avg-pool-half-away",
-            "cortex_m::quantized_avg_pool2d",
-            "CMSIS-NN divides the integer sum of a window and rounds half away from zero; "
-            "Python's definition averages floats and rounds half to even",
+            "portable-quantize-float-scale",
+            "quantized_decomposed::quantize_per_tensor",
+            _FLOAT_SCALE,
         ),
+        _quantize_float_scale,
+    ),
+    Definition(
+        NamedDifference("avg-pool-half-away", "cortex_m::quantized_avg_pool2d", _HALF_AWAY),
         _avg_pool_integer,
     ),
+    Definition(
+        NamedDifference(
+            "avg-pool-nhwc-half-away", "cortex_m::quantized_avg_pool2d_nhwc", _HALF_AWAY
+        ),
+        _avg_pool_integer_nhwc,
+    ),
 )
-_BY_OPERATOR = {d.difference.operator: d for d in DEFINITIONS}

@@ -7,6 +7,7 @@ else is constant, as in a lowered model. Scratch tensors are planned as the expo
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from executorch.backends.cortex_m.library import cmsis_nn
 from executorch.backends.cortex_m.passes.scratch_buffer_sizes import required_cmsis_nn_buffer_sizes
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, memory, to_edge
 from executorch.exir._serialize._program import deserialize_pte_binary
+
+from harness.build.arithmetic import Arithmetic
+from harness.export.by_design import Kernels
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Case:
     arguments: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     tolerance: float = 0.0
+    output: int = 0  # which one, of several
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,8 @@ def close(got: bytes, want: bytes, tolerance: float) -> bool:
 
 
 def resolve(operator: str) -> Any:
-    """The callable of "namespace.name"."""
-    namespace, name = operator.split(".")
-    return getattr(getattr(torch.ops, namespace), name)
+    """The callable of "namespace.name" or "namespace.name.overload"."""
+    return functools.reduce(getattr, operator.split("."), torch.ops)
 
 
 class Calls(torch.nn.Module):
@@ -107,20 +111,20 @@ class Calls(torch.nn.Module):
             if isinstance(argument, Activation):
                 values.append(next(feed))
             elif isinstance(argument, tuple):
-                values.append([next(feed) for _ in argument])
+                values.append([None if piece is None else next(feed) for piece in argument])
             elif isinstance(argument, Constant):
                 values.append(getattr(self, f"c{i}_{j}"))
             elif isinstance(argument, Scratch):
                 values.append(self.no_scratch)
             else:
                 values.append(argument)
-        return first(resolve(case.operator)(*values, **case.options))
+        return picked(resolve(case.operator)(*values, **case.options), case.output)
 
 
-def first(result: Any) -> torch.Tensor:
-    """The result, or the first of several."""
-    picked: torch.Tensor = result[0] if isinstance(result, tuple) else result
-    return picked
+def picked(result: Any, output: int) -> torch.Tensor:
+    """The result, or one of several."""
+    chosen: torch.Tensor = result[output] if isinstance(result, tuple) else result
+    return chosen
 
 
 def plan_scratch(graph: torch.fx.Graph, backend: Any) -> None:
@@ -150,13 +154,17 @@ def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
     return spread
 
 
-def define(case: Case) -> torch.Tensor:
+def define(case: Case, kernels: Kernels) -> torch.Tensor:
     """The definition's result. Torch has no dilated integer convolution on the CPU, so there
     the taps are spread instead."""
     values = [plain(argument) for argument in case.arguments]
     if "quantized_conv2d" in case.operator or "depthwise" in case.operator:
         values[1], values[5] = spread_taps(values[1], values[5]), [1, 1]
-    return first(resolve(case.operator)(*values, **case.options))
+    operator = resolve(case.operator)
+    result = operator(*values, **case.options)
+    overload = getattr(operator, "default", operator)
+    result = kernels(overload, tuple(values), case.options, result)
+    return picked(result, case.output)
 
 
 def plain(argument: Any) -> Any:
@@ -164,7 +172,7 @@ def plain(argument: Any) -> Any:
     if isinstance(argument, Scratch):
         return torch.zeros(0, dtype=torch.uint8)
     if isinstance(argument, tuple):
-        return [piece.tensor for piece in argument]
+        return [None if piece is None else piece.tensor for piece in argument]
     return argument.tensor if isinstance(argument, Activation | Constant) else argument
 
 
@@ -189,21 +197,39 @@ def output_orders(pte: bytes) -> list[list[int]]:
     return [list(plan.values[i].val.dim_order) for i in plan.outputs]
 
 
-def build(cases: Sequence[Case], backend: Any = None, *, keep_views: bool = False) -> KernelProgram:
-    """Exports all cases as one program, planned for `backend` (default: MVE). Views are bound to
-    their input's memory unless they are to be kept as copies."""
+# A core that CMSIS-NN's backend is for.
+CORES = {
+    cmsis_nn.Backend.MVE: "cortex-m55",
+    cmsis_nn.Backend.DSP: "cortex-m33",
+    cmsis_nn.Backend.SCALAR: "cortex-m0plus",
+}
+
+
+def build(
+    cases: Sequence[Case],
+    backend: Any = cmsis_nn.Backend.MVE,
+    *,
+    keep_views: bool = False,
+    arithmetic: Arithmetic = Arithmetic.CMSIS_NN,
+) -> KernelProgram:
+    """Exports all cases as one program, planned for `backend`, with the results that kernels for
+    it give by an arithmetic. Views are bound to their input's memory unless they are to be kept
+    as copies."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = Calls(cases).eval()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
-        edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+        kept = [torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec]
+        options = EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
+        edge = to_edge(exported, compile_config=options)
         graph = edge.exported_program().graph
-        plan_scratch(graph, backend or cmsis_nn.Backend.MVE)
+        plan_scratch(graph, backend)
         graph.lint()
         config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
         pte = bytes(edge.to_executorch(config).buffer)
-    results = [define(case) for case in cases]
+    kernels = Kernels(CORES[backend], arithmetic)
+    results = [define(case, kernels) for case in cases]
     orders = output_orders(pte)
     return KernelProgram(
         pte=pte,
