@@ -158,8 +158,48 @@ def _mm_in_order(self: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
     return total
 
 
-# Operators whose definition leaves the order of a sum open: theirs is the kernels', always.
-_IN_ORDER = {"aten::mm": _mm_in_order}
+def _bilinear(
+    x: torch.Tensor,
+    _size: Sequence[int] | None,
+    corners: bool,
+    factors: Sequence[float] | None = None,
+) -> torch.Tensor:
+    """Along a row first, then between the rows, each product rounded; torch weighs otherwise."""
+    like = torch.ops.aten.upsample_bilinear2d.vec(x, _size, corners, factors)
+    rows, columns = (
+        _blend(x.shape[d], like.shape[d], corners, factors[d - 2] if factors else None)
+        for d in (2, 3)
+    )
+
+    def along(row: torch.Tensor) -> torch.Tensor:
+        first, second = (x[:, :, row][:, :, :, at] for at in columns[:2])
+        return first * columns[2] + second * columns[3]
+
+    top, bottom = (along(row) for row in rows[:2])
+    return torch.empty_like(like).copy_(top * rows[2][:, None] + bottom * rows[3][:, None])
+
+
+def _blend(
+    before: int, after: int, corners: bool, factor: float | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The two neighbours of each output position, and the weights of both."""
+    position = torch.arange(after, dtype=torch.float32)
+    if before == after:
+        same = position.to(torch.int64)
+        return same, same, torch.ones(after), torch.zeros(after)
+    if corners:
+        at = torch.tensor((before - 1) / (after - 1) if after > 1 else 0.0) * position
+    else:
+        scale = torch.tensor(1.0 / (factor or after / before), dtype=torch.float32)
+        at = torch.clamp(scale * (position + 0.5) - 0.5, min=0)
+    first = torch.clamp(at.floor().to(torch.int64), max=before - 1)
+    rest = torch.clamp(at - first, 0, 1)
+    return first, torch.clamp(first + 1, max=before - 1), 1 - rest, rest
+
+
+# Operators whose definition leaves open in which order is added: theirs is the portable kernels',
+# always.
+_IN_ORDER = {"aten::mm": _mm_in_order, "aten::upsample_bilinear2d": _bilinear}
 # Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
 _HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
 _FLOAT_SCALE = (

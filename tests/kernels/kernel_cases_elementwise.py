@@ -242,9 +242,10 @@ def sort(draw: Draw) -> Case:
     r = draw.random
     x, dim = ordered(draw), r.randint(-4, 3)
     which = r.randint(0, 1)
-    if which == 1:  # torch gives equal elements no order
-        x = torch.randperm(x.numel(), generator=draw.torch).reshape(x.shape).to(x.dtype)
-        x = x.to(torch.float32) if x.dtype in (torch.bool, torch.int8) else x
+    x = x + 0 if x.dtype == torch.float32 else x  # one zero: torch gives equal elements no order
+    if which == 1:
+        kind = x.dtype if x.dtype not in (torch.bool, torch.int8) else torch.float32
+        x = torch.randperm(x.numel(), generator=draw.torch).reshape(x.shape).to(kind)
     arguments = (Activation(x), dim, r.random() < 0.5)
     name = f"sort {x.dtype} {list(x.shape)} {arguments[1:]}"
     return Case(name, "aten.sort", arguments, output=which)

@@ -64,6 +64,7 @@ class KernelProgram:
     inputs: tuple[bytes, ...]
     expected: tuple[bytes, ...]
     names: tuple[str, ...]
+    tensors: tuple[torch.Tensor, ...]  # the inputs
     tolerances: tuple[float, ...]
 
     def wrong(self, outputs: Sequence[bytes]) -> list[str]:
@@ -127,8 +128,9 @@ def picked(result: Any, output: int) -> torch.Tensor:
     return chosen
 
 
-def plan_scratch(graph: torch.fx.Graph, backend: Any) -> None:
-    """Replaces the last arguments by allocations of the sizes the backend asks for."""
+def plan_scratch(graph: torch.fx.Graph, backend: Any, spare: int) -> None:
+    """Replaces the last arguments by allocations of the sizes the backend asks for, and `spare`
+    bytes more."""
     for node in list(graph.nodes):
         is_call = node.op == "call_function"
         sizes = required_cmsis_nn_buffer_sizes(node, backend) if is_call else None
@@ -137,8 +139,8 @@ def plan_scratch(graph: torch.fx.Graph, backend: Any) -> None:
         scratch = []
         for size in sizes:
             with graph.inserting_before(node):
-                alloc = graph.call_function(memory.alloc, (((size,), torch.uint8),))
-            alloc.meta["val"] = torch.empty((size,), dtype=torch.uint8, device="meta")
+                alloc = graph.call_function(memory.alloc, (((size + spare,), torch.uint8),))
+            alloc.meta["val"] = torch.empty((size + spare,), dtype=torch.uint8, device="meta")
             scratch.append(alloc)
         node.args = (*node.args[: -len(scratch)], *scratch)
 
@@ -210,11 +212,12 @@ def build(
     backend: Any = cmsis_nn.Backend.MVE,
     *,
     keep_views: bool = False,
+    spare: int = 0,
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN,
 ) -> KernelProgram:
     """Exports all cases as one program, planned for `backend`, with the results that kernels for
     it give by an arithmetic. Views are bound to their input's memory unless they are to be kept
-    as copies."""
+    as copies; scratch is `spare` bytes larger than it has to be."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = Calls(cases).eval()
     with warnings.catch_warnings():
@@ -224,7 +227,7 @@ def build(
         options = EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
         edge = to_edge(exported, compile_config=options)
         graph = edge.exported_program().graph
-        plan_scratch(graph, backend)
+        plan_scratch(graph, backend, spare)
         graph.lint()
         config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
         pte = bytes(edge.to_executorch(config).buffer)
@@ -236,5 +239,6 @@ def build(
         inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
         expected=tuple(memory_bytes(t, o) for t, o in zip(results, orders, strict=True)),
         names=tuple(c.name for c in cases),
+        tensors=tuple(activations),
         tolerances=tuple(c.tolerance for c in cases),
     )

@@ -1,5 +1,5 @@
-"""Every operator gives the bytes of its Python definition, on the host and with
-Helium, DSP and scalar instructions.
+"""Every operator gives the bytes of its definition, on the host and with Helium, DSP and scalar
+instructions: that of ExecuTorch's C++, or of Python where the runner was built to follow it.
 
 Protects the kernels' arithmetic: rounding ties, clamps, padding, ragged sizes, dim orders,
 and that all builds agree.
@@ -15,17 +15,29 @@ from typing import Any
 import pytest
 from executorch.backends.cortex_m.library import cmsis_nn
 
+from harness.build.arithmetic import Arithmetic
 from tests.kernels.kernel_cases import MAKERS, cases
-from tests.kernels.kernel_program import KernelProgram, build
+from tests.kernels.kernel_program import KernelProgram, activations_of, build, memory_bytes
 
 SEED = 20260822
 
 
+# Groups in which ExecuTorch's C++ and its Python definitions differ.
+TWO_DEFINITIONS = ["avg_pool", "avg_pool_nhwc", "quantize", "quantize16", "decomposed_quantize"]
+# Operators that ExecuTorch's wheel has kernels of its own for, compiled as the portable ones are.
+OF_THE_WHEEL = ["floor", "argmax", "topk", "slice_copy", "squeeze_copy", "index", "nearest",
+                "bilinear"]  # fmt: skip
+
+
 @functools.cache
-def program(group: str, backend: str = "MVE") -> KernelProgram:
+def program(
+    group: str, backend: str = "MVE", arithmetic: Arithmetic = Arithmetic.CMSIS_NN
+) -> KernelProgram:
     """The group's calls as one program, with scratch as CMSIS-NN's `backend` wants it."""
-    calls = list(cases(group, SEED))
-    return build(calls, getattr(cmsis_nn.Backend, backend), keep_views=group == "view_copy")
+    return build(
+        list(cases(group, SEED)), getattr(cmsis_nn.Backend, backend),
+        keep_views=group == "view_copy", arithmetic=arithmetic,
+    )  # fmt: skip
 
 
 def check(run: Callable[..., Any], wanted: KernelProgram, work: Path) -> None:
@@ -66,6 +78,36 @@ def test_scalar_gives_the_bytes_of_the_definition(
     check(run_on_m0plus, program(group, "SCALAR"), tmp_path)
 
 
+@pytest.mark.parametrize("group", TWO_DEFINITIONS)
+def test_a_runner_that_follows_python_gives_the_bytes_of_python(
+    group: str, run_python_on_host: Callable[..., Any], run_python_on_qemu: Callable[..., Any],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    wanted = program(group, arithmetic=Arithmetic.PYTHON)
+    assert wanted.expected != program(group).expected, "the calls do not tell the two apart"
+    for name, run in (("host", run_python_on_host), ("helium", run_python_on_qemu)):
+        (tmp_path / name).mkdir()
+        check(run, wanted, tmp_path / name)
+
+
+@pytest.mark.parametrize("group", OF_THE_WHEEL)
+def test_the_wheels_own_kernels_give_the_same_bytes(group: str) -> None:
+    """Protects the definitions themselves: where torch leaves the order of a sum or of equal
+    elements open, ours is the one of ExecuTorch's kernels. These take no other dim order."""
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+    plain = [
+        case for case in cases(group, SEED)
+        if all(list(t.dim_order()) == list(range(t.dim())) for t in activations_of(case))
+        and all(t.numel() for t in activations_of(case))
+    ]  # fmt: skip
+    assert len(plain) > 8
+    wanted = build(plain)
+    outputs = _load_for_executorch_from_buffer(wanted.pte).run_method("forward", wanted.tensors)
+    wrong = wanted.wrong([memory_bytes(t, t.dim_order()) for t in outputs])
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("group", ["conv2d", "depthwise", "transpose_conv", "batch_matmul"])
 def test_scratch_too_small_for_the_fast_path_changes_no_byte(
     group: str, run_unchecked: Callable[..., Any], tmp_path: Path
@@ -73,6 +115,15 @@ def test_scratch_too_small_for_the_fast_path_changes_no_byte(
     """A program planned for a scalar core has less scratch; the Helium kernels must not use what
     is not there when nothing compares the sizes."""
     check(run_unchecked, program(group, "SCALAR"), tmp_path)
+
+
+@pytest.mark.parametrize("group", ["depthwise", "edges"])
+def test_more_scratch_than_asked_for_changes_no_byte(
+    group: str, run_unchecked: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A fast path that is taken because there is room has to suit the call in every other way."""
+    wanted = build(list(cases(group, SEED)), spare=1 << 14)
+    check(run_unchecked, wanted, tmp_path)
 
 
 def test_a_wrong_byte_is_noticed(run_on_host: Callable[..., Any], tmp_path: Path) -> None:
