@@ -22,9 +22,17 @@ from typing import IO, TYPE_CHECKING, Any
 from harness.build.source import FirmwareSource, named
 from harness.conformance.model import Phase, Report, Selection
 from harness.conformance.recorder import EVENTS
-from harness.conformance.stage import SuiteStage, finish, identify, interrupted, mark, prepare
+from harness.conformance.stage import (
+    SuiteStage,
+    finish,
+    identify,
+    interrupted,
+    mark,
+    prepare,
+    require_standins,
+)
 from harness.conformance.suites import SUITES, Suite, lay_over, meant_for, read_known, strangers
-from harness.conformance.verdicts import judge
+from harness.conformance.verdicts import judge, require_found
 from harness.errors import InfraError, UsageError
 from harness.system import toolchain
 from harness.system.files import disk_errors
@@ -53,7 +61,8 @@ def conform(
 ) -> Report:
     """ExecuTorch's suite ``name`` against ``elf``, or against the firmware of ``source``.
 
-    ``continued``: the results of an interrupted run of the same are taken over.
+    ``continued``: the results of an interrupted run of the same are taken over. Raises
+    StandinMissing, and what prevents the run.
     """
     suite = SUITES[name]
     known = read_known(suite.expectations)
@@ -65,11 +74,14 @@ def conform(
     identity = identify(suite, runner, selection)
     earlier = interrupted(identity) if continued else ()
     stage = prepare(suite, runner)
+    require_standins(stage)
     mark(stage, identity)
     started = time.monotonic()
     phases = run_suite(stage, selection, workers, progress, earlier)
     finish(stage)
-    verdicts = lay_over(judge(phases), meant_for(known, runner))
+    judged = judge(phases)
+    require_found(judged)
+    verdicts = lay_over(judged, meant_for(known, runner))
     return Report(
         suite=suite.name,
         simulator=f"FVP stand-in on QEMU {qemu.version} (mps3-an547)",

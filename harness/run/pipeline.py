@@ -18,7 +18,7 @@ from harness.build.arithmetic import Arithmetic, build_options, built_with
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
 from harness.build.executorch.checkout import Checkout
 from harness.build.firmware import Firmware
-from harness.build.operators import operators_of, require_operators
+from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource
 from harness.build.zephyr import find_workspace
 from harness.case.budgets import budgets_of
@@ -168,15 +168,14 @@ def run_case(
 ) -> RunRecord:
     """Simulate and judge one exported case; the record is saved in its run directory.
 
-    Raises OperatorMissing for a program that the firmware cannot run, SchemaMismatch for one that
+    Raises RunnerLacks for a program that the firmware cannot run, SchemaMismatch for one that
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
     progress(f"{case.id}: simulating")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    operators = program.operators if options.pte is None else operators_of(pte)
-    require_operators(firmware.elf, operators, firmware.source)
+    require(firmware.elf, needs_of(pte), firmware.source)
     of_export = _of_export(program, firmware) if options.pte is None else ()
     own = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or own)
