@@ -15,10 +15,6 @@ class Arithmetic(Word):
     CMSIS_NN = "cmsis-nn"
     PYTHON = "python"
 
-    @property
-    def other(self) -> Arithmetic:
-        return Arithmetic.PYTHON if self is Arithmetic.CMSIS_NN else Arithmetic.CMSIS_NN
-
 
 OPTION = "HIL_ARITHMETIC"  # of the runner's CMake
 

@@ -123,8 +123,7 @@ def test_a_core_without_helium_rounds_the_product(target: str) -> None:
         names = [d.name for d in kernels.met]
         assert names == ([] if torch.equal(got, python) else ["quantize-float-scale"])
         differing += len(names)
-    assert not Kernels(target)(quantize, (half([1.0]), 0.5, 0, -128, 127, torch.int8), {},
-                               torch.full((4,), 2, dtype=torch.int8)).ne(2).any()  # fmt: skip
+    assert differing
 
 
 def test_python_has_no_second_definition() -> None:
