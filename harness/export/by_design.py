@@ -199,7 +199,10 @@ def _blend(
 
 # Operators whose definition leaves open in which order is added: theirs is the portable kernels',
 # always.
-_IN_ORDER = {"aten::mm": _mm_in_order, "aten::upsample_bilinear2d": _bilinear}
+_IN_ORDER: Mapping[str, Callable[..., torch.Tensor]] = {
+    "aten::mm": _mm_in_order,
+    "aten::upsample_bilinear2d": _bilinear,
+}
 # Compile targets whose CPU has Helium (MVE): an Ethos-U's is a Cortex-M55 or M85.
 _HELIUM = ("cortex-m55", "cortex-m85", "ethos-u")
 _FLOAT_SCALE = (
