@@ -7,6 +7,7 @@ else is constant, as in a lowered model. Scratch tensors are planned as the expo
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 from collections.abc import Iterator, Sequence
@@ -207,38 +208,58 @@ CORES = {
 }
 
 
-def build(
-    cases: Sequence[Case],
-    backend: Any = cmsis_nn.Backend.MVE,
-    *,
-    keep_views: bool = False,
-    spare: int = 0,
-    arithmetic: Arithmetic = Arithmetic.CMSIS_NN,
-) -> KernelProgram:
-    """Exports all cases as one program, planned for `backend`, with the results that kernels for
-    it give by an arithmetic. Views are bound to their input's memory unless they are to be kept
-    as copies; scratch is `spare` bytes larger than it has to be."""
+@dataclass(frozen=True)
+class Plan:
+    """What a program is for: whose scratch it has, and `spare` bytes more; whose arithmetic its
+    results are by."""
+
+    backend: Any = cmsis_nn.Backend.MVE
+    arithmetic: Arithmetic = Arithmetic.CMSIS_NN
+    spare: int = 0
+
+
+def build(cases: Sequence[Case], plan: Plan = Plan()) -> KernelProgram:
+    """Exports all cases as one program; views are bound to their input's memory."""
+    (program,) = build_each(cases, (plan,))
+    return program
+
+
+def build_each(
+    cases: Sequence[Case], plans: Sequence[Plan], *, keep_views: bool = False
+) -> list[KernelProgram]:
+    """The same for several plans, exported once; views may be kept as copies."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = Calls(cases).eval()
+    config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
+    kept = [torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec]
+    options = EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
+    programs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
-        kept = [torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec]
-        options = EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
         edge = to_edge(exported, compile_config=options)
-        graph = edge.exported_program().graph
-        plan_scratch(graph, backend, spare)
-        graph.lint()
-        config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
-        pte = bytes(edge.to_executorch(config).buffer)
-    kernels = Kernels(CORES[backend], arithmetic)
-    results = [define(case, kernels) for case in cases]
-    orders = output_orders(pte)
-    return KernelProgram(
-        pte=pte,
-        inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
-        expected=tuple(memory_bytes(t, o) for t, o in zip(results, orders, strict=True)),
-        names=tuple(c.name for c in cases),
-        tensors=tuple(activations),
-        tolerances=tuple(c.tolerance for c in cases),
-    )
+        for plan in plans:
+            planned = copy.deepcopy(edge)
+            plan_scratch(planned.exported_program().graph, plan.backend, plan.spare)
+            planned.exported_program().graph.lint()
+            programs.append(bytes(planned.to_executorch(config).buffer))
+    return [
+        KernelProgram(
+            pte=pte,
+            inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
+            expected=tuple(
+                memory_bytes(t, o)
+                for t, o in zip(results(cases, plan), output_orders(pte), strict=True)
+            ),
+            names=tuple(c.name for c in cases),
+            tensors=tuple(activations),
+            tolerances=tuple(c.tolerance for c in cases),
+        )
+        for pte, plan in zip(programs, plans, strict=True)
+    ]
+
+
+def results(cases: Sequence[Case], plan: Plan) -> list[torch.Tensor]:
+    """As the kernels for the plan's core give them."""
+    kernels = Kernels(CORES[plan.backend], plan.arithmetic)
+    return [define(case, kernels) for case in cases]

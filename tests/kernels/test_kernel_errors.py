@@ -24,7 +24,7 @@ from executorch.exir._serialize._program import (
 from executorch.exir.schema import Bool, Double, EValue, Int, IntList, KernelCall, Null, Tensor
 
 from tests.kernels.kernel_draw import Draw
-from tests.kernels.kernel_program import Activation, Case, Constant, Scratch, build
+from tests.kernels.kernel_program import Activation, Case, Constant, Plan, Scratch, build
 
 SEED = 20260822
 
@@ -103,7 +103,7 @@ def good_cases() -> list[Case]:
 
 @functools.cache
 def good_program(backend: str = "MVE") -> Any:
-    return build(good_cases(), getattr(cmsis_nn.Backend, backend))
+    return build(good_cases(), Plan(getattr(cmsis_nn.Backend, backend)))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ from executorch.backends.cortex_m.library import cmsis_nn
 
 from harness.build.arithmetic import Arithmetic
 from tests.kernels.kernel_cases import MAKERS, cases
-from tests.kernels.kernel_program import KernelProgram, activations_of, build, memory_bytes
+from tests.kernels.kernel_program import (
+    KernelProgram,
+    Plan,
+    activations_of,
+    build,
+    build_each,
+    memory_bytes,
+)
 
 SEED = 20260822
 
@@ -29,15 +36,27 @@ OF_THE_WHEEL = ["floor", "argmax", "topk", "slice_copy", "squeeze_copy", "index"
                 "bilinear"]  # fmt: skip
 
 
+# The fixture that runs a program, and what it is planned for.
+BUILDS = {
+    "host": ("run_on_host", "MVE"),
+    "helium": ("run_on_qemu", "MVE"),
+    "dsp": ("run_on_m33", "DSP"),
+    "scalar": ("run_on_m0plus", "SCALAR"),
+}
+ROOMY = ["depthwise", "edges"]  # groups that are also planned with more scratch than is asked for
+
+
 @functools.cache
-def program(
-    group: str, backend: str = "MVE", arithmetic: Arithmetic = Arithmetic.CMSIS_NN
-) -> KernelProgram:
-    """The group's calls as one program, with scratch as CMSIS-NN's `backend` wants it."""
-    return build(
-        list(cases(group, SEED)), getattr(cmsis_nn.Backend, backend),
-        keep_views=group == "view_copy", arithmetic=arithmetic,
-    )  # fmt: skip
+def programs(group: str) -> dict[str, KernelProgram]:
+    """The group's calls as one program, for each backend with scratch as CMSIS-NN wants it."""
+    plans = {name: Plan(getattr(cmsis_nn.Backend, name)) for name in ("MVE", "DSP", "SCALAR")}
+    if group in TWO_DEFINITIONS:
+        plans["python"] = Plan(arithmetic=Arithmetic.PYTHON)
+    if group in ROOMY:
+        plans["roomy"] = Plan(spare=1 << 14)
+    calls = list(cases(group, SEED))
+    built = build_each(calls, list(plans.values()), keep_views=group == "view_copy")
+    return dict(zip(plans, built, strict=True))
 
 
 def check(run: Callable[..., Any], wanted: KernelProgram, work: Path) -> None:
@@ -50,32 +69,13 @@ def check(run: Callable[..., Any], wanted: KernelProgram, work: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("build", BUILDS)  # the faster one: a group's programs are built once
 @pytest.mark.parametrize("group", MAKERS)
-def test_host_gives_the_bytes_of_the_definition(
-    group: str, run_on_host: Callable[..., Any], tmp_path: Path
+def test_every_build_gives_the_bytes_of_the_definition(
+    group: str, build: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    check(run_on_host, program(group), tmp_path)
-
-
-@pytest.mark.parametrize("group", MAKERS)
-def test_helium_gives_the_bytes_of_the_definition(
-    group: str, run_on_qemu: Callable[..., Any], tmp_path: Path
-) -> None:
-    check(run_on_qemu, program(group), tmp_path)
-
-
-@pytest.mark.parametrize("group", MAKERS)
-def test_dsp_gives_the_bytes_of_the_definition(
-    group: str, run_on_m33: Callable[..., Any], tmp_path: Path
-) -> None:
-    check(run_on_m33, program(group, "DSP"), tmp_path)
-
-
-@pytest.mark.parametrize("group", MAKERS)
-def test_scalar_gives_the_bytes_of_the_definition(
-    group: str, run_on_m0plus: Callable[..., Any], tmp_path: Path
-) -> None:
-    check(run_on_m0plus, program(group, "SCALAR"), tmp_path)
+    fixture, backend = BUILDS[build]
+    check(request.getfixturevalue(fixture), programs(group)[backend], tmp_path)
 
 
 @pytest.mark.parametrize("group", TWO_DEFINITIONS)
@@ -83,8 +83,8 @@ def test_a_runner_that_follows_python_gives_the_bytes_of_python(
     group: str, run_python_on_host: Callable[..., Any], run_python_on_qemu: Callable[..., Any],
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    wanted = program(group, arithmetic=Arithmetic.PYTHON)
-    assert wanted.expected != program(group).expected, "the calls do not tell the two apart"
+    wanted, shipped = programs(group)["python"], programs(group)["MVE"]
+    assert wanted.expected != shipped.expected, "the calls do not tell the two apart"
     for name, run in (("host", run_python_on_host), ("helium", run_python_on_qemu)):
         (tmp_path / name).mkdir()
         check(run, wanted, tmp_path / name)
@@ -114,21 +114,20 @@ def test_scratch_too_small_for_the_fast_path_changes_no_byte(
 ) -> None:
     """A program planned for a scalar core has less scratch; the Helium kernels must not use what
     is not there when nothing compares the sizes."""
-    check(run_unchecked, program(group, "SCALAR"), tmp_path)
+    check(run_unchecked, programs(group)["SCALAR"], tmp_path)
 
 
-@pytest.mark.parametrize("group", ["depthwise", "edges"])
+@pytest.mark.parametrize("group", ROOMY)
 def test_more_scratch_than_asked_for_changes_no_byte(
     group: str, run_unchecked: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A fast path that is taken because there is room has to suit the call in every other way."""
-    wanted = build(list(cases(group, SEED)), spare=1 << 14)
-    check(run_unchecked, wanted, tmp_path)
+    check(run_unchecked, programs(group)["roomy"], tmp_path)
 
 
 def test_a_wrong_byte_is_noticed(run_on_host: Callable[..., Any], tmp_path: Path) -> None:
     """The comparison itself can fail: a changed input changes an output."""
-    wanted = program("dequantize")
+    wanted = programs("dequantize")["MVE"]
     changed = [bytes(b ^ 1 for b in data) for data in wanted.inputs]
     result = run_on_host(wanted.pte, changed, len(wanted.expected), tmp_path)
     assert result.status == 0, result.log
