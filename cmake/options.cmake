@@ -3,6 +3,13 @@ option(HIL_RUNTIME_CHECKS "Kernels check what the exporter planned for them" ON)
 option(HIL_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer (host)" OFF)
 option(HIL_FUZZ "Build the libFuzzer targets (host, clang)" OFF)
 
+set(HIL_ARITHMETIC "cmsis-nn" CACHE STRING
+  "Whose arithmetic kernels follow: cmsis-nn (ExecuTorch's C++) or python (its definitions)")
+set_property(CACHE HIL_ARITHMETIC PROPERTY STRINGS cmsis-nn python)
+if(NOT HIL_ARITHMETIC MATCHES "^(cmsis-nn|python)$")
+  message(FATAL_ERROR "HIL_ARITHMETIC is '${HIL_ARITHMETIC}', and can be cmsis-nn or python")
+endif()
+
 option(HIL_ETHOSU "The Ethos-U backend" OFF)
 set(HIL_BACKENDS "" CACHE STRING "Folders of further backends")
 set(HIL_ETHOSU_DRIVER "doorbell" CACHE STRING
@@ -30,7 +37,8 @@ string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 add_library(hil_options INTERFACE)
 target_include_directories(hil_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(hil_options INTERFACE
-  HIL_RUNTIME_CHECKS=$<BOOL:${HIL_RUNTIME_CHECKS}>)
+  HIL_RUNTIME_CHECKS=$<BOOL:${HIL_RUNTIME_CHECKS}>
+  HIL_FOLLOWS_PYTHON=$<STREQUAL:${HIL_ARITHMETIC},python>)
 target_compile_options(hil_options INTERFACE
   -fno-exceptions -fno-rtti -Wall -Wextra -Wshadow -Wconversion -Werror -ffunction-sections -fdata-sections -g
   "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build" "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=.")

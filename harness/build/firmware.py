@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.build import log as build_log
 from harness.build import zephyr as build_zephyr
+from harness.build.arithmetic import Arithmetic, built_with
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts
 from harness.build.step import acquire, clear, run_step
@@ -70,6 +71,11 @@ class Firmware:
     def one_set_per_process(self) -> bool:
         """ExecuTorch's runner takes one input set, ours any number of them."""
         return self.source is FirmwareSource.EXECUTORCH
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """Whose arithmetic its kernels follow; a checkout's are ExecuTorch's C++."""
+        return built_with(self.options)
 
     @property
     def elf(self) -> Path:

@@ -1,12 +1,14 @@
-"""Which operators of a program an ELF has no kernel for, before anything is run.
+"""What of a program an ELF lacks, kernels and backends, before anything is run.
 
-Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), so the
-name is in the ELF as a string of its own; ExecuTorch's and ours do.
+Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), and a
+backend under its id ("EthosUBackend"), so the name is in the ELF as a string of its own;
+ExecuTorch's and ours do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.source import FirmwareSource
@@ -14,46 +16,73 @@ from harness.errors import LinkError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 
-_HINTS = {
+_KERNEL_HINTS = {
     FirmwareSource.BUNDLED: "add the kernel to targets/runner/kernels (a file op_*.cpp with its "
     "HIL_OPERATOR line), link the library that registers it, or lower the model differently",
     FirmwareSource.EXECUTORCH: "the checkout's list of operators, or the kernel libraries that its "
     "runner links, lack it: add it there, or lower the model differently",
 }
+_BACKEND_HINTS = {
+    FirmwareSource.BUNDLED: "run it on a target that has the backend, or name the backend's folder "
+    "in the target's `cmake: {HIL_BACKENDS: ...}`",
+    FirmwareSource.EXECUTORCH: "the checkout's runner is built without the backend: run it on a "
+    "target that has it",
+}
 
 
-class OperatorMissing(LinkError):
-    """The linked program has no kernel for some operators."""
+@dataclass(frozen=True)
+class Needs:
+    """What a program asks of a runner: operators ("namespace::name.overload"), backends by id."""
 
+    operators: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+
+
+class RunnerLacks(LinkError):
+    """The linked program has no kernel for some operators, or has not some backends; or both."""
+
+    def __init__(self, elf: Path, missing: Needs, source: FirmwareSource) -> None:
+        self.operators = missing.operators
+        self.backends = missing.backends
+        self.source = source
+        whose = "the runner" if source is FirmwareSource.BUNDLED else "ExecuTorch's runner"
+        parts = [
+            f"no {word}{'s' if len(names) > 1 else ''} {', '.join(names)}"
+            for word, names in (
+                ("kernel for operator", missing.operators), ("backend", missing.backends)
+            )
+            if names
+        ]  # fmt: skip
+        hints = [_KERNEL_HINTS[source]] if missing.operators else []
+        hints += [_BACKEND_HINTS[source]] if missing.backends else []
+        super().__init__(f"{whose} has {' and '.join(parts)}", hint="; ".join(hints), path=elf)
+
+
+class OperatorMissing(RunnerLacks):
     kind = "operator_missing"
 
-    def __init__(self, elf: Path, operators: Sequence[str], source: FirmwareSource) -> None:
-        self.operators = tuple(operators)
-        self.source = source
-        plural = "s" if len(operators) > 1 else ""
-        whose = "the runner" if source is FirmwareSource.BUNDLED else "ExecuTorch's runner"
-        super().__init__(
-            f"{whose} has no kernel for operator{plural} {', '.join(operators)}",
-            hint=_HINTS[source],
-            path=elf,
-        )
+
+class BackendMissing(RunnerLacks):
+    """Only backends."""
+
+    kind = "backend_missing"
 
 
-def require_operators(
-    elf: Path, operators: Iterable[str], source: FirmwareSource = FirmwareSource.BUNDLED
-) -> None:
-    """Raises OperatorMissing, with all their names, when the ELF lacks kernels."""
-    missing = missing_operators(elf, operators)
-    if missing:
+def require(elf: Path, needs: Needs, source: FirmwareSource = FirmwareSource.BUNDLED) -> None:
+    """Raises RunnerLacks, with all their names, when the ELF lacks kernels or backends."""
+    missing = Needs(*(missing_names(elf, names) for names in (needs.operators, needs.backends)))
+    if missing.operators:
         raise OperatorMissing(elf, missing, source)
+    if missing.backends:
+        raise BackendMissing(elf, missing, source)
 
 
-def missing_operators(elf: Path, operators: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``operators`` ("namespace::name.overload") that no loaded section names."""
+def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``wanted`` that no loaded section names."""
     program = read_elf(elf)
     loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
     return tuple(
-        name for name in dict.fromkeys(operators) if not _is_named(name.encode(), program, loaded)
+        name for name in dict.fromkeys(wanted) if not _is_named(name.encode(), program, loaded)
     )
 
 
@@ -82,22 +111,25 @@ def _is_pointed_to(address: int, program: ElfFile, loaded: Sequence[tuple[Sectio
     )
 
 
-def operators_of(pte: Path) -> tuple[str, ...]:
-    """The operators that a ``.pte`` calls; ``()`` for a file that does not keep to the format,
-    of which the runner says more."""
+def needs_of(pte: Path) -> Needs:
+    """What a ``.pte`` calls; nothing for a file that does not keep to the format, of which the
+    runner says more."""
     from harness.formats.flatbuffer import FlatBuffer
     from harness.formats.schema import PTE, load_schema
 
     content = pte.read_bytes()
     if content[4:6] != b"ET":
-        return ()
-    found = []
+        return Needs()
+    operators: list[str] = []
+    backends: list[str] = []
     try:
         program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
         for plan in program.items("execution_plan"):
             for operator in plan.items("operators"):
                 overload = operator.get("overload")
-                found.append((operator.get("name") or "") + (f".{overload}" if overload else ""))
+                name = (operator.get("name") or "") + (f".{overload}" if overload else "")
+                operators.append(name)
+            backends += [delegate.get("id") or "" for delegate in plan.items("delegates")]
     except DamagedFile:
-        return ()
-    return tuple(dict.fromkeys(found))
+        return Needs()
+    return Needs(tuple(dict.fromkeys(operators)), tuple(dict.fromkeys(backends)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.build.arithmetic import Arithmetic
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
@@ -51,6 +52,13 @@ _dev_mode = click.option(
     help="Run this program in place of the exported one (one model only).",
 )
 @tolerance_option
+@click.option(
+    "--oracle",
+    type=click.Choice([one.value for one in Arithmetic]),
+    help="Whose arithmetic the outputs have to show where ExecuTorch's C++ kernels and its Python "
+    "definitions differ; the bundled runner is built to follow it. Default: what the firmware "
+    "follows, cmsis-nn.",
+)
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
 @limit_factor_option
 @fvp_missing_option
@@ -60,9 +68,9 @@ _dev_mode = click.option(
 @firmware_options
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
-    pte: Path | None, tolerance: float | None, profile: bool, limit_factor: float | None,
-    fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
-    as_json: bool,
+    pte: Path | None, tolerance: float | None, oracle: str | None, profile: bool,
+    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice,
+    exporter: ExporterChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
@@ -75,6 +83,7 @@ def run(
       hil run corstone-300-m55 ds_cnn resnet8 mobilenet_v1_025 deep_autoencoder
       hil run host --model my_model.py
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
+      hil run corstone-300-m55 ds_cnn --oracle python
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
@@ -90,7 +99,16 @@ def run(
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
     missing = fvp_missing or missing_policy()
     options = RunOptions(
-        simulator, tolerance, pte, profile, limit_factor, missing, dev_mode, firmware, exporter
+        simulator,
+        tolerance,
+        pte,
+        profile,
+        limit_factor,
+        missing,
+        dev_mode,
+        firmware,
+        exporter,
+        None if oracle is None else Arithmetic(oracle),
     )
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)

@@ -8,6 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.errors import InfraError
+
+
+class StandinMissing(InfraError):
+    """Without a simulator, or a runner on it, a suite expects all that runs there to fail.
+
+    ``what`` was looked for, ``why`` it is not there, or not of use.
+    """
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what = what
+        self.why = why
+        super().__init__(
+            f"the suite cannot run on the stand-in: {what}: {why}",
+            hint="nothing was proven; look whether something else is in the way of "
+            "`hil standin install`, and at `hil doctor`",
+        )
+
+
 Result = Literal["passed", "failed", "xfailed", "skipped", "unsupported"]
 RESULTS: tuple[Result, ...] = ("passed", "failed", "xfailed", "skipped", "unsupported")
 
@@ -37,6 +56,7 @@ class Phase:
     xfail: str | None  # the suite's own reason to expect a failure
     seconds: float
     consoles: tuple[bytes, ...]  # of the runs of the simulator in this test
+    apart: float | None = None  # the largest difference that the test compared away
 
 
 @dataclass(frozen=True)
@@ -49,6 +69,12 @@ class SuiteResult:
     seconds: float
     missing: tuple[str, ...] = ()  # operators that its program asked for and the build lacks
     simulated: bool = True  # something ran on the stand-in
+    apart: float | None = None  # how far outputs were from the reference, at most; None: not said
+
+    @property
+    def bit_exact(self) -> bool | None:
+        """Whether all outputs were the reference's; the suite itself has tolerances."""
+        return None if self.apart is None else self.apart == 0
 
     @property
     def group(self) -> str:
@@ -82,6 +108,12 @@ class Report:
         return {result: counts[result] for result in RESULTS}
 
     @property
+    def bit_exact(self) -> tuple[int, int]:
+        """How many of the tests that ran on the target and passed were exact, and of how many."""
+        said = [v.bit_exact for v in self.verdicts if v.result == "passed"]
+        return said.count(True), len(said) - said.count(None)
+
+    @property
     def exit_code(self) -> int:
         return int(bool(self.summary["failed"] or self.complaints or not self.summary["passed"]))
 
@@ -103,6 +135,7 @@ class Report:
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
             "on_target": self.on_target,
+            "bit_exact": dict(zip(("exact", "of"), self.bit_exact, strict=True)),
             "note": self.note,
             "tests": [
                 {
@@ -111,6 +144,8 @@ class Report:
                     "cause": v.cause,
                     "seconds": round(v.seconds, 3),
                     "simulated": v.simulated,
+                    "bit_exact": v.bit_exact,
+                    "apart": v.apart,
                 }
                 for v in self.verdicts
             ],

@@ -23,7 +23,15 @@ from harness.build.source import FirmwareSource, named
 from harness.conformance.core import check_core
 from harness.conformance.model import Phase, Report, Selection
 from harness.conformance.recorder import EVENTS
-from harness.conformance.stage import SuiteStage, finish, identify, interrupted, mark, prepare
+from harness.conformance.stage import (
+    SuiteStage,
+    finish,
+    identify,
+    interrupted,
+    mark,
+    prepare,
+    require_standins,
+)
 from harness.conformance.suites import (
     SUITES,
     Suite,
@@ -33,7 +41,7 @@ from harness.conformance.suites import (
     read_known,
     strangers,
 )
-from harness.conformance.verdicts import judge
+from harness.conformance.verdicts import judge, require_found
 from harness.errors import InfraError, UsageError
 from harness.system import toolchain
 from harness.system.files import disk_errors
@@ -64,7 +72,8 @@ def conform(
     """ExecuTorch's suite ``name`` against ``elf``, or against the firmware of ``source``.
 
     ``tooling``: whose suite it is; None for the installed wheel's. ``continued``: the results of
-    an interrupted run of the same are taken over.
+    an interrupted run of the same are taken over. Raises StandinMissing, and what prevents the
+    run.
     """
     suite = SUITES[name]
     known = read_known(suite.expectations)
@@ -78,12 +87,15 @@ def conform(
     identity = identify(suite, runner, selection, tooling)
     earlier = interrupted(identity) if continued else ()
     stage = prepare(suite, runner, tooling)
+    require_standins(stage)
     mark(stage, identity)
     started = time.monotonic()
     phases = run_suite(stage, selection, workers, progress, earlier)
     finish(stage)
+    judged = judge(phases)
+    require_found(judged)
     wheels = tooling is None  # the expectations are about its tests
-    verdicts = lay_over(judge(phases), meant_for(known, runner), strict=wheels)
+    verdicts = lay_over(judged, meant_for(known, runner), strict=wheels)
     return Report(
         suite=suite.name,
         simulator=f"FVP stand-in on QEMU {qemu.version} (mps3-an547)",

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -17,15 +18,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from harness.conformance.model import Selection
+from harness.conformance.model import Selection, StandinMissing
 from harness.conformance.recorder import KEPT
 from harness.conformance.suites import Suite, Tooling
 from harness.errors import UsageError
 from harness.standin.install import install
 from harness.standin.main import RUNNERS
+from harness.standin.parameters import model_names
 from harness.system import paths
 from harness.system.files import disk_errors, sha256_of, write_whole
 
+_START_SECONDS = 60
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
 _IDENTITY = "run.json"
 _FINISHED = "finished"
@@ -92,6 +95,25 @@ def prepare(suite: Suite, elf: Path, tooling: Tooling | None = None) -> SuiteSta
         stage.done.write_text("")
     install(directory / "bin")
     return stage
+
+
+def require_standins(stage: SuiteStage) -> None:
+    """Raises StandinMissing unless the suite will find and can start each of them."""
+    path = stage.environment["PATH"]
+    for name in model_names():
+        found = shutil.which(name, path=path)
+        if found is None or Path(found).parent != stage.directory / "bin":
+            raise StandinMissing(name, f"found {found or 'nothing'} on PATH")
+        try:
+            done = subprocess.run(
+                [found, "--version"], env=stage.environment, capture_output=True, text=True,
+                errors="replace", timeout=_START_SECONDS, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise StandinMissing(name, str(error)) from error
+        if done.returncode != 0:
+            said = (done.stderr.strip().splitlines() or ["no word"])[-1]
+            raise StandinMissing(name, f"`--version` ends with {done.returncode}: {said}")
 
 
 def _environment(directory: Path, tooling: Tooling | None) -> dict[str, str]:

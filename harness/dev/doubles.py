@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build.arithmetic import Arithmetic
 from harness.build.source import CheckoutFacts, FirmwareSource
 from harness.errors import InfraError
 from harness.errors.verdict import Verdict
@@ -42,6 +43,7 @@ class FakeFirmware:
     regions: tuple[Region, ...] = ()
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
+    arithmetic: Arithmetic = Arithmetic.CMSIS_NN
 
     @property
     def one_set_per_process(self) -> bool:

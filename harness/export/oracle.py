@@ -1,11 +1,11 @@
 """Expected outputs of a lowered program, and how they are stored.
 
-For a Cortex-M: ExecuTorch's Python definitions of the ``cortex_m`` operators. The program is run
-eagerly, so each operator is the reference implementation that
-``executorch/backends/cortex_m/ops/operators.py`` registers for it.
+For a Cortex-M: ExecuTorch's ``cortex_m`` operators. The program is run eagerly, so each operator
+is the reference implementation that ``executorch/backends/cortex_m/ops/operators.py`` registers
+for it, but where its C++ kernel has a definition of its own and that is followed (``by_design``).
 
 For an Ethos-U: the TOSA reference model. Each delegate is computed by running exactly the TOSA
-graph that Vela compiled, and what stays on the CPU by the operators' eager definitions. How
+graph that Vela compiled, and what stays on the CPU as the operators of a Cortex-M. How
 ExecuTorch presents tensors to the model is taken from
 ``executorch/backends/arm/test/runner_utils.py`` 1.5.1: in their physical order.
 """
@@ -26,23 +26,16 @@ from torch.utils import _pytree as pytree
 from harness.errors import ExportError
 from harness.export.by_design import Kernels
 from harness.export.program import TensorSpec
-from harness.export.samples import Sample, channels_last
+from harness.export.samples import Sample
 from harness.export.tosa_graph import Array, run_graph
 
 
 def cortex_m_name(versions: Mapping[str, str]) -> str:
-    return f"cortex_m Python definitions (executorch {versions['executorch']})"
+    return f"cortex_m operators (executorch {versions['executorch']})"
 
 
 def tosa_name(versions: Mapping[str, str]) -> str:
     return f"TOSA reference model (tosa-tools {versions['tosa-tools']})"
-
-
-def run_cortex_m(edge: EdgeProgramManager, samples: list[Sample]) -> list[Sample]:
-    """What the program gives for each sample, in logical order."""
-    module = edge.exported_program().module(check_guards=False)
-    with torch.no_grad():
-        return [tuple(pytree.tree_leaves(module(*channels_last(s)))) for s in samples]
 
 
 def method_bytes(tensor: torch.Tensor, spec: TensorSpec) -> bytes:
@@ -82,25 +75,19 @@ def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
 
 
 def run_tosa(
-    edge: EdgeProgramManager, graphs: Mapping[bytes, bytes], samples: Sequence[Sample]
-) -> list[Answer]:
-    module = edge.exported_program().module(check_guards=False)
-    return [_Execution(module, graphs).answer(sample) for sample in samples]
-
-
-def run_tosa_as_kernels(
     edge: EdgeProgramManager,
     graphs: Mapping[bytes, bytes],
     samples: Sequence[Sample],
-    known: Sequence[Answer],
     kernels: Kernels,
-) -> list[Sample]:
-    """The same with ``kernels`` on the CPU. A delegate whose inputs are those of the ``known``
-    answer has its outputs, too: the model is not asked twice."""
+    known: Sequence[Answer] = (),
+) -> list[Answer]:
+    """With ``kernels`` on the CPU. A delegate whose inputs are those of the ``known`` answer has
+    its outputs, too: the model is not asked twice."""
     module = edge.exported_program().module(check_guards=False)
+    calls = [answer.calls for answer in known] or [()] * len(samples)
     return [
-        _Execution(module, graphs, answer.calls, kernels).answer(sample).outputs
-        for sample, answer in zip(samples, known, strict=True)
+        _Execution(module, graphs, kernels, before).answer(sample)
+        for sample, before in zip(samples, calls, strict=True)
     ]
 
 
@@ -114,8 +101,8 @@ class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
         self,
         module: torch.fx.GraphModule,
         graphs: Mapping[bytes, bytes],
-        known: Sequence[DelegateCall] = (),
-        kernels: Kernels | None = None,
+        kernels: Kernels,
+        known: Sequence[DelegateCall],
     ) -> None:
         super().__init__(module)
         self._graphs = graphs
@@ -131,7 +118,7 @@ class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is not executorch_call_delegate:
             result = super().call_function(target, args, kwargs)
-            return self._kernels(target, args, kwargs, result) if self._kernels else result
+            return self._kernels(target, args, kwargs, result)
         lowered, *tensors = args
         inputs = tuple(_physical(tensor) for tensor in tensors)
         outputs = self._outputs(bytes(lowered.processed_bytes), inputs)

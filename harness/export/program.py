@@ -6,8 +6,8 @@ directory (``.hil/cache/programs/<key>``)::
     program.pte            the program
     set<k>/i<n>.bin        raw input n of set k, in *method* layout (NHWC where dim_order says so)
     set<k>/expected<n>.bin raw output n the oracle computed for set k, in method layout
-    set<k>/by_design<n>.bin the same as ExecuTorch's kernels compute it, where that is known to
-                           differ (``Program.by_design``)
+    set<k>/by_design<n>.bin the same by the other arithmetic, where that is known to differ
+                           (``Program.by_design``)
     delegate<d>/vela.bin   what an NPU executes, graph.tosa what it was compiled from, and
     delegate<d>/set<k>/    its raw inputs and the oracle's outputs for set k of the program
     program.json           this description; written last, so its presence means "complete"
@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.build.arithmetic import Arithmetic
 from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.system.files import write_whole
 
@@ -89,7 +90,7 @@ class InputSet:
 
     inputs: tuple[str, ...]
     expected: tuple[str, ...]
-    by_design: tuple[str, ...] = ()  # as ``expected``, for a checkout's kernels
+    by_design: tuple[str, ...] = ()  # as ``expected``, by the other arithmetic
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Program:
     compile_target: str  # the exporter's name: "cortex-m55", "ethos-u55-128"
     pte: str  # file name in the directory
     pte_sha256: str
-    oracle: str  # who computed the expected outputs
+    oracle: str  # who computed the expected outputs; see ``oracle_name``
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     sets: tuple[InputSet, ...]
@@ -172,13 +173,30 @@ class Program:
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
+    arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
+
+    @property
+    def oracle_name(self) -> str:
+        """With whose arithmetic the operators on the CPU follow."""
+        whose = "CMSIS-NN" if self.arithmetic is Arithmetic.CMSIS_NN else "Python"
+        return f"{self.oracle}, CPU operators as {whose} defines them"
 
     @property
     def pte_path(self) -> Path:
         return self.directory / self.pte
 
+    def following(self, arithmetic: Arithmetic) -> Program:
+        """With the outputs expected that this arithmetic gives."""
+        if arithmetic is self.arithmetic:
+            return self
+        swapped = tuple(
+            replace(one, expected=one.by_design, by_design=one.expected) if one.by_design else one
+            for one in self.sets
+        )
+        return replace(self, sets=swapped, arithmetic=arithmetic)
+
     def without_named_differences(self) -> Program:
-        """As a runner has to compute it that follows Python's definitions."""
+        """For a runner that is known to follow the arithmetic of the expected outputs."""
         plain = tuple(replace(one, by_design=()) for one in self.sets)
         return replace(self, sets=plain, by_design=())
 
@@ -209,6 +227,8 @@ def load_program(directory: Path) -> Program | None:
             "delegates": tuple(map(_delegate, fields.get("delegates", ()))),
             "by_design": tuple(NamedDifference(**d) for d in fields.get("by_design", ())),
             "exporter": exporter_facts(fields.get("exporter")),
+            # until there were two, Python's outputs were the expected ones
+            "arithmetic": Arithmetic(fields.get("arithmetic", Arithmetic.PYTHON)),
         }
     )
 

@@ -9,17 +9,18 @@ import gc
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager
 
+from harness.build.arithmetic import Arithmetic
 from harness.errors import HarnessError
 from harness.export import lower, lower_ethosu, oracle
 from harness.export.agreement import Rival, agreements, check_operators
-from harness.export.by_design import Kernels, run_as_kernels
+from harness.export.by_design import Kernels, run_with
 from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
 from harness.export.failures import NothingDelegated, StageFailed
 from harness.export.live import make_live, require_life
@@ -48,7 +49,7 @@ def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
             program = lower.to_program(made.edge)
             names = tuple(made.edge.exported_program().graph_signature.user_inputs)
             described = describe(program, names)
-            differing = made.as_kernels or [()] * len(sets)
+            differing = made.by_python or [()] * len(sets)
             raw = tuple(map(_raw_set, repeat(described), sets, made.outputs, differing))
             pte = bytes(program.buffer)
     require_life(request.model.name, raw)
@@ -88,8 +89,8 @@ def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, 
     ]
 
 
-def _raw_set(described: Description, inputs: Sample, outputs: Sample, as_kernels: Sample) -> RawSet:
-    """``as_kernels``: the outputs again where the kernels differ, or nothing."""
+def _raw_set(described: Description, inputs: Sample, outputs: Sample, by_python: Sample) -> RawSet:
+    """``by_python``: the outputs again where Python's definitions differ, or nothing."""
 
     def raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
         return tuple(oracle.method_bytes(t, s) for t, s in zip(sample, specs, strict=True))
@@ -97,7 +98,7 @@ def _raw_set(described: Description, inputs: Sample, outputs: Sample, as_kernels
     return RawSet(
         raw(inputs, described.inputs),
         raw(outputs, described.outputs),
-        raw(as_kernels, described.outputs) if as_kernels else (),
+        raw(by_python, described.outputs) if by_python else (),
     )
 
 
@@ -110,13 +111,7 @@ class _Made:
     rivals: tuple[Rival, ...] = ()
     delegates: tuple[RawDelegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()
-    as_kernels: Sequence[Sample] = ()  # what these make of ``outputs``
-
-    def differing(self, kernels: Kernels, outputs: Sequence[Sample]) -> _Made:
-        """With the outputs of the kernels, when any of them met a named difference."""
-        if not kernels.met:
-            return self
-        return replace(self, by_design=kernels.met, as_kernels=outputs)
+    by_python: Sequence[Sample] = ()  # the outputs by Python's definitions, when these differ
 
 
 _Route = Callable[
@@ -148,10 +143,21 @@ def _cortex_m(
     with _stage(request, "lower"):
         edge = lower.to_cortex_m(quantised, sets[0], config)
     with _stage(request, "oracle"):
-        expected = oracle.run_cortex_m(edge, sets)
-        kernels = Kernels(request.compile_target)
-        as_kernels = run_as_kernels(edge, sets, kernels)
-        return _Made(edge, oracle.cortex_m_name(versions), expected).differing(kernels, as_kernels)
+        kernels, python = _both(request)
+        expected = run_with(kernels, edge, sets)
+        return _Made(
+            edge,
+            oracle.cortex_m_name(versions),
+            expected,
+            by_design=kernels.met,
+            by_python=run_with(python, edge, sets) if kernels.met else (),
+        )
+
+
+def _both(request: ExportRequest) -> tuple[Kernels, Kernels]:
+    """ExecuTorch's C++ kernels, and its Python definitions."""
+    of = request.compile_target
+    return Kernels(of, Arithmetic.CMSIS_NN), Kernels(of, Arithmetic.PYTHON)
 
 
 def _ethos_u(
@@ -173,10 +179,12 @@ def _ethos_u(
     with _stage(request, "lower"):
         lowered = lower_ethosu.to_ethos_u(quantised, sets[0], spec)
     with _stage(request, "oracle"):
-        answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets)
-        kernels = Kernels(request.compile_target)
-        as_kernels = oracle.run_tosa_as_kernels(
-            lowered.edge, lowered.graphs, sets, answers, kernels
+        kernels, python = _both(request)
+        answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets, kernels)
+        by_python = (
+            oracle.run_tosa(lowered.edge, lowered.graphs, sets, python, answers)
+            if kernels.met
+            else []
         )
         eager = oracle.run_eagerly(quantised, sets)
         delegates = tuple(_delegates(lowered, answers))
@@ -189,7 +197,9 @@ def _ethos_u(
         options,
         (Rival("quantised eager model", eager), Rival("float model", real)),
         delegates,
-    ).differing(kernels, as_kernels)
+        kernels.met,
+        [answer.outputs for answer in by_python],
+    )
 
 
 def _delegates(lowered: Lowered, answers: Sequence[Answer]) -> Iterator[RawDelegate]:

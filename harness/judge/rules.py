@@ -212,7 +212,7 @@ def _by_design(found: ByDesign) -> str:
     furthest = max(found.diffs, key=lambda diff: diff.worst_abs)
     return (
         f"differs by design ({', '.join(found.names)}): {furthest.describe()}; bit for bit what "
-        "ExecuTorch's kernels are known to compute in place of its Python definitions"
+        "the other of ExecuTorch's two definitions gives, C++ and Python"
     )
 
 

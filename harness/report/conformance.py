@@ -44,6 +44,9 @@ def _last_lines(report: Report) -> Iterator[str]:
         yield report.note
     if report.on_target < len(report.verdicts):
         yield f"{report.on_target} of {len(report.verdicts)} tests run something on the target"
+    exact, compared = report.bit_exact
+    if exact < compared:
+        yield f"{exact} of {compared} tests that passed are bit for bit the reference"
     beyond = sum(v.cause.startswith(NPU_MODEL) for v in report.verdicts)
     if beyond:
         share = 100 * beyond / len(report.verdicts)

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
 from harness.build.firmware import Firmware
+from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource, named
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, Verdict
@@ -76,7 +77,8 @@ def execute(
     """Run ``program`` once with each firmware that is wanted; outputs go to ``<base>-<n>.bin``,
     of a second firmware to ``<base>.executorch-<n>.bin``.
 
-    Raises UsageError for files that cannot be read, InfraError when outputs cannot be written,
+    Raises UsageError for files that cannot be read, RunnerLacks for a program that a firmware has
+    no kernel or backend for, InfraError when outputs cannot be written,
     FvpMissing when the FVP is not there and that is to be skipped.
     """
     checkout = options.firmware.checkout()
@@ -94,6 +96,7 @@ def execute(
             source, chosen.target, chosen.name, checkout,
             dev_mode=options.dev_mode, progress=progress,
         )  # fmt: skip
+        require(firmware.elf, needs_of(program), source)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base
         done.append(_run(chosen, firmware, program, inputs, to, options.limit_factor))

@@ -15,10 +15,11 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
+from harness.build.arithmetic import Arithmetic, build_options, built_with
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
 from harness.build.executorch.checkout import Checkout
 from harness.build.firmware import Firmware
-from harness.build.operators import operators_of, require_operators
+from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource
 from harness.build.zephyr import find_workspace
 from harness.case.budgets import budgets_of, tolerance_of
@@ -63,6 +64,8 @@ class RunOptions:
     asks the runner for ticks per operator. ``limit_factor`` multiplies all limits (None:
     ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case whose FVP is not installed.
     ``dev_mode``: see ``find_workspace``. ``firmware``: whose. ``exporter``: who exports.
+    ``oracle``: whose arithmetic the outputs have to show (None: that
+    which the firmware follows); our own runner is built to follow it, a checkout's is as it is.
     """
 
     simulator: str = AUTO
@@ -74,6 +77,7 @@ class RunOptions:
     dev_mode: bool = False
     firmware: FirmwareChoice = BUNDLED
     exporter: ExporterChoice = WHEEL
+    oracle: Arithmetic | None = None
 
 
 def run_cases(
@@ -100,7 +104,7 @@ def run_cases(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
-                _build, source, there, exporter, checkout, options.dev_mode, progress
+                _build, source, there, exporter, checkout, options, progress
             )
             for name, there in chosen.items()
             for source in sources
@@ -131,14 +135,15 @@ def _build(
     chosen: Chosen,
     exporter: CheckoutExporter | None,
     checkout: Checkout | None,
-    dev_mode: bool,
+    options: RunOptions,
     progress: Progress,
 ) -> Firmware:
     """Raises SchemaMismatch before it builds for minutes."""
     require_schema(None if exporter is None else exporter.facts, source, checkout)
     return build_for(
-        source, chosen.target, chosen.name, checkout, dev_mode=dev_mode, progress=progress
-    )
+        source, chosen.target, chosen.name, checkout,
+        options=build_options(options.oracle), dev_mode=options.dev_mode, progress=progress,
+    )  # fmt: skip
 
 
 def _run_one(
@@ -168,19 +173,23 @@ def run_case(
 ) -> RunRecord:
     """Simulate and judge one exported case; the record is saved in its run directory.
 
-    Raises OperatorMissing for a program that the firmware cannot run, SchemaMismatch for one that
+    Raises RunnerLacks for a program that the firmware cannot run, SchemaMismatch for one that
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
     progress(f"{case.id}: simulating")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    operators = program.operators if options.pte is None else operators_of(pte)
-    require_operators(firmware.elf, operators, firmware.source)
+    require(firmware.elf, needs_of(pte), firmware.source)
     of_export = _of_export(program, firmware) if options.pte is None else ()
+    own = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
+    program = program.following(options.oracle or own)
     if firmware.source is FirmwareSource.BUNDLED:
         program = program.without_named_differences()
-    expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb)
+    held = program.arithmetic is own
+    if not held:
+        of_export += (f"no accepted reference is held: it is not of --oracle {options.oracle}",)
+    expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb, held=held)
 
     transcript = _simulated(case, chosen, program, firmware, pte, options)
     differences = (*_differences(chosen, firmware, transcript), *of_export)
@@ -208,7 +217,7 @@ def run_case(
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
-        program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle,
+        program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle_name,
                              tuple(asdict(agreement) for agreement in program.oracles),
                              program.operators, program.versions, program.exporter),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
@@ -246,12 +255,19 @@ def judge_again(run_dir: Path) -> RunRecord:
 
 
 def _expectation(
-    case: Case, program: Program, firmware: Firmware, pte: Path, tolerance_lsb: float | None
+    case: Case,
+    program: Program,
+    firmware: Firmware,
+    pte: Path,
+    tolerance_lsb: float | None,
+    *,
+    held: bool,
 ) -> Expectation:
+    """``held``: the accepted runs followed the same arithmetic."""
     pte_sha256 = _sha256(pte)
     root, budgets = references_of(case), budgets_of(case)
-    reference = load_reference(root, case, firmware.source)
-    truth = load_truth(root, case)
+    reference = load_reference(root, case, firmware.source) if held else None
+    truth = load_truth(root, case) if held else None
     return Expectation(
         build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
         pte_unchanged=pte_sha256 == program.pte_sha256,

@@ -1,7 +1,7 @@
 """Two runners on one program: where they agree, where they first part, and what each costs.
 
-Made from the records of both (``--firmware both``). The bundled runner follows ExecuTorch's
-Python definitions and is the oracle beside the checkout's; a difference here that has no name
+Made from the records of both (``--firmware both``). The bundled runner follows the definitions that
+``--oracle`` names and is an oracle beside the checkout's; a difference here that has no name
 (``export/by_design``) is for somebody to look at, whatever the verdicts are.
 """
 

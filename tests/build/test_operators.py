@@ -12,8 +12,14 @@ from pathlib import Path
 import pytest
 
 from harness.build.firmware import build
-from harness.build.operators import OperatorMissing, missing_operators, operators_of
-from harness.build.operators import require_operators as require
+from harness.build.operators import (
+    BackendMissing,
+    Needs,
+    OperatorMissing,
+    missing_names,
+    needs_of,
+    require,
+)
 from harness.build.source import FirmwareSource
 from harness.case.models import find_model
 from harness.export.batch import export
@@ -42,14 +48,14 @@ def test_a_missing_kernel_is_named(tmp_path: Path) -> None:
     (tmp_path / "k.c").write_text(f"const char *const kernels[] = {{ {names} }};\n")
     subprocess.run(["arm-none-eabi-gcc", "-c", "k.c", "-o", "k.o"], cwd=tmp_path, check=True)
     wanted = ["aten::view_copy.out", "aten::view_copy", "cortex_m::quantized_mul.out"]
-    missing = missing_operators(tmp_path / "k.o", wanted)
+    missing = missing_names(tmp_path / "k.o", wanted)
     assert missing == ("aten::view_copy", "cortex_m::quantized_mul.out")
 
 
 def test_the_tail_of_a_longer_name_is_no_kernel(tmp_path: Path) -> None:
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n", link=True)
     wanted = ["aten::view_copy.out", "quantized_add.out", "m::quantized_add.out", "aten::view_copy"]
-    assert missing_operators(elf, wanted) == tuple(wanted[1:])
+    assert missing_names(elf, wanted) == tuple(wanted[1:])
 
 
 def test_a_name_that_shares_the_end_of_another_is_found(tmp_path: Path) -> None:
@@ -57,13 +63,13 @@ def test_a_name_that_shares_the_end_of_another_is_found(tmp_path: Path) -> None:
     table = 'const char *const kernels[] = { "xxxxaten::add.out", "aten::add.out" };\n'
     elf = _compiled(tmp_path, table, link=True)
     assert elf.read_bytes().count(b"aten::add.out\0") == 1  # merged, or the test shows nothing
-    assert missing_operators(elf, ["aten::add.out", "add.out"]) == ("add.out",)
+    assert missing_names(elf, ["aten::add.out", "add.out"]) == ("add.out",)
 
 
 def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None:
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
-        require(elf, ["a::b.out", "aten::view_copy.out", "c::d.out"])
+        require(elf, Needs(("a::b.out", "aten::view_copy.out", "c::d.out")))
     assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
@@ -74,21 +80,57 @@ def test_of_a_checkout_the_hint_is_about_its_own_list(tmp_path: Path) -> None:
     """Our kernels have nothing to do with what a checkout links."""
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"^ExecuTorch's runner has no kernel for") as e:
-        require(elf, ["a::b.out"], FirmwareSource.EXECUTORCH)
+        require(elf, Needs(("a::b.out",)), FirmwareSource.EXECUTORCH)
     assert "the checkout's list of operators" in str(e.value.hint)
     assert "targets/runner" not in str(e.value.hint)
     assert e.value.facts["source"] == "executorch"
 
 
 def test_a_file_names_its_operators_itself(add: Program, tmp_path: Path) -> None:
-    assert set(operators_of(add.pte_path)) == set(add.operators)
+    assert needs_of(add.pte_path) == Needs(add.operators)
     for damaged in (b"", b"not a program", add.pte_path.read_bytes()[:40]):
         (tmp_path / "bad.pte").write_bytes(damaged)
-        assert operators_of(tmp_path / "bad.pte") == ()
+        assert needs_of(tmp_path / "bad.pte") == Needs()
 
 
 def test_the_runner_has_every_operator_of_a_program_that_runs(add: Program) -> None:
-    assert missing_operators(build(load_target("host")).elf, add.operators) == ()
+    assert missing_names(build(load_target("host")).elf, add.operators) == ()
+
+
+def test_backends_are_named_in_one_breath_with_operators(tmp_path: Path) -> None:
+    """Nobody wants to mend a model once for each name."""
+    table = 'const char *const names[] = { "aten::add.out", "TestBackend" };\n'
+    elf = _compiled(tmp_path, table)
+    require(elf, Needs(("aten::add.out",), ("TestBackend",)))
+    both = Needs(("aten::add.out", "a::b.out"), ("TestBackend", "XnnpackBackend", "VulkanBackend"))
+    said = r"no kernel for operator a::b\.out and no backends XnnpackBackend, VulkanBackend"
+    with pytest.raises(OperatorMissing, match=said) as e:
+        require(elf, both)
+    assert e.value.facts["backends"] == ("XnnpackBackend", "VulkanBackend")
+    assert "HIL_OPERATOR" in str(e.value.hint)
+    assert "HIL_BACKENDS" in str(e.value.hint)
+    for source in FirmwareSource:
+        with pytest.raises(BackendMissing, match=r"has no backend VulkanBackend$") as one:
+            require(elf, Needs((), ("VulkanBackend",)), source)
+        assert one.value.kind == "backend_missing"
+        assert "HIL_OPERATOR" not in str(one.value.hint)
+
+
+def test_a_delegate_is_refused_by_a_runner_without_its_backend(
+    shared_hil_home: str, tmp_path: Path
+) -> None:
+    """Neither `hil run` nor `hil exec` starts a simulator for a program that cannot be loaded."""
+    request = ExportRequest(find_model("add"), "ethos-u55-128")
+    pte = str(export([request])[0].unwrap().pte_path)
+    for words in (["run", "host", "add", "--pte", pte], ["exec", "host", pte]):
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", *words, "--json"],
+            capture_output=True, text=True, check=False, timeout=600, cwd=tmp_path,
+            env={**os.environ, "HIL_HOME": shared_hil_home},
+        )  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        assert "the runner has no backend EthosUBackend" in done.stdout + done.stderr
+        assert '"backend_missing"' in done.stdout
 
 
 def test_a_run_is_refused_before_the_simulator_starts(

@@ -271,3 +271,16 @@ def test_a_users_model_is_not_held_against_the_catalogues_of_its_name(
     assert "-b-add-" in Path(report["run_dir"]).name
     kept = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("references/**/*.json"))
     assert kept == [f"references/{TARGET}/a/add.py.json", f"references/{TARGET}/add.json"]
+
+
+def test_the_oracle_and_the_runner_that_follows_it(hil: Hil) -> None:
+    """ds_cnn has a tie in its average: the two definitions give other outputs, each exactly."""
+    said = [hil("run", "corstone-300-m55", "ds_cnn", *words, "--json").json["cases"][0]
+            for words in ([], ["--oracle", "python"])]  # fmt: skip
+    assert [case["verdict"] for case in said] == ["PASS", "PASS"]
+    assert [case["worst_lsb"] for case in said] == [0, 0]
+    assert "as CMSIS-NN defines" in said[0]["oracles"]["expected"]
+    assert "as Python defines" in said[1]["oracles"]["expected"]
+    outputs = [sorted(Path(case["run_dir"]).glob("expected/expected*.bin")) for case in said]
+    contents = [[file.read_bytes() for file in files] for files in outputs]
+    assert contents[0] != contents[1]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness.conformance.model import Selection
+from harness.conformance.model import Selection, StandinMissing
 from harness.conformance.run import run_suite
 from harness.conformance.stage import (
     SuiteStage,
@@ -15,6 +16,7 @@ from harness.conformance.stage import (
     interrupted,
     mark,
     prepare,
+    require_standins,
 )
 from harness.conformance.suites import SUITES
 from harness.errors import UsageError
@@ -32,6 +34,28 @@ def test_only_the_same_run_is_resumed(stage: SuiteStage, tmp_path: Path) -> None
     finish(stage)
     with pytest.raises(UsageError, match="there is no interrupted run to resume"):
         interrupted(identity)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda file: file.unlink(), "found .* on PATH"),
+        (lambda file: file.chmod(0o644), "found .* on PATH"),
+        (lambda file: file.write_text("#!/bin/sh\necho broken >&2\nexit 7\n"),
+         "ends with 7: broken"),
+        (lambda file: file.write_text("#!/no/such/interpreter\n"), "No such file"),
+    ],
+)  # fmt: skip
+def test_a_stand_in_that_cannot_be_started_is_an_error(
+    stage: SuiteStage, damage: Callable[[Path], object], said: str
+) -> None:
+    """The suite would expect every test to fail, and the run would end with exit 0."""
+    require_standins(stage)
+    damage(stage.directory / "bin" / "FVP_Corstone_SSE-320")
+    with pytest.raises(StandinMissing, match=said) as e:
+        require_standins(stage)
+    assert e.value.what == "FVP_Corstone_SSE-320"
+    assert e.value.exit_code == 3
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.conformance.model import Phase, Report, Result, SuiteResult
-from harness.conformance.verdicts import judge
+from harness.conformance.model import Phase, Report, Result, StandinMissing, SuiteResult
+from harness.conformance.verdicts import judge, require_found
 
 TEST = "ops/test_add.py::test_implementation_add[cortex-m55-x]"
 MISSING = (
@@ -63,9 +64,76 @@ def test_any_other_cause_is_one_line() -> None:
     assert one(phase("failed", "", when="setup")).cause == "failed in setup"
 
 
-def test_the_suites_own_xfail() -> None:
-    verdict = one(phase("skipped", "", xfail="not supported", consoles=(MISSING,)))
-    assert (verdict.result, verdict.cause) == ("xfailed", "the suite's own: not supported")
+def test_the_suites_own_xfail_has_the_cause_that_really_happened() -> None:
+    verdict = one(phase("skipped", "ValueError: no\n more", xfail="not supported"))
+    assert verdict.result == "xfailed"
+    assert verdict.cause == "the suite's own: not supported [ValueError: no]"
+    verdict = one(phase("skipped", MISMATCH, xfail="off by one", consoles=(b"fine\n",)))
+    assert verdict.cause == (
+        "the suite's own: off by one "
+        "[mismatch: Output 0 float32[1, 2, 3] differs by up to 2.5 (mean 0.25)]"
+    )
+
+
+TOO_SMALL = (
+    b"E [executorch:method_loader.cpp:160 f()] method allocator too small: 9 bytes needed, 1 "
+    b"available; build with a larger HIL_METHOD_POOL_BYTES\n"
+)
+NO_BACKEND = b"E [executorch:method.cpp:60 init()] Backend EthosUBackend is not registered.\n"
+
+
+@pytest.mark.parametrize(
+    ("console", "reason", "result"),
+    [
+        (MISSING, "rounding differs", "failed"),
+        (MISSING, "Missing operator in the test runner", "xfailed"),
+        (TOO_SMALL, "rounding differs", "failed"),
+        (TOO_SMALL, "does not fit the memory", "xfailed"),
+        (NO_BACKEND, "rounding differs", "failed"),
+    ],
+)
+def test_an_expected_failure_for_another_reason_is_a_failure(
+    console: bytes, reason: str, result: Result
+) -> None:
+    """A runner that lacks an operator has not shown what the suite expects of it."""
+    verdict = one(phase("skipped", "RuntimeError: x", xfail=reason, consoles=(console,)))
+    assert verdict.result == result
+    assert reason in verdict.cause
+    if result == "failed":
+        assert "expects a failure for another reason" in verdict.cause
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("Did not find Corstone-300 FVP or executor_runner on path", "FileNotFoundError: elf"),
+        ("", "FileNotFoundError: [Errno 2] No such file or directory: 'FVP_Corstone_SSE-320'"),
+        ("x", "FileNotFoundError: Did not find elf file /x/arm_executor_runner"),
+    ],
+)
+def test_without_a_stand_in_nothing_is_an_expected_failure(reason: str, message: str) -> None:
+    """ExecuTorch marks every test on the target to fail where there is no FVP."""
+    verdicts = judge([phase("skipped", message, xfail=reason), phase(test="other")])
+    assert [v.result for v in verdicts] == ["failed", "passed"]
+    with pytest.raises(StandinMissing, match="the stand-in or the runner was not found") as e:
+        require_found(verdicts)
+    assert e.value.exit_code == 3
+    assert e.value.what == TEST
+    require_found(verdicts[1:])
+
+
+def test_bit_exactness_stands_beside_the_suites_verdict() -> None:
+    """The suite compares within a tolerance: an off-by-one that passes has to be seen."""
+    ran = {"consoles": (b"",)}
+    exact, off, compiled = (
+        one(replace(phase(), apart=apart, **how))
+        for apart, how in ((0.0, ran), (0.25, ran), (0.0, {}))
+    )
+    assert [v.result for v in (exact, off, compiled)] == ["passed"] * 3
+    assert [v.bit_exact for v in (exact, off, compiled)] == [True, False, None]
+    report = Report("s", "q", "e", (exact, off, compiled), 1.0, Path("l"))
+    assert report.as_json()["bit_exact"] == {"exact": 1, "of": 2}
+    assert [t["apart"] for t in report.as_json()["tests"]] == [0.0, 0.25, None]
 
 
 def test_a_pass_the_suite_did_not_expect() -> None:

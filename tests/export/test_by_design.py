@@ -18,9 +18,10 @@ import pytest
 import torch
 from executorch.exir.dialects._ops import ops
 
-from harness.export import by_design, lower
+from harness.build.arithmetic import Arithmetic
+from harness.export import lower
 from harness.export.by_design import DEFINITIONS, Kernels
-from harness.export.program import Program
+from harness.export.program import Program, load_program
 
 SEED = 20261121
 assert lower  # importing it registers the operators, in an order that works
@@ -66,20 +67,24 @@ def test_quantize_goes_through_memory_in_its_order() -> None:
     ([2, 2], [2, 2], [0, 0], False), ([24, 5], [1, 1], [0, 0], False),
     ([3, 3], [2, 2], [1, 1], False), ([3, 2], [2, 2], [1, 0], True),
 ])  # fmt: skip
+@pytest.mark.parametrize("nhwc", [False, True])
 def test_average_is_of_integers_half_away_from_zero(
-    kernel: list[int], stride: list[int], padding: list[int], ceil: bool
+    kernel: list[int], stride: list[int], padding: list[int], ceil: bool, nhwc: bool
 ) -> None:
     print("seed", SEED)
     generator = np.random.default_rng(SEED)
     x = generator.integers(-128, 128, (1, 2, 25, 6)).astype(np.int8)
-    got = definition("avg-pool-half-away")(
-        input=torch.from_numpy(x),
-        kernel_size=kernel,
-        stride=stride,
-        padding=padding,
-        ceil_mode=ceil,
-        zero_point=4,
-    ).numpy()
+    arguments = {
+        "kernel_size": kernel, "stride": stride, "padding": padding, "ceil_mode": ceil,
+        "zero_point": 4,
+    }  # fmt: skip
+    given = torch.from_numpy(x)
+    if nhwc:
+        compute = definition("avg-pool-nhwc-half-away")
+        pooled = compute(input=given.permute(0, 2, 3, 1), **arguments)
+        got = pooled.numpy().transpose(0, 3, 1, 2)
+    else:
+        got = definition("avg-pool-half-away")(input=given, **arguments).numpy()
     for c, i, j in np.ndindex(got.shape[1:]):
         top, left = i * stride[0] - padding[0], j * stride[1] - padding[1]
         rows = [r for r in range(top, top + kernel[0]) if 0 <= r < 25]
@@ -126,12 +131,40 @@ def test_an_average_of_another_time_has_its_arguments_elsewhere(
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus"])
-def test_a_core_without_helium_follows_python(target: str) -> None:
+def test_a_core_without_helium_rounds_the_product(target: str) -> None:
+    """It is the inverse scale alone that its kernels have otherwise."""
     quantize = ops.edge.cortex_m.quantize_per_tensor.default
-    kernels = Kernels(target)
-    arguments = (half([1.0]), 0.5, 0, -128, 127, torch.int8)
-    wrong = quantize(*arguments) + 1
-    assert kernels(quantize, arguments, {}, wrong) is wrong
+    x = torch.linspace(-3, 3, 4001)
+    differing = 0
+    for scale in (0.1, 0.3, 0.0123456789, 0.5):
+        kernels = Kernels(target)
+        arguments = (x * scale * 100, scale, 3, -128, 127, torch.int8)
+        python = quantize(*arguments)
+        got = kernels(quantize, arguments, {}, python)
+        inverse = np.float32(1.0) / np.float32(scale)
+        wanted = np.rint((x * scale * 100).numpy() * inverse).astype(np.float32) + np.float32(3)
+        assert (got.numpy() == np.clip(wanted, -128, 127)).all()
+        names = [d.name for d in kernels.met]
+        assert names == ([] if torch.equal(got, python) else ["quantize-float-scale"])
+        differing += len(names)
+    assert differing
+
+
+def test_python_has_no_second_definition() -> None:
+    quantize = ops.edge.cortex_m.quantize_per_tensor.default
+    kernels = Kernels("cortex-m55", Arithmetic.PYTHON)
+    wrong = quantize(half([1.0]), 0.5, 0, -128, 127, torch.int8) + 1
+    assert kernels(quantize, (half([1.0]), 0.5, 0, -128, 127, torch.int8), {}, wrong) is wrong
+    assert kernels.met == ()
+
+
+@pytest.mark.parametrize("arithmetic", list(Arithmetic))
+def test_sums_whose_order_is_open_go_in_the_kernels_order(arithmetic: Arithmetic) -> None:
+    """Of a large number, a small one, and what takes the large one away again."""
+    kernels = Kernels("cortex-m55", arithmetic)
+    x, y = torch.tensor([[1e8, 1.0, -1e8]]), torch.ones(3, 1)
+    got = kernels(torch.ops.aten.mm.default, (x, y), {}, torch.full((1, 1), 7.0))
+    assert got.tolist() == [[0.0]]
     assert kernels.met == ()
 
 
@@ -155,6 +188,14 @@ def test_a_program_has_both_outputs_where_they_differ(exported: Callable[..., Pr
         for s in program.sets
     ]
     assert any(differing)
+    assert program.arithmetic is Arithmetic.CMSIS_NN
+    python = program.following(Arithmetic.PYTHON)
+    assert python.following(Arithmetic.CMSIS_NN) == program
+    for one, other in zip(program.sets, python.sets, strict=True):
+        assert (other.expected, other.by_design) == (one.by_design, one.expected)
+    assert "Python" in python.oracle_name
+    assert "CMSIS-NN" in program.oracle_name
+    assert load_program(program.directory) == program
     assert program.without_named_differences().by_design == ()
     assert all(not s.by_design for s in program.without_named_differences().sets)
 
@@ -167,4 +208,8 @@ def test_a_program_without_such_operators_has_one(exported: Callable[..., Progra
 
 def test_names_are_one_each() -> None:
     names = [d.difference.name for d in DEFINITIONS]
-    assert len(set(names)) == len(names) == len(by_design._BY_OPERATOR)
+    assert len(set(names)) == len(names)
+    for target in ("cortex-m55", "cortex-m33"):
+        kernels = Kernels(target)
+        operators = {d.difference.operator for d in DEFINITIONS}
+        assert set(kernels._by_operator) == operators  # one for each core

@@ -27,7 +27,8 @@ def test_it_exports_without_float_operators(exported: Get, name: str) -> None:
     assert {operator.split("::")[0] for operator in program.operators} == {"cortex_m"}
     assert len(program.sets) >= 2
     assert program.planned_buffers[0] > 0
-    assert program.oracle.startswith("cortex_m Python definitions (executorch ")
+    assert program.oracle_name.startswith("cortex_m operators (executorch ")
+    assert program.oracle_name.endswith("CPU operators as CMSIS-NN defines them")
     for spec in (*program.inputs, *program.outputs):
         assert spec.scale is not None
         assert spec.zero_point is not None

@@ -9,8 +9,9 @@ import torch
 from harness.case.models import find_model
 from harness.errors import ExportError
 from harness.export import lower
+from harness.export.by_design import Kernels, run_with
 from harness.export.live import make_live
-from harness.export.oracle import method_bytes, run_cortex_m
+from harness.export.oracle import method_bytes
 from harness.export.program import TensorSpec
 from harness.export.samples import draw, shipped_ranges
 from harness.export.source import load_model
@@ -27,7 +28,7 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
     quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)
     config = lower.target_config("cortex-m55")
     edge = lower.to_cortex_m(quantised, samples[0], config)
-    for (got,), exact in zip(run_cortex_m(edge, samples), expected, strict=True):
+    for (got,), exact in zip(run_with(Kernels("cortex-m55"), edge, samples), expected, strict=True):
         noise = (got - exact).pow(2).sum()
         signal = exact.pow(2).sum()
         assert 10 * float(torch.log10(signal / noise)) > 20, "SQNR in dB"

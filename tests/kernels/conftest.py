@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.build.arithmetic import Arithmetic, build_options
 from harness.build.firmware import build
 from harness.target.loading import load_target
 
@@ -47,15 +48,32 @@ def lay_out(pte: bytes, inputs: Sequence[bytes], folder: Path) -> list[str]:
     return arguments
 
 
-@pytest.fixture(scope="session")
-def run_on_host() -> Run:
-    """Runs a program on the host runner with AddressSanitizer and UndefinedBehaviorSanitizer."""
-    runner = str(build(load_target("host"), variant="sanitized").elf)
+def on_host(**options: str) -> Run:
+    """With AddressSanitizer and UndefinedBehaviorSanitizer."""
+    runner = str(build(load_target("host"), variant="sanitized", options=options).elf)
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         return run_in(work, [runner, *lay_out(pte, inputs, work)], outputs)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def run_on_host() -> Run:
+    """Runs a program on the host runner."""
+    return on_host()
+
+
+@pytest.fixture(scope="session")
+def run_python_on_host() -> Run:
+    """On the host runner that follows Python's definitions."""
+    return on_host(**build_options(Arithmetic.PYTHON))
+
+
+@pytest.fixture(scope="session")
+def run_python_on_qemu() -> Run:
+    """On the Cortex-M55 runner that follows Python's definitions."""
+    return run_on_board("corstone-300-m55", **build_options(Arithmetic.PYTHON))
 
 
 def run_on_board(name: str, **options: str) -> Run:

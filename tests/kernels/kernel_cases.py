@@ -34,5 +34,5 @@ def cases(group: str, seed: int) -> Iterator[Case]:
     """The calls of one group; the same seed gives the same calls."""
     make, count = MAKERS[group]
     draw = Draw(seed)
-    for _ in range(count):
+    for draw.number in range(count):
         yield make(draw)

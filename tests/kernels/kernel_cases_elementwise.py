@@ -181,6 +181,76 @@ def where(draw: Draw) -> Case:
     return Case(f"where {kind} {shapes[:3]}", "aten.where", arguments)
 
 
+def floor(draw: Draw) -> Case:
+    r = draw.random
+    x = torch.randn((2, r.choice([0, 1, 6]), 3, 4), generator=draw.torch) * 1000
+    if x.numel() > 8:
+        special = [float("inf"), -float("inf"), float("nan"), -0.0, -0.5, 3e38, 8388607.5]
+        x.view(-1)[:7] = torch.tensor(special)
+    if r.random() < 0.3:
+        x = torch.randint(-9, 10, (3, 5), generator=draw.torch).to(
+            r.choice([torch.int8, torch.int64])
+        )
+    elif r.random() < 0.4 and x.numel() > 0:
+        x = x.to(memory_format=torch.channels_last)
+    return Case(f"floor {x.dtype} {list(x.shape)}", "aten.floor", (Activation(x),))
+
+
+def ordered(draw: Draw) -> torch.Tensor:
+    """Many equal elements, and what has no place in an order."""
+    r = draw.random
+    kind = r.choice(
+        [torch.float32, torch.float32, torch.int8, torch.int32, torch.int64, torch.bool]
+    )
+    x = torch.randint(-4, 5, (2, r.randint(1, 40), 3, r.randint(1, 4)), generator=draw.torch)
+    x = x.to(kind)
+    if kind == torch.float32:
+        x[x == 4] = float("nan")
+        x[x == 3] = float("inf")
+        x[x == -4] = -0.0
+    if kind == torch.int64:
+        x = x * (1 << 61)
+    if r.random() < 0.3:
+        x = x.to(memory_format=torch.channels_last)
+    return x
+
+
+def argmax(draw: Draw) -> Case:
+    r = draw.random
+    x = ordered(draw)
+    x = x.to(torch.uint8) if x.dtype == torch.bool else x  # torch has none of bool
+    dim = r.choice([None, r.randint(-4, 3)])
+    x = x.contiguous() if dim is None else x
+    keep = r.random() < 0.5
+    return Case(f"argmax {x.dtype} {dim} {keep}", "aten.argmax", (Activation(x), dim, keep))
+
+
+def topk(draw: Draw) -> Case:
+    r = draw.random
+    x = ordered(draw)
+    x = x.to(torch.uint8) if x.dtype == torch.bool else x
+    dim = r.randint(-4, 3)
+    if r.random() < 0.2:  # a long line, of which few are wanted
+        x, dim = torch.randint(-9, 10, (2, 300), generator=draw.torch).to(torch.float32), -1
+    k = r.randint(0, min(x.shape[dim], 4) if r.random() < 0.6 else x.shape[dim])
+    arguments = (Activation(x), k, dim, r.random() < 0.5, r.random() < 0.7)
+    name = f"topk {x.dtype} {list(x.shape)} {arguments[1:]}"
+    return Case(name, "aten.topk", arguments, output=r.randint(0, 1))
+
+
+def sort(draw: Draw) -> Case:
+    r = draw.random
+    x, dim = ordered(draw), r.randint(-4, 3)
+    which = r.randint(0, 1)
+    x = x + 0 if x.dtype == torch.float32 else x  # one zero: torch gives equal elements no order
+    if which == 1:
+        kind = x.dtype if x.dtype not in (torch.bool, torch.int8) else torch.float32
+        x = torch.randperm(x.numel(), generator=draw.torch).reshape(x.shape).to(kind)
+    arguments = (Activation(x), dim, r.random() < 0.5)
+    name = f"sort {x.dtype} {list(x.shape)} {arguments[1:]}"
+    return Case(name, "aten.sort", arguments, output=which)
+
+
 MAKERS: Makers = {
     "add": (add, 30),
     "mul": (mul, 20),
@@ -195,4 +265,8 @@ MAKERS: Makers = {
     "reductions": (reductions, 20),
     "comparison": (comparison, 25),
     "where": (where, 20),
+    "floor": (floor, 12),
+    "argmax": (argmax, 25),
+    "topk": (topk, 40),
+    "sort": (sort, 25),
 }

@@ -37,7 +37,21 @@ def batch_matmul(draw: Draw) -> Case:
     return Case(name, "cortex_m.quantized_batch_matmul", arguments)
 
 
+def mm(draw: Draw) -> Case:
+    r = draw.random
+    rows, inner, columns = r.randint(1, 7), r.choice([0, 1, 5, 33, 70]), r.randint(1, 9)
+    kind = r.choice([torch.float32, torch.float32, torch.int8, torch.int32, torch.int64])
+    if kind == torch.float32:
+        x, y = (torch.randn(s, generator=draw.torch) for s in ((rows, inner), (inner, columns)))
+    else:
+        shapes = ((rows, inner), (inner, columns))
+        x, y = (torch.randint(-128, 128, s, generator=draw.torch).to(kind) for s in shapes)
+    name = f"mm {kind} {rows}x{inner}x{columns}"
+    return Case(name, "aten.mm", (Activation(x), Activation(y)))
+
+
 MAKERS: Makers = {
     "linear": (linear, 30),
     "batch_matmul": (batch_matmul, 25),
+    "mm": (mm, 25),
 }

@@ -96,6 +96,75 @@ def slices(draw: Draw) -> Case:
     return Case(f"select {dim} {index}", "aten.select_copy", (Activation(x), dim, index))
 
 
+def slice_copy(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 2, r.randint(1, 6), 3, r.randint(1, 9))
+    if r.random() < 0.4:
+        x = x.to(memory_format=torch.channels_last)
+    dim = r.randint(-4, 3)
+    start, end = (r.choice([None, r.randint(-12, 12), 0]) for _ in range(2))
+    end = r.choice([end, end, (1 << 63) - 1])
+    step = r.choice([1, 1, 2, 3, 100])
+    arguments = (Activation(x), dim, start, end, step)
+    return Case(f"slice {x.dtype} {arguments[1:]}", "aten.slice_copy", arguments)
+
+
+def squeeze_copy(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, *(r.choice([1, 1, 3]) for _ in range(4)))
+    dims = r.sample(range(4), r.randint(0, 4))
+    dims = [d - r.choice([0, 4]) for d in dims]
+    return Case(f"squeeze {list(x.shape)} {dims}", "aten.squeeze_copy", (Activation(x), dims))
+
+
+def index(draw: Draw) -> Case:
+    r = draw.random
+    x = any_tensor(draw, 3, 4, 2, 5)
+    if r.random() < 0.3:
+        x = x.to(memory_format=torch.channels_last)
+    named = r.sample(range(4), r.randint(1, 3))
+    whole = r.choice([(), (1,), (6,), (2, 3)])
+    kind = r.choice([torch.int32, torch.int64])
+    indices: list[Activation | None] = [None] * (max(named) + 1)
+    for dim in named:
+        shape = r.choice([whole, whole, whole[-1:], (1,)]) if whole else ()
+        extent = x.shape[dim]
+        drawn = torch.randint(-extent, extent, shape, generator=draw.torch)
+        indices[dim] = Activation(drawn.to(kind))
+    name = f"index {x.dtype} {[None if i is None else list(i.tensor.shape) for i in indices]}"
+    return Case(name, "aten.index", (Activation(x), tuple(indices)))
+
+
+def upsampled(draw: Draw) -> tuple[torch.Tensor, list[int] | None, list[float] | None]:
+    """An image, and the size it is to have or the factors that make it."""
+    r = draw.random
+    shape = (r.randint(1, 2), r.randint(1, 3), r.randint(1, 7), r.randint(1, 7))
+    x = torch.randn(shape, generator=draw.torch)
+    if r.random() < 0.4:
+        x = x.to(memory_format=torch.channels_last)
+    if r.random() < 0.5:
+        return x, [r.randint(1, 15), r.randint(1, 15)], None
+    return x, None, [r.choice([1.0, 2.0, 3.0, 1.5, 2.7]) for _ in range(2)]
+
+
+def nearest(draw: Draw) -> Case:
+    x, size, factors = upsampled(draw)
+    if draw.random.random() < 0.3:
+        x = (x * 50).to(torch.int8).to(torch.float32)
+    arguments = (Activation(x), size, factors)
+    return Case(
+        f"nearest {list(x.shape)} {size} {factors}", "aten.upsample_nearest2d.vec", arguments
+    )
+
+
+def bilinear(draw: Draw) -> Case:
+    x, size, factors = upsampled(draw)
+    corners = draw.random.random() < 0.5
+    name = f"bilinear {list(x.shape)} {size} {factors} {corners}"
+    arguments = (Activation(x), size, corners, factors)
+    return Case(name, "aten.upsample_bilinear2d.vec", arguments)
+
+
 MAKERS: Makers = {
     "pad": (pad, 20),
     "transpose": (transpose, 15),
@@ -105,4 +174,9 @@ MAKERS: Makers = {
     "view_copy": (view, 10),  # not bound to the input's memory
     "cat": (cat, 15),
     "slices": (slices, 20),
+    "slice_copy": (slice_copy, 30),
+    "squeeze_copy": (squeeze_copy, 12),
+    "index": (index, 30),
+    "nearest": (nearest, 25),
+    "bilinear": (bilinear, 25),
 }

@@ -14,6 +14,9 @@ def quantize(draw: Draw) -> Case:
     scale = r.choice([1.0, 0.5, 0.0078125, r.uniform(1e-4, 2.0)])
     steps = torch.randint(-300, 300, (1, count), generator=draw.torch).to(torch.float32)
     x = steps * (scale / 2)  # every second value is a tie
+    if r.random() < 0.5:  # beside the ties, where it shows how often is rounded
+        beside = torch.tensor(r.choice([float("inf"), -float("inf")]))
+        x = torch.nextafter((steps.abs() + 0.5) * scale, beside)
     if count > 8:
         x[0, :6] = torch.tensor([float("inf"), -float("inf"), float("nan"), 3e38, -0.0, 1e-40])
     arguments = (Activation(x), scale, draw.zero_point(), *draw.bounds(), torch.int8)
@@ -31,8 +34,11 @@ def quantize16(draw: Draw) -> Case:
     r = draw.random
     scale = r.uniform(1e-4, 2.0)
     steps = torch.randint(-70000, 70000, (2, r.choice([0, 5, 32])), generator=draw.torch)
+    x = steps.to(torch.float32) * (scale / 2)
+    if r.random() < 0.5:
+        x = torch.nextafter(x, torch.tensor(float("inf")))
     arguments = (
-        Activation(steps.to(torch.float32) * (scale / 2)), scale, r.randint(-200, 200),
+        Activation(x), scale, r.randint(-200, 200),
         -(1 << 15), (1 << 15) - 1, torch.int16,
     )  # fmt: skip
     return Case(f"quantize16 {list(steps.shape)}", "cortex_m.quantize_per_tensor", arguments)
@@ -89,7 +95,7 @@ def decomposed_dequantize(draw: Draw) -> Case:
 
 
 MAKERS: Makers = {
-    "quantize": (quantize, 20),
+    "quantize": (quantize, 30),
     "dequantize": (dequantize, 10),
     "quantize16": (quantize16, 6),
     "dequantize16": (dequantize16, 6),

@@ -177,7 +177,24 @@ def max_pool_indices(draw: Draw) -> Case:
         Activation(x), pair(h, w, "kernel"), pair(h, w, "stride"), pair(h, w, "pad"),
         pair(h, w, "dilation"), r.random() < 0.4,
     )  # fmt: skip
-    return Case(f"max_pool {list(x.shape)} {h} {w}", "aten.max_pool2d_with_indices", arguments)
+    name = f"max_pool {list(x.shape)} {h} {w}"
+    return Case(name, "aten.max_pool2d_with_indices", arguments, output=r.randint(0, 1))
+
+
+def adaptive_max_pool(draw: Draw) -> Case:
+    r = draw.random
+    h, w = r.randint(1, 9), r.randint(1, 9)
+    x = torch.randint(-50, 50, (r.randint(1, 2), 3, h, w), generator=draw.torch).to(torch.float32)
+    if x.numel() > 9:
+        x.view(-1)[5] = float("nan")
+    if r.random() < 0.4:
+        x = x.to(memory_format=torch.channels_last)
+    elif r.random() < 0.3:
+        x = x[0]
+    size = [r.randint(1, 12), r.randint(1, 7)]
+    name = f"adaptive_max_pool {list(x.shape)} {size}"
+    which = r.randint(0, 1)
+    return Case(name, "aten.adaptive_max_pool2d", (Activation(x), size), output=which)
 
 
 MAKERS: Makers = {
@@ -192,6 +209,7 @@ MAKERS: Makers = {
     "avg_pool_nhwc": (nhwc(avg_pool), 10),
     "max_pool_nhwc": (nhwc(max_pool), 10),
     "max_pool_indices": (max_pool_indices, 20),
+    "adaptive_max_pool": (adaptive_max_pool, 25),
     "avg_pool_float": (avg_pool_float, 40),
     "convolution": (convolution, 30),
 }

@@ -13,9 +13,11 @@ INT32_MAX = 2**31 - 1
 
 
 class Draw:
-    """A seeded source of shapes, tensors and quantisation parameters."""
+    """A seeded source of shapes, tensors and quantisation parameters. ``number`` of the call that
+    is drawn, for groups that go through a list."""
 
     def __init__(self, seed: int) -> None:
+        self.number = seed
         self.random = random.Random(seed)
         self.torch = torch.Generator().manual_seed(seed)
 

@@ -8,6 +8,7 @@ else is constant, as in a lowered model. Scratch tensors are planned as the expo
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from executorch.backends.cortex_m.library import cmsis_nn
 from executorch.backends.cortex_m.passes.scratch_buffer_sizes import required_cmsis_nn_buffer_sizes
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, memory, to_edge
 from executorch.exir._serialize._program import deserialize_pte_binary
+
+from harness.build.arithmetic import Arithmetic
+from harness.export.by_design import Kernels
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Case:
     arguments: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     tolerance: float = 0.0
+    output: int = 0  # which one, of several
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class KernelProgram:
     inputs: tuple[bytes, ...]
     expected: tuple[bytes, ...]
     names: tuple[str, ...]
+    tensors: tuple[torch.Tensor, ...]  # the inputs
     tolerances: tuple[float, ...]
 
     def wrong(self, outputs: Sequence[bytes]) -> list[str]:
@@ -81,9 +87,8 @@ def close(got: bytes, want: bytes, tolerance: float) -> bool:
 
 
 def resolve(operator: str) -> Any:
-    """The callable of "namespace.name"."""
-    namespace, name = operator.split(".")
-    return getattr(getattr(torch.ops, namespace), name)
+    """The callable of "namespace.name" or "namespace.name.overload"."""
+    return functools.reduce(getattr, operator.split("."), torch.ops)
 
 
 class Calls(torch.nn.Module):
@@ -108,24 +113,25 @@ class Calls(torch.nn.Module):
             if isinstance(argument, Activation):
                 values.append(next(feed))
             elif isinstance(argument, tuple):
-                values.append([next(feed) for _ in argument])
+                values.append([None if piece is None else next(feed) for piece in argument])
             elif isinstance(argument, Constant):
                 values.append(getattr(self, f"c{i}_{j}"))
             elif isinstance(argument, Scratch):
                 values.append(self.no_scratch)
             else:
                 values.append(argument)
-        return first(resolve(case.operator)(*values, **case.options))
+        return picked(resolve(case.operator)(*values, **case.options), case.output)
 
 
-def first(result: Any) -> torch.Tensor:
-    """The result, or the first of several."""
-    picked: torch.Tensor = result[0] if isinstance(result, tuple) else result
-    return picked
+def picked(result: Any, output: int) -> torch.Tensor:
+    """The result, or one of several."""
+    chosen: torch.Tensor = result[output] if isinstance(result, tuple) else result
+    return chosen
 
 
-def plan_scratch(graph: torch.fx.Graph, backend: Any) -> None:
-    """Replaces the last arguments by allocations of the sizes the backend asks for."""
+def plan_scratch(graph: torch.fx.Graph, backend: Any, spare: int) -> None:
+    """Replaces the last arguments by allocations of the sizes the backend asks for, and `spare`
+    bytes more."""
     for node in list(graph.nodes):
         is_call = node.op == "call_function"
         sizes = required_cmsis_nn_buffer_sizes(node, backend) if is_call else None
@@ -134,8 +140,8 @@ def plan_scratch(graph: torch.fx.Graph, backend: Any) -> None:
         scratch = []
         for size in sizes:
             with graph.inserting_before(node):
-                alloc = graph.call_function(memory.alloc, (((size,), torch.uint8),))
-            alloc.meta["val"] = torch.empty((size,), dtype=torch.uint8, device="meta")
+                alloc = graph.call_function(memory.alloc, (((size + spare,), torch.uint8),))
+            alloc.meta["val"] = torch.empty((size + spare,), dtype=torch.uint8, device="meta")
             scratch.append(alloc)
         node.args = (*node.args[: -len(scratch)], *scratch)
 
@@ -151,13 +157,17 @@ def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
     return spread
 
 
-def define(case: Case) -> torch.Tensor:
+def define(case: Case, kernels: Kernels) -> torch.Tensor:
     """The definition's result. Torch has no dilated integer convolution on the CPU, so there
     the taps are spread instead."""
     values = [plain(argument) for argument in case.arguments]
     if "quantized_conv2d" in case.operator or "depthwise" in case.operator:
         values[1], values[5] = spread_taps(values[1], values[5]), [1, 1]
-    return first(resolve(case.operator)(*values, **case.options))
+    operator = resolve(case.operator)
+    result = operator(*values, **case.options)
+    overload = getattr(operator, "default", operator)
+    result = kernels(overload, tuple(values), case.options, result)
+    return picked(result, case.output)
 
 
 def plain(argument: Any) -> Any:
@@ -165,7 +175,7 @@ def plain(argument: Any) -> Any:
     if isinstance(argument, Scratch):
         return torch.zeros(0, dtype=torch.uint8)
     if isinstance(argument, tuple):
-        return [piece.tensor for piece in argument]
+        return [None if piece is None else piece.tensor for piece in argument]
     return argument.tensor if isinstance(argument, Activation | Constant) else argument
 
 
@@ -190,40 +200,66 @@ def output_orders(pte: bytes) -> list[list[int]]:
     return [list(plan.values[i].val.dim_order) for i in plan.outputs]
 
 
-def build(cases: Sequence[Case], backend: Any = None, *, keep_views: bool = False) -> KernelProgram:
-    """Exports all cases as one program, planned for `backend` (default: MVE). Views are bound to
-    their input's memory unless they are to be kept as copies."""
-    (program,) = build_each(cases, (backend or cmsis_nn.Backend.MVE,), keep_views=keep_views)
+# A core that CMSIS-NN's backend is for.
+CORES = {
+    cmsis_nn.Backend.MVE: "cortex-m55",
+    cmsis_nn.Backend.DSP: "cortex-m33",
+    cmsis_nn.Backend.SCALAR: "cortex-m0plus",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a program is for: whose scratch it has, and `spare` bytes more; whose arithmetic its
+    results are by."""
+
+    backend: Any = cmsis_nn.Backend.MVE
+    arithmetic: Arithmetic = Arithmetic.CMSIS_NN
+    spare: int = 0
+
+
+def build(cases: Sequence[Case], plan: Plan = Plan()) -> KernelProgram:
+    """Exports all cases as one program; views are bound to their input's memory."""
+    (program,) = build_each(cases, (plan,))
     return program
 
 
 def build_each(
-    cases: Sequence[Case], backends: Sequence[Any], *, keep_views: bool = False
+    cases: Sequence[Case], plans: Sequence[Plan], *, keep_views: bool = False
 ) -> list[KernelProgram]:
-    """The same for several backends, which differ in their scratch: exported once."""
+    """The same for several plans, exported once; views may be kept as copies."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = Calls(cases).eval()
     config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
+    kept = [torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec]
+    options = EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
     programs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
-        edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        for backend in backends:
+        edge = to_edge(exported, compile_config=options)
+        for plan in plans:
             planned = copy.deepcopy(edge)
-            plan_scratch(planned.exported_program().graph, backend)
+            plan_scratch(planned.exported_program().graph, plan.backend, plan.spare)
             planned.exported_program().graph.lint()
             programs.append(bytes(planned.to_executorch(config).buffer))
-    results = [define(case) for case in cases]
     return [
         KernelProgram(
             pte=pte,
             inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
             expected=tuple(
-                memory_bytes(t, o) for t, o in zip(results, output_orders(pte), strict=True)
+                memory_bytes(t, o)
+                for t, o in zip(results(cases, plan), output_orders(pte), strict=True)
             ),
             names=tuple(c.name for c in cases),
+            tensors=tuple(activations),
             tolerances=tuple(c.tolerance for c in cases),
         )
-        for pte in programs
+        for pte, plan in zip(programs, plans, strict=True)
     ]
+
+
+def results(cases: Sequence[Case], plan: Plan) -> list[torch.Tensor]:
+    """As the kernels for the plan's core give them."""
+    kernels = Kernels(CORES[plan.backend], plan.arithmetic)
+    return [define(case, kernels) for case in cases]

@@ -21,12 +21,17 @@ from executorch.exir._serialize._program import (
     deserialize_pte_binary,
     serialize_pte_binary,
 )
+from executorch.exir.scalar_type import ScalarType
 from executorch.exir.schema import Bool, Double, EValue, Int, IntList, KernelCall, Null, Tensor
 
 from tests.kernels.kernel_draw import Draw
-from tests.kernels.kernel_program import Activation, Case, Constant, Scratch, build
+from tests.kernels.kernel_program import Activation, Case, Constant, Plan, Scratch, build
 
 SEED = 20260822
+
+
+# Found among the inputs by its bytes.
+INDEX = Activation(torch.tensor([2, 1, 3]))
 
 
 def scales(channels: int) -> tuple[Constant, Constant]:
@@ -94,6 +99,18 @@ def good_cases() -> list[Case]:
         Case("convert", "aten._to_copy", (floats,), {"dtype": torch.int32}),
         Case("dequantize", "quantized_decomposed.dequantize_per_tensor", (
             vector, 0.5, 0, -128, 127, torch.int8)),
+        Case("mm", "aten.mm", (
+            Activation(torch.ones(2, 6)), Activation(torch.ones(6, 3)))),
+        Case("argmax", "aten.argmax", (floats, 1, True)),
+        Case("topk", "aten.topk", (floats, 2, 1, True, True)),
+        Case("sort", "aten.sort", (floats, 1, False)),
+        Case("floor", "aten.floor", (floats,)),
+        Case("slice", "aten.slice_copy", (floats, 2, 1, 5, 2)),
+        Case("squeeze", "aten.squeeze_copy", (floats, [0])),
+        Case("nearest", "aten.upsample_nearest2d.vec", (floats, [12, 12], None)),
+        Case("bilinear", "aten.upsample_bilinear2d.vec", (floats, [12, 12], True, None)),
+        Case("adaptive", "aten.adaptive_max_pool2d", (floats, [3, 3])),
+        Case("index", "aten.index", (floats, (None, INDEX, INDEX))),
         Case("convolution", "aten.convolution", (
             floats, Constant(torch.ones(2, 4, 3, 3)), None, [1, 1], [0, 0], [1, 1], False, [0, 0],
             1)),
@@ -103,7 +120,7 @@ def good_cases() -> list[Case]:
 
 @functools.cache
 def good_program(backend: str = "MVE") -> Any:
-    return build(good_cases(), getattr(cmsis_nn.Backend, backend))
+    return build(good_cases(), Plan(getattr(cmsis_nn.Backend, backend)))
 
 
 @dataclass(frozen=True)
@@ -264,6 +281,30 @@ ROWS: list[tuple[str, int, Any, str]] = [
     ("aten::avg_pool2d", 2, [1, 1], "out does not have planes of 5x5"),
     ("aten::avg_pool2d", 6, 0, "divisor_override is 0"),
     ("aten::avg_pool2d", 0, Reshaped((12, 12)), "self is not an image"),
+    ("aten::mm", 0, Reshaped((3, 4)), "out is not the shape of the product"),
+    ("aten::argmax", 1, 4, "dim is 4, expected -4..3"),
+    ("aten::argmax", 2, False, "out is not self without dimension 1"),
+    ("aten::argmax", 1, None, "out is not one index of a contiguous self"),
+    ("aten::topk", 1, 3, "values and indices are not self with 3 elements each"),
+    ("aten::topk", 1, 5, "k is 5, expected 0..4"),
+    ("aten::topk", 1, -1, "k is -1, expected 0..2147483647"),
+    ("aten::topk", 2, 9, "dim is 9, expected -4..3"),
+    ("aten::topk", 6, Other(5), "indices has element type 6, expected 4"),
+    ("aten::sort", 0, Reshaped((4, 36)), "values and indices are not self with 36 elements each"),
+    ("aten::floor", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
+    ("aten::slice_copy", 1, 4, "dim is 4, expected -4..3"),
+    ("aten::slice_copy", 2, 1.5, "argument 2 is missing, has the wrong type or is too large"),
+    ("aten::slice_copy", 3, 6, "out is not the slice of self"),
+    ("aten::slice_copy", 4, 0, "step is not positive"),
+    ("aten::squeeze_copy", 1, [1], "out is not self without the dimensions"),
+    ("aten::squeeze_copy", 1, [4], "dim is 4, expected -4..3"),
+    ("aten::upsample_nearest2d", 1, [12, 13], "out has not the size that is asked for"),
+    ("aten::upsample_nearest2d", 0, Reshaped((4, 36)), "self and out are not images of one kind"),
+    ("aten::upsample_bilinear2d", 1, None, "out has not the size that is asked for"),
+    ("aten::upsample_bilinear2d", 0, Reshaped((1, 4, 0, 6)), "an image without pixels"),
+    ("aten::adaptive_max_pool2d", 1, [2, 3], "out does not have planes of 2x3"),
+    ("aten::index", 0, Reshaped((144,)), "more indices than self has dimensions"),
+    ("aten::index", 0, Reshaped((1, 4, 36, 1)), "out is not what the indices make of self"),
     ("dim_order_ops::_to_dim_order_copy", 0, Reshaped((1, 4, 4, 9)), "out is not the broadcast"),
 ]
 
@@ -288,6 +329,56 @@ def test_a_bad_argument_is_refused(
     assert result.status != 0
     assert message in result.log
     assert full_name(operator) in result.log
+
+
+@pytest.mark.parametrize("value", [6, -7, 1 << 40])
+def test_an_index_beyond_the_tensor_is_refused(
+    value: int, run_on_host: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It comes with the input, so that nothing can be said before the call."""
+    good = good_program()
+    right, wrong = INDEX.tensor.numpy().tobytes(), torch.tensor([2, value, 3]).numpy().tobytes()
+    assert good.inputs.count(right) == 2
+    inputs = [wrong if data == right else data for data in good.inputs]
+    result = run_on_host(good.pte, inputs, len(good.expected), tmp_path)
+    assert result.status != 0
+    assert "aten::index.Tensor_out: an index lies outside self" in result.log
+
+
+def index_of_a_list(pte: bytes, change: Callable[[Tensor], object]) -> bytes:
+    """The program with the first index tensor of aten::index changed."""
+    file = deserialize_pte_binary(pte)
+    plan = file.program.execution_plan[0]
+    names = [o.name for o in plan.operators]
+    (call,) = (
+        i.instr_args for i in plan.chains[0].instructions
+        if isinstance(i.instr_args, KernelCall) and names[i.instr_args.op_index] == "aten::index"
+    )  # fmt: skip
+    items = plan.values[call.args[1]].val.items
+    changed = copy.deepcopy(plan.values[items[1]])
+    change(changed.val)
+    items[1] = len(plan.values)
+    plan.values.append(changed)
+    return bytes(serialize_pte_binary(file))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: setattr(t, "scalar_type", ScalarType.SHORT),
+         "indices of element type 2 are not supported"),
+        (lambda t: setattr(t, "sizes", [2]), "the indices do not broadcast to out"),
+    ],
+)  # fmt: skip
+def test_index_tensors_that_do_not_fit_are_refused(
+    change: Callable[[Tensor], object], message: str, run_on_host: Callable[..., Any],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    good = good_program()
+    bad = index_of_a_list(good.pte, change)
+    result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)
+    assert result.status != 0
+    assert message in result.log
 
 
 @pytest.mark.parametrize("backend", ["DSP", "SCALAR"])

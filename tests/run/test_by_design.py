@@ -1,5 +1,6 @@
-"""Protects the judgement of outputs that have two definitions: what a checkout's runner may give
-because a difference has a name, and what it may not; and the bundled runner never may.
+"""Protects the judgement of outputs that have two definitions: which one is expected, what a
+checkout's runner may give because a difference has a name, and what it may not; and the bundled
+runner never may.
 
 The firmware is planted and writes its known outputs, on the real QEMU.
 """
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.build.arithmetic import Arithmetic
 from harness.build.source import FirmwareSource
 from harness.case.case import Case
 from harness.dev.doubles import double_program, planted_firmware
@@ -53,11 +55,13 @@ def program(folder: Path, *, expected: float, by_design: float) -> Program:
     return replace(plain, sets=tuple(sets), by_design=(NAMED,))
 
 
-def run(folder: Path, source: FirmwareSource, what: Program) -> RunRecord:
+def run(
+    folder: Path, source: FirmwareSource, what: Program, oracle: Arithmetic | None = None
+) -> RunRecord:
     target = load_target("corstone-300-m55", target_directories({}))
     firmware = planted_firmware(folder, "PASSES", source)
     case = Case(target.name, "add")
-    return run_case(case, pick(target, "qemu"), what, firmware, RunOptions())  # type: ignore[arg-type]
+    return run_case(case, pick(target, "qemu"), what, firmware, RunOptions(oracle=oracle))  # type: ignore[arg-type]
 
 
 def test_a_named_difference_is_proven_and_told(tmp_path: Path) -> None:
@@ -84,7 +88,7 @@ def test_one_step_beside_both_definitions_is_a_mismatch(tmp_path: Path) -> None:
     assert not any("by design" in n for n in record.notes)
 
 
-def test_a_checkout_that_follows_python_passes_without_a_word(tmp_path: Path) -> None:
+def test_what_is_expected_passes_without_a_word(tmp_path: Path) -> None:
     what = program(tmp_path / "p", expected=0, by_design=2)
     record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
     assert record.verdict.passed
@@ -96,3 +100,34 @@ def test_the_bundled_runner_has_no_named_differences(tmp_path: Path) -> None:
     record = run(tmp_path, FirmwareSource.BUNDLED, what)
     assert record.verdict is Verdict.MISMATCH
     assert judge_again(Path(record.run_dir or "")).verdict is Verdict.MISMATCH
+
+
+def test_the_oracle_decides_which_of_the_two_is_expected(tmp_path: Path) -> None:
+    """A checkout's runner, which follows the C++, against Python: a difference with a name."""
+    what = program(tmp_path / "p", expected=0, by_design=3)
+    record = run(tmp_path, FirmwareSource.EXECUTORCH, what, Arithmetic.PYTHON)
+    assert record.verdict.passed, record.cause
+    assert record.by_design == ("half-away",)
+    assert record.program is not None
+    assert "as Python defines them" in record.program.oracle
+    assert any("no accepted reference is held" in note for note in record.notes)
+    again = judge_again(Path(record.run_dir or ""))
+    assert (again.verdict, again.by_design) == (record.verdict, record.by_design)
+
+
+def test_without_a_word_what_the_firmware_follows_is_expected(tmp_path: Path) -> None:
+    what = program(tmp_path / "p", expected=0, by_design=3)
+    for source in FirmwareSource:
+        (tmp_path / source).mkdir()
+        record = run(tmp_path / source, source, what)
+        assert record.verdict.passed, record.cause
+        assert record.by_design == ()
+        assert record.program is not None
+        assert "as CMSIS-NN defines them" in record.program.oracle
+
+
+def test_a_bundled_runner_that_does_not_follow_the_oracle_is_wrong(tmp_path: Path) -> None:
+    """It is built to follow it: nothing it gives otherwise has a name."""
+    what = program(tmp_path / "p", expected=0, by_design=3)
+    record = run(tmp_path, FirmwareSource.BUNDLED, what, Arithmetic.PYTHON)
+    assert record.verdict is Verdict.MISMATCH

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.build.arithmetic import Arithmetic
 from harness.build.choice import FirmwareChoice, choose
 from harness.build.source import FirmwareSource
 from harness.case.case import Case
@@ -37,8 +38,10 @@ def _shared_programs(
     monkeypatch.setenv("HIL_HOME", shared_hil_home)
 
 
-def both(choice: FirmwareChoice, target: str, *models: str) -> list[RunRecord]:
-    options = RunOptions(firmware=replace(choice, sources=BOTH))
+def both(
+    choice: FirmwareChoice, target: str, *models: str, oracle: Arithmetic | None = None
+) -> list[RunRecord]:
+    options = RunOptions(firmware=replace(choice, sources=BOTH), oracle=oracle)
     return run_cases([Case(target, model) for model in models], options)
 
 
@@ -75,22 +78,25 @@ def test_a_planted_bug_is_found_in_its_operator(small: Source) -> None:
 
 
 def test_a_real_checkout(shared_hil_home: str) -> None:
-    """What was measured with ExecuTorch of August 2026: each difference has a name, and the two
-    runners part at the operator that it names."""
+    """ExecuTorch of August 2026 and the bundled runner give the same bytes. Against Python's
+    definitions each difference has a name, and the two part at the operator that it names."""
     if not os.environ.get("EXECUTORCH_ROOT"):
         pytest.skip(WITHOUT)
     choice = choose("both", None, ())
     models = ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
+    named = {
+        "avg-pool-half-away": "cortex_m::quantized_avg_pool2d.out",
+        "quantize-fused": "cortex_m::quantize_per_tensor.out",
+    }
     for target in ("corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256"):
-        records = both(choice, target, *models)
-        assert [r.title for r in records if not r.verdict.passed] == []
-        for record in records[1::2]:
-            found = record.differential
-            assert found is not None
-            if found.agree == len(found.tensors):
-                continue
-            assert found.by_design
-            assert found.first is not None
-            assert {"avg-pool-half-away": "cortex_m::quantized_avg_pool2d.out",
-                    "quantize-fused": "cortex_m::quantize_per_tensor.out"}[
-                        found.by_design[0]] == found.first.operator  # fmt: skip
+        for oracle in (None, Arithmetic.PYTHON):
+            records = both(choice, target, *models, oracle=oracle)
+            assert [r.title for r in records if not r.verdict.passed] == []
+            for record in records[1::2]:
+                found = record.differential
+                assert found is not None
+                if found.agree == len(found.tensors):
+                    continue
+                assert oracle is Arithmetic.PYTHON
+                assert found.first is not None
+                assert named[found.by_design[0]] == found.first.operator

@@ -91,6 +91,19 @@ Span<Value* const> KernelContext::tensor_list(Args args, size_t index) {
   return {};
 }
 
+Span<Value* const> KernelContext::optional_tensor_list(Args args, size_t index) {
+  if (index < args.size() && args[index]->tag == Tag::OptionalTensorList) return args[index]->list;
+  return tensor_list(args, index);
+}
+
+Error KernelContext::no_scratch(uint64_t bytes) {
+  return fail(Error::MemoryAllocationFailed,
+              "temp allocator too small: %llu bytes needed, %llu available; "
+              "build with a larger HIL_TEMP_POOL_BYTES",
+              static_cast<unsigned long long>(bytes),
+              static_cast<unsigned long long>(temp_ == nullptr ? 0 : temp_->available()));
+}
+
 Error KernelContext::argument_error() {
   return fail(Error::InvalidArgument, "argument %d is missing, has the wrong type or is too large",
               bad_argument_);

@@ -1,6 +1,7 @@
 // What a kernel is given, and how it becomes known to the runner.
 #pragma once
 
+#include "core/arena.h"
 #include "core/error.h"
 #include "core/value.h"
 
@@ -12,7 +13,8 @@ using Args = Span<Value* const>;
 
 class KernelContext {
  public:
-  explicit KernelContext(const char* op_name) : op_name_(op_name) {}
+  explicit KernelContext(const char* op_name, Arena* temp = nullptr)
+      : op_name_(op_name), temp_(temp) {}
 
   /// Logs "<operator>: <message>" at level E and returns `error`.
   __attribute__((format(printf, 3, 4))) Error fail(Error error, const char* text, ...);
@@ -50,6 +52,17 @@ class KernelContext {
 
   /// Tensors of a list, all present.
   Span<Value* const> tensor_list(Args args, size_t index);
+  /// Tensors of a list, null for a None.
+  Span<Value* const> optional_tensor_list(Args args, size_t index);
+
+  /// `count` elements for the time of the call; MemoryAllocationFailed, logged, when the temp
+  /// pool has no room for them.
+  template <typename T>
+  Error scratch(size_t count, Span<T>* out) {
+    if (temp_ != nullptr) *out = temp_->make<T>(count);
+    if (out->size() == count) return Error::Ok;
+    return no_scratch(uint64_t{count} * sizeof(T));
+  }
 
   bool ok() const { return bad_argument_ < 0; }
   /// InvalidArgument, logged with the index of the first bad argument.
@@ -64,7 +77,9 @@ class KernelContext {
   void reject(size_t index);
   void reject_integers(Args args, size_t first, int32_t* out, size_t count);
   Tensor& no_tensor(size_t index);
+  Error no_scratch(uint64_t bytes);
   const char* op_name_;
+  Arena* temp_;
   int bad_argument_ = -1;
 };
 

@@ -144,7 +144,7 @@ Error Method::run(const Instruction& instruction, size_t* next) {
 
 Error Method::run_kernel(const Instruction& instruction) {
   Args args(instruction.args.data(), instruction.args.size());
-  KernelContext context(instruction.kernel->name);
+  KernelContext context(instruction.kernel->name, temp_);
   if (!all_bound_) {
     const Args checked = instruction.binds_output && !args.empty() ? args.sub(0, 1) : args;
     if (!all_bound(checked)) {
@@ -157,6 +157,7 @@ Error Method::run_kernel(const Instruction& instruction) {
     return context.fail(Error::InvalidProgram, "its output is a constant");
   }
   const Error error = instruction.kernel->function(context, args);
+  temp_->rewind(0);
   if (instruction.binds_output && error == Error::Ok) {
     // A view of a constant must stay as unwritable as the constant.
     const Value& source = *args[0];

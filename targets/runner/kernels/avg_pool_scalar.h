@@ -1,4 +1,4 @@
-// One pixel of cortex_m::quantized_avg_pool2d.
+// One pixel of cortex_m::quantized_avg_pool2d, by the arithmetic that the build follows.
 #pragma once
 
 #include <cmath>
@@ -7,12 +7,28 @@
 
 namespace hil {
 
-struct Averaging {
+/// CMSIS-NN's (arm_avgpool_s8): the integer sum over the number of elements, half away from zero.
+struct IntegerAverage {
+  using Sum = int32_t;
+
+  static Sum term(int8_t value) { return value; }
+  static int8_t result(Sum sum, int32_t count) {
+    const int32_t half = count / 2;
+    return static_cast<int8_t>((sum > 0 ? sum + half : sum - half) / count);
+  }
+};
+
+/// Python's: dequantised, summed and divided in float32, half to even.
+struct FloatAverage {
+  using Sum = float;
+
   float scale;
   int32_t zero_point;
 
-  int8_t quantize(float sum, float count) const {
-    const float value = std::nearbyint(sum / count / scale) + static_cast<float>(zero_point);
+  Sum term(int8_t value) const { return static_cast<float>(value - zero_point) * scale; }
+  int8_t result(Sum sum, int32_t count) const {
+    const float value = std::nearbyint(sum / static_cast<float>(count) / scale) +
+                        static_cast<float>(zero_point);
     const float raised = value < -128.0f ? -128.0f : value;
     return static_cast<int8_t>(raised > 127.0f ? 127.0f : raised);
   }
@@ -21,22 +37,21 @@ struct Averaging {
 namespace scalar {
 
 /// From channel `first` on.
-inline void average_from(const Averaging& a, const Patch& patch, size_t first, size_t channels,
+template <typename Average>
+inline void average_from(const Average& a, const Patch& patch, size_t first, size_t channels,
                          int8_t* out) {
-  const float count = static_cast<float>(patch.rows * patch.columns);
   for (size_t c = first; c < channels; ++c) {
-    float sum = 0.0f;
+    typename Average::Sum sum = 0;
     for (int32_t y = 0; y < patch.rows; ++y) {
       const int8_t* in = patch.first + y * patch.row_step + c;
-      for (int32_t x = 0; x < patch.columns; ++x, in += patch.pixel_step) {
-        sum += static_cast<float>(*in - a.zero_point) * a.scale;
-      }
+      for (int32_t x = 0; x < patch.columns; ++x, in += patch.pixel_step) sum += a.term(*in);
     }
-    out[c] = a.quantize(sum, count);
+    out[c] = a.result(sum, patch.rows * patch.columns);
   }
 }
 
-inline void average(const Averaging& a, const Patch& patch, size_t channels, int8_t* out) {
+template <typename Average>
+inline void average(const Average& a, const Patch& patch, size_t channels, int8_t* out) {
   average_from(a, patch, 0, channels, out);
 }
 

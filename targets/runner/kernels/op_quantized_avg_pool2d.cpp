@@ -2,12 +2,14 @@
 //   zero_point, multiplier, shift, scratch, out)
 // and quantized_avg_pool2d_nhwc.out, the same for images of sizes NHWC.
 //
-// Definition, in float32: dequantise, sum the window row by row, divide by the
-// number of elements inside the image, divide by the scale, round half to even.
+// CMSIS-NN sums integers and rounds half away from zero (arm_avgpool_s8, the same on every core).
+// ExecuTorch's Python definition dequantises, sums the window row by row in float32, divides by
+// the number of elements inside the image, then by the scale, and rounds half to even.
 #include <cmath>
 
 #include "kernels/avg_pool_helium.h"
 #include "kernels/avg_pool_scalar.h"
+#include "kernels/followed.h"
 #include "kernels/isa.h"
 #include "kernels/operator.h"
 #include "kernels/pooling.h"
@@ -16,6 +18,20 @@
 namespace hil {
 
 namespace {
+
+template <typename Average>
+void pool(const Window& window, const Tensor& input, Tensor& out, const Average& average) {
+  const size_t channels = window.channels_in;
+  each_patch(window, input.as<int8_t>(), out.as<int8_t>(), [&](const Patch& patch, int8_t* pixel) {
+    isa::average(average, patch, channels, pixel);
+  });
+}
+
+/// The sum of a window fits 32 bits.
+Error check_sums(KernelContext& ctx, const Window& window) {
+  if (int64_t{window.h.kernel} * window.w.kernel < int64_t{1} << 23) return Error::Ok;
+  return ctx.fail(Error::NotSupported, "a window of more than 2^23 elements");
+}
 
 Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
   Window window = {};
@@ -40,12 +56,13 @@ Error avg_pool2d(KernelContext& ctx, Args args, Layout layout) {
                         [&](ScratchIsa isa) { return avg_pool_scratch(isa, window.channels_in); }));
   if (out.numel == 0) return Error::Ok;
 
-  const double scale = std::ldexp(static_cast<double>(multiplier), shift - 31);
-  const Averaging averaging = {static_cast<float>(scale), zero_point};
-  const size_t channels = window.channels_in;
-  each_patch(window, input.as<int8_t>(), out.as<int8_t>(), [&](const Patch& patch, int8_t* pixel) {
-    isa::average(averaging, patch, channels, pixel);
-  });
+  if constexpr (kFollowsPython) {
+    const double scale = std::ldexp(static_cast<double>(multiplier), shift - 31);
+    pool(window, input, out, FloatAverage{static_cast<float>(scale), zero_point});
+  } else {
+    HIL_TRY(check_sums(ctx, window));
+    pool(window, input, out, IntegerAverage{});
+  }
   return Error::Ok;
 }
 

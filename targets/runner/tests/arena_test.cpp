@@ -31,6 +31,17 @@ TEST_CASE("sizes near the end of the address space do not wrap around") {
   CHECK(arena.used() == 0);
 }
 
+TEST_CASE("padding that does not fit is not taken") {
+  alignas(32) uint8_t pool[32];
+  Arena arena({pool, 20});
+  REQUIRE(arena.allocate(17, 1) == pool);
+  CHECK(arena.allocate(1, 16) == nullptr);  // 15 bytes of padding, and 3 are left
+  CHECK(arena.allocate(0, 16) == nullptr);
+  CHECK(arena.allocate(UINT64_MAX / 8, 16) == nullptr);
+  CHECK(arena.used() == 17);
+  CHECK(arena.allocate(3, 1) == pool + 17);
+}
+
 TEST_CASE("a measuring arena adds up beyond the pool, even without one") {
   Arena measure = Arena::measuring(Arena());
   CHECK(measure.make<uint32_t>(100).size() == 100);

@@ -61,6 +61,62 @@ TEST_CASE("integers must be equal") {
   CHECK_FALSE(passes(build::copy_program(), {{vector4(data)}, {vector4({1, 2, 3, 5})}}));
 }
 
+TEST_CASE("every byte of a wide integer is compared") {
+  const struct {
+    build::fb::ScalarType type;
+    size_t width;
+  } types[] = {{build::fb::ScalarType_SHORT, 2},
+               {build::fb::ScalarType_UINT16, 2},
+               {build::fb::ScalarType_INT, 4},
+               {build::fb::ScalarType_LONG, 8}};
+  for (const auto& each : types) {
+    const auto program = identity(each.type, {2}, {0});
+    const build::Bytes data(2 * each.width, 7);
+    const auto test = [&](const build::Bytes& expected) {
+      return passes(program, {{{{2}, {0}, data, each.type}}, {{{2}, {0}, expected, each.type}}});
+    };
+    CHECK(test(data));
+    for (size_t i = 0; i < data.size(); ++i) {
+      build::Bytes other = data;
+      other[i] = 8;
+      CHECK_FALSE_MESSAGE(test(other), "type ", static_cast<int>(each.type), " byte ", i);
+    }
+  }
+}
+
+TEST_CASE("doubles must be close, in all their bytes") {
+  const auto type = build::fb::ScalarType_DOUBLE;
+  const auto program = identity(type, {1}, {0});
+  const auto test = [&](double actual, double expected) {
+    build::Bytes given(8), wanted(8);
+    std::memcpy(given.data(), &actual, 8);
+    std::memcpy(wanted.data(), &expected, 8);
+    return passes(program, {{{{1}, {0}, given, type}}, {{{1}, {0}, wanted, type}}});
+  };
+  CHECK(test(1.0, 1.019));
+  CHECK_FALSE(test(1.0, 1.021));
+  CHECK_FALSE(test(1.0, -1.0));
+}
+
+TEST_CASE("every output is compared") {
+  build::PlanBuilder plan;
+  build::TensorInfo info;
+  for (int64_t i = 0; i < 3; ++i) {
+    info.offset = 16 * i;
+    plan.inputs.push_back(plan.tensor(info));
+  }
+  plan.outputs = plan.inputs;
+  const build::Bytes program = plan.file();
+  const build::Bytes right = {1, 2, 3, 4}, wrong = {1, 2, 3, 5};
+  const std::vector<build::BundledTensor> inputs(3, vector4(right));
+  CHECK(passes(program, {inputs, inputs}));
+  for (size_t i = 0; i < 3; ++i) {
+    std::vector<build::BundledTensor> expected = inputs;
+    expected[i] = vector4(wrong);
+    CHECK_FALSE_MESSAGE(passes(program, {inputs, expected}), "output ", i);
+  }
+}
+
 TEST_CASE("floats must be close") {
   const auto type = build::fb::ScalarType_FLOAT;
   const auto program = identity(type, {2}, {0});

@@ -44,6 +44,10 @@ const hil::KernelEntry entries[] = {{"test::copy.out", copy},
                                     {"test::increment", increment},
                                     {"executorch_prim::et_view.default", view}};
 
+bool has_bytes(const hil::Value& value) {
+  return value.tag == hil::Tag::Tensor && value.tensor.data != nullptr && value.tensor.nbytes > 0;
+}
+
 class TestBackend final : public hil::Backend {
  public:
   hil::Error init(hil::DelegateSetup& setup, void** handle) override {
@@ -56,6 +60,9 @@ class TestBackend final : public hil::Backend {
   hil::Error execute(void*, hil::Span<hil::Value* const> args, hil::Arena& temp) override {
     ++calls.executed;
     temp.allocate(100);
+    if (args.size() < 2 || !has_bytes(*args[0]) || !has_bytes(*args[1])) {
+      return hil::Error::InvalidArgument;
+    }
     args[1]->tensor.data[0] = static_cast<uint8_t>(args[0]->tensor.data[0] + 100);
     return hil::Error::Ok;
   }

@@ -81,3 +81,39 @@ TEST_CASE("find_kernel knows whole names only") {
   CHECK(hil::find_kernel(fake::kernels(), "test::copy.out") != nullptr);
   CHECK(hil::find_kernel(fake::kernels(), "test::copy") == nullptr);
 }
+
+TEST_CASE("scratch comes from the temp pool, and is told when it does not fit") {
+  fake::reset();
+  fake::take_log();
+  alignas(32) uint8_t pool[64];
+  hil::Arena temp({pool, sizeof(pool)});
+  hil::KernelContext context("test::op", &temp);
+  hil::Span<uint32_t> words;
+  REQUIRE(context.scratch(10, &words) == hil::Error::Ok);
+  CHECK(words.size() == 10);
+  CHECK(reinterpret_cast<uint8_t*>(words.data()) == pool);
+  hil::Span<uint32_t> more;
+  CHECK(context.scratch(7, &more) == hil::Error::MemoryAllocationFailed);
+  CHECK(fake::contains(fake::take_log(),
+                       "test::op: temp allocator too small: 28 bytes needed, 24 available"));
+  hil::KernelContext without("test::op");
+  CHECK(without.scratch(1, &more) == hil::Error::MemoryAllocationFailed);
+}
+
+TEST_CASE("a list may lack tensors, or be one that lacks none") {
+  hil::Value tensor, list, integers;
+  tensor.tensor = hil::Tensor();
+  tensor.tag = hil::Tag::Tensor;
+  hil::Value* const items[] = {nullptr, &tensor};
+  list.list = {items, 2};
+  integers.tag = hil::Tag::IntList;
+  for (const hil::Tag tag : {hil::Tag::OptionalTensorList, hil::Tag::TensorList}) {
+    list.tag = tag;
+    hil::Value* const values[] = {&list, &integers};
+    hil::KernelContext context("test::op");
+    CHECK(context.optional_tensor_list({values, 2}, 0).size() == 2);
+    CHECK(context.ok());
+    CHECK(context.optional_tensor_list({values, 2}, 1).empty());
+    CHECK_FALSE(context.ok());
+  }
+}

@@ -1,6 +1,8 @@
 // A program loaded into a method, with the memory both live in.
 #pragma once
 
+#include <cstring>
+
 #include "core/method.h"
 #include "fake_platform.h"
 #include "program_builder.h"
@@ -11,6 +13,7 @@ struct LoadedMethod {
       : bytes(file) {
     fake::reset();
     fake::take_log();
+    std::memset(memory, 0xA5, sizeof(memory));  // nobody may count on zeros
     arena = hil::Arena({memory, pool});
     temp = hil::Arena({temp_memory, sizeof(temp_memory)});
     if (options.kernels.empty()) options.kernels = hil::kernel_table();

@@ -82,6 +82,22 @@ TEST_CASE("inputs and outputs without a planned place get one") {
   CHECK(loaded.output(0) == build::Bytes{1, 2, 3, 4});
 }
 
+TEST_CASE("all memory of a method begins as zeros") {
+  build::PlanBuilder plan;
+  build::TensorInfo planned, free;
+  planned.offset = 32;
+  plan.inputs = {plan.tensor(free), plan.tensor(planned)};
+  plan.outputs = {plan.tensor(planned), plan.tensor(free)};
+  LoadedMethod loaded(plan.file());
+  REQUIRE(loaded.error == hil::Error::Ok);
+  const build::Bytes zeros(4, 0);
+  for (size_t i = 0; i < 2; ++i) {
+    const hil::Tensor& input = loaded.method.input(i).tensor;
+    CHECK(build::Bytes(input.data, input.data + input.nbytes) == zeros);
+    CHECK(loaded.output(i) == zeros);
+  }
+}
+
 TEST_CASE("an unplanned input that does not fit") {
   build::PlanBuilder plan;
   build::TensorInfo info;

@@ -127,6 +127,25 @@ TEST_CASE("constants are found in segments and inline, within bounds only") {
   }
 }
 
+TEST_CASE("nothing is read beyond its segment, though the file goes on") {
+  build::PlanBuilder plan;
+  plan.constant({1, 2, 3, 4});
+  plan.initial_state(Bytes(64, 9));  // a segment behind that of the constants
+  const Aligned bytes(plan.file());
+  hil::Program program;
+  REQUIRE(program.load({bytes.data(), bytes.size()}) == hil::Error::Ok);
+  hil::Span<const uint8_t> data;
+  uint64_t size = 4;
+  while (program.constant(1, size + 1, &data) == hil::Error::Ok) ++size;
+  CHECK(size < 32);
+  REQUIRE(program.constant(1, size, &data) == hil::Error::Ok);
+  for (const uint8_t byte : data) CHECK(byte != 9);
+  hil::Span<const uint8_t> state;
+  REQUIRE(program.named_data("states", &state) == hil::Error::Ok);
+  CHECK(data.end() <= state.begin());
+  CHECK(program.initial_state(0, 1, 65, &data) == hil::Error::InvalidProgram);
+}
+
 TEST_CASE("initial state and named data") {
   build::PlanBuilder plan;
   plan.initial_state({9, 8});
