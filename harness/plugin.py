@@ -17,10 +17,12 @@ both`` every test that uses firmware is there twice, ``[...-bundled]`` and ``[..
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--limit-factor",
-        type=float,
+        type=_factor,
         help="multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
     )
     group.addoption(
@@ -89,13 +91,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    from harness.target.loading import load_targets
+def _factor(said: str) -> float:
+    from harness.target.loading import limit_factor
 
     try:
-        targets = load_targets()
+        return limit_factor(said)
     except HarnessError as error:
-        raise pytest.UsageError(error.message) from error
+        raise argparse.ArgumentTypeError(error.message) from error
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from harness.target.loading import global_factor, load_targets
+
+    with _usage_errors():
+        global_factor()
+        targets = load_targets()
     config.addinivalue_line(
         "markers",
         "hil_cases(targets=None, models=None, npu=None): the cases a test runs for; "
@@ -106,11 +116,9 @@ def pytest_configure(config: pytest.Config) -> None:
         names = ", ".join(t.name for t in targets if t.marker == marker)
         config.addinivalue_line("markers", f"{marker}: cases on {names}")
     _refuse_unknown_markers(config)
-    try:
+    with _usage_errors():
         firmware_choice(config)
         exporter_choice(config)
-    except HarnessError as error:
-        raise pytest.UsageError(f"{error.message}; {error.hint}") from error
 
 
 def _refuse_unknown_markers(config: pytest.Config) -> None:
@@ -198,7 +206,7 @@ def _cases(
     from harness.case.models import catalogue, find_model
     from harness.target.loading import load_target, load_targets
 
-    try:
+    with _usage_errors():
         names = list(catalogue()) if models is None else list(models)
         for name in names:
             find_model(name)
@@ -207,8 +215,6 @@ def _cases(
         else:
             loaded = [load_target(n) for n in targets]
             found = [(Case(t.name, model), t) for t in loaded for model in names]
-    except HarnessError as error:
-        raise pytest.UsageError(f"{error.message}; {error.hint}") from error
     for case, target in found:
         if npu is not None and npu != (target.npu is not None):
             continue
@@ -232,7 +238,8 @@ def target(case: Case) -> Target:
     """The target's description."""
     from harness.target.loading import load_target
 
-    return load_target(case.target)
+    with _failing():
+        return load_target(case.target)
 
 
 @pytest.fixture(scope="session")
@@ -249,16 +256,14 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
     from harness.target.loading import load_target
 
     wanted = [case, *(c for c in _collected(request.session) if c != case)]
-    targets = {name: load_target(name) for name in {c.target for c in wanted}}
-    cache_dir("programs").mkdir(parents=True, exist_ok=True)
-    try:
+    with _failing():
+        targets = {name: load_target(name) for name in {c.target for c in wanted}}
+        cache_dir("programs").mkdir(parents=True, exist_ok=True)
         exporter = exporter_choice(request.config).find()
-    except HarnessError as error:
-        pytest.fail(_explain(error), pytrace=False)
-    with FileLock(cache_dir("programs") / "batch.lock"):
-        exported = export_cases(wanted, targets, exporter=exporter)[0]
-    if isinstance(exported, HarnessError):
-        pytest.fail(_explain(exported), pytrace=False)
+        with FileLock(cache_dir("programs") / "batch.lock"):
+            exported = export_cases(wanted, targets, exporter=exporter)[0]
+        if isinstance(exported, HarnessError):
+            raise exported
     return exported
 
 
@@ -283,10 +288,8 @@ def firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
 @pytest.fixture(scope="session")
 def hil_checkout(request: pytest.FixtureRequest) -> Checkout | None:
     """The checkout of ExecuTorch under test; None when there is none."""
-    try:
+    with _failing():
         return firmware_choice(request.config).checkout()
-    except HarnessError as error:
-        pytest.fail(_explain(error), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -300,11 +303,9 @@ def firmware(
     from harness.build.choice import build_for
     from harness.simulate.pick import pick
 
-    try:
+    with _failing():
         chosen = pick(target, request.config.getoption("--simulator"))
         return build_for(firmware_source, chosen.target, chosen.name, hil_checkout)
-    except HarnessError as error:
-        pytest.fail(_explain(error), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -313,7 +314,8 @@ def reference(case: Case, firmware_source: FirmwareSource) -> Reference | None:
     from harness.judge.reference import load_reference
     from harness.system.paths import references_dir
 
-    return load_reference(references_dir(), case, firmware_source)
+    with _failing():
+        return load_reference(references_dir(), case, firmware_source)
 
 
 @pytest.fixture
@@ -337,12 +339,11 @@ def run(
         fvp_missing=option("--fvp-missing") or missing_policy(),
     )
     try:
-        record = run_case(case, pick(target, options.simulator), program, firmware, options)
+        with _failing():
+            record = run_case(case, pick(target, options.simulator), program, firmware, options)
     except FvpMissing as error:
         record_property("verdict", error.verdict.value)
         pytest.skip(_explain(error))
-    except HarnessError as error:
-        pytest.fail(_explain(error), pytrace=False)
     record_property("verdict", record.verdict.value)
     record_property("firmware", record.firmware_label or record.source.value)
     record_property("run_dir", record.run_dir)
@@ -364,6 +365,29 @@ def require_pass(record: RunRecord) -> None:
         f"{record.title}: {record.verdict}{what}{line}\nevidence: {record.run_dir}",
         pytrace=False,
     )
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """What the user wrote wrong ends the session before it begins."""
+    try:
+        yield
+    except HarnessError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise pytest.UsageError(error.message + hint) from error
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """The boundary of a fixture: whatever goes wrong fails the test in a sentence."""
+    from harness.system.boundary import debugging, told
+
+    try:
+        yield
+    except FvpMissing:
+        raise
+    except Exception as error:
+        pytest.fail(_explain(told(error)), pytrace=debugging())
 
 
 def _explain(error: HarnessError) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.cli.verb import FiniteRange, fvp_missing_option, limit_factor_option, verb
 from harness.errors.verdict import ExitCode, Verdict
 
 _UNDECIDED = ("build", "link", "export")
@@ -49,7 +49,7 @@ def _counted_options(command: Any) -> Any:
 @click.option("--verify/--no-verify", default=True, help="Run --good and --bad first.")
 @_counted_options
 @click.option("--simulator", default="auto", show_default=True)
-@click.option("--tolerance", type=click.FloatRange(min=0), default=0.0, metavar="LSB")
+@click.option("--tolerance", type=FiniteRange(min=0), default=0.0, metavar="LSB")
 @limit_factor_option
 @fvp_missing_option
 @verb

@@ -10,7 +10,7 @@ import click
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.cli.verb import FiniteRange, fvp_missing_option, limit_factor_option, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
@@ -49,7 +49,7 @@ _dev_mode = click.option(
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=0.0,
     show_default=True,
     metavar="LSB",

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.system.files import write_whole
+from harness.system.json_file import read_json
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
     import numpy.typing as npt
@@ -191,9 +192,12 @@ class Program:
 
 
 def load_program(directory: Path) -> Program | None:
-    """The Program in a directory; None when there is no complete one."""
+    """The Program in a directory; None when there is no complete one.
+
+    Raises OSError, and one of MALFORMED for a description that is none.
+    """
     try:
-        fields = json.loads((directory / "program.json").read_text())
+        fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Program(

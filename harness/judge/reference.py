@@ -21,6 +21,7 @@ from harness.build.source import FirmwareSource
 from harness.case.case import RUNNER, Case
 from harness.errors import InfraError, UsageError
 from harness.footprint.anatomy import Anatomy, FoldedAnatomy
+from harness.system.json_file import MALFORMED, read_json
 from harness.target.figures import Stage, is_accepted, is_per_toolchain, measured_by
 
 ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler
@@ -145,14 +146,12 @@ def load_reference(
     """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
     path = reference_path(root, case, source)
     try:
-        text = path.read_text()
+        return from_fields(read_json(path))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InfraError(f"cannot read {path}: {error.strerror}", path=path) from error
-    try:
-        return from_fields(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except MALFORMED as error:
         raise UsageError(
             f"{path} is not a reference: {error!r}",
             hint="restore it from version control, or accept the case again",

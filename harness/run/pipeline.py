@@ -42,14 +42,16 @@ from harness.run.record import (
     load_record,
 )
 from harness.run.schema_fit import require_schema, schema_notes
+from harness.run.seal import SealBroken
 from harness.run.second_opinion import with_second_opinion
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
-from harness.simulate.transcript import Transcript
+from harness.simulate.transcript import CONSOLE, WORK, Transcript
+from harness.system.boundary import told
 from harness.system.files import sha256_of
 from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
-from harness.target.loading import load_target
+from harness.target.loading import global_factor, load_target
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def run_cases(
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     # a default memory mode that was named is not part of the target's name
     cases = [Case(targets[c.target].name, c.model) for c in cases]
+    _check_what_was_written(cases, options)
     chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
     for there in chosen.values():
         if there.target.zephyr is not None:
@@ -122,6 +125,15 @@ def run_cases(
         ]
 
 
+def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
+    """What somebody got wrong, in a variable or in a reference, is told before any work."""
+    if options.limit_factor is None:
+        global_factor()
+    for case in cases:
+        for source in FirmwareSource:
+            load_reference(references_dir(), case, source)
+
+
 def _build(
     source: FirmwareSource,
     chosen: Chosen,
@@ -150,8 +162,8 @@ def _run_one(
         if isinstance(program, HarnessError):
             raise program
         return run_case(case, chosen, program, firmware.result(), options, progress)
-    except HarnessError as error:
-        return failed_record(case, _now(), error, source)
+    except Exception as error:  # the boundary of a case: the others go on
+        return failed_record(case, _now(), told(error), source)
 
 
 def run_case(
@@ -220,10 +232,11 @@ def run_case(
 def judge_again(run_dir: Path) -> RunRecord:
     """The verdict of a finished run, from its directory alone; nothing is executed or written.
 
-    Raises UsageError when the directory does not hold a run.
+    Raises UsageError when the directory does not hold a run, SealBroken when it is not the run
+    that was judged.
     """
-    record = replace(load_record(run_dir), run_dir=str(run_dir))
-    program = kept_expectations(run_dir)
+    record = replace(load_record(run_dir, whole=True), run_dir=str(run_dir))
+    program = kept_expectations(run_dir) if (run_dir / CONSOLE).is_file() else None
     if program is None or record.ending is None or record.expectation is None:
         raise UsageError(f"{run_dir} does not hold a whole run", path=run_dir)
     evidence = gather(
@@ -237,6 +250,8 @@ def judge_again(run_dir: Path) -> RunRecord:
         mismatch_at=record.mismatch_at,
         starts=record.starts,
     )
+    if evidence.outputs.sha256 != record.output_sha256:
+        raise SealBroken(run_dir, (WORK,))
     return record.with_evidence(evidence, judge(evidence, record.expectation))
 
 

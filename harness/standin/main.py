@@ -30,6 +30,7 @@ from harness.standin.grammar import HELP, Request, parse
 from harness.standin.parameters import Model, Settings, load_model
 from harness.standin.session import Clock, QemuEnding, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
+from harness.system.boundary import debugging, told, traceback_of
 from harness.system.confine import confinement, ending_signal
 
 RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
@@ -68,6 +69,11 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         return OWN_FAULT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OWN_FAULT
+    except Exception as error:  # the boundary of this face
+        if debugging():
+            print(traceback_of(error), end="", file=sys.stderr)
+        print(f"Error: {name}: {told(error).message}", file=sys.stderr)
         return OWN_FAULT
 
 
