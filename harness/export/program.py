@@ -173,6 +173,7 @@ class Program:
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
+    notes: tuple[str, ...] = ()  # on how it came here this time; not kept
 
     @property
     def pte_path(self) -> Path:
@@ -186,7 +187,7 @@ class Program:
     def save(self) -> None:
         """Write ``program.json`` atomically; everything it names must already be there."""
         fields = asdict(self)
-        del fields["directory"]
+        del fields["directory"], fields["notes"]
         text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
         write_whole(self.directory / "program.json", text)
 

@@ -317,7 +317,8 @@ def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
     """What of the export is otherwise than a wheel of one commit would do it."""
     there = None if firmware.checkout is None else Path(firmware.checkout.path)
     own = () if program.exporter is None else program.exporter.notes
-    return (*own, *schema_notes(program.exporter, firmware.source, there))
+    read = schema_notes(program.exporter, firmware.source, there)
+    return (*program.notes, *own, *read)
 
 
 def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
