@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
@@ -246,9 +248,14 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
         raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
     check_seal(fields, run_dir, RECORD, whole=whole)
     try:
-        return _from_fields({name: value for name, value in fields.items() if name != SEAL})
+        return _checked(_from_fields({n: value for n, value in fields.items() if n != SEAL}))
     except MALFORMED as error:
         raise UsageError(f"{path} is not a run record: {error!r}") from error
+
+
+def _checked(record: RunRecord) -> RunRecord:
+    """Every value has the type that is written above. Raises a ValueError."""
+    return TypeAdapter(RunRecord).validate_python(asdict(record))
 
 
 def _from_fields(fields: Mapping[str, Any]) -> RunRecord:

@@ -18,7 +18,8 @@ from harness.system.files import DiskError
 from harness.system.paths import project_root
 
 DEBUG = "HIL_DEBUG"
-_EXHAUSTED = (errno.ENOMEM, errno.EAGAIN)
+# threading.Thread.start; the dynamic linker's dlopen(3), in an ImportError
+_EXHAUSTED = ("can't start new thread", "failed to map segment", "Cannot allocate memory")
 
 
 class OutOfMemory(InfraError):
@@ -56,11 +57,24 @@ def told(error: BaseException) -> HarnessError:
     """The exception as an error of the harness; one that is already comes back as it is."""
     if isinstance(error, HarnessError):
         return error
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) in _EXHAUSTED:
+    if _exhausted(error):
         return OutOfMemory(error)
     if isinstance(error, OSError) and error.filename is not None:
         return DiskError("reading or writing a file", error)
     return Unforeseen(error)
+
+
+def _exhausted(error: BaseException | None) -> bool:
+    """Memory runs out in many words: of Python, of a thread, of a library that is loaded."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        if isinstance(error, OSError) and error.errno in (errno.ENOMEM, errno.EAGAIN):
+            return True
+        if any(said in str(error) for said in _EXHAUSTED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def place_of(error: BaseException) -> str:
