@@ -19,6 +19,7 @@ from harness.export import cache, quiet
 from harness.export.program import Program
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.export.watch import Watch
+from harness.system.boundary import told
 
 if TYPE_CHECKING:
     from harness.export.exported import Exported
@@ -102,9 +103,9 @@ def look_up(
         try:
             key = content_key(request, origin.all_versions(request))
             program = cache.load(key, home_of(request))
-        except HarnessError as error:
-            results[index] = failed(request, error, started)
-            on_event(ExportEvent("failed", request, error=error))
+        except Exception as error:  # the boundary of a model: the others go on
+            results[index] = failed(request, told(error), started)
+            on_event(ExportEvent("failed", request, error=told(error)))
             continue
         if program is None:
             missing[index] = key
@@ -140,8 +141,8 @@ class _Batch:
                     program = replace(program, notes=(*notes, *program.notes))
                     elapsed = time.monotonic() - started
                     result = ExportResult(request, program, None, False, elapsed)
-        except HarnessError as error:
-            result = failed(request, error, started)
+        except Exception as error:  # the boundary of a model: the others go on
+            result = failed(request, told(error), started)
         self.results[index] = result
         kind = "failed" if result.error else "cached" if result.cached else "done"
         self.on_event(ExportEvent(kind, request, result.seconds, result.error, result.program))

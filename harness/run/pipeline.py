@@ -49,6 +49,7 @@ from harness.simulate.simulation import simulate
 from harness.simulate.transcript import CONSOLE, WORK, Transcript
 from harness.system.boundary import told
 from harness.system.files import sha256_of
+from harness.system.json_file import MALFORMED
 from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 from harness.target.loading import global_factor, load_target
@@ -239,17 +240,20 @@ def judge_again(run_dir: Path) -> RunRecord:
     program = kept_expectations(run_dir) if (run_dir / CONSOLE).is_file() else None
     if program is None or record.ending is None or record.expectation is None:
         raise UsageError(f"{run_dir} does not hold a whole run", path=run_dir)
-    evidence = gather(
-        program,
-        run_dir,
-        record.ending,
-        record.static_metrics,
-        elf=None if record.firmware is None else Path(record.firmware.elf),
-        npu=record.npu,
-        differences=() if record.simulator is None else record.simulator.differences,
-        mismatch_at=record.mismatch_at,
-        starts=record.starts,
-    )
+    try:
+        evidence = gather(
+            program,
+            run_dir,
+            record.ending,
+            record.static_metrics,
+            elf=None if record.firmware is None else Path(record.firmware.elf),
+            npu=record.npu,
+            differences=() if record.simulator is None else record.simulator.differences,
+            mismatch_at=record.mismatch_at,
+            starts=record.starts,
+        )
+    except (OSError, *MALFORMED) as error:
+        raise UsageError(f"{run_dir} does not hold a whole run: {error}", path=run_dir) from error
     judgement = judge(evidence, record.expectation)
     if evidence.outputs.sha256 != record.output_sha256:
         if judgement.passed:
