@@ -18,7 +18,6 @@ from harness.errors import ExportError, HarnessError, InfraError
 from harness.export import cache, quiet
 from harness.export.program import Program
 from harness.export.request import ExportRequest, content_key, exporter_versions
-from harness.export.watch import Watch
 from harness.system.boundary import told
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ class _Batch:
 
     def _export_and_store(self, request: ExportRequest, key: str) -> Program:
         versions = self.origin.all_versions(request)
+        from harness.export.watch import Watch  # what a warm run does not import
+
         watch = Watch(request.model.file)
         with quiet.captured() as log:
             try:

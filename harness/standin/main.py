@@ -30,7 +30,6 @@ from harness.standin.grammar import HELP, Request, parse
 from harness.standin.parameters import Model, Settings, load_model
 from harness.standin.session import Clock, QemuEnding, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
-from harness.system.boundary import debugging, told, traceback_of
 from harness.system.confine import confinement, ending_signal
 
 RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
@@ -71,6 +70,8 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OWN_FAULT
     except Exception as error:  # the boundary of this face
+        from harness.system.boundary import debugging, told, traceback_of  # a suite starts it often
+
         if debugging():
             print(traceback_of(error), end="", file=sys.stderr)
         print(f"Error: {name}: {told(error).message}", file=sys.stderr)
