@@ -36,7 +36,8 @@ if [ "${HIL_BOOTSTRAP_LOCKED:-}" != 1 ] && command -v flock >/dev/null 2>&1; the
 fi
 wanted="$root/hil $root/pyproject.toml $root/docker/packages.txt $root/scripts/bootstrap.sh"
 # shellcheck disable=SC2086
-if cat $wanted | cmp -s - "$venv/.hil-stamp" 2>/dev/null; then exit 0; fi
+stamped() { echo "$root"; cat $wanted; }
+if stamped | cmp -s - "$venv/.hil-stamp" 2>/dev/null; then exit 0; fi
 
 # --- system packages ---------------------------------------------------------------------
 packages=$(sed '/^#/d;/^$/d' "$root/docker/packages.txt")
@@ -81,6 +82,16 @@ for candidate in ${HIL_PYTHON:-} python3 python3.11 python3.12 python3.13 python
 done
 [ -n "$python" ] || die "no Python 3.10 to 3.14 with venv and ensurepip was found" \
   "install python3 and python3-venv, or name one with HIL_PYTHON=/path/to/python3"
+# The .venv of a copied checkout has the original's paths in it. The stamp's first line says whose
+# it is; older stamps do not, but the command that pip made does.
+made_for=$(head -n 1 "$venv/.hil-stamp" 2>/dev/null || :)
+case $made_for in
+  "#!"*) made_for=$(sed -n '1s|^#!\(.*\)/.venv/bin/python.*|\1|p' "$venv/bin/hil" 2>/dev/null || :) ;;
+esac
+if [ -n "$made_for" ] && [ "$made_for" != "$root" ]; then
+  say "the .venv here was made for $made_for; making one for this folder"
+  rm -rf "$venv"
+fi
 if [ ! -x "$venv/bin/python" ] || ! usable "$venv/bin/python"; then
   rm -rf "$venv"
   step "making .venv with $("$python" --version)" "$python" -m venv "$venv"
@@ -132,6 +143,5 @@ fi
 # --- the project and ExecuTorch ----------------------------------------------------------
 # shellcheck disable=SC2086
 step "installing ExecuTorch and the project" $pip install -e "$root[export,dev]"
-# shellcheck disable=SC2086
-cat $wanted >"$venv/.hil-stamp"
+stamped >"$venv/.hil-stamp"
 say "ready"

@@ -6,6 +6,8 @@ One module for each group of verbs; ``verb.py`` is what they share.
 from __future__ import annotations
 
 import importlib
+import sys
+from typing import Any
 
 import click
 
@@ -36,7 +38,20 @@ _VERBS = {
 
 
 class _Group(click.Group):
-    """Lists its verbs in the order of the work, not of the alphabet."""
+    """Lists its verbs in the order of the work, not of the alphabet.
+
+    A verb that cannot even be imported ends as its own errors do (``verb``).
+    """
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except Exception as error:  # the boundary of this face
+            from harness.cli.verb import say_error
+            from harness.system.boundary import told
+
+            say_error(error)
+            sys.exit(told(error).exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)

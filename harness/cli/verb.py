@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import math
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,12 +15,28 @@ import click
 from harness.errors import HarnessError
 from harness.errors.plain import plain
 from harness.errors.verdict import ExitCode
+from harness.system.boundary import DEBUG, debugging, told, traceback_of
 
 _Verb = TypeVar("_Verb", bound=Callable[..., tuple[Any, ExitCode]])
 
+
+class FiniteRange(click.FloatRange):
+    """``nan`` is in no range, though every comparison with it fails."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 limit_factor_option = click.option(
     "--limit-factor",
-    type=click.FloatRange(min=0, min_open=True, max=1000),
+    type=FiniteRange(min=0, min_open=True, max=1000),
     help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
 )
 fvp_missing_option = click.option(
@@ -37,20 +55,24 @@ tolerance_option = click.option(
 
 
 def verb(function: _Verb) -> _Verb:
-    """Give a command ``--json`` and the common way to fail.
+    """Give a command ``--json``, ``--debug`` and the common way to fail, whatever the exception.
 
     The function gets ``as_json`` and returns the object to print when it is set, and how to end.
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+    @click.option("--debug", is_flag=True, help=f"Show the traceback of an error (or {DEBUG}=1).")
     @functools.wraps(function)
-    def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> None:
+    def wrapped(*args: Any, as_json: bool, debug: bool, **kwargs: Any) -> None:
+        if debug:
+            os.environ[DEBUG] = "1"
         try:
             result, code = function(*args, as_json=as_json, **kwargs)
-        except HarnessError as error:
-            result, code = _error_object(error), error.exit_code
-            if not as_json:
-                _say_error(error)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise  # click has words of its own for these
+        except Exception as error:  # the boundary of this face
+            result, code = _error_object(told(error)), told(error).exit_code
+            say_error(error, quiet=as_json)
         except KeyboardInterrupt:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
@@ -73,10 +95,16 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
     }
 
 
-def _say_error(error: HarnessError) -> None:
-    echo(f"hil: error: {error.message}", err=True, fg="red")
-    if error.hint:
-        echo(f"hil: {error.hint}", err=True)
+def say_error(error: Exception, *, quiet: bool = False) -> None:
+    """On standard error. ``quiet``: somebody else says it, so that only a traceback is left."""
+    if debugging():
+        click.echo(traceback_of(error), err=True, nl=False)
+    if quiet:
+        return
+    said = told(error)
+    echo(f"hil: error: {said.message}", err=True, fg="red")
+    if said.hint:
+        echo(f"hil: {said.hint}", err=True)
 
 
 def echo(text: object = "", *, err: bool = False, **style: Any) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.case.models import source_files
 from harness.errors import ExportError, HarnessError, InfraError
 from harness.export import cache, quiet
 from harness.export.program import Program
 from harness.export.request import ExportRequest, content_key, exporter_versions
+from harness.system.boundary import told
 
 if TYPE_CHECKING:
     from harness.export.exported import Exported
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ExportEvent:
     """``kind``: preparing (another Python, which takes seconds to start), cached, waiting (another
-    process exports it), started, done, failed (with ``error``)."""
+    process exports it), started (with ``notes`` on why again), done, failed (with ``error``).
+    ``program``: of cached and done."""
 
     kind: str
     request: ExportRequest
     seconds: float = 0.0
     error: HarnessError | None = None
+    program: Program | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,16 +101,16 @@ def look_up(
         started = time.monotonic()
         try:
             key = content_key(request, origin.all_versions(request))
-            program = cache.load(key)
-        except HarnessError as error:
-            results[index] = failed(request, error, started)
-            on_event(ExportEvent("failed", request, error=error))
+            program = cache.load(key, home_of(request))
+        except Exception as error:  # the boundary of a model: the others go on
+            results[index] = failed(request, told(error), started)
+            on_event(ExportEvent("failed", request, error=told(error)))
             continue
         if program is None:
             missing[index] = key
         else:
             results[index] = _found(request, program, started)
-            on_event(ExportEvent("cached", request))
+            on_event(ExportEvent("cached", request, program=program))
     return results, missing
 
 
@@ -124,38 +129,57 @@ class _Batch:
             with cache.locked(key, wait=wait) as mine:
                 if not mine:
                     return False
-                program = cache.load(key)
+                program = cache.load(key, home_of(request))
                 if program is not None:
                     result = _found(request, program, started)
                 else:
-                    self.on_event(ExportEvent("started", request))
+                    why = cache.spoiled(key)
+                    notes = (f"the cached program was not used, {why}",) if why else ()
+                    self.on_event(ExportEvent("started", request, notes=notes))
                     program = self._export_and_store(request, key)
+                    program = replace(program, notes=(*notes, *program.notes))
                     elapsed = time.monotonic() - started
                     result = ExportResult(request, program, None, False, elapsed)
-        except HarnessError as error:
-            result = failed(request, error, started)
+        except Exception as error:  # the boundary of a model: the others go on
+            result = failed(request, told(error), started)
         self.results[index] = result
         kind = "failed" if result.error else "cached" if result.cached else "done"
-        self.on_event(ExportEvent(kind, request, result.seconds, result.error))
+        self.on_event(ExportEvent(kind, request, result.seconds, result.error, result.program))
         return True
 
     def _export_and_store(self, request: ExportRequest, key: str) -> Program:
         versions = self.origin.all_versions(request)
+        from harness.export.watch import Watch  # what a warm run does not import
+
+        watch = Watch(request.model.file)
         with quiet.captured() as log:
             try:
                 export_one = _load_worker()
-                exported = export_one(request, versions)
+                with watch.listening():
+                    exported = export_one(request, versions)
             except ExportError as error:
                 error.log = log.tail()
                 raise
             text = log.text()
         self.origin.confirm()
+        inputs = watch.inputs(
+            () if request.model.file is None else source_files(request.model.file)
+        )
+        if content_key(request, versions) != key:
+            inputs = replace(inputs, unknown="the model's source changed while it was exported")
 
         def write(directory: Path) -> Program:
             (directory / "export.log").write_text(text)
             return exported.write(directory)
 
-        return cache.store(key, write)
+        stored = cache.store(key, write, inputs)
+        note = f"exported every time, for it cannot be known what decides it: {inputs.unknown}"
+        return replace(stored, notes=(note,)) if inputs.unknown else stored
+
+
+def home_of(request: ExportRequest) -> str:
+    """The folder that the paths in a user's file may depend on."""
+    return "" if request.model.file is None else str(request.model.file.parent)
 
 
 def _load_worker() -> Callable[[ExportRequest, dict[str, str]], Exported]:

@@ -24,14 +24,13 @@ def bundle(program: Program) -> Path:
 
     Made on first use, in the cached Program's own directory.
     """
-    key = program.directory.name
-    path = program.directory / "program.bpte"
-    with cache.locked(key, wait=True):
-        if not path.is_file():
+    name = "program.bpte"
+    with cache.locked(program.directory.name, wait=True):
+        if not cache.has(program.directory, name):
             with quiet.captured():
                 content = _serialised(program)
-            cache.add(path, content)
-    return path
+            cache.add(program.directory, name, content)
+    return program.directory / name
 
 
 @dataclass(frozen=True)

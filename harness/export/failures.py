@@ -28,7 +28,10 @@ class NamesMissing(UsageError):
 
 class StageFailed(ExportError):
     """``cause``: the name of the exception that torch, ExecuTorch or the user's file raised,
-    ``detail`` all that it says, ``file`` and ``line`` where in the user's file."""
+    ``detail`` all that it says, ``file`` and ``line`` where in the user's file. ``constant``:
+    outputs, by number, that are the same for every input."""
+
+    constant: tuple[int, ...] | None = None
 
     def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
         self.model = request.model.name
@@ -40,6 +43,16 @@ class StageFailed(ExportError):
         where = f" at {self.file}:{self.line}" if self.file else ""
         reason = next(iter(self.detail.strip().splitlines()), "no message")
         super().__init__(f"model '{self.model}' failed to {stage}{where}: {self.cause}: {reason}")
+
+    def suspect(self, constant: tuple[int, ...]) -> None:
+        """Such outputs may well be why, and the exception seldom says so."""
+        if constant:
+            which = " and ".join(f"output {number}" for number in constant)
+            self.constant = constant
+            self.hint = (
+                f"{which} of '{self.model}' is the same for every input, which ExecuTorch may not "
+                "expect: leave it out, or let it depend on an input"
+            )
 
 
 class NothingDelegated(ExportError):
@@ -65,6 +78,19 @@ class UnsupportedTensor(ExportError):
         )
 
 
+class NotFinite(ExportError):
+    """What the model computes before anything is quantised. ``output``, ``set``: by number."""
+
+    def __init__(self, model: str, output: int, number: int) -> None:
+        self.model = model
+        self.output = output
+        self.set = number
+        super().__init__(
+            f"model '{model}' gives NaN or infinity: output {output}, for input set {number}",
+            hint="nothing like that can be quantised; check its weights and its ModelInputs",
+        )
+
+
 class DeadModelError(ExportError):
     """The model's outputs do not depend on its inputs, so a PASS would prove nothing."""
 
@@ -85,7 +111,7 @@ class DeadModelError(ExportError):
         else:
             super().__init__(
                 f"model '{model}' is dead: {self.different_inputs} different inputs give the same "
-                f"quantised outputs (first bytes {self.first_output_bytes})",
+                f"outputs (first bytes {self.first_output_bytes})",
                 hint="check its weights, and that the calibration inputs span what the model sees",
             )
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from harness.build.arithmetic import Arithmetic
 from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.system.files import write_whole
+from harness.system.json_file import read_json
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
     import numpy.typing as npt
@@ -174,6 +175,7 @@ class Program:
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
+    notes: tuple[str, ...] = ()  # on how it came here this time; not kept
 
     @property
     def oracle_name(self) -> str:
@@ -203,15 +205,18 @@ class Program:
     def save(self) -> None:
         """Write ``program.json`` atomically; everything it names must already be there."""
         fields = asdict(self)
-        del fields["directory"]
+        del fields["directory"], fields["notes"]
         text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
         write_whole(self.directory / "program.json", text)
 
 
 def load_program(directory: Path) -> Program | None:
-    """The Program in a directory; None when there is no complete one."""
+    """The Program in a directory; None when there is no complete one.
+
+    Raises OSError, and one of MALFORMED for a description that is none.
+    """
     try:
-        fields = json.loads((directory / "program.json").read_text())
+        fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Program(

@@ -31,6 +31,7 @@ from harness.export.program import NamedDifference, TensorSpec
 from harness.export.request import ExportRequest
 from harness.export.samples import Sample, draw, in_layout_of, observed_ranges, shipped_ranges
 from harness.export.source import LoadedModel, load_model
+from harness.export.trial import try_out
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
@@ -44,16 +45,22 @@ def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
             model = load_model(request.model)
         with _stage(request, "prepare inputs"):
             calibration, sets = _prepare(request, model)
-        made = make(request, versions, model.module, calibration, sets)
-        with _stage(request, "serialise"):
-            program = lower.to_program(made.edge)
-            names = tuple(made.edge.exported_program().graph_signature.user_inputs)
-            described = describe(program, names)
-            differing = made.by_python or [()] * len(sets)
-            raw = tuple(map(_raw_set, repeat(described), sets, made.outputs, differing))
-            pte = bytes(program.buffer)
+        constant: tuple[int, ...] = ()
+        if request.model.is_user_file:
+            with _stage(request, "run as it is"):
+                constant = try_out(request.model.name, model.module, sets)
+        with _suspecting(constant):
+            made = make(request, versions, model.module, calibration, sets)
+            with _stage(request, "serialise"):
+                program = lower.to_program(made.edge)
+                names = tuple(made.edge.exported_program().graph_signature.user_inputs)
+                described = describe(program, names)
+                differing = made.by_python or [()] * len(sets)
+                raw = tuple(map(_raw_set, repeat(described), sets, made.outputs, differing))
+                pte = bytes(program.buffer)
     require_life(request.model.name, raw)
-    opinions = agreements(described.outputs, made.outputs, made.rivals)
+    with _stage(request, "compare the oracles"):
+        opinions = agreements(described.outputs, made.outputs, made.rivals)
     return Exported(
         request,
         versions,
@@ -142,7 +149,7 @@ def _cortex_m(
         quantised = lower.quantise(captured, calibration)
     with _stage(request, "lower"):
         edge = lower.to_cortex_m(quantised, sets[0], config)
-    with _stage(request, "oracle"):
+    with _stage(request, "compute the expected outputs"):
         kernels, python = _both(request)
         expected = run_with(kernels, edge, sets)
         return _Made(
@@ -178,7 +185,7 @@ def _ethos_u(
         quantised = lower_ethosu.quantise(captured, calibration, spec)
     with _stage(request, "lower"):
         lowered = lower_ethosu.to_ethos_u(quantised, sets[0], spec)
-    with _stage(request, "oracle"):
+    with _stage(request, "compute the expected outputs"):
         kernels, python = _both(request)
         answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets, kernels)
         by_python = (
@@ -220,6 +227,15 @@ def _stage(request: ExportRequest, name: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         raise StageFailed(request, name, error) from error
+
+
+@contextmanager
+def _suspecting(constant: tuple[int, ...]) -> Iterator[None]:
+    try:
+        yield
+    except StageFailed as error:
+        error.suspect(constant)
+        raise
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from harness.case.case import Case
 from harness.case.identity import is_user_file, repository_of
 from harness.errors import InfraError, UsageError
 from harness.footprint.anatomy import Anatomy, FoldedAnatomy
+from harness.system.json_file import MALFORMED, read_json
 from harness.system.paths import references_dir
 from harness.target.figures import Stage, is_accepted, is_per_toolchain, measured_by
 
@@ -152,14 +153,12 @@ def load_reference(
     """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
     path = reference_path(root, case, source)
     try:
-        text = path.read_text()
+        return from_fields(read_json(path))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InfraError(f"cannot read {path}: {error.strerror}", path=path) from error
-    try:
-        return from_fields(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except MALFORMED as error:
         raise UsageError(
             f"{path} is not a reference: {error!r}",
             hint="restore it from version control, or accept the case again",

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """An error is the test's, in a sentence."""
+    """The boundary of a fixture: whatever goes wrong fails the test in a sentence."""
+    from harness.system.boundary import debugging, told
+
     try:
         yield
-    except HarnessError as error:
-        pytest.fail(explained(error), pytrace=False)
+    except Exception as error:
+        pytest.fail(explained(told(error)), pytrace=debugging())
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +47,8 @@ def target(case: Case) -> Target:
     """The target's description."""
     from harness.target.loading import load_target
 
-    return load_target(case.target)
+    with _failing():
+        return load_target(case.target)
 
 
 @pytest.fixture(scope="session")
@@ -62,9 +65,9 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
     from harness.target.loading import load_target
 
     wanted = [case, *(c for c in _collected(request.session) if c != case)]
-    targets = {name: load_target(name) for name in {c.target for c in wanted}}
-    cache_dir("programs").mkdir(parents=True, exist_ok=True)
     with _failing():
+        targets = {name: load_target(name) for name in {c.target for c in wanted}}
+        cache_dir("programs").mkdir(parents=True, exist_ok=True)
         exporter = exporter_choice(request.config).find()
         with FileLock(cache_dir("programs") / "batch.lock"):
             exported = export_cases(wanted, targets, exporter=exporter)[0]

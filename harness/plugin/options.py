@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--limit-factor",
-        type=float,
+        type=_factor,
         help="multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
     )
     group.addoption(
@@ -64,13 +67,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    from harness.target.loading import load_targets
+def _factor(said: str) -> float:
+    from harness.target.loading import limit_factor
 
     try:
-        targets = load_targets()
+        return limit_factor(said)
     except HarnessError as error:
-        raise pytest.UsageError(error.message) from error
+        raise argparse.ArgumentTypeError(error.message) from error
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """What the user wrote wrong ends the session before it begins."""
+    try:
+        yield
+    except HarnessError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise pytest.UsageError(error.message + hint) from error
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from harness.target.loading import global_factor, load_targets
+
+    with _usage_errors():
+        global_factor()
+        targets = load_targets()
     config.addinivalue_line(
         "markers",
         "hil_cases(targets=None, models=None, npu=None): the cases a test runs for; "
@@ -86,11 +107,9 @@ def pytest_configure(config: pytest.Config) -> None:
         names = ", ".join(t.name for t in targets if t.marker == marker)
         config.addinivalue_line("markers", f"{marker}: cases on {names}")
     _refuse_unknown_markers(config)
-    try:
+    with _usage_errors():
         firmware_choice(config)
         exporter_choice(config)
-    except HarnessError as error:
-        raise pytest.UsageError(f"{error.message}; {error.hint}") from error
 
 
 def _refuse_unknown_markers(config: pytest.Config) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from harness.errors import InfraError
 from harness.export.program import InputSet, Program, load_program
 from harness.simulate.guest_files import by_design_name, expected_name
+from harness.system.json_file import MALFORMED
 from harness.system.paths import runs_dir
 
-_EXPECTED = "expected"
+EXPECTED = "expected"
 
 
 def new_run_dir(label: str) -> Path:
@@ -29,7 +30,7 @@ def new_run_dir(label: str) -> Path:
 
 def keep_expectations(program: Program, run_dir: Path) -> None:
     """Copy what judging needs (not the program) into the run directory."""
-    kept = replace(program, directory=run_dir / _EXPECTED, sets=tuple(
+    kept = replace(program, directory=run_dir / EXPECTED, sets=tuple(
         InputSet(
             s.inputs,
             tuple(expected_name(k, n) for n in range(len(s.expected))),
@@ -52,4 +53,7 @@ def keep_expectations(program: Program, run_dir: Path) -> None:
 
 def kept_expectations(run_dir: Path) -> Program | None:
     """What ``keep_expectations`` kept; None when there is nothing whole."""
-    return load_program(run_dir / _EXPECTED)
+    try:
+        return load_program(run_dir / EXPECTED)
+    except (OSError, *MALFORMED):
+        return None

@@ -32,7 +32,8 @@ def export_cases(
 
     def report(event: ExportEvent) -> None:
         if event.kind in _EXPORT_WORDS:
-            progress(f"{event.request.model.name}: {_EXPORT_WORDS[event.kind]}")
+            said = (_EXPORT_WORDS[event.kind], *event.notes)
+            progress(f"{event.request.model.name}: {'; '.join(said)}")
 
     requests = [_request(case.model, targets[case.target]) for case in cases]
     results = export_with(exporter, requests, report)

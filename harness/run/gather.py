@@ -18,6 +18,7 @@ from harness.observe import Observation
 from harness.observe.processes import observe_processes
 from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
+from harness.system.files import read_regular
 from harness.target.loading import Target
 
 
@@ -42,7 +43,7 @@ def gather(
     the run went on, if it was.
     """
     if observation is None:
-        observation = observe_processes((run_dir / CONSOLE).read_bytes(), starts)
+        observation = observe_processes(read_regular(run_dir / CONSOLE), starts)
     if elf is not None:
         observation = with_symbols(observation, elf)
     said = {name: metric.value for name, metric in observation.metrics.items()}

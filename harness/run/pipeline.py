@@ -44,14 +44,17 @@ from harness.run.record import (
     load_record,
 )
 from harness.run.schema_fit import require_schema, schema_notes
+from harness.run.seal import SealBroken
 from harness.run.second_opinion import with_second_opinion
 from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
-from harness.simulate.transcript import WORK, Transcript
+from harness.simulate.transcript import CONSOLE, WORK, Transcript
+from harness.system.boundary import told
 from harness.system.files import sha256_of
+from harness.system.json_file import MALFORMED
 from harness.system.progress import Progress, silent
-from harness.target.loading import load_target
+from harness.target.loading import global_factor, load_target
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,7 @@ def run_cases(
     targets = {name: load_target(name) for name in {c.target for c in cases}}
     # a default memory mode that was named is not part of the target's name
     cases = [replace(c, target=targets[c.target].name) for c in cases]
-    if options.tolerance_lsb is not None:
-        for case in cases:
-            tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # refused before any work
+    _check_what_was_written(cases, options)
     chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
     for there in chosen.values():
         if there.target.zephyr is not None:
@@ -130,6 +131,17 @@ def run_cases(
         ]
 
 
+def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
+    """What somebody got wrong, in a variable, an option or a reference, is told before any work."""
+    if options.limit_factor is None:
+        global_factor()
+    for case in cases:
+        if options.tolerance_lsb is not None:
+            tolerance_of(case, budgets_of(case), options.tolerance_lsb)
+        for source in FirmwareSource:
+            load_reference(references_of(case), case, source)
+
+
 def _build(
     source: FirmwareSource,
     chosen: Chosen,
@@ -159,8 +171,8 @@ def _run_one(
         if isinstance(program, HarnessError):
             raise program
         return run_case(case, chosen, program, firmware.result(), options, progress)
-    except HarnessError as error:
-        return failed_record(case, _now(), error, source)
+    except Exception as error:  # the boundary of a case: the others go on
+        return failed_record(case, _now(), told(error), source)
 
 
 def run_case(
@@ -233,25 +245,35 @@ def run_case(
 def judge_again(run_dir: Path) -> RunRecord:
     """The verdict of a finished run, from its directory alone; nothing is executed or written.
 
-    Raises UsageError when the directory does not hold a run.
+    Raises UsageError when the directory does not hold a run, SealBroken when it is not the run
+    that was judged.
     """
-    record = replace(load_record(run_dir), run_dir=str(run_dir))
-    program = kept_expectations(run_dir)
+    record = replace(load_record(run_dir, whole=True), run_dir=str(run_dir))
+    program = kept_expectations(run_dir) if (run_dir / CONSOLE).is_file() else None
     if program is None or record.ending is None or record.expectation is None:
         raise UsageError(f"{run_dir} does not hold a whole run", path=run_dir)
-    evidence = gather(
-        program,
-        run_dir,
-        record.ending,
-        record.static_metrics,
-        elf=None if record.firmware is None else Path(record.firmware.elf),
-        npu=record.npu,
-        differences=() if record.simulator is None else record.simulator.differences,
-        mismatch_at=record.mismatch_at,
-        blame=record.blame,
-        starts=record.starts,
-    )
-    return record.with_evidence(evidence, judge(evidence, record.expectation))
+    try:
+        evidence = gather(
+            program,
+            run_dir,
+            record.ending,
+            record.static_metrics,
+            elf=None if record.firmware is None else Path(record.firmware.elf),
+            npu=record.npu,
+            differences=() if record.simulator is None else record.simulator.differences,
+            mismatch_at=record.mismatch_at,
+            blame=record.blame,
+            starts=record.starts,
+        )
+    except (OSError, *MALFORMED) as error:
+        raise UsageError(f"{run_dir} does not hold a whole run: {error}", path=run_dir) from error
+    judgement = judge(evidence, record.expectation)
+    if evidence.outputs.sha256 != record.output_sha256:
+        if judgement.passed:
+            raise SealBroken(run_dir, (WORK,))
+        note = "its outputs are not those of the run: they were changed since"
+        judgement = replace(judgement, notes=(*judgement.notes, note))
+    return record.with_evidence(evidence, judgement)
 
 
 def _expectation(
@@ -339,7 +361,8 @@ def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
     """What of the export is otherwise than a wheel of one commit would do it."""
     there = None if firmware.checkout is None else Path(firmware.checkout.path)
     own = () if program.exporter is None else program.exporter.notes
-    return (*own, *schema_notes(program.exporter, firmware.source, there))
+    read = schema_notes(program.exporter, firmware.source, there)
+    return (*program.notes, *own, *read)
 
 
 def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
@@ -19,8 +21,10 @@ from harness.judge.rules import worst
 from harness.observe import Observation
 from harness.run import differential
 from harness.run.differential import Differential
+from harness.run.seal import SEAL, check_seal, sealed
 from harness.simulate.transcript import NpuUse, npu_use
 from harness.system.files import disk_errors, write_whole
+from harness.system.json_file import MALFORMED, NotJson, read_json
 from harness.system.process import Stop
 from harness.target.budget import Budgets
 from harness.target.model import SimulatorName
@@ -206,12 +210,14 @@ class RunRecord:
         }
 
     def save(self) -> None:
-        """Write ``record.json`` into the run directory, atomically."""
+        """Write ``record.json`` with its seal into the run directory, atomically."""
         if self.run_dir is None:
             return
-        text = json.dumps(self.to_fields(), indent=1, sort_keys=True) + "\n"
+        run_dir = Path(self.run_dir)
         with disk_errors("writing the record"):
-            write_whole(Path(self.run_dir) / RECORD, text)
+            fields = sealed(self.to_fields(), run_dir)
+            text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
+            write_whole(run_dir / RECORD, text)
 
 
 def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
@@ -236,24 +242,35 @@ def failed_record(
     return RunRecord(case, time, Judgement(error.verdict, cause), source=source)
 
 
-def load_record(run_dir: Path) -> RunRecord:
-    """The record in a run directory. Raises UsageError when there is none that can be read."""
+def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
+    """The record in a run directory. ``whole``: its seal is there, and the files that it rests on
+    are what they were.
+
+    Raises UsageError when there is none that can be read, SealBroken when it is not what was
+    written.
+    """
     path = run_dir / RECORD
     try:
-        fields = json.loads(path.read_text())
-    except FileNotFoundError:
+        fields = read_json(path, finite=False)
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(
             f"{run_dir} is not a run directory: it has no {RECORD}",
             hint="run directories are under .hil/runs",
         ) from None
-    except ValueError as error:
+    except (OSError, NotJson) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     if not isinstance(fields, dict) or fields.get("schema") != SCHEMA:
         raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
+    check_seal(fields, run_dir, RECORD, whole=whole)
     try:
-        return _from_fields(fields)
-    except (KeyError, TypeError, ValueError) as error:
+        return _checked(_from_fields({n: value for n, value in fields.items() if n != SEAL}))
+    except MALFORMED as error:
         raise UsageError(f"{path} is not a run record: {error!r}") from error
+
+
+def _checked(record: RunRecord) -> RunRecord:
+    """Every value has the type that is written above. Raises a ValueError."""
+    return TypeAdapter(RunRecord).validate_python(asdict(record))
 
 
 def _from_fields(fields: Mapping[str, Any]) -> RunRecord:

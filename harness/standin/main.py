@@ -70,6 +70,13 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OWN_FAULT
+    except Exception as error:  # the boundary of this face
+        from harness.system.boundary import debugging, told, traceback_of  # a suite starts it often
+
+        if debugging():
+            print(traceback_of(error), end="", file=sys.stderr)
+        print(f"Error: {name}: {told(error).message}", file=sys.stderr)
+        return OWN_FAULT
 
 
 def _version(model: Model) -> str:

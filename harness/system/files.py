@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,20 @@ def _give_name(descriptor: int, path: Path) -> None:
         os.link(source, path.name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=True)
     finally:
         os.close(here)
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """The content of a file. Raises OSError, also for what is no regular file (a FIFO, on which
+    reading might never end, a device, a directory) and for more than ``most`` bytes.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if most is not None and status.st_size > most:
+            raise OSError(errno.EFBIG, f"more than {most} bytes", str(path))
+        return file.read()
 
 
 def sha256_of(path: Path) -> str:

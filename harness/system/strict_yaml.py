@@ -1,21 +1,28 @@
 """YAML as plain data that remembers the file and line of every key.
 
-Stricter than YAML: keys are strings and occur once, there are no anchors and no tags, and the
-top level is a mapping. Sequences become tuples.
+Stricter than YAML: keys are strings and occur once, there are no anchors, no tags and no
+directives, numbers are finite, nothing is nested deeper than anybody writes by hand, and the top
+level is a mapping. Sequences become tuples.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from harness.errors import TargetError
+from harness.system.files import read_regular
+
+_MOST_BYTES = 1 << 20
+_DEEPEST = 32
 
 Location = tuple[str | int, ...]  # keys and indexes from the top level
 
@@ -79,7 +86,7 @@ def merge(base: Document, child: Document) -> Document:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path, _MOST_BYTES)
     except OSError as error:
         raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
     try:
@@ -89,9 +96,42 @@ def _text(path: Path) -> str:
         raise Place(path, line).error(f"byte 0x{raw[error.start]:02x} is not UTF-8") from error
 
 
+class _TooDeep(Exception):
+    """``line`` from 0."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        super().__init__(line)
+
+
+class _Bounded(Composer):
+    """Goes no deeper than it may. Python's stack would end deep YAML otherwise, and the scanner
+    takes the square of the depth."""
+
+    nested = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        if self.nested > _DEEPEST:
+            raise _TooDeep(self.parser.peek_event().start_mark.line)
+        self.nested += 1
+        try:
+            return super().compose_node(parent, index)  # type: ignore[no-any-return]
+        finally:
+            self.nested -= 1
+
+
 def _compose(path: Path, text: str) -> Node | None:
+    reader = YAML(typ="safe", pure=True)
+    reader.Composer = _Bounded
+    if text.startswith("%") or "\n%" in text:
+        line = text[: ("\n" + text).index("\n%")].count("\n") + 1
+        raise Place(path, line).error("directives (%) are not used here")
     try:
-        return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
+        return reader.compose(text)  # type: ignore[no-any-return]
+    except _TooDeep as error:
+        raise Place(path, error.line + 1).error(
+            f"nested more than {_DEEPEST} deep, which nothing here is"
+        ) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -100,6 +140,9 @@ def _compose(path: Path, text: str) -> Node | None:
         line = text[: getattr(error, "position", 0)].count("\n") + 1
         reason = getattr(error, "reason", "unreadable")
         raise Place(path, line).error(f"not valid YAML: {reason}") from error
+    except (ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
+        # ruamel.yaml 0.18 has such ends for some of what is not YAML
+        raise Place(path, 1).error(f"not valid YAML: {error!r}") from error
 
 
 def _mapping(
@@ -145,14 +188,20 @@ def _scalar(node: Node, place: Place) -> str | int | float | bool | None:
         if kind == "int":
             return int(text.replace("_", ""), 0 if text.lstrip("+-")[:2] in ("0x", "0o") else 10)
         if kind == "float":
-            return float(text.replace("_", ""))
+            return _finite(float(text.replace("_", "")))
     except ValueError as error:
-        raise place.error(f"{text!r} is not a number") from error
+        raise place.error(f"{text!r} is not a number that is used here") from error
     if kind == "bool":
         return text.lower() == "true"
     if kind == "null":
         return None
     raise place.error(f"{text!r} is a YAML {kind}, which is not used here; write it in quotes")
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(number)
+    return number
 
 
 def _refuse_anchor(node: Node, path: Path) -> None:

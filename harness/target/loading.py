@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -31,23 +32,30 @@ __all__ = [
     "Variant",
     "Zephyr",
     "global_factor",
+    "limit_factor",
     "load_target",
     "load_targets",
     "target_directories",
     "target_files",
 ]
 
+_MOST_FACTOR = 1000
 
-def global_factor(environ: Mapping[str, str] = os.environ) -> float:
-    """``$HIL_LIMIT_FACTOR``, by which all limits of all targets are multiplied; 1 without."""
-    said = environ.get("HIL_LIMIT_FACTOR", "1")
+
+def limit_factor(said: str, what: str = "the limit factor") -> float:
+    """By which time limits are multiplied. Raises UsageError; ``what``: who said it."""
     try:
         factor = float(said)
     except ValueError:
-        factor = 0.0
-    if not 0 < factor <= 1000:
-        raise UsageError(f"HIL_LIMIT_FACTOR is {said!r}, not a number above 0 and up to 1000")
+        factor = math.nan
+    if not 0 < factor <= _MOST_FACTOR:
+        raise UsageError(f"{what} is {said!r}, not a number above 0 and up to {_MOST_FACTOR}")
     return factor
+
+
+def global_factor(environ: Mapping[str, str] = os.environ) -> float:
+    """``$HIL_LIMIT_FACTOR``, by which all limits of all targets are multiplied; 1 without."""
+    return limit_factor(environ.get("HIL_LIMIT_FACTOR", "1"), "HIL_LIMIT_FACTOR")
 
 
 def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
@@ -157,7 +165,11 @@ def _layered(own: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yam
 def _base(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
     name = child.data["extends"]
     place = child.place(("extends",))
-    if name not in files or files[name].absolute() == place.file.absolute():
+    if (
+        not isinstance(name, str)
+        or name not in files
+        or files[name].absolute() == place.file.absolute()
+    ):
         raise place.error(f"extends {name!r}, which is not another target")
     base = _read(files[name])
     if "extends" in base.data:

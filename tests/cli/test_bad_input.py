@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -238,3 +241,61 @@ def test_an_unwritable_state_directory(hil: Hil, tmp_path: Path) -> None:
     assert result.code == 3
     assert str(tmp_path / "file") in result.json["cause"]["text"]
     assert os.path.isfile(tmp_path / "file")
+
+
+def test_a_limit_factor_that_is_no_number(hil: Hil) -> None:
+    """Every comparison with NaN fails, so a range alone lets it in: and then nothing ever ends."""
+    said = hil("run", "host", "add", "--limit-factor", "nan")
+    assert (said.code, "--limit-factor" in said.err) == (2, True)
+    said = hil("run", "host", "add", HIL_LIMIT_FACTOR="nan")
+    assert (said.code, "HIL_LIMIT_FACTOR" in said.err) == (2, True)
+
+
+def test_a_tolerance_that_is_no_number(hil: Hil) -> None:
+    assert hil("run", "host", "add", "--tolerance", "nan").code == 2
+
+
+def test_a_malformed_reference_is_a_wrong_use(hil: Hil, tmp_path: Path) -> None:
+    """Before any work, and with the file named."""
+    file = tmp_path / "host" / "add.json"
+    file.parent.mkdir()
+    file.write_text('{"program": {"pte_bytes": Infinity}}')
+    result = hil("run", "host", "add", HIL_REFERENCES=str(tmp_path))
+    assert result.code == 2
+    assert f"{file} is not a reference" in result.err
+    assert "Infinity is not a number" in result.err
+
+
+def test_a_target_file_that_nobody_writes(hil: Hil, tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("a: " + "[" * 20_000)
+    result = hil("run", file, "add")
+    assert (result.code, result.err) == (
+        2, f"hil: error: {file}:1: nested more than 32 deep, which nothing here is\n"
+    )  # fmt: skip
+
+
+def test_little_memory(hil: Hil) -> None:
+    """As `ulimit -v` gives it: a sentence and status 3."""
+    result = hil("run", "corstone-300-m55", "add", prefix=("prlimit", f"--as={400_000 * 1024}"))
+    assert result.code == 3
+    assert "memory" in result.err + result.out
+
+
+def test_a_home_that_is_a_file(hil: Hil, tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+    result = hil("run", "host", "add", HIL_HOME=str(tmp_path / "home"))
+    assert result.code == 3
+    assert str(tmp_path / "home") in result.out + result.err
+
+
+def test_a_traceback_is_for_whoever_asks(tmp_path: Path) -> None:
+    """``--debug`` after the verb, or the variable; standard output stays JSON."""
+    argv = [sys.executable, "-m", "harness", "judge", str(tmp_path), "--json"]
+    for more, environment in (([], {}), (["--debug"], {}), ([], {"HIL_DEBUG": "1"})):
+        done = subprocess.run(
+            [*argv, *more], capture_output=True, text=True, env={**os.environ, **environment}
+        )
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["cause"]["kind"] == "usage"
+        assert ("Traceback" in done.stderr) == bool(more or environment)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import pytest
 
 from harness.case.models import find_model
 from harness.errors import InfraError
-from harness.export import cache
-from harness.export.batch import export
+from harness.export import batch, cache
+from harness.export.batch import ExportEvent, export
+from harness.export.inputs import Inputs, seen_now
 from harness.export.program import InputSet, Program, TensorSpec
 from harness.export.request import ExportRequest
 
@@ -59,7 +62,9 @@ def cache_store() -> Program:
         return cache.store(KEY, write)
 
 
-@pytest.mark.parametrize("damage", ["program.pte", "i0.bin", "e0.bin", "program.json"])
+@pytest.mark.parametrize(
+    "damage", ["program.pte", "i0.bin", "e0.bin", "program.json", "entry.json"]
+)
 def test_an_incomplete_entry_is_a_miss_and_is_replaced(own_home: Path, damage: str) -> None:
     """Somebody deletes a file by hand: the next export mends it instead of failing."""
     (cache_store().directory / damage).unlink()
@@ -68,18 +73,114 @@ def test_an_incomplete_entry_is_a_miss_and_is_replaced(own_home: Path, damage: s
     assert cache.load(KEY) is not None
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"inputs": 3'])
-def test_a_damaged_description_is_a_miss(own_home: Path, text: str) -> None:
-    (cache_store().directory / "program.json").write_text(text)
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", '{"inputs": 3', '{"a": NaN}', "[" * 100_000, "\xff", "[]", '{"files": {"x": []}}'],
+)
+@pytest.mark.parametrize("name", ["program.json", "entry.json"])
+def test_a_damaged_description_is_a_miss(own_home: Path, name: str, text: str) -> None:
+    (cache_store().directory / name).write_text(text, "latin-1")
+    assert cache.load(KEY) is None
+    assert cache.spoiled(KEY) == f"{name} is not what was stored"
+
+
+@pytest.mark.parametrize("name", ["program.pte", "i0.bin", "e0.bin"])
+def test_what_is_not_what_was_stored_is_not_used(own_home: Path, name: str) -> None:
+    """A flipped bit, or a file that was cut short, is neither run nor believed; and it is said."""
+    place = cache_store().directory / name
+    for content in (b"", b"ptf", bytes([place.read_bytes()[0] ^ 1])):
+        place.write_bytes(content)
+        assert cache.load(KEY) is None
+        assert cache.spoiled(KEY) == f"{name} is not what was stored"
+
+
+def test_program_expected_outputs_and_record_swapped_together(own_home: Path) -> None:
+    """All three agree with each other, and so they passed; they do not agree with the entry."""
+    place = cache_store().directory
+    (place / "program.pte").write_bytes(b"ptf")
+    (place / "e0.bin").write_bytes(b"\3")
+    digests = [hashlib.sha256(pte).hexdigest() for pte in (b"pte", b"ptf")]
+    text = (place / "program.json").read_text()
+    assert digests[0] in text
+    (place / "program.json").write_text(text.replace(*digests))
     assert cache.load(KEY) is None
 
 
-def test_a_changed_program_is_not_silently_exported_again(own_home: Path) -> None:
-    """It runs as it is and the verdict names it: whoever flips a byte wants to see it."""
-    cache_store().pte_path.write_bytes(b"ptf")
-    program = cache.load(KEY)
-    assert program is not None
-    assert program.pte_path.read_bytes() == b"ptf"
+def test_the_entry_of_another_key_is_not_used(own_home: Path) -> None:
+    """Copied over, whole and consistent in itself."""
+    shutil.copytree(cache_store().directory, cache.entry_dir("other-0123"))
+    assert cache.load("other-0123") is None
+    assert cache.spoiled("other-0123") == f"it is that of {KEY}"
+
+
+def test_a_spoiled_entry_is_exported_again_and_said(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note comes with the program, and from there into the record of its run."""
+    request = ExportRequest(find_model("add"))
+    monkeypatch.setattr(batch, "_load_worker", lambda: lambda request, versions: Double())
+    first = export([request])[0].unwrap()
+    first.pte_path.write_bytes(b"ptf")
+    told: list[ExportEvent] = []
+    again = export([request], told.append)[0]
+    note = "the cached program was not used, program.pte is not what was stored"
+    assert again.unwrap().pte_path.read_bytes() == b"pte"
+    assert again.unwrap().notes == (note,)
+    assert [(e.kind, e.notes) for e in told] == [("started", (note,)), ("done", ())]
+    (cached,) = export([request])
+    assert cached.cached
+    assert cached.unwrap().notes == ()
+
+
+class Double:
+    """An export that needs no torch."""
+
+    def write(self, directory: Path) -> Program:
+        return write(directory)
+
+
+def test_each_state_of_what_was_read_has_an_entry(own_home: Path, tmp_path: Path) -> None:
+    """Old weights that come back are found; a third state is not; neither replaces the other."""
+    weights = tmp_path / "weights.pt"
+    stored = []
+    for content in ("a", "b"):
+        weights.write_text(content)
+        inputs = Inputs(str(tmp_path), (seen_now(str(weights)),))
+        with cache.locked(KEY, wait=True):
+            stored.append(cache.store(KEY, write, inputs).directory)
+    for content, place in zip(("a", "b"), stored, strict=True):
+        weights.write_text(content)
+        found = cache.load(KEY, str(tmp_path))
+        assert found is not None
+        assert found.directory == place
+    assert cache.load(KEY, "/elsewhere") is None
+    weights.write_text("c")
+    assert cache.load(KEY, str(tmp_path)) is None
+    assert cache.spoiled(KEY) == ""
+
+
+def test_what_cannot_be_known_is_never_found_again(own_home: Path) -> None:
+    """It can be used by whoever made it, meanwhile, whoever makes it again."""
+    places = []
+    for _ in range(2):
+        with cache.locked(KEY, wait=True):
+            places.append(cache.store(KEY, write, Inputs(unknown="it rolls dice")).directory)
+        assert cache.load(KEY) is None
+    assert [cache.at(place) is not None for place in places] == [True, True]
+    os.utime(places[0], (0, 0))
+    cache_store()
+    assert [place.exists() for place in places] == [False, True]
+
+
+def test_a_derived_file_is_part_of_the_entry(own_home: Path) -> None:
+    place = cache_store().directory
+    (place / "program.bpte").write_bytes(b"somebody's")
+    assert not cache.has(place, "program.bpte")
+    cache.add(place, "program.bpte", b"ours")
+    assert cache.has(place, "program.bpte")
+    assert cache.load(KEY) is not None
+    (place / "program.bpte").write_bytes(b"somebody's")
+    assert cache.load(KEY) is None
 
 
 def test_a_key_is_written_by_one_at_a_time(own_home: Path) -> None:

@@ -7,13 +7,21 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
 from harness.case.models import ModelSource
 from harness.errors import ExportError, HarnessError, UsageError
 from harness.export.batch import export
-from harness.export.failures import DeadModelError, NamesMissing, StageFailed
+from harness.export.failures import (
+    DeadModelError,
+    NamesMissing,
+    NotFinite,
+    StageFailed,
+    UnsupportedTensor,
+)
 from harness.export.program import Program
 from harness.export.request import ExportRequest
+from harness.export.trial import try_out
 
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]
@@ -163,7 +171,7 @@ ModelInputs = (torch.ones(2),)
 """)
     )
     assert isinstance(error, ExportError)
-    assert "failed to capture at mine.py:4" in error.message
+    assert "failed to run as it is at mine.py:4" in error.message
 
 
 def test_a_dead_model_is_refused(user_model: Write) -> None:
@@ -224,3 +232,85 @@ ModelInputs = (torch.rand(1, 1, 49, 10) * 2 - 1,)
 """)
     )
     assert isinstance(error, DeadModelError)
+
+
+def test_edited_weights_are_another_program(user_model: Write, exported: Get) -> None:
+    """The file of the model stays as it is, and what it loads changes."""
+    source = user_model("""
+import torch
+from pathlib import Path
+ModelUnderTest = torch.nn.Linear(4, 3)
+ModelUnderTest.load_state_dict(torch.load(Path(__file__).with_name("weights.pt")))
+ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
+""")
+    assert source.file is not None
+    expected = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        torch.save(torch.nn.Linear(4, 3).state_dict(), source.file.with_name("weights.pt"))
+        program = exported(source)
+        expected.append((program.directory / program.sets[0].expected[0]).read_bytes())
+        assert export([ExportRequest(source)])[0].cached
+    assert expected[0] != expected[1]
+
+
+MODEL = """
+import torch
+class Mine(torch.nn.Module):
+    def forward(self, x): {}
+ModelUnderTest = Mine()
+ModelInputs = {}
+"""
+ONE = "(torch.ones(1, 4),)"
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "kind", "said"),
+    [
+        ("return torch.ones(1, 3)", ONE, DeadModelError, "3 different inputs give the same"),
+        ("return x * 0 + 1", ONE, DeadModelError, "3 different inputs give the same"),
+        ("return 3", ONE, UnsupportedTensor, "'output0' is a int"),
+        ("return x, None", ONE, UnsupportedTensor, "'output1' is a NoneType"),
+        ("return x / 0", ONE, NotFinite, "gives NaN or infinity: output 0, for input set 0"),
+        ("return x", "(torch.ones(2), torch.ones(2))", StageFailed, "but 3 were given"),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_said_in_its_own_terms(
+    user_model: Write, forward: str, inputs: str, kind: type[HarnessError], said: str
+) -> None:
+    """ExecuTorch would assert something about the type of another tensor."""
+    error = failure(user_model(MODEL.format(forward, inputs)))
+    assert isinstance(error, kind)
+    assert said in error.message
+    assert "Assertion" not in error.message
+
+
+def test_an_output_that_is_constant_is_suspected(user_model: Write) -> None:
+    error = failure(user_model(MODEL.format("return x + x, torch.ones(1, 3)", ONE)))
+    assert isinstance(error, StageFailed)
+    assert error.constant == (1,)
+    assert "output 1 of 'mine' is the same for every input" in (error.hint or "")
+
+
+def test_trying_a_model_out_changes_nothing_of_it() -> None:
+    """Neither what it remembers, nor the inputs, nor the numbers that it draws next."""
+
+    class Counting(torch.nn.Module):
+        seen: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen += 1
+            self.seen = self.seen.clone()
+            x += torch.rand(1)
+            return x
+
+    module, inputs = Counting(), [(torch.zeros(2),), (torch.ones(2),)]
+    state = torch.get_rng_state()
+    assert try_out("m", module, inputs) == ()
+    assert module.seen.item() == 0
+    assert [value.tolist() for (value,) in inputs] == [[0, 0], [1, 1]]
+    assert torch.equal(torch.get_rng_state(), state)

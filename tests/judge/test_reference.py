@@ -151,14 +151,17 @@ def test_no_file_is_no_reference(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"pte_sha256": "aa"}', "{}", "[]", "{", '{"program": {}, "firmware": {}}',
+    ['{"program": {"pte_bytes": Infinity}, "firmware": {}, "history": []}', "\xff", "[" * 100_000,
+     '{"program": {"pte_bytes": 1e999}, "firmware": {}, "history": []}', "null", '"\\ud800"',
+     '{"program": {}, "firmware": {"gcc": 3}, "history": []}',
+     '{"pte_sha256": "aa"}', "{}", "[]", "{", '{"program": {}, "firmware": {}}',
      '{"program": {"pte_bytes": "x"}, "firmware": {}, "history": []}',
      '{"program": {}, "firmware": {}, "history": [], "pte_sha256": "aa"}'],
 )  # fmt: skip
 def test_a_malformed_file_is_an_error_not_a_missing_reference(tmp_path: Path, text: str) -> None:
     path = reference_path(tmp_path, CASE)
     path.parent.mkdir()
-    path.write_text(text)
+    path.write_text(text, "latin-1")
     with pytest.raises(UsageError, match=r"ds_cnn\.json is not a reference"):
         load_reference(tmp_path, CASE)
 

@@ -220,3 +220,48 @@ def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester)
                                            "--firmware=bundled")  # fmt: skip
     result.stdout.fnmatch_lines(["*is not a checkout of ExecuTorch*"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("factor", ["nan", "0", "x"])
+def test_a_limit_factor_that_is_no_number(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, factor: str
+) -> None:
+    pytester.makepyfile("def test_fine(): pass")
+    result = pytester.runpytest_subprocess("--limit-factor", factor)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--limit-factor*not a number above 0*"])
+    monkeypatch.setenv("HIL_LIMIT_FACTOR", factor)
+    result = pytester.runpytest_subprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*HIL_LIMIT_FACTOR is*not a number above 0*"])
+
+
+def test_a_home_that_cannot_be_written(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a read-only ``.hil`` is, also for root: the test fails in a sentence."""
+    (pytester.path / "home").touch()
+    monkeypatch.setenv("HIL_HOME", str(pytester.path / "home"))
+    pytester.makepyfile(CASES)
+    result = pytester.runpytest_subprocess()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*Not a directory*home*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*.py:*: *Error")
+
+
+def test_a_reference_that_is_none_fails_the_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_REFERENCES", str(pytester.path))
+    (pytester.path / "host").mkdir()
+    (pytester.path / "host" / "add.json").write_text('{"program": {"pte_bytes": Infinity}}')
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.hil_cases(targets=["host"], models=["add"])
+        def test_it(reference): pass
+    """)
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*is not a reference*Infinity*"])

@@ -22,6 +22,7 @@ from harness.errors import UsageError
 from harness.judge.reference import Reference, reference_path, render
 from harness.run.pipeline import RunOptions, judge_again, run_case
 from harness.run.record import RunRecord, load_record
+from harness.run.seal import sealed
 from harness.simulate.pick import pick
 from harness.simulate.simulation import NoInputs
 from harness.target.budget import Budgets
@@ -133,15 +134,17 @@ def _without_first_input(home: Path) -> RunRecord:
 
 
 def test_an_edited_record_cannot_hide_a_process(home: Path) -> None:
-    """With one process in place of two, the second still has to complete."""
+    """With one process in place of two, the second still has to complete; even when it is sealed
+    again."""
     record = run(home, "NO_END_MARKER")
     path = directory(record) / "record.json"
     fields = json.loads(path.read_text())
+    del fields["seal"]
     for starts in ([], [1], [5, 0], [0, 9, 3]):
         path.write_text(json.dumps({**fields, "starts": starts}))
         with pytest.raises(UsageError, match="is not a run record"):
             load_record(directory(record))
-    path.write_text(json.dumps({**fields, "starts": [0, 10**9]}))
+    path.write_text(json.dumps(sealed({**fields, "starts": [0, 10**9]}, directory(record))))
     assert judge_again(directory(record)).cause is not None
 
 

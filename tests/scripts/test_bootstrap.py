@@ -148,3 +148,55 @@ def test_missing_system_packages_are_named(checkout: Path) -> None:
         assert "missing and HIL_NO_SYSTEM_PACKAGES=1: no-such-package-anywhere" in done.stderr
     else:
         assert "no-such-package-anywhere" in done.stderr
+
+
+# Makes an environment with no more in it than the first one had.
+VENV = """#!/bin/sh
+if [ "$1 $2" = "-m venv" ]; then
+  mkdir -p "$3/bin"
+  cp "{stub}" "$3/bin/python"
+  printf '#!/bin/sh\\necho "the hil of %s"\\n' "$3" > "$3/bin/hil"
+  chmod +x "$3/bin/python" "$3/bin/hil"
+  exit 0
+fi
+exec "{python}" "$@"
+"""
+
+
+@pytest.mark.parametrize("stamp", ["new", "old"])
+@pytest.mark.parametrize("how", ["copied", "moved"])
+def test_a_checkout_elsewhere_makes_its_own_environment(
+    checkout: Path, tmp_path: Path, how: str, stamp: str
+) -> None:
+    """The stamp is the same there, and the .venv has the paths of where it was made."""
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0
+    python = tmp_path / "python3"
+    python.write_text(VENV.format(stub=tmp_path / "stub", python=sys.executable))
+    python.chmod(0o755)
+    shutil.copy(checkout / ".venv/bin/python", tmp_path / "stub")
+    if stamp == "old":
+        text = (checkout / ".venv/.hil-stamp").read_text()
+        (checkout / ".venv/.hil-stamp").write_text(text.partition("\n")[2])
+        (checkout / ".venv/bin/hil").write_text(f"#!{checkout}/.venv/bin/python\n")
+    other = tmp_path / "other"
+    shutil.copytree(checkout, other, symlinks=True)
+    if how == "moved":
+        shutil.rmtree(checkout)
+        (checkout / ".venv/bin").mkdir(parents=True)
+        (checkout / "plan.json").write_text('{"install": []}')
+    command = [str(other / "hil")]
+    environment = {**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", "HIL_PYTHON": str(python)}
+    first = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == f"the hil of {other}/.venv\n"
+    assert f"the .venv here was made for {checkout}; making one for this folder" in first.stderr
+    again = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (again.stdout, again.stderr) == (f"the hil of {other}/.venv\n", "")
+
+
+def test_the_same_checkout_by_another_path_is_the_same(checkout: Path, tmp_path: Path) -> None:
+    """Through a link: nothing is made again."""
+    bootstrap(checkout, plan=["torch"])
+    (tmp_path / "link").symlink_to(checkout)
+    done = subprocess.run([str(tmp_path / "link" / "hil")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -165,6 +165,8 @@ def test_extends_lays_over_the_base(folder: Path) -> None:
         ("extends: big\n", "big.yaml:1", "not another target"),
         ("extends: bord\n", "big.yaml:1", "extends 'bord', which is not another target"),
         ("extends: [board]\n", "big.yaml:1", "not another target"),
+        ("extends: {}\n", "big.yaml:1", "not another target"),
+        ("extends: null\n", "big.yaml:1", "not another target"),
         ("extends: child\n", "big.yaml:1", "'child', which itself extends 'board'"),
     ],
 )

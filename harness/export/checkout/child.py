@@ -83,9 +83,12 @@ def _export(order: Order, channel: IO[str]) -> None:
     def tell(event: ExportEvent) -> None:
         error = None if event.error is None else error_fields(event.error)
         index = order.requests.index(event.request)
+        place = None if event.program is None else str(event.program.directory)
+        notes = event.notes if event.program is None else event.program.notes
         channel.write(
-            line({"event": event.kind, "index": index, "seconds": event.seconds, "error": error})
-        )
+            line({"event": event.kind, "index": index, "seconds": event.seconds, "error": error,
+                  "place": place, "notes": notes})
+        )  # fmt: skip
 
     check = partial(confirm, Path(order.root), order.sources)
     export(order.requests, tell, Origin(order.versions, check))

@@ -26,6 +26,7 @@ from harness.export.batch import ExportEvent, ExportResult, OnEvent, Origin
 from harness.export.checkout.child import ImportFailed
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.checkout.wire import Order, restored
+from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.paths import project_root
 
@@ -132,24 +133,34 @@ class _Waiting:
 
     def hear(self, key: str, event: Mapping[str, Any]) -> None:
         kind, seconds = str(event["event"]), float(event["seconds"])
+        notes = tuple(map(str, event["notes"]))
         if kind in ("started", "waiting"):
             self.begun = key
-            self.on_event(ExportEvent(kind, self.each_key()[key]))
+            self.on_event(ExportEvent(kind, self.each_key()[key], notes=notes))
             return
         self.begun = None
-        error = None if event["error"] is None else restored(event["error"])
-        self.settle(key, error, cached=kind == "cached", seconds=seconds)
+        if event["error"] is not None:
+            self.settle(key, restored(event["error"]), cached=False, seconds=seconds)
+            return
+        program = None
+        with suppress(cache.NotAsStored):
+            program = cache.at(Path(event["place"]))
+        program = None if program is None else replace(program, notes=notes)
+        self.settle(key, program, cached=kind == "cached", seconds=seconds)
 
-    def settle(self, key: str, error: HarnessError | None, *, cached: bool, seconds: float) -> None:
-        program = None if error is not None else cache.load(key)
-        if program is None and error is None:
+    def settle(
+        self, key: str, made: Program | HarnessError | None, *, cached: bool, seconds: float
+    ) -> None:
+        program = made if isinstance(made, Program) else None
+        error = made if isinstance(made, HarnessError) else None
+        if made is None:
             error = InfraError(f"the exported program {key} is not in the cache", path=key)
         kind = "failed" if error is not None else "cached" if cached else "done"
         for index in [i for i, k in self.keys.items() if k == key]:
             del self.keys[index]
             request = self.requests[index]
             self.results[index] = ExportResult(request, program, error, cached, seconds)
-            self.on_event(ExportEvent(kind, request, seconds, error))
+            self.on_event(ExportEvent(kind, request, seconds, error, program))
 
     def give_up(self, error: HarnessError) -> None:
         """What the child was at, or, if it had not begun, everything."""

@@ -1,7 +1,8 @@
 """What an export's parent and child tell each other, one JSON object to a line.
 
 The child gets an Order. It answers with events, ``{"event": kind, "index": of the request,
-"seconds": ..., "error": ... or null}``, or with one ``{"broken": error}`` before it began.
+"seconds": ..., "error": ... or null, "place": the program's directory or null, "notes": [...]}``,
+or with one ``{"broken": error}`` before it began.
 """
 
 from __future__ import annotations

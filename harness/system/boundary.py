@@ -1,0 +1,96 @@
+"""What a face says to an exception that nobody raised on purpose: one sentence, one exit code.
+
+Every face (``hil``, the pytest plugin, a stand-in, a worker) asks here, so that memory that ran
+out, a disk that cannot be written and a defect of ours look alike wherever they are met. The
+traceback is for whoever asks for it: ``hil … --debug``, or ``HIL_DEBUG=1`` for all faces.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.errors import HarnessError, InfraError
+from harness.system.files import DiskError
+from harness.system.paths import project_root
+
+DEBUG = "HIL_DEBUG"
+# threading.Thread.start; the dynamic linker's dlopen(3), in an ImportError
+_EXHAUSTED = ("can't start new thread", "failed to map segment", "Cannot allocate memory")
+
+
+class OutOfMemory(InfraError):
+    """Here, not in what is simulated. ``place``: the innermost line of ours."""
+
+    kind = "out_of_memory"
+
+    def __init__(self, error: BaseException) -> None:
+        self.place = place_of(error)
+        super().__init__(
+            "the machine, or a limit set for this process, gave no more memory",
+            hint="see `ulimit -v` and `free -m`; fewer cases or workers at a time need less",
+        )
+
+
+class Unforeseen(InfraError):
+    """An exception of Python or a library. ``cause``: its name, ``detail``: what it says,
+    ``place``: the innermost line of ours, "harness/run/record.py:12"."""
+
+    kind = "unforeseen"
+
+    def __init__(self, error: BaseException) -> None:
+        self.cause = type(error).__name__
+        self.detail = next(iter(str(error).splitlines()), "")
+        self.place = place_of(error)
+        said = f"{self.cause}: {self.detail}" if self.detail else self.cause
+        super().__init__(
+            f"unforeseen {said} (at {self.place})",
+            hint=f"this is a defect of the harness; --debug or {DEBUG}=1 shows the traceback, "
+            "which a report of it should have",
+        )
+
+
+def told(error: BaseException) -> HarnessError:
+    """The exception as an error of the harness; one that is already comes back as it is."""
+    if isinstance(error, HarnessError):
+        return error
+    if _exhausted(error):
+        return OutOfMemory(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return DiskError("reading or writing a file", error)
+    return Unforeseen(error)
+
+
+def _exhausted(error: BaseException | None) -> bool:
+    """Memory runs out in many words: of Python, of a thread, of a library that is loaded."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        if isinstance(error, OSError) and error.errno in (errno.ENOMEM, errno.EAGAIN):
+            return True
+        if any(said in str(error) for said in _EXHAUSTED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of the harness in a traceback; "" when there is none."""
+    root = project_root()
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if file.is_relative_to(root / "harness"):
+            return f"{file.relative_to(root)}:{frame.lineno}"
+    return ""
+
+
+def debugging(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the user asked every face for tracebacks."""
+    return environ.get(DEBUG, "") not in ("", "0")
+
+
+def traceback_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))

@@ -1,0 +1,73 @@
+"""Whatever exception reaches a face: one sentence, what to do next, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HarnessError, UsageError
+from harness.errors.verdict import ExitCode
+from harness.system.boundary import OutOfMemory, Unforeseen, debugging, told, traceback_of
+from harness.system.files import DiskError, write_whole
+
+
+def caught(error: BaseException) -> HarnessError:
+    with pytest.raises(type(error)) as raised:
+        raise error
+    return told(raised.value)
+
+
+def test_an_error_of_ours_stays_what_it_is() -> None:
+    error = UsageError("no")
+    assert told(error) is error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+        RuntimeError("can't start new thread"),
+        ImportError("x.so: failed to map segment from shared object"),
+    ],
+)
+def test_memory_that_ran_out(error: BaseException) -> None:
+    assert isinstance(caught(error), OutOfMemory)
+
+
+def test_memory_that_ran_out_under_another_exception() -> None:
+    """numpy says that one should not import it from its own folder."""
+    error = ImportError("Error importing numpy")
+    error.__cause__ = ImportError("x.so: failed to map segment from shared object")
+    assert isinstance(caught(error), OutOfMemory)
+
+
+def test_a_file_is_named() -> None:
+    said = caught(PermissionError(errno.EACCES, "Permission denied", "/x/y"))
+    assert isinstance(said, DiskError)
+    assert said.message == "reading or writing a file: Permission denied (/x/y)"
+
+
+def test_anything_else_is_a_defect_of_ours_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(TypeError) as raised:
+        write_whole(tmp_path / "f", 3)  # type: ignore[arg-type]
+    said = told(raised.value)
+    assert "Traceback (most recent call last)" in traceback_of(raised.value)
+    assert isinstance(said, Unforeseen)
+    assert said.exit_code is ExitCode.INFRASTRUCTURE
+    assert said.facts["cause"] == "TypeError"
+    assert said.facts["place"].startswith("harness/system/files.py:")
+    assert "--debug" in (said.hint or "")
+
+
+def test_an_exception_without_words() -> None:
+    assert caught(KeyError()).message == "unforeseen KeyError (at )"
+
+
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
+def test_debugging_is_asked_for(value: str, on: bool) -> None:
+    assert debugging({"HIL_DEBUG": value}) is on
+    assert not debugging({})
