@@ -13,6 +13,7 @@ from harness.judge.reference import Reference
 from harness.observe import Observation
 from harness.simulate.transcript import NpuUse
 from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.budget import Budgets
 
 
@@ -86,7 +87,7 @@ class Ending:
 
     ``exit_status`` is None when a signal ended it. ``native``: the process was the runner itself,
     no simulator. ``where``: what the CPU was doing when a limit ended the run.
-    ``console_complete`` is False when somebody kept the console open after the end, so that what
+    ``excess``: what the guest wrote too much of. ``console_complete`` is False when somebody kept the console open after the end, so that what
     was still to come is not known.
     """
 
@@ -97,6 +98,7 @@ class Ending:
     native: bool = False
     where: dict[str, Any] | None = None
     console_complete: bool = True
+    excess: Excess | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from harness.run.differential import Differential
 from harness.simulate.transcript import NpuUse, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.budget import Budgets
 from harness.target.model import SimulatorName
 
@@ -288,7 +289,11 @@ def _starts(said: Sequence[int]) -> tuple[int, ...]:
 
 
 def _ending(fields: Mapping[str, Any] | None) -> Ending | None:
-    return None if fields is None else Ending(**{**fields, "stop": Stop(fields["stop"])})
+    if fields is None:
+        return None
+    excess = fields.get("excess")
+    enums = {"stop": Stop(fields["stop"]), "excess": None if excess is None else Excess(excess)}
+    return Ending(**{**fields, **enums})
 
 
 def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.simulate.guest_files import output_base, written_outputs
@@ -64,6 +64,11 @@ class GuestDirectory:
                 if relative not in self._placed and path.is_file() and not path.is_symlink():
                     found.append(LeftFile(relative, path.stat().st_size))
         return tuple(sorted(found, key=lambda file: file.name))
+
+    def discard(self, files: Iterable[LeftFile]) -> None:
+        """Remove what the guest left: there was too much of it to keep."""
+        for file in files:
+            (self._path / file.name).unlink(missing_ok=True)
 
     def _free(self, name: str) -> Path:
         path = self._path / name

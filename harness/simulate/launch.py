@@ -54,6 +54,14 @@ class Companion(Protocol):
     """Something that works beside the simulator while a guest runs."""
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """More of the simulator's arguments."""
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What it has to inherit for them."""
+
+    @property
     def busy(self) -> bool:
         """It computes for the guest right now, which is not idle then, however still it is."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,18 @@ from harness.simulate.launch import Companion, Job, Launch
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import NpuUse
-from harness.system.confine import Confinement, confinement, ending_signal
+from harness.system.confine import (
+    ENVIRONMENT,
+    Confinement,
+    NotConfined,
+    confined,
+    ending_signal,
+    required,
+    what_lacks,
+)
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
+from harness.system.quota import QUOTA, Account, Excess
 
 OnOutput = Callable[[bytes], None]
 
@@ -30,6 +39,7 @@ class ProcessRun:
 
     job: Job
     launch: Launch
+    argv: tuple[str, ...]  # the simulator's
     walls: Confinement
     environment: dict[str, str]
     start: int
@@ -48,6 +58,16 @@ class ProcessRun:
     def lines(self) -> int:
         """The console's lines that have ended; the next process goes on where it stopped."""
         return self.observation.lines - self.observation.cut
+
+    @property
+    def stop(self) -> Stop:
+        """What the program wrote too much of may also have been found when it had ended."""
+        return self.ended.stop if self.excess is None else Stop.OUTPUT_LIMIT
+
+    @property
+    def excess(self) -> Excess | None:
+        by_kernel = self._status[1] == signal.SIGXFSZ
+        return self.ended.excess or (Excess.FILE_BYTES if by_kernel else None)
 
     @property
     def exit_status(self) -> int | None:
@@ -71,7 +91,7 @@ class ProcessRun:
     def ended_well(self) -> bool:
         """Nothing speaks against going on with the next one. Judging is another matter."""
         return (
-            self.ended.stop is Stop.EXITED
+            self.stop is Stop.EXITED
             and self._status == (0, None)
             and self.ended.complete
             and not self.observation.failures
@@ -88,29 +108,37 @@ def run_process(
     *,
     after: ProcessRun | None = None,
     on_output: OnOutput | None = None,
+    require_confinement: bool | None = None,
 ) -> ProcessRun:
     """Run ``job`` to its end; its output goes to ``console``, behind that of the process
-    ``after`` which it comes.
+    ``after`` which it comes. ``require_confinement`` None: as ``confine.required`` has it.
 
     Raises InfraError when it could not be run.
     """
+    missing = what_lacks()
+    if missing and (required() if require_confinement is None else require_confinement):
+        raise NotConfined(missing)
     work = job.work
     start = 0 if after is None else after.end
-    walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
-    environment = {**_environment(), **launch.environment}
+    environment = {**ENVIRONMENT, **launch.environment}
+    readable = [path.absolute() for path in launch.readable]
     with (
+        confined(work, Path(launch.argv[0]), readable, file_bytes=QUOTA.file_bytes) as walls,
         chosen.simulator.beside(chosen.target, job) as companion,
         disk_errors(f"running {chosen.require().name}"),
     ):
+        argv = launch.argv + (() if companion is None else companion.words)
+        shared = () if companion is None else companion.descriptors
         watcher = _Watcher(work, launch.monitor, on_output, companion, after)
         ended = run(
-            [*walls.prefix, *launch.argv],
+            [*walls.prefix, *argv],
             cwd=work,
             environment=environment,
             console=console,
             append=after is not None,
             bounds=Bounds(job.limits.host, job.limits.stall),
             watch=watcher.watch(),
+            descriptors=(*walls.descriptors, *shared),
         )
     if launch.monitor is not None:
         (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
@@ -118,6 +146,7 @@ def run_process(
     return ProcessRun(
         job=job,
         launch=launch,
+        argv=argv,
         walls=walls,
         environment=environment,
         start=start,
@@ -142,6 +171,7 @@ class _Watcher:
     ) -> None:
         self.cpu: CpuState | None = None
         self._work = work
+        self._account = Account(work)
         self._monitor = monitor
         self._on_output = on_output
         self._companion = companion
@@ -154,6 +184,7 @@ class _Watcher:
             self._before_kill,
             self._busy,
             None if self._companion is None else self._companion.console,
+            self._account.excess,
         )
 
     def observation(self) -> Observation:
@@ -170,11 +201,6 @@ class _Watcher:
     def _before_kill(self, stop: Stop) -> None:
         if self._monitor is not None and stop is not Stop.FAULT:
             self.cpu = cpu_state(self._work, self._monitor)
-
-
-def _environment() -> dict[str, str]:
-    """The child's whole environment, but for what its simulator adds."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 
 
 def _check_walls(confined: bool, status: int | None, console: Path, start: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.attend.attendance import WORDS
 from harness.attend.program import Program, counted, read_program
-from harness.simulate.companion import DDR, DEBUGGER, companion
+from harness.simulate.companion import DEBUGGER, MEMORY, companion
 from harness.simulate.launch import Companion, Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
@@ -39,7 +39,7 @@ class _Qemu:
         if program.attended:
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
         prefix = tool.path.resolve().parent.parent
-        own = tuple(prefix / name for name in ("lib", "libexec", "share"))
+        own = (prefix / "lib", prefix / "share" / "qemu")
         intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
         return Launch(words, readable=(job.elf, *own), monitor=MONITOR, stands_in=intercepted)
 
@@ -84,9 +84,8 @@ def _machine(settings: Qemu) -> tuple[str, ...]:
     memory = ("-m", settings.memory) if settings.memory else ()
     if settings.shared_memory is None:
         return ("-M", settings.machine, *memory)
-    size = f"{settings.shared_memory.size >> 20}M"
-    file = f"memory-backend-file,id=ddr,size={size},mem-path={DDR},share=on"
-    return ("-M", f"{settings.machine},memory-backend=ddr", "-m", size, "-object", file)
+    size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
+    return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
 
 
 def semihosting(arguments: Sequence[str]) -> str:

@@ -111,9 +111,12 @@ def simulate(
         with disk_errors("keeping outputs"):
             for number in numbers if len(batches) > 1 else ():
                 directory.keep_outputs(number)
+    last = processes[-1]
     with disk_errors("keeping outputs"):
         directory.put_back()
-    last = processes[-1]
+        left = directory.left()
+        if last.excess is not None:
+            directory.discard(left)
     return Transcript(
         run_dir=run_dir,
         target=target.name,
@@ -123,13 +126,14 @@ def simulate(
         native=chosen.simulator.native,
         version=tool.version,
         arguments=last.job.arguments,
-        argv=last.launch.argv,
+        argv=last.argv,
         prefix=last.walls.prefix,
         environment=last.environment,
         confined=all(process.walls.confined for process in processes),
-        unconfined_reason=last.walls.reason,
+        unconfined_reason=last.walls.missing,
         licence=last.launch.licence,
-        stop=last.ended.stop,
+        stop=last.stop,
+        excess=last.excess,
         exit_status=last.exit_status,
         signal=last.signal,
         seconds=sum(process.ended.wall_seconds for process in processes),
@@ -139,7 +143,7 @@ def simulate(
         console_times=_times(processes),
         console_complete=last.ended.complete,
         outputs=tuple(map(output_base, every)),
-        files=directory.left(),
+        files=left,
         cpu=last.cpu,
         npu=_npu(processes),
         stands_in=last.launch.stands_in,
