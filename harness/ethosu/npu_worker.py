@@ -42,6 +42,8 @@ def main(given: dict[str, Any], product: str, macs: int) -> None:
                 "status": outcome.status,
                 "qread": outcome.qread,
             }
+        except ImportError as error:
+            told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
         except Exception as error:  # a boundary: whoever asked is told
             told, copied = {"failed": f"{type(error).__name__}: {error}"}, []
         text = json.dumps(told).encode()

@@ -87,8 +87,8 @@ class Ending:
 
     ``exit_status`` is None when a signal ended it. ``native``: the process was the runner itself,
     no simulator. ``where``: what the CPU was doing when a limit ended the run.
-    ``excess``: what the guest wrote too much of. ``console_complete`` is False when somebody kept the console open after the end, so that what
-    was still to come is not known.
+    ``excess``: what the guest wrote too much of. ``console_complete`` is False when somebody kept
+    the console open after the end, so that what was still to come is not known.
     """
 
     stop: Stop
