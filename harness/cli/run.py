@@ -10,7 +10,12 @@ import click
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import fvp_missing_option, limit_factor_option, verb
+from harness.cli.verb import (
+    fvp_missing_option,
+    limit_factor_option,
+    require_confinement_option,
+    verb,
+)
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
@@ -56,8 +61,15 @@ _dev_mode = click.option(
     help="Accept output differences up to this many steps.",
 )
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
+@click.option(
+    "--isolate-export",
+    is_flag=True,
+    help="Export in the guests' sandbox: no network, only the model's folder to read and the "
+    "result to write.",
+)
 @limit_factor_option
 @fvp_missing_option
+@require_confinement_option
 @_dev_mode
 @verb
 @exporter_option
@@ -65,8 +77,8 @@ _dev_mode = click.option(
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float, profile: bool, limit_factor: float | None,
-    fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
-    as_json: bool,
+    fvp_missing: str | None, require_confinement: bool | None, isolate_export: bool,
+    dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
@@ -74,10 +86,15 @@ def run(
     --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. The
     exporter is the installed wheel's, or with --exporter checkout that of the same checkout.
 
+    A model file is Python and runs with your rights while it is exported: run only what you
+    trust, or use --isolate-export. What runs on the target is always confined where that can be
+    had (docs/security.md).
+
     \b
     Examples:
       hil run corstone-300-m55 ds_cnn resnet8 mobilenet_v1_025 deep_autoencoder
       hil run host --model my_model.py
+      hil run host --model strangers_model.py --isolate-export
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
@@ -92,10 +109,15 @@ def run(
         raise UsageError("no model was named", hint="`hil models` lists them; or --model FILE.py")
     if pte is not None and len(wanted) != 1:
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
+    if isolate_export and exporter.root is not None:
+        raise UsageError(
+            "--isolate-export is for the installed wheel, not for a checkout's exporter"
+        )
     missing = fvp_missing or missing_policy()
     options = RunOptions(
-        simulator, tolerance, pte, profile, limit_factor, missing, dev_mode, firmware, exporter
-    )
+        simulator, tolerance, pte, profile, limit_factor, missing, dev_mode, firmware, exporter,
+        isolate_export, require_confinement,
+    )  # fmt: skip
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
     if not as_json:
@@ -134,13 +156,14 @@ def run(
 @click.option("--simulator", default="auto", show_default=True)
 @limit_factor_option
 @fvp_missing_option
+@require_confinement_option
 @_dev_mode
 @verb
 @firmware_options
 def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
-    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool,
-    firmware: FirmwareChoice, as_json: bool,
+    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
+    dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
@@ -158,8 +181,9 @@ def exec_(
     from harness.simulate.fvp import missing_policy
 
     options = ExecOptions(
-        simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware
-    )
+        simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware,
+        require_confinement,
+    )  # fmt: skip
     with progress_shown(as_json) as progress:
         results = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:

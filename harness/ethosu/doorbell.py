@@ -3,8 +3,9 @@
 The format is that of ``targets/runner/ethosu/doorbell.h``, which tells it whole; every offset
 here is one of that header's. In short: the guest's DDR is memory that we share (QEMU: ``-object
 memory-backend-file,id=ddr,size=2G,mem-path=F,share=on -machine memory-backend=ddr``, where F is
-a descriptor that it inherits); the guest writes a ring of 16 bytes to the FIFO ``npu-request`` in its current directory and blocks reading
-the ring's sequence number from ``npu-answer``; in between the host does what the mailbox asks.
+a descriptor that it inherits); the guest writes a ring of 16 bytes to the FIFO ``npu-request`` in
+its current directory and blocks reading the ring's sequence number from ``npu-answer``; in between
+the host does what the mailbox asks.
 """
 
 from __future__ import annotations

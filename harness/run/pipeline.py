@@ -61,7 +61,8 @@ class RunOptions:
     of the output's scale. ``profile`` asks the runner for ticks per operator. ``limit_factor``
     multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
     whose FVP is not installed. ``dev_mode``: see ``find_workspace``. ``firmware``: whose.
-    ``exporter``: who exports.
+    ``exporter``: who exports; ``isolate_export``: in the guests' sandbox. A guest that cannot be
+    confined is not run with ``require_confinement`` (None: as ``confine.required`` has it).
     """
 
     simulator: str = AUTO
@@ -73,6 +74,8 @@ class RunOptions:
     dev_mode: bool = False
     firmware: FirmwareChoice = BUNDLED
     exporter: ExporterChoice = WHEEL
+    isolate_export: bool = False
+    require_confinement: bool | None = None
 
 
 def run_cases(
@@ -102,7 +105,7 @@ def run_cases(
             for source in sources
         }  # fmt: skip
         boards = {name: there.target for name, there in chosen.items()}
-        programs = export_cases(cases, boards, progress, exporter)
+        programs = export_cases(cases, boards, progress, exporter, isolate=options.isolate_export)
         pending = [
             pool.submit(_run_one, case, chosen[case.target], program, source,
                         firmware[case.target, source], options, progress)
@@ -271,6 +274,7 @@ def _simulated(
         run_dir=run_dir,
         profile=options.profile,
         limit_factor=options.limit_factor,
+        require_confinement=options.require_confinement,
     )
     keep_expectations(program, run_dir)
     return transcript

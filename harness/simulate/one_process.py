@@ -123,7 +123,13 @@ def run_process(
     environment = {**ENVIRONMENT, **launch.environment}
     readable = [path.absolute() for path in launch.readable]
     with (
-        confined(work, Path(launch.argv[0]), readable, file_bytes=QUOTA.file_bytes) as walls,
+        confined(
+            work,
+            Path(launch.argv[0]),
+            readable,
+            file_bytes=QUOTA.file_bytes,
+            memory_bytes=launch.memory_bytes,
+        ) as walls,
         chosen.simulator.beside(chosen.target, job) as companion,
         disk_errors(f"running {chosen.require().name}"),
     ):

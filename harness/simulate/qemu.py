@@ -18,6 +18,11 @@ from harness.target.model import SimulatorName
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.
 MONITOR = "qemu-monitor"
+# QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
+# when a guest writes or reads much at once, up to 2 GiB, which would be the host's memory.
+_OWN_MEMORY = 5 << 29
+_RAM = 2 << 30  # of the boards with most, where no size is given
+_UNITS = {"K": 10, "M": 20, "G": 30}
 DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
 
 
@@ -41,10 +46,26 @@ class _Qemu:
         prefix = tool.path.resolve().parent.parent
         own = (prefix / "lib", prefix / "share" / "qemu")
         intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
-        return Launch(words, readable=(job.elf, *own), monitor=MONITOR, stands_in=intercepted)
+        return Launch(
+            words,
+            readable=(job.elf, *own),
+            monitor=MONITOR,
+            stands_in=intercepted,
+            memory_bytes=_OWN_MEMORY + _ram(_settings(target)),
+        )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
         return companion(target, _settings(target), _program(job), job.work, job.steps)
+
+
+def _ram(settings: Qemu) -> int:
+    """Bytes of the guest's RAM that are QEMU's own."""
+    if settings.shared_memory is not None:
+        return 0
+    if settings.memory is None:
+        return _RAM
+    size = settings.memory.upper()
+    return int(size.rstrip("KMG")) << _UNITS.get(size[-1], 20)  # mebibytes are QEMU's default
 
 
 def _without_warp(word: str) -> str:

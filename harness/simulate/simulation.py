@@ -69,6 +69,7 @@ def simulate(
     profile: bool = False,
     limit_factor: float | None = None,
     on_output: Callable[[bytes], None] | None = None,
+    require_confinement: bool | None = None,
 ) -> Transcript:
     """Run ``program`` once on each set of input files, as the firmware takes them.
 
@@ -76,6 +77,7 @@ def simulate(
     that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
     which are of each process, are multiplied by ``limit_factor``; None takes
     ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
+    ``require_confinement``: as in ``run_process``.
     """
     target, tool = chosen.target, chosen.require()
     limits = target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
@@ -104,7 +106,15 @@ def simulate(
             _prepare(directory, program, sets, numbers, launch)
         after = processes[-1] if processes else None
         processes.append(
-            run_process(chosen, launch, job, run_dir / CONSOLE, after=after, on_output=on_output)
+            run_process(
+                chosen,
+                launch,
+                job,
+                run_dir / CONSOLE,
+                after=after,
+                on_output=on_output,
+                require_confinement=require_confinement,
+            )
         )
         if not processes[-1].ended_well:
             break

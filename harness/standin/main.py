@@ -179,7 +179,13 @@ def _walls(request: Request, elf: Elf, cwd: Path) -> Iterator[Confinement]:
     installed = qemu.resolve().parent.parent
     own = (installed / "lib", installed / "share" / "qemu")
     readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
-    with confined(cwd, qemu, [*readable, *own], file_bytes=QUOTA.file_bytes) as walls:
+    with confined(
+        cwd,
+        qemu,
+        [*readable, *own],
+        file_bytes=QUOTA.file_bytes,
+        memory_bytes=machine.MOST_MEMORY,
+    ) as walls:
         if walls.missing is not None:
             if required():
                 raise NotConfined(walls.missing)

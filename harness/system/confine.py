@@ -84,28 +84,35 @@ def required(environ: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def confined(
-    writable: Path, executable: Path, readable: Sequence[Path], *, file_bytes: int | None = None
+    writable: Path,
+    executable: Path,
+    readable: Sequence[Path],
+    *,
+    file_bytes: int | None = None,
+    memory_bytes: int | None = None,
 ) -> Iterator[Confinement]:
     """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
 
     ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
-    may write to one file, beyond which SIGXFSZ ends it. Without a working bubblewrap the program
+    may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
+    ``memory_bytes`` it gets no more memory of its own. Without a working bubblewrap the program
     is only bounded so and tied to our life (it dies when we die).
     """
-    size = "unlimited" if file_bytes is None else str(file_bytes)
-    bounded = (_tool("prlimit"), f"--fsize={size}", "--core=0", _tool("setsid"))
+    limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes}
+    words = (f"--{name}={limit}" for name, limit in limits.items() if limit is not None)
+    bounded = (_tool("prlimit"), *words, _tool("setsid"))
     reason, lacks = _probe()
     if reason is not None:
         tied = (_tool("setpriv"), "--pdeathsig", "KILL", "--no-new-privs", "--")
         yield Confinement((*bounded, *tied), reason=reason)
         return
-    words = arguments(writable, [executable, *readable], programs=_is_script(executable))
+    walls = arguments(writable, [executable, *readable], programs=_is_script(executable))
     with ExitStack() as stack:
         descriptors = []
         if lacks is None:
             descriptors.append(_readable(stack, filter_program()))
-            words = ("--seccomp", str(descriptors[0]), *words)
-        descriptors.append(_readable(stack, "".join(f"{word}\0" for word in words).encode()))
+            walls = ("--seccomp", str(descriptors[0]), *walls)
+        descriptors.append(_readable(stack, "".join(f"{word}\0" for word in walls).encode()))
         prefix = (*bounded, _tool("bwrap"), "--args", str(descriptors[-1]), "--")
         yield Confinement(prefix, tuple(descriptors), lacks=lacks)
 

@@ -24,7 +24,7 @@ from harness.export.program import Program
 from harness.run.exports import export_cases
 from harness.run.pipeline import RunOptions, judge_again, run_case
 from harness.run.record import RunRecord
-from harness.simulate import companion, qemu
+from harness.simulate import companion
 from harness.simulate.pick import pick
 from harness.system.confine import why_not
 from harness.system.paths import runs_dir
