@@ -48,11 +48,14 @@ def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with open(descriptor, "rb") as opened:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return None
-        return opened.read(expected), status.st_size
+        with open(descriptor, "rb", closefd=False) as opened:
+            return opened.read(expected), status.st_size
+    finally:
+        os.close(descriptor)
 
 
 def expected_name(input_set: int, index: int) -> str:
