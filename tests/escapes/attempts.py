@@ -143,6 +143,8 @@ def _alone(ground: Ground, rows: dict[str, dict[str, Any]]) -> Iterator[Attempt]
         how = "ended" if finding is None else f"{finding[0]} {finding[1].kind}"
         if finding is not None and how not in row["expect"].split("|"):
             how += f" ({finding[1].text})"
+        if transcript.npu is not None and transcript.npu.stop is not None:
+            how += f" (NPU: {transcript.npu.stop.result} {transcript.npu.stop.message})"
         yield Attempt(name, "; ".join(lines), row["expect"], how)
 
 
