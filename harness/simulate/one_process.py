@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,37 +26,21 @@ from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.quota import QUOTA, Account, Excess
 
-OnOutput = Callable[[bytes], None]
-
 
 @dataclass(frozen=True)
 class ProcessRun:
-    """What came of one process.
-
-    ``start``: where its output begins in the console, in bytes.
-    """
+    """What came of one process."""
 
     job: Job
     launch: Launch
     argv: tuple[str, ...]  # the simulator's
     walls: Confinement
     environment: dict[str, str]
-    start: int
     ended: Ended
     observation: Observation
     cpu: CpuState | None
     npu: NpuUse | None
     guest_status: int | None  # what the guest is known to have ended itself with
-
-    @property
-    def end(self) -> int:
-        """Where its output ends in the console."""
-        return self.start + self.ended.output_bytes
-
-    @property
-    def lines(self) -> int:
-        """The console's lines that have ended; the next process goes on where it stopped."""
-        return self.observation.lines - self.observation.cut
 
     @property
     def stop(self) -> Stop:
@@ -105,13 +88,10 @@ def run_process(
     launch: Launch,
     job: Job,
     console: Path,
-    *,
-    after: ProcessRun | None = None,
-    on_output: OnOutput | None = None,
     require_confinement: bool | None = None,
 ) -> ProcessRun:
-    """Run ``job`` to its end; its output goes to ``console``, behind that of the process
-    ``after`` which it comes. ``require_confinement`` None: as ``confine.required`` has it.
+    """Run ``job`` to its end; its output goes to ``console``. ``require_confinement`` None: as
+    ``confine.required`` has it.
 
     Raises InfraError when it could not be run.
     """
@@ -119,7 +99,6 @@ def run_process(
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
     work = job.work
-    start = 0 if after is None else after.end
     environment = {**ENVIRONMENT, **launch.environment}
     readable = [path.absolute() for path in launch.readable]
     with (
@@ -135,27 +114,25 @@ def run_process(
     ):
         argv = launch.argv + (() if companion is None else companion.words)
         shared = () if companion is None else companion.descriptors
-        watcher = _Watcher(work, launch.monitor, on_output, companion, after)
+        watcher = _Watcher(work, launch.monitor, companion)
         ended = run(
             [*walls.prefix, *argv],
             cwd=work,
             environment=environment,
             console=console,
-            append=after is not None,
             bounds=Bounds(job.limits.host, job.limits.stall),
             watch=watcher.watch(),
             descriptors=(*walls.descriptors, *shared),
         )
     if launch.monitor is not None:
         (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
-    _check_walls(walls.confined, ended.status, console, start)
+    _check_walls(walls.confined, ended.status, console)
     return ProcessRun(
         job=job,
         launch=launch,
         argv=argv,
         walls=walls,
         environment=environment,
-        start=start,
         ended=ended,
         observation=watcher.observation(),
         cpu=watcher.cpu,
@@ -167,25 +144,17 @@ def run_process(
 class _Watcher:
     """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
 
-    def __init__(
-        self,
-        work: Path,
-        monitor: str | None,
-        on_output: OnOutput | None,
-        companion: Companion | None,
-        after: ProcessRun | None,
-    ) -> None:
+    def __init__(self, work: Path, monitor: str | None, companion: Companion | None) -> None:
         self.cpu: CpuState | None = None
         self._work = work
         self._account = Account(work)
         self._monitor = monitor
-        self._on_output = on_output
         self._companion = companion
-        self._reader = Reader(0 if after is None else after.lines)
+        self._reader = Reader()
 
     def watch(self) -> Watch:
         return Watch(
-            self._output,
+            self._reader.feed,
             lambda: self._reader.final_failure,
             self._before_kill,
             self._busy,
@@ -196,11 +165,6 @@ class _Watcher:
     def observation(self) -> Observation:
         return self._reader.finish()
 
-    def _output(self, data: bytes) -> None:
-        self._reader.feed(data)
-        if self._on_output is not None:
-            self._on_output(data)
-
     def _busy(self) -> bool:
         return self._companion is not None and self._companion.busy
 
@@ -209,12 +173,11 @@ class _Watcher:
             self.cpu = cpu_state(self._work, self._monitor)
 
 
-def _check_walls(confined: bool, status: int | None, console: Path, start: int) -> None:
+def _check_walls(confined: bool, status: int | None, console: Path) -> None:
     """Bubblewrap says why it did not start the program; that is no run at all."""
     if not confined or status != 1:
         return
     with console.open("rb") as file:
-        file.seek(start)
         said = file.read(500)
     if said.startswith(b"bwrap: "):
         message = said.decode("utf-8", "replace").splitlines()[0]

@@ -96,7 +96,6 @@ def run(
     environment: Mapping[str, str],
     console: Path,
     bounds: Bounds,
-    append: bool = False,
     on_output: Callable[[bytes], None] | None = None,
     watch: Watch | None = None,
     descriptors: Sequence[int] = (),
@@ -104,13 +103,12 @@ def run(
     """Run ``argv``, which must lead a session of its own (``setsid`` in front), to its end; it
     inherits ``descriptors``.
 
-    ``append``: the console has something already, which stays in front.
     OSError: the program cannot be started, or the console cannot be written.
     """
     watch = watch or Watch(on_output)
     started = time.monotonic()
     with (
-        console.open("ab" if append else "wb") as log,
+        console.open("wb") as log,
         _Child(argv, cwd, environment, descriptors) as child,
     ):
         try:
