@@ -90,8 +90,11 @@ class Ground:
         )  # fmt: skip
 
     def harmed(self) -> list[str]:
-        """What is otherwise than it was."""
+        """What is otherwise than it was; settings of the kernel are put back."""
         now = self._host()
+        for path in _SETTINGS:
+            if now[str(path)] != self._before[str(path)]:
+                path.write_bytes(self._before[str(path)])
         return [name for name in self._before if self._before[name] != now[name]]
 
     def _host(self) -> dict[str, Any]:

@@ -170,6 +170,7 @@ static void attempt(const char* what, char* a, char* b) {
   const uint32_t two[4] = {(uint32_t)a, length(a), (uint32_t)b, length(b)};
   if (same(what, "read")) reads(a);
   else if (same(what, "write")) writes(a, 3);
+  else if (same(what, "open")) say(opened(a, 3) < 0 ? "refused" : "opened");
   else if (same(what, "create")) writes(a, 5);
   else if (same(what, "append")) writes(a, 9);
   else if (same(what, "remove")) say(call(REMOVE, two) == 0 ? "removed" : "refused");
