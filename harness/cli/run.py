@@ -13,7 +13,14 @@ from harness.build.arithmetic import Arithmetic
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, fvp_missing_option, limit_factor_option, tolerance_option, verb
+from harness.cli.verb import (
+    echo,
+    fvp_missing_option,
+    limit_factor_option,
+    require_confinement_option,
+    tolerance_option,
+    verb,
+)
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode, exit_code
 
@@ -60,8 +67,15 @@ _dev_mode = click.option(
     "follows, cmsis-nn.",
 )
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
+@click.option(
+    "--isolate-export",
+    is_flag=True,
+    help="Export in the guests' sandbox: no network, only the model's folder to read and the "
+    "result to write.",
+)
 @limit_factor_option
 @fvp_missing_option
+@require_confinement_option
 @_dev_mode
 @verb
 @exporter_option
@@ -69,8 +83,9 @@ _dev_mode = click.option(
 def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float | None, oracle: str | None, profile: bool,
-    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool, firmware: FirmwareChoice,
-    exporter: ExporterChoice, as_json: bool,
+    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
+    isolate_export: bool, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
+    as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
@@ -78,10 +93,15 @@ def run(
     --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. The
     exporter is the installed wheel's, or with --exporter checkout that of the same checkout.
 
+    A model file is Python and runs with your rights while it is exported: run only what you
+    trust, or use --isolate-export. What runs on the target is always confined where that can be
+    had (docs/security.md).
+
     \b
     Examples:
       hil run corstone-300-m55 ds_cnn resnet8 mobilenet_v1_025 deep_autoencoder
       hil run host --model my_model.py
+      hil run host --model strangers_model.py --isolate-export
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
       hil run corstone-300-m55 ds_cnn --oracle python
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
@@ -97,18 +117,24 @@ def run(
         raise UsageError("no model was named", hint="`hil models` lists them; or --model FILE.py")
     if pte is not None and len(wanted) != 1:
         raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
+    if isolate_export and exporter.root is not None:
+        raise UsageError(
+            "--isolate-export is for the installed wheel, not for a checkout's exporter"
+        )
     missing = fvp_missing or missing_policy()
     options = RunOptions(
-        simulator,
-        tolerance,
-        pte,
-        profile,
-        limit_factor,
-        missing,
-        dev_mode,
-        firmware,
-        exporter,
-        None if oracle is None else Arithmetic(oracle),
+        simulator=simulator,
+        tolerance_lsb=tolerance,
+        pte=pte,
+        profile=profile,
+        limit_factor=limit_factor,
+        fvp_missing=missing,
+        dev_mode=dev_mode,
+        firmware=firmware,
+        exporter=exporter,
+        oracle=None if oracle is None else Arithmetic(oracle),
+        isolate_export=isolate_export,
+        require_confinement=require_confinement,
     )
     with progress_shown(as_json) as progress:
         records = run_cases([Case(target, m) for m in wanted], options, progress)
@@ -159,13 +185,14 @@ def _write_step_summary(records: Sequence[RunRecord]) -> None:
 @click.option("--simulator", default="auto", show_default=True)
 @limit_factor_option
 @fvp_missing_option
+@require_confinement_option
 @_dev_mode
 @verb
 @firmware_options
 def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
-    limit_factor: float | None, fvp_missing: str | None, dev_mode: bool,
-    firmware: FirmwareChoice, as_json: bool,
+    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
+    dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
@@ -183,8 +210,9 @@ def exec_(
     from harness.simulate.fvp import missing_policy
 
     options = ExecOptions(
-        simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware
-    )
+        simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware,
+        require_confinement,
+    )  # fmt: skip
     with progress_shown(as_json) as progress:
         results = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:

@@ -39,6 +39,12 @@ limit_factor_option = click.option(
     type=FiniteRange(min=0, min_open=True, max=1000),
     help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
 )
+require_confinement_option = click.option(
+    "--require-confinement/--no-require-confinement",
+    default=None,
+    help="Whether a run whose guest cannot be wholly confined is INFRA and not made "
+    "(default: $HIL_REQUIRE_CONFINEMENT, or yes when $CI is set).",
+)
 fvp_missing_option = click.option(
     "--fvp-missing",
     type=click.Choice(["fail", "skip"]),

@@ -1,14 +1,16 @@
 """The host's side of the doorbell: a guest's NPU is a Python callable working in the guest's RAM.
 
 The format is that of ``targets/runner/ethosu/doorbell.h``, which tells it whole; every offset
-here is one of that header's. In short: the guest's DDR is a file (QEMU: ``-object
-memory-backend-file,id=ddr,size=2G,mem-path=F,share=on -machine memory-backend=ddr``); the guest
-writes a ring of 16 bytes to the FIFO ``npu-request`` in its current directory and blocks reading
-the ring's sequence number from ``npu-answer``; in between the host does what the mailbox asks.
+here is one of that header's. In short: the guest's DDR is memory that we share (QEMU: ``-object
+memory-backend-file,id=ddr,size=2G,mem-path=F,share=on -machine memory-backend=ddr``, where F is
+a descriptor that it inherits); the guest writes a ring of 16 bytes to the FIFO ``npu-request`` in
+its current directory and blocks reading the ring's sequence number from ``npu-answer``; in between
+the host does what the mailbox asks.
 """
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import select
@@ -88,28 +90,64 @@ class Refused(Exception):
 
 
 class SharedMemory:
-    """The guest's RAM, mapped when it is first needed: QEMU makes the file."""
+    """The guest's RAM: memory without a name, of which only what is used takes space.
 
-    def __init__(self, path: Path, base: int = DDR_BASE) -> None:
-        self._path = path
-        self._base = base
+    It is sealed, so that nobody who gets hold of it can make it shorter than what is mapped here.
+    Raises OSError where there is no memory to be had.
+    """
+
+    def __init__(self, size: int, base: int = DDR_BASE) -> None:
+        self.size = size
+        self.base = base
         self._view: memoryview | None = None
+        self.descriptor = os.memfd_create("ddr", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(self.descriptor, size)
+            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        except OSError:
+            os.close(self.descriptor)
+            raise
+
+    def __enter__(self) -> SharedMemory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What was given out stays mapped as long as somebody has it."""
+        self._view = None
+        os.close(self.descriptor)
+
+    @property
+    def path(self) -> str:
+        """For whoever inherits the descriptor."""
+        return f"/proc/self/fd/{self.descriptor}"
 
     def at(self, address: int, size: int) -> memoryview:
         view = self._map()
-        start = address - self._base
+        start = address - self.base
         if start < 0 or size < 0 or start + size > len(view):
             raise Refused(
                 f"{size} bytes at 0x{address:x} lie outside the shared memory "
-                f"0x{self._base:x} to 0x{self._base + len(view):x}"
+                f"0x{self.base:x} to 0x{self.base + len(view):x}"
             )
         return view[start : start + size]
 
+    def offset(self, view: memoryview) -> int | None:
+        """Where in the memory this is; None when it is none of it."""
+        if self._view is None or view.obj is not self._view.obj or not view:
+            return None
+        return _address(view) - _address(self._view)
+
     def _map(self) -> memoryview:
         if self._view is None:
-            with self._path.open("r+b") as file:
-                self._view = memoryview(mmap.mmap(file.fileno(), 0))
+            self._view = memoryview(mmap.mmap(self.descriptor, self.size))
         return self._view
+
+
+def _address(view: memoryview) -> int:
+    from ctypes import addressof, c_char  # slow to import
+
+    return addressof(c_char.from_buffer(view))
 
 
 @contextmanager
@@ -123,13 +161,13 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
     with ExitStack() as stack:
         for fifo in fifos:
             os.mkfifo(fifo)
-            stack.callback(fifo.unlink)
+            stack.callback(fifo.unlink, missing_ok=True)  # the guest may have moved it
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)
         executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
-        # Read-write: neither end waits for the guest to open its own.
+        # Read-write: neither end waits for the guest to open its own. Nor does an answer wait.
         request = os.open(fifos[0], os.O_RDONLY | os.O_NONBLOCK)
-        answer = os.open(fifos[1], os.O_RDWR)
+        answer = os.open(fifos[1], os.O_RDWR | os.O_NONBLOCK)
         server = _Server(request, answer, memory, identity, run)
         service = executor.submit(server.serve, wake_read)
         try:
@@ -150,18 +188,24 @@ class _Server:
         self._run = run
 
     def serve(self, stop: int) -> None:
-        """Until the guest closes its end, or ``stop`` becomes readable. Closes both FIFOs."""
+        """Until the guest closes its end, or leaves its answers unread until there is no place
+        for more, or ``stop`` becomes readable. Closes both FIFOs."""
         try:
             while True:
                 ready = select.select([self._request, stop], [], [])[0]
-                ring = os.read(self._request, _RING.size) if self._request in ready else b""
+                if stop in ready:
+                    return
+                ring = os.read(self._request, _RING.size)
                 if len(ring) != _RING.size:
                     return
                 magic, sequence, address = _RING.unpack(ring)
                 if magic != _RING_MAGIC:
                     return
                 self._answer_mailbox(address)
-                os.write(self._answer, struct.pack("<I", sequence))
+                try:
+                    os.write(self._answer, struct.pack("<I", sequence))
+                except BlockingIOError:
+                    return
         finally:
             os.close(self._request)
             os.close(self._answer)

@@ -54,6 +54,8 @@ def npu(product: str, macs: int, *, strict: bool = True) -> Run:
             )
         except (Unsupported, WorkLimit) as error:
             return Outcome(Result.UNSUPPORTED, str(error), status=0)
+        except MemoryError as error:  # the program decides how much an operation wants
+            return Outcome(Result.UNSUPPORTED, f"more memory than there is: {error}", status=0)
         except StreamError as error:
             return _fault(error, STATUS_PARSE_ERROR)
         except AccessError as error:

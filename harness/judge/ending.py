@@ -13,6 +13,7 @@ from harness.judge.evidence import Cause, Ending, Finding, Reason
 from harness.observe import Event, Kind, Observation
 from harness.observe.events import LAUNCH
 from harness.system.process import Stop
+from harness.system.quota import QUOTA, Excess
 
 
 def execution_cause(observation: Observation, ending: Ending, build_id: str | None) -> Finding:
@@ -70,7 +71,12 @@ _VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MIS
 _STOPS = {
     Stop.DEADLINE: "still running",
     Stop.STALL: "no output and no CPU time",
-    Stop.OUTPUT_LIMIT: "more output than any run should have",
+}
+_TOO_MUCH = {
+    Excess.CONSOLE: "more to the console",
+    Excess.FILE_BYTES: f"{QUOTA.file_bytes >> 20} MiB to one file, more",
+    Excess.TOTAL_BYTES: f"over {QUOTA.total_bytes >> 20} MiB to its files, more",
+    Excess.FILES: f"over {QUOTA.files} files, more",
 }
 _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
 
@@ -78,6 +84,10 @@ _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they 
 def _ended_badly(observation: Observation, ending: Ending) -> Finding:
     last = observation.lines or None
     after = f"; the last line was: {observation.last_line}" if observation.last_line else ""
+    if ending.stop is Stop.OUTPUT_LIMIT:
+        return Verdict.FAULT, Cause(
+            ending.stop, _excess_text(ending) + after, last, {"excess": ending.excess}
+        )
     if ending.stop is not Stop.EXITED:
         return Verdict.HANG, Cause(
             ending.stop, _hang_text(observation, ending) + after, last, _hang_facts(ending)
@@ -120,6 +130,11 @@ def model_limit(observation: Observation) -> Finding:
     reached = observation.progress[-1] if observation.progress else None
     how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
     return Verdict.HANG, Cause(stop.reason, stop.text + how_far, stop.line, _suspicion(observation))
+
+
+def _excess_text(ending: Ending) -> str:
+    what = "more output" if ending.excess is None else _TOO_MUCH[ending.excess]
+    return f"wrote {what} than any run should; ended after {ending.seconds:.1f} s"
 
 
 def _hang_text(observation: Observation, ending: Ending) -> str:

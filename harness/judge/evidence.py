@@ -13,6 +13,7 @@ from harness.judge.reference import Reference
 from harness.observe import Observation
 from harness.simulate.transcript import NpuUse
 from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.budget import MOST_TOLERANCE_LSB, Budgets
 
 
@@ -86,8 +87,9 @@ class Ending:
 
     ``exit_status`` is None when a signal ended it. ``native``: the process was the runner itself,
     no simulator. ``where``: what the CPU was doing when a limit ended the run.
-    ``console_complete`` is False when somebody kept the console open after the end, so that what
-    was still to come is not known. ``console_bytes``: how many it had; None when nobody counted.
+    ``excess``: what the guest wrote too much of. ``console_complete`` is False when somebody kept
+    the console open after the end, so that what was still to come is not known.
+    ``console_bytes``: how many it had; None when nobody counted.
     """
 
     stop: Stop
@@ -98,6 +100,7 @@ class Ending:
     where: dict[str, Any] | None = None
     console_complete: bool = True
     console_bytes: int | None = None
+    excess: Excess | None = None
 
 
 @dataclass(frozen=True)

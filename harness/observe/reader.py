@@ -70,7 +70,9 @@ _ANSI = re.compile(
 _TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
 _BOM = b"\xef\xbb\xbf"
 _MOST_TEXT = 4096  # of a line that is looked at; outputs and base64 excepted
-_MOST_LINE = 64 << 20  # beyond it a line without an end is cut
+_MOST_LINE = 32 << 20  # beyond it a line without an end is cut
+_MOST_OTHER = 64 << 10  # the same, of a line that does not begin as printed outputs do
+_BEGINNING = 128  # bytes in which it is seen how a line begins, behind a CI system's time stamp
 
 
 def rows_anywhere() -> tuple[Pattern[Any], ...]:
@@ -91,6 +93,7 @@ class Reader:
     def __init__(self, lines_before: int = 0) -> None:
         self._parts: list[bytes] = []
         self._held = 0
+        self._printed = False  # what is held begins as printed outputs do
         self._number = lines_before
         self._last = b""
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
@@ -138,6 +141,8 @@ class Reader:
             number += 1
             if not line:
                 continue
+            if len(line) > _MOST_OTHER and not self._may_be_printed(line):
+                line = line[:_MOST_OTHER]
             last = line
             if line.startswith(b"Output[") and element(number, line):
                 continue
@@ -194,9 +199,18 @@ class Reader:
         self._findings.settle(max(well, default=0), figures.jobs.well_line is not None)
 
     def _hold(self, part: bytes) -> None:
-        if part and self._held < _MOST_LINE:
-            self._parts.append(part)
-            self._held += len(part)
+        if not part or self._held >= (_MOST_LINE if self._printed else _MOST_OTHER):
+            return
+        self._parts.append(part)
+        self._held += len(part)
+        self._printed = self._held >= _MOST_OTHER and (
+            self._printed or self._may_be_printed(b"".join(self._parts))
+        )
+
+    def _may_be_printed(self, line: bytes) -> bool:
+        """Only outputs are long, and worth to be read to their end."""
+        beginning = line[:_BEGINNING]
+        return self._outputs.attentive or any(word in beginning for word in tensors.BEGINNINGS)
 
     def _last_said(self, lines: list[bytes]) -> bytes:
         return next((line for line in reversed(lines) if line.strip()), self._last)

@@ -48,7 +48,7 @@ FILE: Final = Pattern(
     b'echo "AAEC" | base64 -d >debug_buffer.bin', _RUNNER,
 )  # fmt: skip
 ROWS: Final = (ELEMENT, NONE, TENSOR, SCRIPT, FILE)
-_BEGINNINGS: Final = (b"Output", *SCRIPT.needles, *FILE.needles)
+BEGINNINGS: Final = (b"Output", *SCRIPT.needles, *FILE.needles)
 _ECHO_END = re.compile(rb'([A-Za-z0-9+/=\s]*)" \| base64 -d ?>\s*([\w.-]+)')
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]*$")
 _MOST_ELEMENTS = 1 << 22  # of all outputs together; what is beyond is dropped, and said so
@@ -71,7 +71,7 @@ class OutputLines:
 
     def line(self, number: int, line: bytes) -> bool:
         """A line without a prefix; True when it was one of ours."""
-        if not (line.startswith(_BEGINNINGS) or self._in_script or self.attentive):
+        if not (line.startswith(BEGINNINGS) or self._in_script or self.attentive):
             return False
         if self.blocks.open and self.blocks.more(line):
             return True
@@ -136,7 +136,8 @@ class Tensors:
         if elements is None:
             return False
         said, end, _ = line.partition(b"]")
-        for value in said.replace(b",", b" ").split():
+        most = _MOST_ELEMENTS - self._elements  # of more only the first is looked at
+        for value in said.replace(b",", b" ").split(None, most)[: most + 1]:
             self._add(elements, len(elements.values), value)
         if end or not elements.whole:
             self.open = None

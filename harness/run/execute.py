@@ -57,13 +57,14 @@ class Execution:
 @dataclass(frozen=True)
 class ExecOptions:
     """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
-    "fail" or "skip"; ``dev_mode`` is for Zephyr; ``firmware``: whose."""
+    "fail" or "skip"; ``dev_mode`` is for Zephyr; ``firmware``: whose; ``require_confinement``."""
 
     simulator: str = AUTO
     limit_factor: float | None = None
     fvp_missing: str = "fail"
     dev_mode: bool = False
     firmware: FirmwareChoice = BUNDLED
+    require_confinement: bool | None = None
 
 
 def execute(
@@ -99,7 +100,7 @@ def execute(
         require(firmware.elf, needs_of(program), source)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base
-        done.append(_run(chosen, firmware, program, inputs, to, options.limit_factor))
+        done.append(_run(chosen, firmware, program, inputs, to, options))
     return done
 
 
@@ -109,7 +110,7 @@ def _run(
     program: Path,
     inputs: Sequence[Path],
     base: Path,
-    limit_factor: float | None,
+    options: ExecOptions,
 ) -> Execution:
     run_dir = new_run_dir(program.stem)
     transcript = simulate(
@@ -118,7 +119,8 @@ def _run(
         program=program,
         sets=[list(inputs)],
         run_dir=run_dir,
-        limit_factor=limit_factor,
+        limit_factor=options.limit_factor,
+        require_confinement=options.require_confinement,
     )
     observation = observe((run_dir / CONSOLE).read_bytes())
     ours = firmware.source is FirmwareSource.BUNDLED

@@ -10,6 +10,7 @@ from harness.errors import HarnessError
 from harness.export.batch import ExportEvent
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.checkout.remote import export_with
+from harness.export.isolate.parent import export_isolated
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.progress import Progress, silent
@@ -27,8 +28,11 @@ def export_cases(
     targets: Mapping[str, Target],
     progress: Progress = silent,
     exporter: CheckoutExporter | None = None,
+    *,
+    isolate: bool = False,
 ) -> list[Program | HarnessError]:
-    """The Program of each case, or the error that prevented it, in order. ``targets`` by name."""
+    """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
+    ``isolate``: in the guests' sandbox, by the wheel only. Raises NotConfined."""
 
     def report(event: ExportEvent) -> None:
         if event.kind in _EXPORT_WORDS:
@@ -36,7 +40,10 @@ def export_cases(
             progress(f"{event.request.model.name}: {'; '.join(said)}")
 
     requests = [_request(case.model, targets[case.target]) for case in cases]
-    results = export_with(exporter, requests, report)
+    if isolate:
+        results = export_isolated(requests, report)
+    else:
+        results = export_with(exporter, requests, report)
     return [result.error or result.unwrap() for result in results]
 
 

@@ -16,7 +16,7 @@ from harness.judge.evidence import Blame, ByDesign, Ending, Evidence, Outputs
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.observe import Observation
 from harness.observe.processes import observe_processes
-from harness.simulate.guest_files import output_base, output_name
+from harness.simulate.guest_files import output_base, output_name, read_output
 from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
 from harness.system.files import read_regular
 from harness.target.loading import Target
@@ -78,17 +78,18 @@ def read_outputs(program: Program, work: Path) -> Outputs:
         raws: list[bytes] = []
         for n, spec in enumerate(program.outputs):
             file = work / output_name(output_base(k), n)
-            if file.is_symlink() or not file.is_file():  # a guest may leave anything
+            found = read_output(file, spec.nbytes)
+            if found is None:
                 missing.append(file.name)
                 continue
-            raw = file.read_bytes()
+            raw, size = found
             raws.append(raw)
-            if len(raw) == spec.nbytes:
+            if size == spec.nbytes:
                 nearest, designed = _compared(program, k, n, raw)
                 diffs.append(nearest)
                 by_design += [designed] if designed is not None else []
             else:
-                misshapen.append(f"{file.name} has {len(raw)} bytes, expected {spec.nbytes}")
+                misshapen.append(f"{file.name} has {size} bytes, expected {spec.nbytes}")
         digests.append(tuple(hashlib.sha256(raw).hexdigest() for raw in raws))
     named = ByDesign(tuple(d.name for d in program.by_design), tuple(by_design))
     return Outputs(
@@ -124,6 +125,7 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
         where=None if cpu is None else where_spinning(cpu.registers, cpu.stack, elf),
         console_complete=transcript.console_complete,
         console_bytes=transcript.console_bytes,
+        excess=transcript.excess,
     )
 
 

@@ -66,9 +66,11 @@ class RunOptions:
     of the output's scale, where it is not what the budgets say (``tolerance_of``). ``profile``
     asks the runner for ticks per operator. ``limit_factor`` multiplies all limits (None:
     ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case whose FVP is not installed.
-    ``dev_mode``: see ``find_workspace``. ``firmware``: whose. ``exporter``: who exports.
-    ``oracle``: whose arithmetic the outputs have to show (None: that
-    which the firmware follows); our own runner is built to follow it, a checkout's is as it is.
+    ``dev_mode``: see ``find_workspace``. ``firmware``: whose. ``exporter``: who exports;
+    ``isolate_export``: in the guests' sandbox. ``oracle``: whose arithmetic the outputs have to
+    show (None: that which the firmware follows); our own runner is built to follow it, a
+    checkout's is as it is. A guest that cannot be confined is not run with
+    ``require_confinement`` (None: as ``confine.required`` has it).
     """
 
     simulator: str = AUTO
@@ -81,6 +83,8 @@ class RunOptions:
     firmware: FirmwareChoice = BUNDLED
     exporter: ExporterChoice = WHEEL
     oracle: Arithmetic | None = None
+    isolate_export: bool = False
+    require_confinement: bool | None = None
 
 
 def run_cases(
@@ -111,7 +115,7 @@ def run_cases(
             for source in sources
         }  # fmt: skip
         boards = {name: there.target for name, there in chosen.items()}
-        programs = export_cases(cases, boards, progress, exporter)
+        programs = export_cases(cases, boards, progress, exporter, isolate=options.isolate_export)
         pending = [
             pool.submit(_run_one, case, chosen[case.target], program, source,
                         firmware[case.target, source], options, progress)
@@ -315,6 +319,7 @@ def _simulated(
         run_dir=run_dir,
         profile=options.profile,
         limit_factor=options.limit_factor,
+        require_confinement=options.require_confinement,
     )
     keep_expectations(program, run_dir)
     return transcript

@@ -26,6 +26,7 @@ from harness.simulate.transcript import NpuUse, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.json_file import MALFORMED, NotJson, read_json
 from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.budget import Budgets
 from harness.target.model import SimulatorName
 
@@ -324,7 +325,9 @@ def _ending(fields: Mapping[str, Any] | None) -> Ending | None:
     if fields is None:
         return None
     whole = bool(fields.get("console_complete", False))  # what is not said is not known
-    return Ending(**{**fields, "stop": Stop(fields["stop"]), "console_complete": whole})
+    excess = fields.get("excess")
+    enums = {"stop": Stop(fields["stop"]), "excess": None if excess is None else Excess(excess)}
+    return Ending(**{**fields, **enums, "console_complete": whole})
 
 
 def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:

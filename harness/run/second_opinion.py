@@ -21,12 +21,13 @@ from harness.judge.compare import TensorDiff, compare
 from harness.localise.first_operator import FirstDifference, first_operator
 from harness.run.differential import Differential
 from harness.run.record import RunRecord
-from harness.simulate.guest_files import output_base, output_name
+from harness.simulate.guest_files import output_base, output_name, read_output
 from harness.simulate.pick import Chosen
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import WORK
 from harness.system.paths import cache_dir
 from harness.system.process import Stop
+from harness.system.quota import QUOTA
 
 
 def second_opinion(
@@ -56,11 +57,10 @@ def _tensors(program: Program, own: Path, other: Path) -> tuple[TensorDiff, ...]
     for k in range(len(program.sets)):
         for n, spec in enumerate(program.outputs):
             name = output_name(output_base(k), n)
-            try:
-                mine, yours = ((run / WORK / name).read_bytes() for run in (own, other))
-                found.append(compare(spec, k, yours, mine))
-            except (OSError, ValueError):  # not written, or of another size: judged already
-                continue
+            there = [read_output(run / WORK / name, spec.nbytes) for run in (own, other)]
+            whole = [read[0] for read in there if read is not None and read[1] == spec.nbytes]
+            if len(whole) == 2:  # else one is not written, or of another size: judged already
+                found.append(compare(spec, k, whole[1], whole[0]))
     return tuple(found)
 
 
@@ -98,8 +98,9 @@ def _outputs(
             ended = simulate(chosen, firmware, program=file, sets=[inputs], run_dir=run_dir)
             if ended.stop is not Stop.EXITED or ended.exit_status != 0:
                 return None
-            return ((run_dir / WORK / output_name(output_base(0), 0)).read_bytes(),)
-        except (HarnessError, FileNotFoundError):
+            found = read_output(run_dir / WORK / output_name(output_base(0), 0), QUOTA.file_bytes)
+            return None if found is None else (found[0],)
+        except HarnessError:
             return None
 
 

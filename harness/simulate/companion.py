@@ -1,15 +1,14 @@
 """What works beside QEMU for one guest: an NPU, and the answers that an FVP would give.
 
-An Ethos-U is a model that works in the guest's DDR, which is a file. The file lies in the run's
-directory and is as large as the DDR, but has holes: only what the firmware uses gets disk space,
-before the start, so that a full disk is an error and never a signal. It is removed when the run
-is over. Our own runner reaches the model by its doorbell; for a program with
-ethos-u-core-driver, and for SYS_HEAPINFO, the guest is attended (harness/attend).
+An Ethos-U is a model that works in the guest's DDR, which is memory without a name that we share
+with QEMU: the guest has no file that it could cut short, and nothing is left of it when the run is
+over. The model is a process of its own, which ends when the simulator does, whatever it is doing.
+Our own runner reaches it by its doorbell; for a program with ethos-u-core-driver, and for
+SYS_HEAPINFO, the guest is attended (harness/attend).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,22 +22,31 @@ from harness.attend.heap import HeapInfo
 from harness.attend.program import Program
 from harness.attend.ticks import Steps
 from harness.ethosu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
+from harness.ethosu.npu_process import STOPPED, NpuModelFailed, NpuProcess
+from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.simulate.launch import Companion
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
-from harness.target.loading import Qemu, Region, Target
+from harness.target.loading import Qemu, Target
 
-# In the guest's directory, QEMU's current one, so that they are short: the path of a Unix socket
-# has 107 characters at most.
-DDR = "npu-ddr"  # the file of the memory that QEMU shares
-DEBUGGER = "qemu-gdb"  # the socket at which QEMU is attended
-_REST = 1 << 20  # of what is neither a pool nor a moved region: the mailbox, alignment
+# The socket at which QEMU is attended: in the guest's directory, QEMU's current one, so that it is
+# short, for the path of a Unix socket has 107 characters at most.
+DEBUGGER = "qemu-gdb"
+MEMORY = "ddr"  # what QEMU calls the memory that is shared
 
 
 class Attendant:
     """Runs the guest's command streams, and remembers how many and what went wrong first."""
 
-    def __init__(self, run: Run, *, with_npu: bool = True) -> None:
+    def __init__(
+        self, run: Run, memory: SharedMemory | None = None, *, with_npu: bool = True
+    ) -> None:
+        self.words: tuple[str, ...] = ()
+        self.descriptors: tuple[int, ...] = ()
+        if memory is not None:
+            file = f"memory-backend-file,id={MEMORY},size={memory.size >> 20}M"
+            self.words = ("-object", f"{file},mem-path={memory.path},share=on")
+            self.descriptors = (memory.descriptor,)
         self._run = run
         self._with_npu = with_npu
         self._jobs = 0
@@ -65,10 +73,14 @@ class Attendant:
         self.busy = True
         try:
             outcome = self._run(commands, regions)
+        except NpuModelFailed as error:
+            outcome = self._broken(error.message)
         except Exception as error:  # a boundary: the guest is told, and so is the record
-            outcome = self._broken(error)
+            outcome = self._broken(f"{type(error).__name__}: {error}")
         finally:
             self.busy = False
+        if outcome is STOPPED:  # the run is over, and nothing went wrong with the job
+            return outcome
         if outcome.result is not Result.OK:
             result = NpuResult[outcome.result.name]
             self._stopped(NpuStop(self._jobs, result, outcome.message, outcome.qread))
@@ -93,8 +105,7 @@ class Attendant:
         finally:
             self._aside.close()
 
-    def _broken(self, error: Exception) -> Outcome:
-        message = f"{type(error).__name__}: {error}"
+    def _broken(self, message: str) -> Outcome:
         self._stopped(NpuStop(self._jobs, NpuResult.BROKEN, message))
         return Outcome(Result.UNSUPPORTED, f"the model failed: {message}", status=0)
 
@@ -108,23 +119,31 @@ def companion(
 ) -> Iterator[Companion | None]:
     """While the block runs, the guest in ``work`` has what it asks for; ``target`` is as it is on
     the simulator."""
-    memory = settings.shared_memory
-    has_npu = target.npu is not None and memory is not None
-    if not has_npu and not program.attended:
+    region = settings.shared_memory
+    has_npu = target.npu is not None and region is not None
+    if region is None and not program.attended:
         yield None
         return
-    run, identity = _npu(target) if has_npu else (_refusing(target), None)
-    attendant = Attendant(run, with_npu=has_npu)
     with ExitStack() as stack:
+        memory: SharedMemory | None = None
         view: Callable[..., GuestMemory] = GuestMemory
-        if memory is not None:
-            shared = stack.enter_context(_shared(work / DDR, memory, target, program))
-            view = partial(GuestMemory, shared=shared, origin=memory.origin, size=memory.size)
-            if identity is not None and not program.functions:
-                stack.enter_context(serving(work, shared, identity, attendant.run))
+        if region is not None:
+            with disk_errors("making the memory that the NPU's model shares"):
+                memory = stack.enter_context(SharedMemory(region.size, region.origin))
+            view = partial(GuestMemory, shared=memory, origin=region.origin, size=region.size)
+        process, identity = None, None
+        if target.npu is not None and has_npu:
+            product, macs = target.npu.product, target.npu.macs
+            identity = Identity(CONFIG_WORDS[product, macs], ID_WORDS[product])
+            process = stack.enter_context(NpuProcess(product, macs, memory))
+        attendant = Attendant(process or _refusing(target), memory, with_npu=has_npu)
+        if memory is not None and identity is not None and not program.functions:
+            stack.enter_context(serving(work, memory, identity, attendant.run))
         if program.attended:
             npu = Npu(identity, attendant.run, view) if program.functions else None
             stack.enter_context(attendant.attend(work, program, heap_info(target), npu, steps))
+        if process is not None:
+            stack.callback(process.stop)  # first, so that nobody above waits for a job
         yield attendant
 
 
@@ -142,40 +161,6 @@ def heap_info(target: Target) -> HeapInfo:
     return HeapInfo(**given)
 
 
-def _npu(target: Target) -> tuple[Run, Identity]:
-    from harness.ethosu import doorbell_npu  # numpy: not for a run without an NPU
-
-    assert target.npu is not None
-    npu = target.npu
-    return (
-        doorbell_npu.npu(npu.product, npu.macs),
-        doorbell_npu.identity(npu.product, npu.macs),
-    )
-
-
 def _refusing(target: Target) -> Run:
     message = f"the target {target.name} has no NPU"
     return lambda _commands, _regions: Outcome(Result.REFUSED, message, status=0)
-
-
-@contextmanager
-def _shared(file: Path, memory: Region, target: Target, program: Program) -> Iterator[SharedMemory]:
-    try:
-        with disk_errors("making the memory that the NPU's model shares"):
-            _make(file, memory, target, program)
-        yield SharedMemory(file, memory.origin)
-    finally:
-        file.unlink(missing_ok=True)
-
-
-def _make(file: Path, memory: Region, target: Target, program: Program) -> None:
-    """The whole file with holes; space for what the firmware may write to."""
-    with file.open("xb") as opened:
-        os.ftruncate(opened.fileno(), memory.size)
-        pools = sum(target.pools.values()) + _REST
-        spans = [(region.origin, min(region.size, pools)) for region in target.memory]
-        if program.functions:
-            spans = list(program.segments)
-        for origin, size in spans:
-            if size and memory.origin <= origin and origin + size <= memory.end:
-                os.posix_fallocate(opened.fileno(), origin - memory.origin, size)

@@ -48,6 +48,12 @@ def clear(guest: Path, placed: Iterable[Path]) -> None:
         guest.rmdir()
 
 
+def discard(work: Path, files: Iterable[LeftFile]) -> None:
+    """Remove what a guest left: there was too much of it to keep."""
+    for file in files:
+        (work / file.name).unlink(missing_ok=True)
+
+
 def left(work: Path, placed: Set[Path]) -> tuple[LeftFile, ...]:
     """The regular files in and below a directory that we had not put there, by name."""
     found = []

@@ -7,6 +7,8 @@ and ExecuTorch's. Names are short, because an FVP's command line is.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -37,6 +39,23 @@ def written_outputs(work: Path, input_set: int) -> Iterator[Path]:
         if file.is_symlink() or not file.is_file():  # a guest may leave anything
             return
         yield file
+
+
+def read_output(file: Path, expected: int) -> tuple[bytes, int] | None:
+    """Its bytes, of ``expected`` ones no more, and how many it has; None when it is no file of its
+    own. A guest may leave anything: a link, a FIFO, two gigabytes of nothing."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as opened:
+            return opened.read(expected), status.st_size
+    finally:
+        os.close(descriptor)
 
 
 def expected_name(input_set: int, index: int) -> str:

@@ -38,7 +38,7 @@ class Launch:
     ``readable``: what it must be able to read, besides the system. ``monitor``: a socket in the
     guest's directory that answers QEMU's monitor. ``licence``: how the user said that the
     simulator's licence is accepted. ``stands_in``: what of the firmware is not run but done by
-    someone else, in sentences.
+    someone else, in sentences. ``memory_bytes``: it has no use for more of its own.
     """
 
     argv: tuple[str, ...]
@@ -48,10 +48,19 @@ class Launch:
     monitor: str | None = None
     licence: str | None = None
     stands_in: tuple[str, ...] = ()
+    memory_bytes: int | None = None
 
 
 class Companion(Protocol):
     """Something that works beside the simulator while a guest runs."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """More of the simulator's arguments."""
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What it has to inherit for them."""
 
     @property
     def busy(self) -> bool:

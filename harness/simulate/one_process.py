@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,18 @@ from harness.simulate.launch import Companion, Job, Launch
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import NpuUse
-from harness.system.confine import Confinement, confinement, ending_signal
+from harness.system.confine import (
+    ENVIRONMENT,
+    Confinement,
+    NotConfined,
+    confined,
+    ending_signal,
+    required,
+    what_lacks,
+)
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
+from harness.system.quota import QUOTA, Account, Excess
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,7 @@ class ProcessRun:
 
     job: Job
     launch: Launch
+    argv: tuple[str, ...]  # the simulator's
     walls: Confinement
     environment: dict[str, str]
     ended: Ended
@@ -31,6 +41,16 @@ class ProcessRun:
     cpu: CpuState | None
     npu: NpuUse | None
     guest_status: int | None  # what the guest is known to have ended itself with
+
+    @property
+    def stop(self) -> Stop:
+        """What the program wrote too much of may also have been found when it had ended."""
+        return self.ended.stop if self.excess is None else Stop.OUTPUT_LIMIT
+
+    @property
+    def excess(self) -> Excess | None:
+        by_kernel = self._status[1] == signal.SIGXFSZ
+        return self.ended.excess or (Excess.FILE_BYTES if by_kernel else None)
 
     @property
     def exit_status(self) -> int | None:
@@ -54,7 +74,7 @@ class ProcessRun:
     def ended_well(self) -> bool:
         """Nothing speaks against going on with the next one. Judging is another matter."""
         return (
-            self.ended.stop is Stop.EXITED
+            self.stop is Stop.EXITED
             and self._status == (0, None)
             and self.ended.complete
             and not self.observation.failures
@@ -63,26 +83,46 @@ class ProcessRun:
         )
 
 
-def run_process(chosen: Chosen, launch: Launch, job: Job, console: Path) -> ProcessRun:
-    """Run ``job`` to its end; its output goes to ``console``.
+def run_process(
+    chosen: Chosen,
+    launch: Launch,
+    job: Job,
+    console: Path,
+    require_confinement: bool | None = None,
+) -> ProcessRun:
+    """Run ``job`` to its end; its output goes to ``console``. ``require_confinement`` None: as
+    ``confine.required`` has it.
 
     Raises InfraError when it could not be run.
     """
+    missing = what_lacks()
+    if missing and (required() if require_confinement is None else require_confinement):
+        raise NotConfined(missing)
     work = job.work
-    walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
-    environment = {**_environment(), **launch.environment}
+    environment = {**ENVIRONMENT, **launch.environment}
+    readable = [path.absolute() for path in launch.readable]
     with (
+        confined(
+            work,
+            Path(launch.argv[0]),
+            readable,
+            file_bytes=QUOTA.file_bytes,
+            memory_bytes=launch.memory_bytes,
+        ) as walls,
         chosen.simulator.beside(chosen.target, job) as companion,
         disk_errors(f"running {chosen.require().name}"),
     ):
+        argv = launch.argv + (() if companion is None else companion.words)
+        shared = () if companion is None else companion.descriptors
         watcher = _Watcher(work, launch.monitor, companion)
         ended = run(
-            [*walls.prefix, *launch.argv],
+            [*walls.prefix, *argv],
             cwd=work,
             environment=environment,
             console=console,
             bounds=Bounds(job.limits.host, job.limits.stall),
             watch=watcher.watch(),
+            descriptors=(*walls.descriptors, *shared),
         )
     if launch.monitor is not None:
         (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
@@ -90,6 +130,7 @@ def run_process(chosen: Chosen, launch: Launch, job: Job, console: Path) -> Proc
     return ProcessRun(
         job=job,
         launch=launch,
+        argv=argv,
         walls=walls,
         environment=environment,
         ended=ended,
@@ -106,6 +147,7 @@ class _Watcher:
     def __init__(self, work: Path, monitor: str | None, companion: Companion | None) -> None:
         self.cpu: CpuState | None = None
         self._work = work
+        self._account = Account(work)
         self._monitor = monitor
         self._companion = companion
         self._reader = Reader()
@@ -117,6 +159,7 @@ class _Watcher:
             self._before_kill,
             self._busy,
             None if self._companion is None else self._companion.console,
+            self._account.excess,
         )
 
     def observation(self) -> Observation:
@@ -128,11 +171,6 @@ class _Watcher:
     def _before_kill(self, stop: Stop) -> None:
         if self._monitor is not None and stop is not Stop.FAULT:
             self.cpu = cpu_state(self._work, self._monitor)
-
-
-def _environment() -> dict[str, str]:
-    """The child's whole environment, but for what its simulator adds."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 
 
 def _check_walls(confined: bool, status: int | None, console: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.attend.attendance import WORDS
 from harness.attend.program import Program, counted, read_program
-from harness.simulate.companion import DDR, DEBUGGER, companion
+from harness.simulate.companion import DEBUGGER, MEMORY, companion
 from harness.simulate.launch import Companion, Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
@@ -18,6 +18,11 @@ from harness.target.model import SimulatorName
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.
 MONITOR = "qemu-monitor"
+# QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
+# when a guest writes or reads much at once, up to 2 GiB, which would be the host's memory.
+_OWN_MEMORY = 5 << 29
+_RAM = 2 << 30  # of the boards with most, where no size is given
+_UNITS = {"K": 10, "M": 20, "G": 30}
 DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
 
 
@@ -39,12 +44,28 @@ class _Qemu:
         if program.attended:
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
         prefix = tool.path.resolve().parent.parent
-        own = tuple(prefix / name for name in ("lib", "libexec", "share"))
+        own = (prefix / "lib", prefix / "share" / "qemu")
         intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
-        return Launch(words, readable=(job.elf, *own), monitor=MONITOR, stands_in=intercepted)
+        return Launch(
+            words,
+            readable=(job.elf, *own),
+            monitor=MONITOR,
+            stands_in=intercepted,
+            memory_bytes=_OWN_MEMORY + _ram(_settings(target)),
+        )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
         return companion(target, _settings(target), _program(job), job.work, job.steps)
+
+
+def _ram(settings: Qemu) -> int:
+    """Bytes of the guest's RAM that are QEMU's own."""
+    if settings.shared_memory is not None:
+        return 0
+    if settings.memory is None:
+        return _RAM
+    size = settings.memory.upper()
+    return int(size.rstrip("KMG")) << _UNITS.get(size[-1], 20)  # mebibytes are QEMU's default
 
 
 def _without_warp(word: str) -> str:
@@ -84,9 +105,8 @@ def _machine(settings: Qemu) -> tuple[str, ...]:
     memory = ("-m", settings.memory) if settings.memory else ()
     if settings.shared_memory is None:
         return ("-M", settings.machine, *memory)
-    size = f"{settings.shared_memory.size >> 20}M"
-    file = f"memory-backend-file,id=ddr,size={size},mem-path={DDR},share=on"
-    return ("-M", f"{settings.machine},memory-backend=ddr", "-m", size, "-object", file)
+    size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
+    return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
 
 
 def semihosting(arguments: Sequence[str]) -> str:

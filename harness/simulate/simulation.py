@@ -29,7 +29,7 @@ from harness.errors import UsageError
 from harness.formats.damage import DamagedFile
 from harness.formats.pte_cut import CuttableProgram
 from harness.observe.processes import observe_processes
-from harness.simulate.guest_directory import clear, left, make, move_outputs
+from harness.simulate.guest_directory import clear, discard, left, make, move_outputs
 from harness.simulate.guest_files import input_name, output_base, program_name
 from harness.simulate.launch import Job, Launch
 from harness.simulate.one_process import ProcessRun, run_process
@@ -91,6 +91,7 @@ def simulate(
     run_dir: Path,
     profile: bool = False,
     limit_factor: float | None = None,
+    require_confinement: bool | None = None,
 ) -> Transcript:
     """Run ``program`` once on each set of input files, as the firmware takes them.
 
@@ -98,6 +99,7 @@ def simulate(
     that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
     which are of each process, are multiplied by ``limit_factor``; None takes
     ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
+    ``require_confinement``: as in ``run_process``.
     """
     limits = chosen.target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
@@ -108,7 +110,8 @@ def simulate(
             files = _copies(program, sets, part.numbers)
             placed = make(part.job.work, files, part.launch.files)
             part.console.parent.mkdir(exist_ok=True)
-        return _Done(part, placed, run_process(chosen, part.launch, part.job, part.console))
+        process = run_process(chosen, part.launch, part.job, part.console, require_confinement)
+        return _Done(part, placed, process)
 
     done = [run(parts[0])] if len(parts) == 1 else _side_by_side(parts, run)
     if len(parts) > 1:
@@ -200,7 +203,10 @@ def _transcript(
     if len(processes) > 1:
         observation = observe_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
     with disk_errors("keeping outputs"):
-        files = left(run_dir.absolute() / WORK, frozenset().union(*(one.placed for one in done)))
+        work = run_dir.absolute() / WORK
+        files = left(work, frozenset().union(*(one.placed for one in done)))
+        if last.excess is not None:
+            discard(work, files)
     return Transcript(
         run_dir=run_dir,
         target=chosen.target.name,
@@ -210,13 +216,14 @@ def _transcript(
         native=chosen.simulator.native,
         version=chosen.require().version,
         arguments=last.job.arguments,
-        argv=last.launch.argv,
+        argv=last.argv,
         prefix=last.walls.prefix,
         environment=last.environment,
         confined=all(process.walls.confined for process in processes),
-        unconfined_reason=last.walls.reason,
+        unconfined_reason=last.walls.missing,
         licence=last.launch.licence,
-        stop=last.ended.stop,
+        stop=last.stop,
+        excess=last.excess,
         exit_status=last.exit_status,
         signal=last.signal,
         seconds=sum(process.ended.wall_seconds for process in processes),

@@ -12,6 +12,7 @@ from harness.observe import Observation
 from harness.simulate.guest_files import output_name
 from harness.simulate.monitor import CpuState
 from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.model import SimulatorName
 
 CONSOLE = "console.log"
@@ -79,7 +80,7 @@ class Transcript:
     prefix: tuple[str, ...]  # what was put in front of it to confine it
     environment: dict[str, str]  # all of the child's environment
     confined: bool
-    unconfined_reason: str | None
+    unconfined_reason: str | None  # or what the confinement lacks
     licence: str | None  # how the user said that the simulator's licence is accepted
     stop: Stop
     exit_status: int | None  # None: a signal or one of our limits ended it
@@ -95,6 +96,7 @@ class Transcript:
     cpu: CpuState | None = None  # at the moment one of our limits ended the run
     npu: NpuUse | None = None  # None: no model of one was there
     stands_in: tuple[str, ...] = ()  # as in Launch
+    excess: Excess | None = None  # what the guest wrote too much of; then its files are gone
     starts: tuple[int, ...] = (0,)  # of each process: where its output begins in the console
     # What was read along; the same that reading the console again gives, and so not stored.
     observation: Observation | None = field(default=None, compare=False, repr=False)

@@ -7,14 +7,12 @@ attended through QEMU's debugger interface (harness/attend).
 
 from __future__ import annotations
 
-import os
 import socket
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +28,7 @@ from harness.standin.machine import DDR
 
 if TYPE_CHECKING:
     from harness.ethosu.doorbell import Identity, Run, SharedMemory
+    from harness.ethosu.npu_process import NpuProcess
 
 
 @dataclass(frozen=True)
@@ -60,17 +59,20 @@ def attached(
     ``heap`` is None without semihosting. ``read_end`` is of the pipe that QEMU writes to.
     """
     with ExitStack() as stack:
-        attachment, npu = Attachment(), None
+        attachment, npu, process = Attachment(), None, None
         if program.doorbell or program.functions:
             memory, attachment = stack.enter_context(_shared_memory())
+            process = stack.enter_context(_model(settings, memory, later=not program.doorbell))
             if program.doorbell:
-                stack.enter_context(_doorbell(cwd, memory, settings))
+                stack.enter_context(_doorbell(cwd, memory, settings, process))
             else:
                 shared = partial(GuestMemory, shared=memory, origin=DDR.origin, size=DDR.size)
-                npu = Npu(_identity(settings), _later(settings), shared)
+                npu = Npu(_identity(settings), process, shared)
         if npu is not None or (heap is not None and program.heap_calls):
             attended = _attended(attachment, program, heap, npu, read_end)
             attachment = stack.enter_context(attended)
+        if process is not None:
+            stack.callback(process.stop)  # first, so that nobody above waits for a job
         yield attachment
 
 
@@ -82,11 +84,11 @@ def npu_driver(program: Program) -> str:
 
 
 @contextmanager
-def _doorbell(cwd: Path, memory: SharedMemory, settings: NpuSettings) -> Iterator[None]:
+def _doorbell(cwd: Path, memory: SharedMemory, settings: NpuSettings, run: Run) -> Iterator[None]:
     from harness.ethosu.doorbell import serving
 
     _remove_stale(cwd)
-    with serving(cwd, memory, _identity(settings), _model(settings)):
+    with serving(cwd, memory, _identity(settings), run):
         yield
 
 
@@ -134,20 +136,16 @@ def _shared_memory() -> Iterator[tuple[SharedMemory, Attachment]]:
     """The guest's DDR as memory without a name: nothing is left behind, however we end."""
     from harness.ethosu.doorbell import SharedMemory
 
-    descriptor = os.memfd_create("ddr")
-    try:
-        os.ftruncate(descriptor, DDR.size)
+    with SharedMemory(DDR.size, DDR.origin) as memory:
         backend = f"memory-backend-file,id=ddr,size={DDR.size},share=on"
         yield (
-            SharedMemory(Path(f"/proc/self/fd/{descriptor}"), DDR.origin),
+            memory,
             Attachment(
-                words=("-object", f"{backend},mem-path=/proc/self/fd/{descriptor}"),
+                words=("-object", f"{backend},mem-path={memory.path}"),
                 machine=",memory-backend=ddr",
-                descriptors=(descriptor,),
+                descriptors=(memory.descriptor,),
             ),
         )
-    finally:
-        os.close(descriptor)
 
 
 def _identity(settings: NpuSettings) -> Identity:
@@ -156,19 +154,9 @@ def _identity(settings: NpuSettings) -> Identity:
     return Identity(CONFIG_WORDS[settings.product, settings.macs], ID_WORDS[settings.product])
 
 
-def _later(settings: NpuSettings) -> Run:
-    """The model is loaded for its first job: many a program with a driver has none."""
-    model = cache(lambda: _model(settings))
-    return lambda commands, regions: model()(commands, regions)
+def _model(settings: NpuSettings, memory: SharedMemory, *, later: bool) -> NpuProcess:
+    """``later``: many a program with a driver has no job for it."""
+    from harness.ethosu.npu_process import NpuProcess
 
-
-def _model(settings: NpuSettings) -> Run:
-    if settings.packages is not None and str(settings.packages) not in sys.path:
-        sys.path.append(str(settings.packages))
-    # For the decoder of weights, which is a process of its own.
-    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent.parent)
-    try:
-        from harness.ethosu.doorbell_npu import npu
-    except ImportError as error:
-        raise StandinError(f"the NPU model cannot be loaded: {error}") from error
-    return npu(settings.product, settings.macs)
+    packages = () if settings.packages is None else (str(settings.packages),)
+    return NpuProcess(settings.product, settings.macs, memory, packages, later=later)

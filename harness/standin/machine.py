@@ -15,6 +15,7 @@ from harness.standin.grammar import LoadedData
 
 QEMU = "qemu-system-arm"
 NANOSECONDS_PER_INSTRUCTION = 32  # -icount shift=5
+MOST_MEMORY = 9 << 29  # bytes: 2 GiB of RAM, the room for translated code, and the rest
 _K, _M = 1 << 10, 1 << 20
 _SECURE = 0x1000_0000  # bit 28 of an address selects the Secure alias
 _V6M_TO_V8M = (11, 12, 13, 16, 17, 21)  # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M base/main, v8.1-M

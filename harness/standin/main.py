@@ -13,10 +13,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -30,7 +32,8 @@ from harness.standin.grammar import HELP, Request, parse
 from harness.standin.parameters import Model, Settings, load_model
 from harness.standin.session import Clock, QemuEnding, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
-from harness.system.confine import confinement, ending_signal
+from harness.system.confine import Confinement, NotConfined, confined, ending_signal, required
+from harness.system.quota import QUOTA
 
 RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
 RUNNERS = "HIL_STANDIN_RUNNERS"  # a directory: no application that lies elsewhere is run
@@ -50,6 +53,8 @@ _QEMU_SAID = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", 
 
 def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
     """The exit status. ``packages``: where numpy is, when Python would not find it."""
+    if packages is not None and str(packages) not in sys.path:
+        sys.path.append(str(packages))
     try:
         model = load_model(name)
         request = parse(argv, model.cpu)
@@ -129,11 +134,16 @@ def _simulate(model: Model, request: Request, settings: Settings, packages: Path
     npu_settings = NpuSettings(model.npu_product, settings.macs, packages)
     try:
         heap = _heap(model, settings)
-        with attached(elf.program, heap, npu_settings, cwd, streams.console[0]) as beside:
+        with (
+            _walls(request, elf, cwd) as walls,
+            attached(elf.program, heap, npu_settings, cwd, streams.console[0]) as beside,
+        ):
             simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
             clock = Clock() if simulated or "--stat" in request.flags else None
-            argv = _argv(model, request, settings, elf, cwd, streams, clock, beside)
-            outcome = run(argv, cwd, streams, console.take, uarts, request.limits, clock, beside)
+            argv = _argv(model, request, settings, elf, streams, clock, beside)
+            outcome = run(
+                walls, argv, cwd, streams, console.take, uarts, request.limits, clock, beside
+            )
     finally:
         for uart in uarts.values():
             uart.close()
@@ -153,16 +163,13 @@ def _argv(
     request: Request,
     settings: Settings,
     elf: Elf,
-    cwd: Path,
     streams: Streams,
     clock: Clock | None,
     beside: Attachment,
 ) -> list[str]:
-    """QEMU, behind its walls."""
-    qemu = _qemu_executable()
     line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
     words = machine.argv(
-        qemu,
+        _qemu_executable(),
         elf.path,
         request.data,
         line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
@@ -170,11 +177,28 @@ def _argv(
         clock.far_end.fileno() if clock else None,
         beside.machine,
     )
+    return [*words, *beside.words]
+
+
+@contextmanager
+def _walls(request: Request, elf: Elf, cwd: Path) -> Iterator[Confinement]:
+    """Raises NotConfined where that is required."""
+    qemu = Path(_qemu_executable())
+    installed = qemu.resolve().parent.parent
+    own = (installed / "lib", installed / "share" / "qemu")
     readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
-    walls = confinement(cwd, Path(qemu), readable)
-    if walls.reason is not None:
-        _note(f"the guest is not confined: {walls.reason}")
-    return [*walls.prefix, *words, *beside.words]
+    with confined(
+        cwd,
+        qemu,
+        [*readable, *own],
+        file_bytes=QUOTA.file_bytes,
+        memory_bytes=machine.MOST_MEMORY,
+    ) as walls:
+        if walls.missing is not None:
+            if required():
+                raise NotConfined(walls.missing)
+            _note(f"the guest is not wholly confined: {walls.missing}")
+        yield walls
 
 
 def _application(model: Model, request: Request, settings: Settings) -> Elf:
@@ -300,7 +324,11 @@ def _check_qemu(model: Model, status: int, console: _Console) -> None:
         )
     if said := _QEMU_SAID.findall(console.tail):
         raise StandinError(f"QEMU failed: {said[-1].decode('utf-8', 'replace')}")
-    if (number := ending_signal(status)) is not None:
+    if (number := ending_signal(status)) == signal.SIGXFSZ:
+        raise StandinError(
+            f"the program wrote more than {QUOTA.file_bytes >> 20} MiB to one file, and was ended"
+        )
+    if number is not None:
         raise StandinError(f"QEMU died (signal {number})")
 
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from harness.standin.attachment import Attachment
 from harness.standin.machine import NANOSECONDS_PER_INSTRUCTION
 from harness.standin.uart import Uart
-from harness.system.confine import ending_signal
+from harness.system.confine import ENVIRONMENT, Confinement, ending_signal
 
 Reason = Literal["exited", "stopped", "--timelimit", "--cpulimit", "--simlimit", "--cyclelimit"]
 
@@ -112,6 +112,7 @@ class Clock:
 
 
 def run(
+    walls: Confinement,
     argv: Sequence[str],
     cwd: Path,
     streams: Streams,
@@ -121,20 +122,24 @@ def run(
     clock: Clock | None,
     beside: Attachment,
 ) -> QemuEnding:
-    """``argv`` leads a session of its own. The limits are the model's, by option."""
-    inherited = [*beside.descriptors, *(write for _, write in streams.uarts.values())]
+    """Behind ``walls`` it leads a session of its own. The limits are the model's, by option."""
+    inherited = [
+        *walls.descriptors,
+        *beside.descriptors,
+        *(write for _, write in streams.uarts.values()),
+    ]
     if clock is not None:
         inherited.append(clock.far_end.fileno())
     cpu = limits.get("--cpulimit")
     started = time.monotonic()
     child = subprocess.Popen(
-        argv,
+        [*walls.prefix, *argv],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=streams.console[1],
         stderr=subprocess.STDOUT,
         pass_fds=inherited,
-        env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+        env=ENVIRONMENT,
         preexec_fn=None if cpu is None else lambda: _limit_cpu(cpu),
     )
     for write in (streams.console[1], *(write for _, write in streams.uarts.values())):

@@ -1,57 +1,120 @@
 """A program that can write to one directory only, with no network and no other process in sight.
 
 Done with bubblewrap: a file system that holds the system's libraries, the simulator and the run's
-directory, and nothing else (no /etc, no home, no shell unless the simulator is a script), its own
-network, process and IPC namespaces. What a guest opens through semihosting outside of its
-directory does not exist, and SYS_SYSTEM finds no shell.
+directory, and nothing else (no /etc, /sys, /tmp, home; no shell unless the simulator is a script),
+in user, process, network, IPC, UTS and cgroup namespaces of its own, without a capability, behind
+a filter for system calls. What a guest opens through semihosting outside of its directory does
+not exist, or cannot be written, and SYS_SYSTEM finds no shell. Nothing but the run's directory can
+be written to at all: /dev has no shared memory, and /proc is read-only (to root without
+capabilities bubblewrap itself leaves /proc/sys writable).
+
+The arguments go through a descriptor, so that /proc/1/cmdline has no path of the host.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from harness.errors import InfraError
 from harness.system import toolchain
+from harness.system.syscalls import NoFilter, filter_program
 
+REQUIRE = "HIL_REQUIRE_CONFINEMENT"
+# All of the environment that a confined program gets from here.
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 _PROBE_SECONDS = 20
 _SIGNALS = 64  # Linux, signal(7)
-# Libraries, and the data that simulators look for beside them.
+_NOBODY = "65532"  # inside; outside it is who we are
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64",
-              "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/share")  # fmt: skip
+              "/usr/libx32")  # fmt: skip
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
+_NO = ("", "0", "false", "no")
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """What to put in front of an argv, and, when that does not confine, why not."""
+    """What to put in front of an argv, and the descriptors that it has to inherit.
+
+    ``reason``: why it does not confine. ``lacks``: what of a confinement could not be had.
+    """
 
     prefix: tuple[str, ...]
+    descriptors: tuple[int, ...] = ()
     reason: str | None = None
+    lacks: str | None = None
 
     @property
     def confined(self) -> bool:
         return self.reason is None
 
+    @property
+    def missing(self) -> str | None:
+        """What is not as it should be, if anything."""
+        return self.reason or self.lacks
 
-def confinement(writable: Path, executable: Path, readable: Sequence[Path]) -> Confinement:
-    """The prefix for ``executable``, whose current directory is ``writable``.
 
-    ``readable`` are the other files and directories it needs. Without a working bubblewrap the
-    program is only tied to our life (it dies when we die).
+class NotConfined(InfraError):
+    """Confinement is required, and cannot be had whole. ``missing``: what there is not."""
+
+    kind = "not_confined"
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(
+            f"the guest cannot be confined as required: {missing}",
+            hint="install bubblewrap and libseccomp2 and allow user namespaces (a container: "
+            "--security-opt seccomp=unconfined), or run what you trust with "
+            f"--no-require-confinement ({REQUIRE}=0)",
+        )
+        self.missing = missing
+
+
+def required(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a run is refused that cannot be confined: as ``$HIL_REQUIRE_CONFINEMENT`` says, and
+    where nobody says it, in CI."""
+    word = environ.get(REQUIRE, environ.get("CI", ""))
+    return word.lower() not in _NO
+
+
+@contextmanager
+def confined(
+    writable: Path,
+    executable: Path,
+    readable: Sequence[Path],
+    *,
+    file_bytes: int | None = None,
+    memory_bytes: int | None = None,
+) -> Iterator[Confinement]:
+    """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
+
+    ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
+    may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
+    ``memory_bytes`` it gets no more memory of its own. Without a working bubblewrap the program
+    is only bounded so and tied to our life (it dies when we die).
     """
-    reason = why_not()
-    setsid = str(toolchain.require("setsid").path)
+    limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes}
+    words = (f"--{name}={limit}" for name, limit in limits.items() if limit is not None)
+    bounded = (_tool("prlimit"), *words, _tool("setsid"))
+    reason, lacks = _probe()
     if reason is not None:
-        setpriv = str(toolchain.require("setpriv").path)
-        return Confinement((setsid, setpriv, "--pdeathsig", "KILL", "--"), reason)
-    bwrap = str(toolchain.require("bwrap").path)
-    words = arguments(writable, [executable, *readable], programs=_is_script(executable))
-    return Confinement((setsid, bwrap, *words, "--"))
+        tied = (_tool("setpriv"), "--pdeathsig", "KILL", "--no-new-privs", "--")
+        yield Confinement((*bounded, *tied), reason=reason)
+        return
+    walls = arguments(writable, [executable, *readable], programs=_is_script(executable))
+    with ExitStack() as stack:
+        descriptors = []
+        if lacks is None:
+            descriptors.append(_readable(stack, filter_program()))
+            walls = ("--seccomp", str(descriptors[0]), *walls)
+        descriptors.append(_readable(stack, "".join(f"{word}\0" for word in walls).encode()))
+        prefix = (*bounded, _tool("bwrap"), "--args", str(descriptors[-1]), "--")
+        yield Confinement(prefix, tuple(descriptors), lacks=lacks)
 
 
 def ending_signal(status: int) -> int | None:
@@ -74,7 +137,20 @@ def arguments(
         *(word for path in _shown(readable) for word in ("--ro-bind", path, path)),
         *("--bind", str(writable), str(writable)),
         *("--chdir", str(writable)),
+        *("--remount-ro", "/"),  # where the mounts above have their places
     )
+
+
+def _tool(name: str) -> str:
+    return str(toolchain.require(name).path)
+
+
+def _readable(stack: ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("confinement")
+    stack.callback(os.close, descriptor)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _shown(readable: Sequence[Path]) -> tuple[str, ...]:
@@ -86,13 +162,15 @@ def _shown(readable: Sequence[Path]) -> tuple[str, ...]:
 def _walls(programs: bool) -> tuple[str, ...]:
     places = (*_LIBRARIES, *_LOADER, *(_PROGRAMS if programs else ()))
     return (
-        "--unshare-all",  # user, IPC, PID, network, UTS and cgroup namespaces
+        "--unshare-all",  # IPC, PID, network, UTS and, where there are any, cgroup namespaces
+        "--unshare-user",  # and this one also for root, or not at all
+        *("--uid", _NOBODY, "--gid", _NOBODY),
+        *("--hostname", "guest"),
         "--die-with-parent",
         *("--cap-drop", "ALL"),
         *(word for place in places for word in _as_it_is(place)),
-        *("--dev", "/dev"),
-        *("--proc", "/proc"),
-        *("--tmpfs", "/tmp"),
+        *("--dev", "/dev", "--remount-ro", "/dev"),
+        *("--proc", "/proc", "--remount-ro", "/proc"),
     )
 
 
@@ -112,24 +190,51 @@ def _is_script(executable: Path) -> bool:
         return False
 
 
-@cache
 def why_not() -> str | None:
     """Why bubblewrap cannot confine anything here; None when it can. Asked once per process."""
+    return _probe()[0]
+
+
+def what_lacks() -> str | None:
+    """What there is not of a whole confinement here; None when nothing lacks."""
+    reason, lacks = _probe()
+    return reason or lacks
+
+
+@cache
+def _probe() -> tuple[str | None, str | None]:
+    """Why there is no confinement, or what it lacks; it is tried out."""
     bwrap = toolchain.find("bwrap")
     if bwrap is None:
-        return "bubblewrap (bwrap) is not installed"
-    argv = [str(bwrap.path), *_walls(programs=True), "--", "true"]
+        return "bubblewrap (bwrap) is not installed", None
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_PROBE_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not work here: {error}"
+        program = filter_program()
+    except NoFilter as error:
+        return _trial(bwrap.path, None), f"no filter for system calls: {error}"
+    failed = _trial(bwrap.path, program)
+    if failed is None:
+        return None, None
+    return _trial(bwrap.path, None), f"no filter for system calls: {failed}"
+
+
+def _trial(bwrap: Path, program: bytes | None) -> str | None:
+    """What goes wrong; None when it works."""
+    with ExitStack() as stack:
+        given = () if program is None else (_readable(stack, program),)
+        seccomp = [word for fd in given for word in ("--seccomp", str(fd))]
+        argv = [str(bwrap), *seccomp, *_walls(programs=True), "--remount-ro", "/", "--", "true"]
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_PROBE_SECONDS,
+                pass_fds=given,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap does not work here: {error}"
     if done.returncode:
         said = done.stdout.decode("utf-8", "replace").strip().splitlines()
         return f"bubblewrap does not work here: {said[-1] if said else 'it says nothing'}"

@@ -18,6 +18,7 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.errors.verdict import Word
+from harness.system.quota import Excess
 
 
 class Stop(Word):
@@ -31,6 +32,7 @@ class Stop(Word):
 
 
 _TICK = 0.02  # seconds between looks at the console while the child lives
+_ACCOUNT = 0.2  # seconds between two looks at what it has written
 _MARK = 0.1  # seconds between two entries of ``times``
 _READ = 65536
 _READS_PER_TICK = 64
@@ -55,7 +57,8 @@ class Watch:
     ``output`` gets every byte. ``fatal`` answers whether a line was among them after which the
     run need not go on. ``before_kill`` is called with the reason while the child still lives.
     ``busy``: somebody computes for the child, which is not idle then, however still it is.
-    ``console`` is given the end of the child's pipe that is read here.
+    ``console`` is given the end of the child's pipe that is read here. ``excess`` says what the
+    child has written too much of.
     """
 
     output: Callable[[bytes], None] | None = None
@@ -63,6 +66,7 @@ class Watch:
     before_kill: Callable[[Stop], None] | None = None
     busy: Callable[[], bool] | None = None
     console: Callable[[int], None] | None = None
+    excess: Callable[[], Excess | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Ended:
     ``status`` and ``signal`` are None when we stopped it, and one of them is None always.
     ``times`` are pairs (bytes so far, seconds since the
     start). ``complete`` is False when somebody kept the console open after the child's end.
+    ``excess``: what it wrote too much of, however it ended.
     """
 
     stop: Stop
@@ -81,6 +86,7 @@ class Ended:
     output_bytes: int
     times: tuple[tuple[int, float], ...]
     complete: bool
+    excess: Excess | None = None
 
 
 def run(
@@ -92,14 +98,19 @@ def run(
     bounds: Bounds,
     on_output: Callable[[bytes], None] | None = None,
     watch: Watch | None = None,
+    descriptors: Sequence[int] = (),
 ) -> Ended:
-    """Run ``argv``, which must lead a session of its own (``setsid`` in front), to its end.
+    """Run ``argv``, which must lead a session of its own (``setsid`` in front), to its end; it
+    inherits ``descriptors``.
 
     OSError: the program cannot be started, or the console cannot be written.
     """
     watch = watch or Watch(on_output)
     started = time.monotonic()
-    with console.open("wb") as log, _Child(argv, cwd, environment) as child:
+    with (
+        console.open("wb") as log,
+        _Child(argv, cwd, environment, descriptors) as child,
+    ):
         try:
             if watch.console is not None:
                 watch.console(child.child_fd)
@@ -119,6 +130,7 @@ def run(
         output_bytes=recorder.size,
         times=tuple(recorder.times),
         complete=recorder.complete,
+        excess=recorder.excess(bounds) or (watch.excess() if watch.excess is not None else None),
     )
 
 
@@ -130,7 +142,13 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
     Its environment is ``environment`` exactly; its stdin is at its end.
     """
 
-    def __init__(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        descriptors: Sequence[int],
+    ) -> None:
         self._process = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
@@ -139,6 +157,7 @@ class _Child(fdspawn):  # type: ignore[misc]  # pexpect has no types
             bufsize=0,
             cwd=cwd,
             env=dict(environment),
+            pass_fds=tuple(descriptors),
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -175,6 +194,7 @@ def _watch(
 ) -> Stop:
     stall = _StallWatch(child.pid, bounds.stall_seconds)
     grace = _Grace(bounds, watch)
+    account = started + _ACCOUNT
     pidfd = os.pidfd_open(child.pid)
     try:
         while True:
@@ -187,8 +207,12 @@ def _watch(
                 return Stop.EXITED
             if grace.over(now, spoke):
                 return Stop.FAULT
-            if recorder.size > bounds.output_bytes:
+            if recorder.excess(bounds) is not None:
                 return Stop.OUTPUT_LIMIT
+            if watch.excess is not None and now > account:
+                account = now + _ACCOUNT
+                if watch.excess() is not None:
+                    return Stop.OUTPUT_LIMIT
             if now - started > bounds.host_seconds:
                 return Stop.DEADLINE
             if stall.expired(now):
@@ -231,6 +255,9 @@ class _Recorder:
         self.size = 0
         self.times: list[tuple[int, float]] = []
         self.complete = False
+
+    def excess(self, bounds: Bounds) -> Excess | None:
+        return Excess.CONSOLE if self.size > bounds.output_bytes else None
 
     def drain(self) -> bool:
         """Everything there is now; True when there was anything."""

@@ -64,6 +64,7 @@ SPECS = {
         ToolSpec("bwrap", "bubblewrap", required=False),
         ToolSpec("ccache", "ccache", required=False),  # builds of a checkout share what is equal
         ToolSpec("git", "git", required=False),
+        ToolSpec("prlimit", "util-linux"),
         ToolSpec("setsid", "util-linux"),
         ToolSpec("setpriv", "util-linux"),
     )

@@ -284,3 +284,22 @@ def test_the_oracle_and_the_runner_that_follows_it(hil: Hil) -> None:
     outputs = [sorted(Path(case["run_dir"]).glob("expected/expected*.bin")) for case in said]
     contents = [[file.read_bytes() for file in files] for files in outputs]
     assert contents[0] != contents[1]
+
+
+def test_required_confinement_that_cannot_be_had_is_infra(hil: Hil, tmp_path: Path) -> None:
+    """A case for which nothing is proven; with the user's word it is run all the same."""
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho planted; exit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    refused = hil("run", TARGET, "add", "--require-confinement", "--json", PATH=path)
+    assert refused.code == 3
+    assert refused.json["cause"]["kind"] == "not_confined"
+    assert "planted" in refused.json["cause"]["text"]
+    assert hil("run", TARGET, "add", "--no-require-confinement", PATH=path, CI="1").code == 0
+
+
+def test_isolation_is_the_wheels(hil: Hil, tmp_path: Path) -> None:
+    result = hil("run", TARGET, "add", "--isolate-export", "--exporter", "checkout",
+                 "--executorch", tmp_path, "--firmware", "bundled")  # fmt: skip
+    assert result.code == 2
+    assert "--isolate-export is for the installed wheel" in result.err

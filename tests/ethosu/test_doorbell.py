@@ -1,4 +1,4 @@
-"""The doorbell's host side against a guest that this test plays: real FIFOs, a real file."""
+"""The doorbell's host side against a guest that this test plays: real FIFOs, real shared memory."""
 
 from __future__ import annotations
 
@@ -35,31 +35,27 @@ IDENTITY = Identity(config=0x1807, id=0x10066001)
 
 
 class Guest:
-    """What the firmware does, on a file in the place of RAM."""
+    """What the firmware does, in the memory that QEMU would have for its RAM."""
 
-    def __init__(self, work: Path, ram: Path) -> None:
-        self._ram = ram
+    def __init__(self, work: Path, memory: SharedMemory) -> None:
+        self.memory = memory
         self._answer = os.open(work / ANSWER_FIFO, os.O_RDONLY)
-        self._request = os.open(work / REQUEST_FIFO, os.O_WRONLY)
+        self.request = os.open(work / REQUEST_FIFO, os.O_WRONLY)
         self._sequence = 0
 
     def close(self) -> None:
-        os.close(self._request)
+        os.close(self.request)
         os.close(self._answer)
 
     def write(self, address: int, data: bytes) -> None:
-        with self._ram.open("r+b") as file:
-            file.seek(address - BASE)
-            file.write(data)
+        os.pwrite(self.memory.descriptor, data, address - BASE)
 
     def read(self, address: int, size: int) -> bytes:
-        with self._ram.open("rb") as file:
-            file.seek(address - BASE)
-            return file.read(size)
+        return os.pread(self.memory.descriptor, size, address - BASE)
 
     def ring(self, magic: int = 0x474E4952, mailbox: int = MAILBOX) -> bytes:
         self._sequence += 1
-        os.write(self._request, struct.pack("<IIQ", magic, self._sequence, mailbox))
+        os.write(self.request, struct.pack("<IIQ", magic, self._sequence, mailbox))
         return os.read(self._answer, 4)
 
     def ask(
@@ -96,10 +92,8 @@ class Guest:
 
 @contextmanager
 def guest(tmp_path: Path, run: Run) -> Iterator[Guest]:
-    ram = tmp_path / "ram"
-    ram.write_bytes(bytes(SIZE))
-    with serving(tmp_path, SharedMemory(ram, BASE), IDENTITY, run):
-        one = Guest(tmp_path, ram)
+    with SharedMemory(SIZE, BASE) as memory, serving(tmp_path, memory, IDENTITY, run):
+        one = Guest(tmp_path, memory)
         try:
             yield one
         finally:
@@ -192,8 +186,46 @@ def test_an_error_of_the_npu_is_ours_not_a_hang(tmp_path: Path) -> None:
 
 
 def test_a_guest_that_never_comes_keeps_nobody(tmp_path: Path) -> None:
-    with serving(tmp_path, SharedMemory(tmp_path / "none"), IDENTITY, adder):
+    with SharedMemory(SIZE) as memory, serving(tmp_path, memory, IDENTITY, adder):
         pass
+
+
+def test_nobody_makes_the_memory_shorter(tmp_path: Path) -> None:
+    """Whoever cut it under a mapping would end with SIGBUS everybody who reads there."""
+    with guest(tmp_path, adder) as one:
+        for attempt in (lambda fd: os.ftruncate(fd, 0), lambda fd: os.ftruncate(fd, SIZE * 2)):
+            again = os.open(one.memory.path, os.O_RDWR)
+            with pytest.raises(PermissionError):
+                attempt(again)
+            os.close(again)
+        with pytest.raises(PermissionError):
+            os.open(one.memory.path, os.O_RDWR | os.O_TRUNC)
+        assert one.ask(1)[0] == Result.OK
+
+
+def test_fifos_that_the_guest_moves_are_no_error_of_ours(tmp_path: Path) -> None:
+    with guest(tmp_path, adder) as one:
+        (tmp_path / REQUEST_FIFO).rename(tmp_path / "other")
+        (tmp_path / ANSWER_FIFO).unlink()
+        assert one.ask(1)[0] == Result.OK
+
+
+def test_a_guest_that_reads_no_answer_keeps_nobody(tmp_path: Path) -> None:
+    """Its FIFO is full at some time; the service ends instead of waiting for ever."""
+    with guest(tmp_path, adder) as one:
+        for sequence in range(1 << 15):
+            try:
+                os.write(one.request, struct.pack("<IIQ", 0x474E4952, sequence, MAILBOX))
+            except BrokenPipeError:
+                break
+        else:
+            pytest.fail("it took every ring")
+
+
+def test_where_a_view_lies() -> None:
+    with SharedMemory(SIZE, BASE) as memory:
+        assert memory.offset(memory.at(BASE + 0x123, 7)) == 0x123
+        assert memory.offset(memoryview(bytearray(7))) is None
 
 
 def test_both_sides_have_one_format() -> None:

@@ -18,6 +18,7 @@ from harness.judge.rules import judge
 from harness.observe import observe
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.budget import Budgets, Slack
 from tests.judge.published_logs import PUBLISHED
 from tests.judge.stranger_logs import COMPLETED
@@ -71,6 +72,9 @@ CAUSES = {
         {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
     "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
     "a stall": ({"ending": Ending(Stop.STALL, None, 9, 9.0)}, "HANG", "stall", 3),
+    "too much output": (
+        {"ending": Ending(Stop.OUTPUT_LIMIT, None, 9, 2.0, excess=Excess.TOTAL_BYTES)},
+        "FAULT", "output_limit", 3),
     "other firmware": (
         {"log": GOOD_LOG.replace(b"0011", b"ffff")}, "NO_VERDICT", "wrong_firmware", None),
     "firmware that does not say what it is": (

@@ -34,19 +34,26 @@ def run_guest(
         for i, content in enumerate(inputs):
             (work / f"s{k}i{i}").write_bytes(content)
             arguments += ["-i", f"s{k}i{i}"]
-    ram = work / _RAM
-    argv = [
-        "qemu-system-arm", "-M", f"mps3-an547,memory-backend={_RAM}", "-m", "2G", "-nographic",
-        "-monitor", "none", "-serial", "none",
-        "-object", f"memory-backend-file,id={_RAM},size=2G,mem-path={ram},share=on",
-        "-semihosting-config", semihosting(arguments), "-kernel", str(elf),
-    ]  # fmt: skip
-    with serving(work, SharedMemory(ram), identity(product, macs), npu(product, macs)):
-        done = subprocess.run(argv, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=_SECONDS, check=False)  # fmt: skip
-    ram.unlink()
+    with SharedMemory(2 << 30) as memory:
+        done = _run(elf, arguments, work, memory, product, macs)
     outputs = tuple(
         tuple(path.read_bytes() for path in sorted(work.glob(f"s{k}-*.bin")))
         for k in range(len(sets))
     )
     return GuestRun(done.returncode, done.stdout.decode("utf-8", "replace"), outputs)
+
+
+def _run(
+    elf: Path, arguments: Sequence[str], work: Path, memory: SharedMemory, product: str, macs: int
+) -> subprocess.CompletedProcess[bytes]:
+    argv = [
+        "qemu-system-arm", "-M", f"mps3-an547,memory-backend={_RAM}", "-m", "2G", "-nographic",
+        "-monitor", "none", "-serial", "none",
+        "-object", f"memory-backend-file,id={_RAM},size=2G,mem-path={memory.path},share=on",
+        "-semihosting-config", semihosting(arguments), "-kernel", str(elf),
+    ]  # fmt: skip
+    with serving(work, memory, identity(product, macs), npu(product, macs)):
+        return subprocess.run(
+            argv, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            pass_fds=(memory.descriptor,), timeout=_SECONDS, check=False,
+        )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 from harness.observe import Observation, Reader, observe
 from tests.observe.lines import log
@@ -56,3 +57,29 @@ def test_failures_are_counted_beyond_what_is_kept() -> None:
 def test_a_huge_line_is_read() -> None:
     seen = observe(b"x" * (8 << 20) + b"\nE [executorch:m.cpp:1 f()] broken\n")
     assert (seen.lines, seen.failures[0].line) == (2, 2)
+
+
+def test_a_line_without_end_is_not_kept() -> None:
+    """A guest can write one for as long as it runs; looking at it afterwards took longer than
+    that. What follows the line is read."""
+    reader, piece = Reader(), b"x" * 65536
+    tracemalloc.start()
+    for _ in range(1024):
+        reader.feed(piece)
+    reader.feed(b"\n" + log("mid 2025", "build id 0011223344556677"))
+    found = reader.finish()
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    assert found.build_id == "0011223344556677"
+
+
+def test_a_long_line_of_outputs_is_read_to_its_end() -> None:
+    values = 40_000
+    line = f"Output 0: tensor(sizes=[{values}], [" + "0.5, " * (values - 1) + "0.25])\n"
+    for size in (1000, 65536, len(line)):
+        reader = Reader()
+        for start in range(0, len(line), size):
+            reader.feed(line[start : start + size].encode())
+        (tensor,) = reader.finish().tensors
+        assert len(tensor.values) == values
+        assert tensor.values[-1] == 0.25

@@ -24,7 +24,7 @@ from harness.export.program import Program
 from harness.run.exports import export_cases
 from harness.run.pipeline import RunOptions, judge_again, run_case
 from harness.run.record import RunRecord
-from harness.simulate import companion, qemu
+from harness.simulate import companion
 from harness.simulate.pick import pick
 from harness.system.confine import why_not
 from harness.system.paths import runs_dir
@@ -61,10 +61,26 @@ def text(record: RunRecord) -> str:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
-    """Put another model in place of the NPU's."""
+    """Put another model in place of the NPU's, here instead of in a process of its own."""
+
+    class Process:
+        def __init__(self, run: Run) -> None:
+            self._run = run
+
+        def __call__(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+            return self._run(commands, regions)
+
+        def __enter__(self) -> Process:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.stop()
+
+        def stop(self) -> None:
+            pass
 
     def put(run: Run) -> None:
-        monkeypatch.setattr(doorbell_npu, "npu", lambda product, macs: run)
+        monkeypatch.setattr(companion, "NpuProcess", lambda *_: Process(run))
 
     return put
 
@@ -150,7 +166,7 @@ def test_a_difference_outside_the_npu_is_said_to_be_outside(tmp_path: Path) -> N
 
 
 def test_nobody_at_the_doorbell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qemu._Qemu, "beside", lambda *_: nullcontext())
+    monkeypatch.setattr(companion, "serving", lambda *_: nullcontext())
     record = run(exported(TARGET))
     assert record.verdict.name == "FAULT"
     assert "the NPU stand-in does not answer" in text(record)
@@ -220,12 +236,13 @@ def test_a_model_that_fails_is_our_fault(model: Callable[[Run], None]) -> None:
 
 
 def test_the_shared_memory_leaves_nothing_behind(model: Callable[[Run], None]) -> None:
-    """While the run goes on it is a file with holes; afterwards it is gone, and not mapped."""
-    seen: list[os.stat_result] = []
+    """It has no name while the run goes on, and afterwards it is not mapped any more."""
+    seen: list[list[str]] = []
     true = doorbell_npu.npu("u55", 128)
 
     def look(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
-        seen.extend(file.stat() for file in runs_dir().glob("*/work/npu-ddr"))
+        seen.extend(sorted(os.listdir(work)) for work in runs_dir().glob("*/work"))
+        assert "memfd:ddr" in Path("/proc/self/maps").read_text()
         return true(commands, regions)
 
     model(look)
@@ -233,16 +250,15 @@ def test_the_shared_memory_leaves_nothing_behind(model: Callable[[Run], None]) -
     assert told(record) == ("PASS", "")
     assert record.run_dir is not None
     assert not list(Path(record.run_dir).glob("work/npu-*"))
-    assert "npu-ddr" not in Path("/proc/self/maps").read_text()
+    assert "memfd:ddr" not in Path("/proc/self/maps").read_text()
     assert seen
-    assert all(file.st_size == 2 << 30 for file in seen)
-    assert all(file.st_blocks * 512 < 64 << 20 for file in seen)
+    assert not any("ddr" in name for names in seen for name in names)
 
 
-def test_a_full_disk_is_an_error_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_memory_to_share_is_an_error_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(companion.os, "posix_fallocate", full)
-    with pytest.raises(InfraError, match="memory that the NPU's model shares: No space left"):
+    monkeypatch.setattr(companion, "SharedMemory", full)
+    with pytest.raises(InfraError, match="memory that the NPU's model shares: Cannot allocate"):
         run(exported(TARGET))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tracemalloc
 from pathlib import Path
 
 from harness.simulate.guest_files import (
@@ -11,6 +13,7 @@ from harness.simulate.guest_files import (
     output_base,
     output_name,
     program_name,
+    read_output,
     written_outputs,
 )
 from harness.system.paths import project_root
@@ -48,3 +51,23 @@ def test_outputs_of_one_set_in_order_up_to_a_gap(tmp_path: Path) -> None:
     found = [file.name for file in written_outputs(tmp_path, 0)]
     assert found == [output_name("s0", index) for index in range(11)]
     assert list(written_outputs(tmp_path, 1)) == []
+
+
+def test_an_output_is_not_read_beyond_its_expected_size(tmp_path: Path) -> None:
+    """Two gigabytes of nothing are a wrong size, and neither memory nor time."""
+    with (tmp_path / "big").open("wb") as file:
+        file.write(b"abcd")
+        file.truncate(2 << 30)
+    tracemalloc.start()
+    assert read_output(tmp_path / "big", 16) == (b"abcd" + bytes(12), 2 << 30)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_what_is_no_file_is_no_output(tmp_path: Path) -> None:
+    """A FIFO would be waited for, a link leads anywhere."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "folder").mkdir()
+    for name in ("fifo", "link", "folder", "absent"):
+        assert read_output(tmp_path / name, 16) is None

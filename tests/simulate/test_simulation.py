@@ -13,11 +13,16 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InfraError
+from harness.errors.verdict import Verdict
+from harness.simulate import one_process
 from harness.simulate.pick import pick
 from harness.simulate.simulation import executorch_arguments, runner_arguments, simulate
 from harness.simulate.transcript import Transcript
-from harness.system.confine import why_not
+from harness.system import confine
+from harness.system.confine import NotConfined, why_not
 from harness.system.files import DiskError
+from harness.system.process import Stop
+from harness.system.quota import Excess
 from harness.target.loading import Target, load_target, target_directories
 
 needs_bwrap = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -290,3 +295,34 @@ def test_qemu_for_real(board: Target, tmp_path: Path, status: int) -> None:
     assert transcript.build_key == "abc"
     assert transcript.version[0].isdigit()
     assert os.path.basename(transcript.argv[0]) == "qemu-system-arm"
+
+
+def test_what_cannot_be_confined_is_not_run_where_that_is_required(
+    script: Callable[..., Transcript], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when only a part of the walls lacks; otherwise it is run, and the record says so."""
+    monkeypatch.setattr(one_process, "what_lacks", lambda: "no filter for system calls: planted")
+    monkeypatch.setenv("HIL_REQUIRE_CONFINEMENT", "1")
+    with pytest.raises(NotConfined, match="no filter for system calls: planted") as caught:
+        script("exit 0")
+    assert "--no-require-confinement" in (caught.value.hint or "")
+    assert caught.value.verdict is Verdict.INFRA
+
+
+def test_a_lack_is_in_the_record(
+    script: Callable[..., Transcript], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_REQUIRE_CONFINEMENT", "0")
+    monkeypatch.setattr(confine, "_probe", lambda: ("planted", None))
+    transcript = script("exit 0")
+    assert not transcript.confined
+    assert transcript.unconfined_reason == "planted"
+
+
+def test_files_of_a_guest_that_wrote_too_many_are_not_kept(
+    script: Callable[..., Transcript],
+) -> None:
+    transcript = script("i=0; while [ $i -lt 5000 ]; do : > f$i; i=$((i+1)); done; sleep 100")
+    assert (transcript.stop, transcript.excess) == (Stop.OUTPUT_LIMIT, Excess.FILES)
+    assert len(transcript.files) > 4096
+    assert not list(transcript.work.glob("f*"))

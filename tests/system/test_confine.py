@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import platform
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.system import confine, toolchain
-from harness.system.confine import confinement, why_not
+from harness.system.confine import what_lacks, why_not
 from harness.system.process import Bounds, Ended, run
 
 # A simulator that is a script has the system's programs in sight; these tests want a shell.
@@ -21,13 +24,15 @@ needs_bwrap = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 def confined(work: Path, script: str, readable: tuple[Path, ...] = ()) -> tuple[Ended, str]:
     console = work.parent / "console.log"
-    ended = run(
-        [*confinement(work, SCRIPT, readable).prefix, "sh", "-c", script],
-        cwd=work,
-        environment={"PATH": os.environ["PATH"]},
-        console=console,
-        bounds=Bounds(20, 20),
-    )
+    with confine.confined(work, SCRIPT, readable) as walls:
+        ended = run(
+            [*walls.prefix, "sh", "-c", script],
+            cwd=work,
+            environment=confine.ENVIRONMENT,
+            console=console,
+            bounds=Bounds(20, 20),
+            descriptors=walls.descriptors,
+        )
     return ended, console.read_text()
 
 
@@ -52,7 +57,7 @@ def test_only_its_directory_is_writable(work: Path) -> None:
     assert outside.read_text() == "before"
     assert not Path("/etc/hil-test").exists()
     assert not (Path.home() / "hil-t").exists()
-    assert said.count("Read-only file system") == 2
+    assert said.count("Read-only file system") == 3
     assert said.count("nonexistent") + said.count("No such file") >= 1
 
 
@@ -121,13 +126,10 @@ def test_without_bubblewrap_the_record_says_so(work: Path, monkeypatch: pytest.M
     """No bwrap on PATH: not confined, with the reason, and still tied to our life."""
     real = toolchain.find
     monkeypatch.setattr(toolchain, "find", lambda name: None if name == "bwrap" else real(name))
-    why_not.cache_clear()
-    try:
-        walls = confinement(work, SCRIPT, ())
-    finally:
-        why_not.cache_clear()
-    assert not walls.confined
-    assert walls.reason == "bubblewrap (bwrap) is not installed"
+    monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
+    with confine.confined(work, SCRIPT, ()) as walls:
+        assert not walls.confined
+    assert walls.missing == walls.reason == "bubblewrap (bwrap) is not installed"
     assert "--pdeathsig" in walls.prefix
 
 
@@ -143,11 +145,8 @@ def test_broken_bubblewrap_is_detected(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    why_not.cache_clear()
-    try:
-        reason = why_not()
-    finally:
-        why_not.cache_clear()
+    monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
+    reason = why_not()
     assert reason is not None
     assert "No permissions to create a new namespace" in reason
 
@@ -168,8 +167,9 @@ def test_a_program_that_is_no_script_gets_no_shell(work: Path) -> None:
     """A guest's SYS_SYSTEM is system(3) in the simulator: without /bin/sh it can only fail."""
     program = work.parent / "model"
     program.write_bytes(b"\x7fELF")
-    words = confinement(work, program, ()).prefix
     if why_not() is None:
+        with confine.confined(work, program, ()) as walls:
+            words = os.read(walls.descriptors[-1], 65536).decode().split("\0")
         assert not {"/bin", "/usr/bin"} & set(words)
         assert str(program) in words
 
@@ -182,3 +182,131 @@ def test_only_what_is_needed_is_shown(tmp_path: Path) -> None:
     words = confine.arguments(tmp_path / "w", [inner, tmp_path / "a", tmp_path / "absent"])
     assert words.index(str(tmp_path / "a")) < words.index(str(inner)) < words.index("--bind")
     assert str(tmp_path / "absent") not in words
+
+
+@needs_bwrap
+def test_the_kernels_settings_are_not_its_to_change(work: Path) -> None:
+    """Also as root: without capabilities bubblewrap takes /proc/sys for unwritable and leaves it
+    open, and the files below belong to root."""
+    setting = Path("/proc/sys/kernel/core_pattern")
+    before = setting.read_bytes()
+    try:
+        ended, said = confined(work, f"echo planted > {setting}; echo x > /proc/self/oom_score_adj")
+        assert setting.read_bytes() == before
+    finally:
+        if setting.read_bytes() != before:
+            setting.write_bytes(before)
+    assert ended.status
+    assert said.count("Read-only file system") == 2
+
+
+@needs_bwrap
+def test_nothing_else_can_be_filled(work: Path) -> None:
+    """No shared memory, no temporary files, not even the sandbox's own root: all of that would be
+    the host's memory."""
+    script = "for f in /x /tmp/x /dev/shm/x /dev/x /proc/x /usr/x; do echo x > $f; done; ls /sys"
+    _, said = confined(work, script)
+    refused = ("Read-only file system", "Directory nonexistent", "nonexistent", "No such file")
+    lines = [line for line in said.splitlines() if any(word in line for word in refused)]
+    assert len(lines) == 7, said
+
+
+@needs_bwrap
+def test_it_is_nobody(work: Path) -> None:
+    """No capability, no way to get one, a user namespace of its own and another uid in it."""
+    _, said = confined(work, "id -u; readlink /proc/self/ns/user; cat /proc/self/status; uname -n")
+    lines = said.splitlines()
+    assert lines[0] == "65532"
+    assert lines[1] != os.readlink("/proc/self/ns/user")
+    status = dict(line.split(":\t", 1) for line in lines[2:] if ":\t" in line)
+    assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert status["NoNewPrivs"] == "1"
+    assert lines[-1] == "guest"
+
+
+needs_filter = pytest.mark.skipif(what_lacks() is not None, reason=str(what_lacks()))
+
+
+@needs_filter
+def test_system_calls_that_no_simulator_needs_are_refused(work: Path) -> None:
+    """Each is made with arguments at which it would not fail with EPERM by itself; namespaces by
+    clone(2) are refused like those by unshare(2)."""
+    code = (
+        "import ctypes, socket\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "for call in ((272, 0x10000000), (56, 0x10000011, 0, 0, 0, 0), (425, 1, 0), (323, 0),\n"
+        "             (101, 0, 0, 0, 0), (435, 0, 0)):\n"
+        "    if c.syscall(*call) == 0: print('in a child'); break\n"
+        "    print(ctypes.get_errno())\n"
+        "try: socket.socket(socket.AF_NETLINK)\n"
+        "except OSError as e: print(e.errno)\n"
+    )
+    if platform.machine() != "x86_64":
+        pytest.skip("the numbers are those of x86-64")
+    (work / "t.py").write_text(code)
+    where = (Path(sys.prefix), Path(sys.base_prefix))
+    _, said = confined(work, f"{sys.executable} t.py; grep Seccomp: /proc/self/status", where)
+    lines = said.splitlines()
+    assert lines[:7] == ["1", "1", "1", "1", "1", str(errno.ENOSYS), "1"], said
+    assert lines[-1].split() == ["Seccomp:", "2"]
+
+
+@needs_bwrap
+def test_it_reads_nothing_of_the_hosts_processes(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "hunter2")
+    where = work.parent / "hidden-path"
+    where.mkdir()
+    script = "cat /proc/self/environ /proc/1/environ /proc/1/cmdline | tr '\\0' ' '; ls /proc/1/fd"
+    _, said = confined(work, script, (where,))
+    assert "hunter2" not in said
+    assert "hidden-path" not in said
+    assert "--args" in said
+
+
+@pytest.mark.parametrize("bwrap", [True, False])
+def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap: bool) -> None:
+    """The kernel ends who writes beyond it, also at an offset, and confined or not."""
+    if bwrap and why_not() is not None:
+        pytest.skip(str(why_not()))
+    if not bwrap:
+        monkeypatch.setattr(confine, "_probe", lambda: ("planted", None))
+    past = "exec dd if=/dev/zero of=big bs=1 count=1 seek=3000000 2> /dev/null"
+    for script in ("exec head -c 2000000 /dev/zero > big", past):
+        with confine.confined(work, SCRIPT, (), file_bytes=1 << 20) as walls:
+            ended = run(
+                [*walls.prefix, "sh", "-c", script], cwd=work, environment=confine.ENVIRONMENT,
+                console=work.parent / "c", bounds=Bounds(20, 20), descriptors=walls.descriptors,
+            )  # fmt: skip
+        status = ended.status if ended.signal is None else -ended.signal
+        assert status is not None
+        assert confine.ending_signal(status) == signal.SIGXFSZ
+        assert (work / "big").stat().st_size <= 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, False), ({"CI": "true"}, True), ({"CI": "false"}, False), ({"CI": ""}, False),
+        ({"CI": "1", "HIL_REQUIRE_CONFINEMENT": "0"}, False),
+        ({"HIL_REQUIRE_CONFINEMENT": "1"}, True),
+    ],
+)  # fmt: skip
+def test_where_confinement_is_required(environ: dict[str, str], wanted: bool) -> None:
+    assert confine.required(environ) is wanted
+
+
+def test_a_filter_that_cannot_be_made_is_said(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without libseccomp the rest of the walls stands, and what lacks has a name."""
+    if why_not() is not None:
+        pytest.skip(str(why_not()))
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))  # where no filter is kept
+    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
+    with confine.confined(work, SCRIPT, ()) as walls:
+        assert walls.confined
+    assert walls.missing is not None
+    assert walls.missing.startswith("no filter for system calls: libseccomp cannot be used")

@@ -1,0 +1,93 @@
+"""How much a program may write into its directory, and whether it has written more.
+
+No file grows beyond its limit: the kernel sees to that (RLIMIT_FSIZE, SIGXFSZ). The sum and the
+number are looked at while the program runs and once when it has ended, so a fast writer gets a
+little further than the limit before it is stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors.verdict import Word
+
+_BLOCK = 512  # bytes; st_blocks counts them (inode(7))
+
+
+class Excess(Word):
+    """What a program had too much of."""
+
+    CONSOLE = "console"
+    FILE_BYTES = "file_bytes"
+    TOTAL_BYTES = "total_bytes"
+    FILES = "files"
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Of what a program may add to its directory. A file counts what it takes of the disk, or its
+    size where it has holes."""
+
+    file_bytes: int = 128 << 20
+    total_bytes: int = 256 << 20
+    files: int = 4096
+
+
+QUOTA = Quota()
+
+
+@dataclass(frozen=True)
+class Usage:
+    files: int = 0
+    bytes: int = 0
+    largest: int = 0
+
+
+class Account:
+    """One directory, from what is in it when this is made. Raises OSError then."""
+
+    def __init__(self, folder: Path, quota: Quota = QUOTA) -> None:
+        self._folder = folder
+        self._quota = quota
+        self._before = usage(folder)
+
+    def excess(self) -> Excess | None:
+        """What there is too much of now."""
+        quota, before = self._quota, self._before
+        most = Usage(before.files + quota.files, before.bytes + quota.total_bytes)
+        now = usage(self._folder, most)
+        if now.largest >= max(quota.file_bytes, before.largest + 1):
+            return Excess.FILE_BYTES
+        if now.files > most.files:
+            return Excess.FILES
+        return Excess.TOTAL_BYTES if now.bytes > most.bytes else None
+
+
+def usage(folder: Path, most: Usage | None = None) -> Usage:
+    """All that is below ``folder``; when that is more than ``most``, not to the end."""
+    files = total = largest = 0
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            entries = os.scandir(waiting.pop())
+        except OSError:  # it went meanwhile
+            continue
+        with entries:
+            for entry in entries:
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                size = max(found.st_size, _BLOCK * found.st_blocks)
+                files += 1
+                if stat.S_ISDIR(found.st_mode):
+                    waiting.append(entry.path)
+                elif stat.S_ISREG(found.st_mode):
+                    total += size
+                    largest = max(largest, found.st_size)
+                if most is not None and (files > most.files or total > most.bytes):
+                    return Usage(files, total, largest)
+    return Usage(files, total, largest)
