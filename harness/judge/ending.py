@@ -45,6 +45,7 @@ def failed(observation: Observation) -> Finding:
     asked = _asker(observation.failures)
     facts |= {} if asked is None else asked.facts
     said = first.text if asked is None else f"{first.text}; line {asked.line}: {asked.text}"
+    said += _MEANINGS.get(first.kind, "")
     return verdict, Cause(first.kind.value, said, first.line, facts)
 
 
@@ -57,6 +58,10 @@ def _asker(failures: Sequence[Event]) -> Event | None:
     return next(same, None)
 
 
+_MEANINGS = {
+    Kind.SCRATCH_MISMATCH: "; the program was exported for other kernels than the runner has: for "
+    "another core, or by another revision of ExecuTorch"
+}
 _VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH}
 _STOPS = {
     Stop.DEADLINE: "still running",
