@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 SYS_HEAPINFO = 0x16
 _BKPT = 0xBEAB  # BKPT 0xAB, the semihosting call of the M profile
-_CALL = re.compile(rb"(?=\xab\xbe)")
+_CALL = re.compile(rb"\xab\xbe")
 # MOVS Rd, #0x16; MOV.W and MOVS.W Rd, #0x16; MOVW Rd, #0x16: Rd is in the last byte.
 _LOADED = re.compile(rb"(?=\x16[\x20-\x27]|[\x4f\x5f]\xf0\x16[\0-\x0e]|\x40\xf2\x16[\0-\x0e])")
 _AHEAD = 24  # instructions from there to the call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from harness.attend.driver import HOOKS, handled
@@ -57,6 +58,16 @@ class Program:
 
 def read_program(path: Path) -> Program:
     """Of any file: what is no 32-bit Arm ELF asks for nothing. Raises SymbolsMissing."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return Program()
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _mtime: int, _size: int) -> Program:
+    """Once for all processes of a run."""
     try:
         elf = read_elf(path)
         return program_of(elf, path) if elf.machine_number == EM_ARM else Program()

@@ -1,78 +1,58 @@
 """The guest's current directory: what is put there, and what the guest left in it.
 
 The guest may do anything in it, so nothing is written through what is found there: a link could
-lead out. Several processes of a run use it one after another; what one of them wrote is kept
-where the next cannot touch it.
+lead out. Of a run in several processes each has its own, below that of the run, where the others
+cannot see it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
-from harness.simulate.guest_files import output_base, written_outputs
+from harness.simulate.guest_files import written_outputs
 from harness.simulate.transcript import LeftFile
 
 
-class GuestDirectory:
-    """OSError, as from any file operation, when the disk does not play along."""
+def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> frozenset[Path]:
+    """A directory with files in it, by name: copies, for the guest may write to what it finds.
+    What was put there.
 
-    def __init__(self, path: Path, aside: Path) -> None:
-        """``path`` must not exist yet, so whatever is found in it was made by this run.
-        ``aside`` is where outputs are kept meanwhile."""
-        path.mkdir(parents=True)
-        self._path = path
-        self._aside = aside
-        self._placed: set[str] = set()
-
-    def place(self, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> None:
-        """Put files there, by name: copies, for the guest may write to what it finds."""
-        for name, source in copies.items():
-            shutil.copyfile(source, self._free(name))
-        for name, content in files.items():
-            self._free(name).write_bytes(content)
-        self._placed |= {*copies, *files}
-
-    def forget_outputs(self, input_set: int) -> None:
-        """Whatever has the name of an output of a set that is still to be run."""
-        for path in list(self._path.glob(f"{output_base(input_set)}-*.bin")):
-            _remove(path)
-
-    def keep_outputs(self, input_set: int) -> None:
-        """Out of the guest's reach, until ``put_back``."""
-        self._aside.mkdir(exist_ok=True)
-        for path in list(written_outputs(self._path, input_set)):
-            path.rename(self._aside / path.name)
-
-    def put_back(self) -> None:
-        """Every output that was kept."""
-        if not self._aside.exists():
-            return
-        for path in list(self._aside.iterdir()):
-            path.rename(self._free(path.name))
-        self._aside.rmdir()
-
-    def left(self) -> tuple[LeftFile, ...]:
-        """The regular files that we had not put there, by name."""
-        found = []
-        for folder, _, names in os.walk(self._path):
-            for name in names:
-                path = Path(folder) / name
-                relative = str(path.relative_to(self._path))
-                if relative not in self._placed and path.is_file() and not path.is_symlink():
-                    found.append(LeftFile(relative, path.stat().st_size))
-        return tuple(sorted(found, key=lambda file: file.name))
-
-    def _free(self, name: str) -> Path:
-        path = self._path / name
-        _remove(path)
-        return path
+    ``path`` must not exist yet, so whatever else is found in it was made by this run. OSError,
+    here and below, when the disk does not play along.
+    """
+    path.mkdir(parents=True)
+    for name, source in copies.items():
+        shutil.copyfile(source, path / name)
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    return frozenset(path / name for name in (*copies, *files))
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def move_outputs(guest: Path, input_set: int, to: Path) -> None:
+    """The outputs of a set, into a directory that no guest has."""
+    for path in list(written_outputs(guest, input_set)):
+        path.rename(to / path.name)
+
+
+def clear(guest: Path, placed: Iterable[Path]) -> None:
+    """Away with what was put there, and with the directory when nothing else is in it."""
+    for path in placed:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    if not any(guest.iterdir()):
+        guest.rmdir()
+
+
+def left(work: Path, placed: Set[Path]) -> tuple[LeftFile, ...]:
+    """The regular files in and below a directory that we had not put there, by name."""
+    found = []
+    for folder, _, names in os.walk(work):
+        for path in (Path(folder) / name for name in names):
+            if path not in placed and path.is_file() and not path.is_symlink():
+                found.append(LeftFile(str(path.relative_to(work)), path.stat().st_size))
+    return tuple(sorted(found, key=lambda file: file.name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,36 +17,20 @@ from harness.system.confine import Confinement, confinement, ending_signal
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 
-OnOutput = Callable[[bytes], None]
-
 
 @dataclass(frozen=True)
 class ProcessRun:
-    """What came of one process.
-
-    ``start``: where its output begins in the console, in bytes.
-    """
+    """What came of one process."""
 
     job: Job
     launch: Launch
     walls: Confinement
     environment: dict[str, str]
-    start: int
     ended: Ended
     observation: Observation
     cpu: CpuState | None
     npu: NpuUse | None
     guest_status: int | None  # what the guest is known to have ended itself with
-
-    @property
-    def end(self) -> int:
-        """Where its output ends in the console."""
-        return self.start + self.ended.output_bytes
-
-    @property
-    def lines(self) -> int:
-        """The console's lines that have ended; the next process goes on where it stopped."""
-        return self.observation.lines - self.observation.cut
 
     @property
     def exit_status(self) -> int | None:
@@ -80,47 +63,35 @@ class ProcessRun:
         )
 
 
-def run_process(
-    chosen: Chosen,
-    launch: Launch,
-    job: Job,
-    console: Path,
-    *,
-    after: ProcessRun | None = None,
-    on_output: OnOutput | None = None,
-) -> ProcessRun:
-    """Run ``job`` to its end; its output goes to ``console``, behind that of the process
-    ``after`` which it comes.
+def run_process(chosen: Chosen, launch: Launch, job: Job, console: Path) -> ProcessRun:
+    """Run ``job`` to its end; its output goes to ``console``.
 
     Raises InfraError when it could not be run.
     """
     work = job.work
-    start = 0 if after is None else after.end
     walls = confinement(work, Path(launch.argv[0]), [path.absolute() for path in launch.readable])
     environment = {**_environment(), **launch.environment}
     with (
         chosen.simulator.beside(chosen.target, job) as companion,
         disk_errors(f"running {chosen.require().name}"),
     ):
-        watcher = _Watcher(work, launch.monitor, on_output, companion, after)
+        watcher = _Watcher(work, launch.monitor, companion)
         ended = run(
             [*walls.prefix, *launch.argv],
             cwd=work,
             environment=environment,
             console=console,
-            append=after is not None,
             bounds=Bounds(job.limits.host, job.limits.stall),
             watch=watcher.watch(),
         )
     if launch.monitor is not None:
         (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
-    _check_walls(walls.confined, ended.status, console, start)
+    _check_walls(walls.confined, ended.status, console)
     return ProcessRun(
         job=job,
         launch=launch,
         walls=walls,
         environment=environment,
-        start=start,
         ended=ended,
         observation=watcher.observation(),
         cpu=watcher.cpu,
@@ -132,24 +103,16 @@ def run_process(
 class _Watcher:
     """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
 
-    def __init__(
-        self,
-        work: Path,
-        monitor: str | None,
-        on_output: OnOutput | None,
-        companion: Companion | None,
-        after: ProcessRun | None,
-    ) -> None:
+    def __init__(self, work: Path, monitor: str | None, companion: Companion | None) -> None:
         self.cpu: CpuState | None = None
         self._work = work
         self._monitor = monitor
-        self._on_output = on_output
         self._companion = companion
-        self._reader = Reader(0 if after is None else after.lines)
+        self._reader = Reader()
 
     def watch(self) -> Watch:
         return Watch(
-            self._output,
+            self._reader.feed,
             lambda: self._reader.final_failure,
             self._before_kill,
             self._busy,
@@ -158,11 +121,6 @@ class _Watcher:
 
     def observation(self) -> Observation:
         return self._reader.finish()
-
-    def _output(self, data: bytes) -> None:
-        self._reader.feed(data)
-        if self._on_output is not None:
-            self._on_output(data)
 
     def _busy(self) -> bool:
         return self._companion is not None and self._companion.busy
@@ -177,12 +135,11 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 
 
-def _check_walls(confined: bool, status: int | None, console: Path, start: int) -> None:
+def _check_walls(confined: bool, status: int | None, console: Path) -> None:
     """Bubblewrap says why it did not start the program; that is no run at all."""
     if not confined or status != 1:
         return
     with console.open("rb") as file:
-        file.seek(start)
         said = file.read(500)
     if said.startswith(b"bwrap: "):
         message = said.decode("utf-8", "replace").splitlines()[0]

@@ -6,13 +6,19 @@ Layout of a run's directory::
     work/          the guest's current directory, the only place it can write to:
                    the program, inputs and outputs (guest_files.py has their names)
 
-Our runner takes all input sets in one process. ExecuTorch's takes one, so there it is one process
-after the other, in one directory and with one console, until one of them does not end well.
+Our runner takes all input sets in one process. ExecuTorch's takes one, so there it is a process
+for each, side by side, every one in a directory of its own (work/s0, work/s1, …); their outputs end
+up in ``work`` and their consoles in one, as if they had run one after another until one of them
+did not end well.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import accumulate
 from pathlib import Path
@@ -22,17 +28,15 @@ from harness.attend.ticks import Steps
 from harness.errors import UsageError
 from harness.formats.damage import DamagedFile
 from harness.formats.pte_cut import CuttableProgram
-from harness.observe.processes import together
-from harness.simulate.guest_directory import GuestDirectory
+from harness.observe.processes import observe_processes
+from harness.simulate.guest_directory import clear, left, make, move_outputs
 from harness.simulate.guest_files import input_name, output_base, program_name
 from harness.simulate.launch import Job, Launch
 from harness.simulate.one_process import ProcessRun, run_process
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
 from harness.system.files import disk_errors
-from harness.target.loading import global_factor
-
-_ASIDE = "outputs"  # beside the guest's directory, while a run goes on
+from harness.target.loading import Limits, global_factor
 
 
 class _Firmware(Protocol):
@@ -59,6 +63,25 @@ class NoInputs(UsageError):
         )
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What one process runs, and where: the input sets ``numbers``."""
+
+    numbers: Sequence[int]
+    job: Job
+    launch: Launch
+    console: Path
+
+
+@dataclass(frozen=True)
+class _Done:
+    """``placed``: the files that it was given."""
+
+    part: _Part
+    placed: frozenset[Path]
+    process: ProcessRun
+
+
 def simulate(
     chosen: Chosen,
     firmware: _Firmware,
@@ -68,7 +91,6 @@ def simulate(
     run_dir: Path,
     profile: bool = False,
     limit_factor: float | None = None,
-    on_output: Callable[[bytes], None] | None = None,
 ) -> Transcript:
     """Run ``program`` once on each set of input files, as the firmware takes them.
 
@@ -77,10 +99,35 @@ def simulate(
     which are of each process, are multiplied by ``limit_factor``; None takes
     ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
     """
-    target, tool = chosen.target, chosen.require()
-    limits = target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
-    work = run_dir.absolute() / WORK
-    native = target.variant(firmware.variant).environment
+    limits = chosen.target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
+    parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
+    started = datetime.now(timezone.utc)
+
+    def run(part: _Part) -> _Done:
+        with disk_errors("preparing the run directory"):
+            files = _copies(program, sets, part.numbers)
+            placed = make(part.job.work, files, part.launch.files)
+            part.console.parent.mkdir(exist_ok=True)
+        return _Done(part, placed, run_process(chosen, part.launch, part.job, part.console))
+
+    done = [run(parts[0])] if len(parts) == 1 else _side_by_side(parts, run)
+    if len(parts) > 1:
+        with disk_errors("keeping outputs"):
+            _put_together(parts, done, run_dir.absolute())
+    return _transcript(chosen, firmware, sets, run_dir, started, done)
+
+
+def _parts(
+    chosen: Chosen,
+    firmware: _Firmware,
+    program: Path,
+    sets: Sequence[Sequence[Path]],
+    run_dir: Path,
+    profile: bool,
+    limits: Limits,
+) -> list[_Part]:
+    """Raises NoInputs, and UsageError for an ELF that the simulator cannot run."""
+    native = chosen.target.variant(firmware.variant).environment
     every = range(len(sets))
     batches: list[Sequence[int]] = [every]
     if firmware.one_set_per_process:
@@ -88,40 +135,80 @@ def simulate(
             raise NoInputs(program)
         batches = [(number,) for number in every]
     counts = [len(files) for files in sets]
-    jobs = [
-        Job(firmware.elf.absolute(), arguments, work, limits, native, steps)
-        for numbers in batches
-        for steps in [_steps(firmware, program, numbers, profile)]
-        for arguments in [_arguments(firmware, program, counts, numbers, profile)]
-    ]
-    launches = [chosen.simulator.launch(target, tool, job) for job in jobs]
-    started = datetime.now(timezone.utc)
-    with disk_errors("preparing the run directory"):
-        directory = GuestDirectory(work, run_dir / _ASIDE)
-    processes: list[ProcessRun] = []
-    for numbers, job, launch in zip(batches, jobs, launches, strict=True):
-        with disk_errors("preparing the run directory"):
-            _prepare(directory, program, sets, numbers, launch)
-        after = processes[-1] if processes else None
-        processes.append(
-            run_process(chosen, launch, job, run_dir / CONSOLE, after=after, on_output=on_output)
+    parts = []
+    for numbers in batches:
+        below = "" if len(batches) == 1 else output_base(numbers[0])
+        job = Job(
+            firmware.elf.absolute(),
+            _arguments(firmware, program, counts, numbers, profile),
+            run_dir / WORK / below,
+            limits,
+            native,
+            _steps(firmware, program, numbers, profile),
         )
-        if not processes[-1].ended_well:
-            break
-        with disk_errors("keeping outputs"):
-            for number in numbers if len(batches) > 1 else ():
-                directory.keep_outputs(number)
-    with disk_errors("keeping outputs"):
-        directory.put_back()
+        launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
+        parts.append(_Part(numbers, job, launch, run_dir / below / CONSOLE))
+    return parts
+
+
+def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list[_Done]:
+    """Up to the first, in order, that does not end well; nothing is begun behind it."""
+    bad: list[int] = []
+
+    def one(number: int) -> _Done | None:
+        if any(earlier < number for earlier in bad):
+            return None
+        done = run(parts[number])
+        if not done.process.ended_well:
+            bad.append(number)
+        return done
+
+    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1), "process") as pool:
+        every = list(pool.map(one, range(len(parts))))
+    return [done for done in every[: min(bad, default=len(parts)) + 1] if done is not None]
+
+
+def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) -> None:
+    """As of one process: one console, and all outputs in ``work``. What ran although an earlier
+    one did not end well is forgotten; of the last one everything stays, to look at."""
+    with (run_dir / CONSOLE).open("wb") as console:
+        for one in done:
+            with one.part.console.open("rb") as said:
+                shutil.copyfileobj(said, console)
+            (number,) = one.part.numbers
+            move_outputs(one.part.job.work, number, run_dir / WORK)
+    for one in done[:-1]:
+        clear(one.part.job.work, one.placed)
+    for part in parts:
+        shutil.rmtree(part.console.parent, ignore_errors=True)
+    for part in parts[len(done) :]:
+        shutil.rmtree(part.job.work, ignore_errors=True)
+
+
+def _transcript(
+    chosen: Chosen,
+    firmware: _Firmware,
+    sets: Sequence[Sequence[Path]],
+    run_dir: Path,
+    started: datetime,
+    done: Sequence[_Done],
+) -> Transcript:
+    processes = [one.process for one in done]
     last = processes[-1]
+    starts = (0, *accumulate(process.ended.output_bytes for process in processes))
+    observation = last.observation
+    if len(processes) > 1:
+        observation = observe_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
+    with disk_errors("keeping outputs"):
+        files = left(run_dir.absolute() / WORK, frozenset().union(*(one.placed for one in done)))
     return Transcript(
         run_dir=run_dir,
-        target=target.name,
+        target=chosen.target.name,
         variant=firmware.variant,
         build_key=firmware.key,
         simulator=chosen.name,
         native=chosen.simulator.native,
-        version=tool.version,
+        version=chosen.require().version,
         arguments=last.job.arguments,
         argv=last.launch.argv,
         prefix=last.walls.prefix,
@@ -135,16 +222,16 @@ def simulate(
         seconds=sum(process.ended.wall_seconds for process in processes),
         started=started.isoformat(timespec="milliseconds"),
         ended=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-        console_bytes=last.end,
-        console_times=_times(processes),
+        console_bytes=starts[-1],
+        console_times=_times(processes, starts),
         console_complete=last.ended.complete,
-        outputs=tuple(map(output_base, every)),
-        files=directory.left(),
+        outputs=tuple(map(output_base, range(len(sets)))),
+        files=files,
         cpu=last.cpu,
         npu=_npu(processes),
         stands_in=last.launch.stands_in,
-        starts=tuple(process.start for process in processes),
-        observation=together([process.observation for process in processes]),
+        starts=starts[:-1],
+        observation=observation,
     )
 
 
@@ -199,28 +286,20 @@ def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, .
     return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
 
 
-def _prepare(
-    directory: GuestDirectory,
-    program: Path,
-    sets: Sequence[Sequence[Path]],
-    numbers: Sequence[int],
-    launch: Launch,
-) -> None:
-    """What one process finds: nothing of it comes from an earlier one."""
-    copies = {program_name(program): program}
-    for number in numbers:
-        copies.update({input_name(number, i): path for i, path in enumerate(sets[number])})
-        directory.forget_outputs(number)
-    directory.place(copies, launch.files)
+def _copies(
+    program: Path, sets: Sequence[Sequence[Path]], numbers: Sequence[int]
+) -> dict[str, Path]:
+    """What a process finds, by name."""
+    inputs = {input_name(n, i): path for n in numbers for i, path in enumerate(sets[n])}
+    return {program_name(program): program, **inputs}
 
 
-def _times(processes: Sequence[ProcessRun]) -> tuple[tuple[int, float], ...]:
+def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tuple[int, float], ...]:
     """As of one process: bytes of the console, and seconds of running."""
-    walls = [process.ended.wall_seconds for process in processes]
-    before = accumulate([0.0, *walls[:-1]])
+    before = accumulate([0.0, *(process.ended.wall_seconds for process in processes)])
     return tuple(
-        (process.start + size, since + seconds)
-        for process, since in zip(processes, before, strict=True)
+        (start + size, since + seconds)
+        for process, start, since in zip(processes, starts, before, strict=False)
         for size, seconds in process.ended.times
     )
 

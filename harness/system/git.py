@@ -106,21 +106,36 @@ def files(folder: Path, within: Sequence[str] = ()) -> list[Path]:
 
 def revision(folder: Path, within: Sequence[str] = ()) -> Revision:
     """Commit, branch and changes of a work tree, of the paths ``within`` when some are given."""
-    commit = git(folder, "rev-parse", "HEAD")
-    name = git(folder, "rev-parse", "--abbrev-ref", "HEAD")
-    return Revision(
-        commit, "" if name == "HEAD" else name, _digest(folder, changed(folder, within))
-    )
+    facts, names = _status(folder, within)
+    commit, head = facts["branch.oid"], facts["branch.head"]
+    if commit == "(initial)":
+        commit = git(folder, "rev-parse", "HEAD")  # it says why there is none
+    return Revision(commit, "" if head == "(detached)" else head, _digest(folder, names))
 
 
 def changed(folder: Path, within: Sequence[str] = ()) -> tuple[str, ...]:
     """The files of a work tree that are not as in its commit, by name: edited, deleted, and new
     ones that are not ignored."""
+    return _status(folder, within)[1]
+
+
+def _status(folder: Path, within: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What git says of the branch, and the files that are not as in the commit: all in one call,
+    for a checkout with its parts is many work trees. (git-status(1), "Porcelain Format Version 2",
+    whose fields in front of a name are eight, ten where a merge is not done, or one.)"""
     said = git_bytes(
-        folder, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all",
-        "--ignore-submodules=all", "--", *within,
+        folder, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
+        "--untracked-files=all", "--ignore-submodules=all", "--", *within,
     )  # fmt: skip
-    return tuple(sorted(os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry))
+    facts: dict[str, str] = {}
+    names = set()
+    for entry in map(os.fsdecode, filter(None, said.split(b"\0"))):
+        if entry.startswith("# "):
+            name, _, value = entry[2:].partition(" ")
+            facts[name] = value
+        else:
+            names.add(entry.split(" ", {"1": 8, "u": 10}.get(entry[0], 1))[-1])
+    return facts, tuple(sorted(names))
 
 
 def blob_id(content: bytes) -> str:

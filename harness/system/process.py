@@ -90,18 +90,16 @@ def run(
     environment: Mapping[str, str],
     console: Path,
     bounds: Bounds,
-    append: bool = False,
     on_output: Callable[[bytes], None] | None = None,
     watch: Watch | None = None,
 ) -> Ended:
     """Run ``argv``, which must lead a session of its own (``setsid`` in front), to its end.
 
-    ``append``: the console has something already, which stays in front.
     OSError: the program cannot be started, or the console cannot be written.
     """
     watch = watch or Watch(on_output)
     started = time.monotonic()
-    with console.open("ab" if append else "wb") as log, _Child(argv, cwd, environment) as child:
+    with console.open("wb") as log, _Child(argv, cwd, environment) as child:
         try:
             if watch.console is not None:
                 watch.console(child.child_fd)

@@ -110,12 +110,17 @@ def test_the_second_process_is_judged_by_itself(home: Path, ending: str) -> None
     assert (again.judgement, again.metrics) == (record.judgement, record.metrics)
 
 
-def test_nothing_runs_after_a_process_that_did_not_end_well(home: Path) -> None:
-    """The first set gets no input file that can be read, so there is nothing to go on with."""
+def test_nothing_counts_behind_a_process_that_did_not_end_well(home: Path) -> None:
+    """The first set gets no input file that can be read; the second may already have run."""
     record = _without_first_input(home)
     assert (record.verdict.name, record.cause and record.cause.kind) == ("FAULT", "runner_error")
     assert record.starts == (0,)
     assert console(record)[-1].endswith("the input cannot be read")
+    assert not list((directory(record) / "work").glob("s1*"))
+    assert sorted(path.name for path in directory(record).iterdir() if path.is_dir()) == [
+        "expected",
+        "work",
+    ]
 
 
 def _without_first_input(home: Path) -> RunRecord:

@@ -1,5 +1,5 @@
-"""Protects the guest's directory between processes: nothing is written through what a guest left
-there, and what one process wrote is out of reach of the next."""
+"""Protects the guest's directory: it is new, nothing is written or removed through what a guest
+left there, and what it was given is not taken for what it made."""
 
 from __future__ import annotations
 
@@ -7,66 +7,63 @@ from pathlib import Path
 
 import pytest
 
-from harness.simulate.guest_directory import GuestDirectory
+from harness.simulate.guest_directory import clear, left, make, move_outputs
 
 
 @pytest.fixture
-def guest(tmp_path: Path) -> GuestDirectory:
-    return GuestDirectory(tmp_path / "work", tmp_path / "outputs")
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_text("input")
+    return path
 
 
-def test_a_used_directory_is_refused(guest: GuestDirectory, tmp_path: Path) -> None:
+def test_a_used_directory_is_refused(tmp_path: Path) -> None:
+    make(tmp_path / "work", {}, {})
     with pytest.raises(FileExistsError):
-        GuestDirectory(tmp_path / "work", tmp_path / "outputs")
+        make(tmp_path / "work", {}, {})
 
 
-def test_files_are_put_anew_over_whatever_is_there(guest: GuestDirectory, tmp_path: Path) -> None:
-    """A link in place of an input would lead out of the guest's directory."""
-    work, outside, source = tmp_path / "work", tmp_path / "outside", tmp_path / "input"
-    outside.write_text("mine")
-    source.write_text("input")
+def test_what_was_put_there_is_no_file_of_the_guest(tmp_path: Path, source: Path) -> None:
+    work = tmp_path / "work"
+    placed = make(work, {"a": source}, {"b": b"bytes"})
+    assert [(work / name).read_text() for name in "ab"] == ["input", "bytes"]
+    (work / "below").mkdir()
+    (work / "below" / "a").write_text("the guest's own")
+    (work / "link").symlink_to(source)
+    assert [(file.name, file.size) for file in left(work, placed)] == [("below/a", 15)]
+
+
+def test_only_outputs_of_the_set_that_are_files_are_moved(tmp_path: Path, source: Path) -> None:
+    """A link would make the harness read what the guest may not."""
+    work, to = tmp_path / "work", tmp_path / "to"
+    make(work, {}, {})
+    to.mkdir()
+    for name in ("s1-0.bin", "s1-1.bin", "s10-0.bin", "s0-0.bin"):
+        (work / name).write_text(name)
+    (work / "s1-2.bin").symlink_to(source)
+    move_outputs(work, 1, to)
+    assert sorted(path.name for path in to.iterdir()) == ["s1-0.bin", "s1-1.bin"]
+
+
+def test_what_was_put_there_goes_whatever_became_of_it(tmp_path: Path, source: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").write_text("mine")
+    work = tmp_path / "work"
+    placed = make(work, {"a": source, "b": source, "c": source, "d": source}, {})
+    for name in "abc":
+        (work / name).unlink()
     (work / "a").symlink_to(outside)
     (work / "b").mkdir()
-    (work / "b" / "c").write_text("x")
-    (work / "d").symlink_to(outside)
-    guest.place({"a": source, "b": source}, {"d": b"bytes"})
-    assert outside.read_text() == "mine"
-    assert [(work / name).read_text() for name in "abd"] == ["input", "input", "bytes"]
-    assert guest.left() == ()
+    (work / "b" / "more").write_text("x")
+    clear(work, placed)
+    assert not work.exists()
+    assert (outside / "mine").read_text() == "mine"
 
 
-def test_what_is_called_like_an_output_to_come_is_removed(
-    guest: GuestDirectory, tmp_path: Path
-) -> None:
+def test_a_directory_with_something_of_the_guest_stays(tmp_path: Path, source: Path) -> None:
     work = tmp_path / "work"
-    (work / "s1-0.bin").write_text("forged")
-    (work / "s1-7.bin").symlink_to(tmp_path)
-    (work / "s1-2.bin").mkdir()
-    (work / "s10-0.bin").write_text("of another set")
-    guest.forget_outputs(1)
-    assert [path.name for path in work.iterdir()] == ["s10-0.bin"]
-
-
-def test_outputs_are_kept_and_come_back_over_what_a_later_process_left(
-    guest: GuestDirectory, tmp_path: Path
-) -> None:
-    work = tmp_path / "work"
-    (work / "s0-0.bin").write_text("right")
-    (work / "s0-1.bin").write_text("right, too")
-    guest.keep_outputs(0)
-    assert list(work.iterdir()) == []
-    (work / "s0-0.bin").mkdir()
-    (work / "s0-1.bin").symlink_to(tmp_path / "outside")
-    guest.put_back()
-    assert (work / "s0-0.bin").read_text() == "right"
-    assert (work / "s0-1.bin").read_text() == "right, too"
-    assert not (tmp_path / "outside").exists()
-    assert not (tmp_path / "outputs").exists()
-    assert [file.name for file in guest.left()] == ["s0-0.bin", "s0-1.bin"]
-
-
-def test_without_a_second_process_nothing_is_put_aside(
-    guest: GuestDirectory, tmp_path: Path
-) -> None:
-    guest.put_back()
-    assert not (tmp_path / "outputs").exists()
+    placed = make(work, {"a": source}, {})
+    (work / "more").write_text("x")
+    clear(work, placed)
+    assert [path.name for path in work.iterdir()] == ["more"]
