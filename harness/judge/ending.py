@@ -47,6 +47,7 @@ def failed(observation: Observation) -> Finding:
     asked = _asker(observation.failures)
     facts |= {} if asked is None else asked.facts
     said = first.text if asked is None else f"{first.text}; line {asked.line}: {asked.text}"
+    said += _MEANINGS.get(first.kind, "")
     return verdict, Cause(first.kind.value, said, first.line, facts)
 
 
@@ -67,6 +68,10 @@ def not_loaded(observation: Observation) -> Finding:
     return None if said is None else (Verdict.FAULT, Cause(said.kind, said.text, said.line))
 
 
+_MEANINGS = {
+    Kind.SCRATCH_MISMATCH: "; the program was exported for other kernels than the runner has: for "
+    "another core, or by another revision of ExecuTorch"
+}
 _VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MISMATCH}
 _STOPS = {
     Stop.DEADLINE: "still running",

@@ -26,6 +26,7 @@ class Kind(Word):
     ASSERTION = "assertion_failed"
     OPERATOR_MISSING = "operator_missing"
     ALLOCATION_FAILED = "allocation_failed"
+    SCRATCH_MISMATCH = "scratch_mismatch"  # program and kernels do not mean the same kernels
     BACKEND_MISSING = "backend_missing"
     NPU_ERROR = "npu_driver_error"
     BAD_PROGRAM = "bad_program"

@@ -111,6 +111,16 @@ MESSAGES: Final[_Rows] = (
             rb"(?P<had>\d+) ?B available",
             b"Memory allocation failed: 52224B requested (adjusted for alignment), 49024B "
             b"available", _MEMORY),
+    Pattern(Kind.SCRATCH_MISMATCH, (b"scratch buffer size incorrect",),
+            rb"(?P<kernel>\w+): (?P<pool>[a-z ]*scratch buffer) size incorrect - "
+            rb"actual: \((?P<had>\d+)\) needed: \((?P<needed>-?\d+)\)",
+            b"quantized_conv2d_out: scratch buffer size incorrect - actual: (0) needed: (2752)",
+            "ExecuTorch backends/cortex_m/ops, with CORTEX_M_ENABLE_RUNTIME_CHECKS"),
+    Pattern(Kind.SCRATCH_MISMATCH, (b"planned scratch ",),
+            rb"(?:(?P<kernel>[\w:.]+): )?planned scratch (?P<had>\d+) bytes, kernel needs "
+            rb"(?P<needed>\d+)",
+            b"cortex_m::quantized_conv2d.out: planned scratch 0 bytes, kernel needs 2752",
+            _BUNDLED),
     # newlib-nano, which ExecuTorch's runner is linked with, prints "zu" for the C library's %zu
     Pattern(Kind.ALLOCATION_FAILED, (b"emory allocation failed: zuB",),
             rb"[Mm]emory allocation failed: zuB requested",

@@ -173,6 +173,18 @@ def test_an_allocation_that_says_its_numbers_needs_no_other() -> None:
     assert "add_out" not in result.cause.text
 
 
+def test_scratch_of_other_kernels_is_explained() -> None:
+    """A program for a Cortex-M0+ on a runner with Helium, as ExecuTorch's tests once ran it."""
+    log = (
+        b"E [executorch:op.cpp:244 f()] quantized_depthwise_conv2d_out: scratch buffer size "
+        b"incorrect - actual: (0) needed: (2752)\n"
+    )
+    result = verdict(log=log)
+    assert result.cause is not None
+    assert (result.verdict, result.cause.kind) == (Verdict.FAULT, "scratch_mismatch")
+    assert "needed: (2752); the program was exported for other kernels" in result.cause.text
+
+
 def test_growth_inside_the_slack_passes() -> None:
     assert verdict(metrics={"pte_bytes": 1256, "elf_text": 10_256}).passed
 

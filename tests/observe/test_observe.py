@@ -28,6 +28,14 @@ FAILURES = {
         Kind.ALLOCATION_FAILED,
         {"kernel": "quantized_transpose_conv2d_out", "pool": "output scratch buffer",
          "needed": "2359296"}),
+    "quantized_transpose_conv2d_out: output scratch buffer size incorrect - actual: (0) needed: "
+    "(2752)": (
+        Kind.SCRATCH_MISMATCH,
+        {"kernel": "quantized_transpose_conv2d_out", "pool": "output scratch buffer", "had": "0",
+         "needed": "2752"}),
+    "cortex_m::quantized_conv2d.out: planned scratch 0 bytes, kernel needs 2752": (
+        Kind.SCRATCH_MISMATCH,
+        {"kernel": "cortex_m::quantized_conv2d.out", "had": "0", "needed": "2752"}),
     "Backend EthosUBackend is not registered.": (
         Kind.BACKEND_MISSING, {"backend": "EthosUBackend"}),
     "cannot write out-0.bin": (Kind.OUTPUT_NOT_WRITTEN, {}),
