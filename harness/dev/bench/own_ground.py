@@ -33,16 +33,26 @@ from harness.dev.selftest import configuring
 from harness.errors import InfraError
 from harness.errors.verdict import Verdict
 from harness.system import toolchain
-from harness.system.files import disk_errors
+from harness.system.files import disk_errors, write_whole
 from harness.system.paths import project_root, state_dir
 from harness.system.process import Bounds, Ended, Stop, run
 from harness.system.progress import Progress
 
 _LEFT_OUT = frozenset(
-    {".git", ".hil", ".venv", ".mypy_cache", ".ruff_cache", ".hypothesis", "__pycache__"}
+    {
+        ".git",
+        ".hil",
+        ".venv",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".hypothesis",
+        "__pycache__",
+    }
 )
 # What would take a run to other sources or another state than the copy's.
-_FOREIGN = ("HIL_", "PYTEST_", "EXECUTORCH_ROOT", "PYTHONPATH")
+_FOREIGN = ("HIL_", "CCACHE_", "PYTEST_", "EXECUTORCH_ROOT", "PYTHONPATH")
+_COMPILERS = ("gcc", "g++", "cc", "c++", "arm-none-eabi-gcc", "arm-none-eabi-g++")
 # A bug may make a loop endless.
 _BOUNDS = Bounds(host_seconds=1200, stall_seconds=1200)
 # Pytest's exit codes: https://docs.pytest.org/en/stable/reference/exit-codes.html
@@ -78,7 +88,22 @@ def prepared(source: Path, folder: Path, jobs: int, progress: Progress) -> tuple
         for ground in grounds:
             mirror(source, ground.project, _LEFT_OUT)
             ground.home.mkdir(parents=True, exist_ok=True)
+        _remember_compilations(folder)
     return (replace(grounds[0], others=grounds[1:]), *grounds[1:])
+
+
+def _remember_compilations(folder: Path) -> None:
+    """With ccache in the place of the compilers a bug costs what it touches, in every build."""
+    compilers = folder / "compilers"
+    shutil.rmtree(compilers, ignore_errors=True)
+    compilers.mkdir()
+    if (ccache := toolchain.find("ccache")) is not None:
+        for name in _COMPILERS:
+            (compilers / name).symlink_to(ccache.path)
+    (folder / "ccache").mkdir(exist_ok=True)
+    # Trees differ in their paths alone. A build is told no more of it than CCACHE_DIR.
+    settings = f"base_dir = {folder}\nhash_dir = false\nmax_size = 2G\n"
+    write_whole(folder / "ccache" / "ccache.conf", settings)
 
 
 def digest(folder: Path) -> str:
@@ -202,7 +227,9 @@ class OwnGround:
         argv = [sys.executable, "-m", "pytest", "-q", "-x", f"--junitxml={self._report}", *ids]
         if progress is not None:
             progress(f"without a bug: {len(ids)} tests")
-        ended = self._run(argv)
+        # Python takes a file of the same second and size for the one that it has compiled, so it
+        # keeps what it compiles only without a bug.
+        ended = self._run(argv, **({"PYTHONDONTWRITEBYTECODE": "1"} if progress is None else {}))
         if (ended.stop, ended.status) == (Stop.EXITED, _PASSED):
             return None
         if ended.stop is Stop.EXITED and ended.status != _FAILED:
@@ -223,19 +250,26 @@ class OwnGround:
         line = next((one for one in lines if any(word in one for word in words)), lines[-1])
         return line.decode("utf-8", "replace").strip()
 
-    def _run(self, argv: Sequence[str]) -> Ended:
+    def _run(self, argv: Sequence[str], **environment: str) -> Ended:
         self._report.unlink(missing_ok=True)
         return run(
             [str(toolchain.require("setsid").path), *argv],
             cwd=self.project,
-            environment=self._environment(),
+            environment={**self._environment(), **environment},
             console=self.folder / "console.log",
             bounds=_BOUNDS,
         )
 
     def _environment(self) -> Mapping[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-        return {**kept, "PYTHONPATH": str(self.project), "HIL_HOME": str(self.home)}
+        shared = self.folder.parent
+        return {
+            **kept,
+            "PYTHONPATH": str(self.project),
+            "HIL_HOME": str(self.home),
+            "CCACHE_DIR": str(shared / "ccache"),
+            "PATH": os.pathsep.join([str(shared / "compilers"), kept.get("PATH", "")]),
+        }
 
 
 def _ids(tests: Sequence[str]) -> tuple[str, ...]:
