@@ -14,7 +14,7 @@ from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Ending, Evidence, Expectation, Judgement, Outputs
 from harness.judge.reference import Reference
-from harness.judge.rules import judge
+from harness.judge.rules import judge, worst
 from harness.observe import observe
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
@@ -200,6 +200,27 @@ def test_the_worst_difference_names_tensor_index_and_size() -> None:
     assert result.cause.text.startswith("output 0[0, 2] of input set 1 is off by 1 LSB")
     assert result.cause.facts is not None
     assert result.cause.facts["index"] == [0, 2]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_several_wrong_outputs_the_worst_is_named(turn: int) -> None:
+    worse = replace(OFF_BY_ONE, output="output 1", worst_abs=2.0, worst_lsb=4.0)
+    result = verdict(outputs=Outputs((OFF_BY_ONE, worse)[::turn], sha256=(("11",),)))
+    assert result.cause is not None
+    assert result.cause.text.startswith("output 1[0, 2] of input set 1 is off by 4 LSB")
+
+
+def test_the_worst_of_all_is_not_known_when_one_has_no_scale() -> None:
+    assert worst((EXACT, OFF_BY_ONE)) == 1.0
+    assert worst((OFF_BY_ONE, replace(OFF_BY_ONE, worst_lsb=None))) is None
+
+
+def test_a_hang_says_where_it_hung() -> None:
+    where = {"pc": "0x00001000", "pc_symbol": "wait+0x2", "pc_source": "wait.c:3"}
+    ending = Ending(Stop.DEADLINE, None, None, 5.0, where=where)
+    result = verdict(ending=ending)
+    assert result.cause is not None
+    assert "after 5.0 s, in wait+0x2 (wait.c:3)" in result.cause.text
 
 
 @pytest.mark.parametrize(
