@@ -7,6 +7,7 @@ else is constant, as in a lowered model. Scratch tensors are planned as the expo
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -192,23 +193,37 @@ def output_orders(pte: bytes) -> list[list[int]]:
 def build(cases: Sequence[Case], backend: Any = None, *, keep_views: bool = False) -> KernelProgram:
     """Exports all cases as one program, planned for `backend` (default: MVE). Views are bound to
     their input's memory unless they are to be kept as copies."""
+    (program,) = build_each(cases, (backend or cmsis_nn.Backend.MVE,), keep_views=keep_views)
+    return program
+
+
+def build_each(
+    cases: Sequence[Case], backends: Sequence[Any], *, keep_views: bool = False
+) -> list[KernelProgram]:
+    """The same for several backends, which differ in their scratch: exported once."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = Calls(cases).eval()
+    config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
+    programs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
         edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        graph = edge.exported_program().graph
-        plan_scratch(graph, backend or cmsis_nn.Backend.MVE)
-        graph.lint()
-        config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
-        pte = bytes(edge.to_executorch(config).buffer)
+        for backend in backends:
+            planned = copy.deepcopy(edge)
+            plan_scratch(planned.exported_program().graph, backend)
+            planned.exported_program().graph.lint()
+            programs.append(bytes(planned.to_executorch(config).buffer))
     results = [define(case) for case in cases]
-    orders = output_orders(pte)
-    return KernelProgram(
-        pte=pte,
-        inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
-        expected=tuple(memory_bytes(t, o) for t, o in zip(results, orders, strict=True)),
-        names=tuple(c.name for c in cases),
-        tolerances=tuple(c.tolerance for c in cases),
-    )
+    return [
+        KernelProgram(
+            pte=pte,
+            inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
+            expected=tuple(
+                memory_bytes(t, o) for t, o in zip(results, output_orders(pte), strict=True)
+            ),
+            names=tuple(c.name for c in cases),
+            tolerances=tuple(c.tolerance for c in cases),
+        )
+        for pte in programs
+    ]

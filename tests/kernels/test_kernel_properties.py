@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.kernel_cases import MAKERS
 from tests.kernels.kernel_draw import Draw
-from tests.kernels.kernel_program import build
+from tests.kernels.kernel_program import build_each
 
 EXAMPLES = os.environ.get("HIL_PROPERTY_EXAMPLES")
 GROUPS = sorted(set(MAKERS) - {"view_copy"})
@@ -52,8 +52,8 @@ def test_every_build_gives_the_bytes_of_the_definition(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:  # fmt: skip
     cases = [MAKERS[group][0](Draw(seed)) for group, seed in drawn]
-    for backend, builds in runners:
-        wanted = build(cases, getattr(cmsis_nn.Backend, backend))
+    backends = [getattr(cmsis_nn.Backend, backend) for backend, _ in runners]
+    for wanted, (_, builds) in zip(build_each(cases, backends), runners, strict=True):
         for name, run in builds.items():
             work: Path = tmp_path_factory.mktemp(name)
             result = run(wanted.pte, wanted.inputs, len(wanted.expected), work)
