@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.build.source import FirmwareSource
 from harness.errors.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Ending, Evidence, Expectation, Judgement, Outputs
@@ -65,6 +66,8 @@ CAUSES = {
         "FAULT", "operator_missing", 1),
     "non-zero exit without a word": (
         {"ending": Ending(Stop.EXITED, 3, None, 0.1)}, "FAULT", "exit_status", 3),
+    "a status of the runner's that shells have for what they cannot start": (
+        {"ending": Ending(Stop.EXITED, 126, None, 0.1)}, "FAULT", "exit_status", 3),
     "the simulator died of a signal": (
         {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
     "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
@@ -213,6 +216,31 @@ def test_of_several_wrong_outputs_the_worst_is_named(turn: int) -> None:
 def test_the_worst_of_all_is_not_known_when_one_has_no_scale() -> None:
     assert worst((EXACT, OFF_BY_ONE)) == 1.0
     assert worst((OFF_BY_ONE, replace(OFF_BY_ONE, worst_lsb=None))) is None
+
+
+def test_a_bad_end_says_what_may_explain_it() -> None:
+    result = verdict(log=GOOD_LOG + b"Killed\n", ending=Ending(Stop.EXITED, 1, None, 0.1))
+    assert result.cause is not None
+    assert result.cause.facts == {"suspect": "Killed", "suspect_line": 4}
+
+
+def test_a_limit_of_the_model_after_the_end_is_a_note() -> None:
+    limit = b"Info: Simulation is stopping. Reason: Simulated time has been exceeded.\n"
+    result = verdict(log=GOOD_LOG + limit)
+    assert result.passed
+    assert result.notes == (
+        "ended by the model's own limit after the runner had completed (line 4)",
+    )
+
+
+def test_what_another_runner_was_accepted_as_telling_it_has_to_tell() -> None:
+    accepted = replace(REFERENCE, firmware={"gcc 12": {"elf_text": 10_000, "stack_high_water": 9}})
+    theirs = expecting(
+        source=FirmwareSource.EXECUTORCH, budgets=Budgets(limits={"stack_high_water": 99})
+    )
+    assert verdict(expectation=theirs).passed
+    result = verdict(expectation=replace(theirs, reference=accepted))
+    assert (result.verdict, result.cause and result.cause.kind) == ("NO_VERDICT", "not_measured")
 
 
 def test_a_hang_says_where_it_hung() -> None:
