@@ -9,6 +9,7 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
+from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.system.progress import Progress
 
@@ -19,41 +20,59 @@ _WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "mutants")
 @click.argument("what", type=click.Choice(_WHAT), default="all")
 @click.option("--ending", "endings", multiple=True, help="Only this ending of `verdict`.")
 @click.option("--only", multiple=True, metavar="ID", help="Only this bug of `mutants`.")
+@click.option("-k", "word", default="", metavar="WORD", help="Only bugs with it in ID, kind, file.")
+@click.option(
+    "-j", "jobs", type=click.IntRange(min=1), help="So many own `mutants` at a time.  [default: 1]"
+)
+@click.option("--resume", is_flag=True, help="Own `mutants`: go on with what was interrupted.")
 @click.option(
     "--executorch",
     "checkout",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="For `mutants`: the checkout, as for `hil run`.",
+    help="`mutants` of this checkout, as for `hil run`, not of the project.",
 )
 @click.option("--part", "parts", multiple=True, metavar="NAME=DIR", help="As for `hil run`.")
 @verb
 def bench(
-    what: str, endings: tuple[str, ...], only: tuple[str, ...], checkout: Path | None,
-    parts: tuple[str, ...], as_json: bool,
+    what: str, endings: tuple[str, ...], only: tuple[str, ...], word: str, jobs: int | None,
+    resume: bool, checkout: Path | None, parts: tuple[str, ...], as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
     Ethos-U model beside the TOSA reference model.
 
-    `mutants` plants bugs, one at a time, in copies of a checkout of ExecuTorch and of parts of
-    its build, builds each and says which run notices it; a bug that none notices fails. Your
-    checkout is not written to; what is not committed in it is left out.
+    `mutants` plants bugs, one at a time, and says what notices each; one that nothing notices
+    fails. They are planted in copies of this project, and its own tests have to notice them; or,
+    with --executorch, in copies of a checkout of ExecuTorch and of parts of its build, and runs
+    have to. What they are copied from is not written to; of a checkout, what is not committed
+    is left out.
 
     \b
     Examples:
       hil bench npu
-      hil bench mutants --executorch ~/executorch
+      hil bench mutants -j 2
+      hil bench mutants -k kernels/ --resume
       hil bench mutants --executorch ~/executorch --only conv-bias --only npu-last-byte
     """
 
+    if checkout is not None and (jobs is not None or resume):
+        raise UsageError("-j and --resume are for the project's own mutants, not a checkout's")
+    if checkout is None and parts:
+        raise UsageError("--part belongs to --executorch")
     with progress_shown(as_json) as progress:
         if what == "mutants":
-            from harness.build.choice import choose
-            from harness.dev.bench.mutant_ground import measure_mutants
+            if checkout is None:
+                from harness.dev.bench.own_ground import measure_own
 
-            found: Any = measure_mutants(choose("executorch", checkout, parts), only, progress)
+                found: Any = measure_own(only, word, jobs or 1, resume, progress)
+            else:
+                from harness.build.choice import choose
+                from harness.dev.bench.mutant_ground import measure_mutants
+
+                firmware = choose("executorch", checkout, parts)
+                found = measure_mutants(firmware, only, word, progress)
         else:
             found = _measure(what, endings, progress)
     if not as_json:

@@ -158,17 +158,23 @@ def _collect_streams(directory: Path) -> None:
 
 def _configure(tree: Path, options: Mapping[str, str]) -> bool:
     tree.mkdir(parents=True, exist_ok=True)
+    return _run(configuring(project_root() / "targets" / "runner", tree, options))
+
+
+def configuring(sources: Path, tree: Path, options: Mapping[str, str]) -> list[str]:
+    """The command that prepares ``tree`` for building the runner of ``sources`` for this machine,
+    with its unit tests."""
     settings = {
         "HIL_PORT": "host",
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
         **options,
     }
-    return _run(
-        [str(toolchain.require("cmake").path), "-S", str(project_root() / "targets" / "runner"),
-         "-B", str(tree), "-G", "Ninja", "-Wno-dev", "--log-level=WARNING",
-         *(f"-D{name}={value}" for name, value in settings.items())]
-    )  # fmt: skip
+    return [
+        *(str(toolchain.require("cmake").path), "-S", str(sources), "-B", str(tree)),
+        *("-G", "Ninja", "-Wno-dev", "--log-level=WARNING"),
+        *(f"-D{name}={value}" for name, value in settings.items()),
+    ]
 
 
 def _ninja(tree: Path, *goals: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from harness.build.choice import FirmwareChoice
 from harness.build.source import FirmwareSource
 from harness.dev.bench.mutant_ground import prepared
-from harness.dev.bench.mutant_list import Mutant
+from harness.dev.bench.mutant_list import CheckoutMutant
 from harness.dev.bench.mutants import Fate, measure
 from harness.errors import Unknown
 from harness.system.paths import cache_dir
@@ -29,8 +29,8 @@ def firmware(
     return FirmwareChoice((FirmwareSource.EXECUTORCH,), root, parts)
 
 
-def mutant(file: str | Path, find: str, put: str, part: str | None = None) -> Mutant:
-    return Mutant.model_validate(
+def mutant(file: str | Path, find: str, put: str, part: str | None = None) -> CheckoutMutant:
+    return CheckoutMutant.model_validate(
         {"bug": "b", "file": str(file), "find": find, "put": put, "part": part, "cases": (CASE,)}
     )
 
@@ -48,7 +48,7 @@ def test_bugs_in_a_kernel_and_in_a_part(firmware: FirmwareChoice) -> None:
     said: list[str] = []
     with prepared(firmware, ["cmsis-nn"], said.append) as (ground, commit):
         assert commit == head(firmware.root)
-        rows = measure(mutants, ground, said.append)
+        rows = measure(mutants, [ground], said.append)
         kept = list(cache_dir("firmware").glob("*/firmware.json"))
     assert [(row.name, row.fate) for row in rows] == [
         ("kernel", Fate.CAUGHT),

@@ -11,7 +11,7 @@ import pytest
 from harness.case.case import parse_case
 from harness.case.models import find_model
 from harness.conformance.suites import SUITES
-from harness.dev.bench.mutant_list import Mutant, read_mutants
+from harness.dev.bench.mutant_list import CheckoutMutant, read_mutants
 from harness.errors import TargetError
 from harness.system.paths import project_root
 from harness.target.loading import load_target
@@ -53,8 +53,8 @@ def test_it_quotes_no_more_than_it_takes_to_find_the_place() -> None:
         ("{bug: b, file: f, find: x, put: y, cases: [host]}", 3, "'host' is not a case"),
         ("{bug: b, file: f, find: x, put: y}", 3, "neither `cases` nor a `suite`"),
         ("{bug: b, file: f, find: x, put: x, cases: [a/b]}", 3, "is there already"),
-        ("{bug: b, file: /f, find: x, put: y, cases: [a/b]}", 3, "is not below the checkout"),
-        ("{bug: b, file: ../f, find: x, put: y, cases: [a/b]}", 3, "is not below the checkout"),
+        ("{bug: b, file: /f, find: x, put: y, cases: [a/b]}", 3, "is not below the sources"),
+        ("{bug: b, file: ../f, find: x, put: y, cases: [a/b]}", 3, "is not below the sources"),
         ("{bug: b, file: f, find: x, put: y, nth: 2, cases: [a/b]}", 3, "no number 2 of 1"),
         ("{bug: b, file: f, find: x, put: y, of: 0, cases: [a/b]}", 3, "greater than or equal to"),
         ("{bug: b, find: x, put: y, cases: [a/b]}", 3, "mutants.one.file: Field required"),
@@ -85,12 +85,12 @@ def test_a_malformed_entry_is_named_with_its_line(
 def test_the_place_is_found_or_is_not(
     text: str, place: dict[str, int], planted: str | None
 ) -> None:
-    assert Mutant.model_validate({**GOOD, **place}).planted(text) == planted
+    assert CheckoutMutant.model_validate({**GOOD, **place}).planted(text) == planted
 
 
 def test_occurrences_that_overlap_are_counted_as_one() -> None:
     """str.count does so, and the place must be the one that was counted."""
-    mutant = Mutant.model_validate({**GOOD, "find": "xx", "of": 2, "nth": 2})
+    mutant = CheckoutMutant.model_validate({**GOOD, "find": "xx", "of": 2, "nth": 2})
     assert mutant.planted("xxx xx") == "xxx y"
 
 

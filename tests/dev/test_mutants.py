@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from harness.case.case import Case
 from harness.cli.main import main
 from harness.conformance.model import Report, SuiteResult
-from harness.dev.bench.mutant_list import Mutant, MutantList, SuiteCheck
+from harness.dev.bench.mutant_list import CheckoutMutant, SuiteCheck
+from harness.dev.bench.mutant_runs import Runs
 from harness.dev.bench.mutants import (
     BaselineFails,
     Fate,
-    Ground,
     MutantResults,
     Told,
     chosen,
@@ -73,11 +73,11 @@ class Product:
         verdicts = tuple(SuiteResult(test, said, "", 0.0) for test, said in results.items())
         return Report(check.name, "none", "elf", verdicts, 0.0, self.root)
 
-    def ground(self) -> Ground:
+    def ground(self) -> Runs:
         def clean() -> None:
             self.cleaned += 1
 
-        return Ground({None: self.root, "part": self.root}, self.run, self.suite, silent_, clean)
+        return Runs({None: self.root, "part": self.root}, self.run, self.suite, silent_, clean)
 
 
 def silent_() -> None:
@@ -91,14 +91,14 @@ def product(tmp_path: Path) -> Product:
     return made
 
 
-def mutant(find: str, put: str, **more: object) -> Mutant:
+def mutant(find: str, put: str, **more: object) -> CheckoutMutant:
     entry = {"bug": "b", "file": "main.txt", "find": find, "put": put, "cases": (CASE,), **more}
-    return Mutant.model_validate(entry)
+    return CheckoutMutant.model_validate(entry)
 
 
-def told(product: Product, *mutants: Mutant) -> Sequence[Told]:
+def told(product: Product, *mutants: CheckoutMutant) -> Sequence[Told]:
     before = product.source.read_text()
-    rows = measure({f"m{n}": one for n, one in enumerate(mutants)}, product.ground(), silent)
+    rows = measure({f"m{n}": one for n, one in enumerate(mutants)}, [product.ground()], silent)
     assert product.source.read_text() == before
     return rows
 
@@ -185,7 +185,7 @@ def test_an_error_of_ours_takes_the_bug_out_too(product: Product) -> None:
         return product.run(case)
 
     planned = {"m": mutant("+2", "+3")}
-    (row,) = measure(planned, Ground(ground.roots, run, ground.suite, silent_, silent_), silent)
+    (row,) = measure(planned, [Runs(ground.roots, run, ground.suite, silent_, silent_)], silent)
     assert (row.fate, row.text) == (Fate.NOT_RUN, "the disk is full")
     assert product.source.read_text() == "1+2+3 # fine\n"
 
@@ -211,7 +211,7 @@ def test_nothing_is_planted_when_it_fails_without(
 
 
 def test_only_those_that_are_named() -> None:
-    listed = MutantList(written_for="c", mutants={n: mutant("x", "y") for n in ("one", "two")})
+    listed = {n: mutant("x", "y") for n in ("one", "two")}
     assert list(chosen(listed, ["two"])) == ["two"]
     assert list(chosen(listed, [])) == ["one", "two"]
     with pytest.raises(Unknown, match="there is no mutant 'tow'") as caught:
@@ -219,12 +219,23 @@ def test_only_those_that_are_named() -> None:
     assert caught.value.hint == "did you mean two?"
 
 
+@pytest.mark.parametrize(("word", "found"), [("on", ["one"]), ("main", ["one", "two"])])
+def test_only_those_that_have_a_word(word: str, found: list[str]) -> None:
+    listed = {n: mutant("x", "y") for n in ("one", "two")}
+    assert list(chosen(listed, [], word)) == found
+    with pytest.raises(Unknown, match="no mutant has 'three'"):
+        chosen(listed, [], "three")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--only", "conv-bios", "--executorch", "."), "did you mean conv-bias"),
         (("--executorch", "no-such-folder"), "is not the work tree of a git repository"),
-        ((), "needs a checkout of ExecuTorch"),
+        (("--only", "conv-bios"), "there is no mutant 'conv-bios'"),
+        (("--part", "a=b"), "--part belongs to --executorch"),
+        (("--executorch", ".", "-j", "2"), "-j and --resume are for the project's own"),
+        (("--executorch", ".", "--resume"), "-j and --resume are for the project's own"),
     ],
 )
 def test_wrong_usage_is_exit_2(

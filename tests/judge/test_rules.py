@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from harness.build.source import FirmwareSource
 from harness.errors.verdict import ExitCode, Verdict, exit_code
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Blame, Ending, Evidence, Expectation, Judgement, Outputs
 from harness.judge.reference import Reference
-from harness.judge.rules import judge
+from harness.judge.rules import judge, worst
 from harness.observe import observe
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
@@ -68,6 +69,8 @@ CAUSES = {
         "FAULT", "operator_missing", 1),
     "non-zero exit without a word": (
         {"ending": Ending(Stop.EXITED, 3, None, 0.1)}, "FAULT", "exit_status", 3),
+    "a status of the runner's that shells have for what they cannot start": (
+        {"ending": Ending(Stop.EXITED, 126, None, 0.1)}, "FAULT", "exit_status", 3),
     "the simulator died of a signal": (
         {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
     "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
@@ -278,6 +281,52 @@ def test_the_worst_difference_names_tensor_index_and_size() -> None:
     assert result.cause.text.startswith("output 0[0, 2] of input set 1 is off by 1 LSB")
     assert result.cause.facts is not None
     assert result.cause.facts["index"] == [0, 2]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_several_wrong_outputs_the_worst_is_named(turn: int) -> None:
+    worse = replace(OFF_BY_ONE, output="output 1", worst_abs=2.0, worst_lsb=4.0)
+    result = verdict(outputs=Outputs((OFF_BY_ONE, worse)[::turn], sha256=(("11",),)))
+    assert result.cause is not None
+    assert result.cause.text.startswith("output 1[0, 2] of input set 1 is off by 4 LSB")
+
+
+def test_the_worst_of_all_is_not_known_when_one_has_no_scale() -> None:
+    assert worst((EXACT, OFF_BY_ONE)) == 1.0
+    assert worst((OFF_BY_ONE, replace(OFF_BY_ONE, worst_lsb=None))) is None
+
+
+def test_a_bad_end_says_what_may_explain_it() -> None:
+    result = verdict(log=GOOD_LOG + b"Killed\n", ending=Ending(Stop.EXITED, 1, None, 0.1))
+    assert result.cause is not None
+    assert result.cause.facts == {"suspect": "Killed", "suspect_line": 4}
+
+
+def test_a_limit_of_the_model_after_the_end_is_a_note() -> None:
+    limit = b"Info: Simulation is stopping. Reason: Simulated time has been exceeded.\n"
+    result = verdict(log=GOOD_LOG + limit)
+    assert result.passed
+    assert result.notes == (
+        "ended by the model's own limit after the runner had completed (line 4)",
+    )
+
+
+def test_what_another_runner_was_accepted_as_telling_it_has_to_tell() -> None:
+    accepted = replace(REFERENCE, firmware={"gcc 12": {"elf_text": 10_000, "stack_high_water": 9}})
+    theirs = expecting(
+        source=FirmwareSource.EXECUTORCH, budgets=Budgets(limits={"stack_high_water": 99})
+    )
+    assert verdict(expectation=theirs).passed
+    result = verdict(expectation=replace(theirs, reference=accepted))
+    assert (result.verdict, result.cause and result.cause.kind) == ("NO_VERDICT", "not_measured")
+
+
+def test_a_hang_says_where_it_hung() -> None:
+    where = {"pc": "0x00001000", "pc_symbol": "wait+0x2", "pc_source": "wait.c:3"}
+    ending = Ending(Stop.DEADLINE, None, None, 5.0, where=where)
+    result = verdict(ending=ending)
+    assert result.cause is not None
+    assert "after 5.0 s, in wait+0x2 (wait.c:3)" in result.cause.text
 
 
 @pytest.mark.parametrize(

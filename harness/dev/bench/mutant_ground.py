@@ -23,7 +23,8 @@ from harness.conformance.model import Report, Selection
 from harness.conformance.run import conform
 from harness.conformance.suites import SUITES
 from harness.dev.bench.mutant_list import SuiteCheck, read_mutants
-from harness.dev.bench.mutants import Ground, MutantResults, chosen, measure
+from harness.dev.bench.mutant_runs import Runs
+from harness.dev.bench.mutants import MutantResults, chosen, measure
 from harness.errors import Unknown
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
@@ -36,27 +37,27 @@ from harness.system.worktree import borrowed, top_of
 from harness.target.loading import load_target
 from harness.target.model import SimulatorName
 
-_NOT_COPIED = {".git"}
+_NOT_COPIED = frozenset({".git"})
 
 
 def measure_mutants(
-    firmware: FirmwareChoice, only: Sequence[str], progress: Progress
+    firmware: FirmwareChoice, only: Sequence[str], word: str, progress: Progress
 ) -> MutantResults:
     """Every bug of the list, or those that are named, in the checkout that ``firmware`` names.
 
     Raises what ``prepared`` and ``measure`` do, Unknown for a name.
     """
     listed = read_mutants()
-    mutants = chosen(listed, only)
+    mutants = chosen(listed.mutants, only, word)
     parts = {mutant.part for mutant in mutants.values() if mutant.part is not None}
     with prepared(firmware, parts, progress) as (ground, commit):
-        return MutantResults(measure(mutants, ground, progress), commit, listed.written_for)
+        return MutantResults(measure(mutants, [ground], progress), commit, listed.written_for)
 
 
 @contextmanager
 def prepared(
     firmware: FirmwareChoice, parts: Iterable[str], progress: Progress
-) -> Iterator[tuple[Ground, str]]:
+) -> Iterator[tuple[Runs, str]]:
     """The ground, and the commit it stands at: HEAD of the checkout that ``firmware`` names.
 
     ``parts``: those that bugs are planted in. Raises what ``find_checkout`` and ``borrowed`` do,
@@ -79,7 +80,7 @@ def prepared(
             named[part] = roots[part]
         choice = replace(firmware, root=worktree.folder, parts=named)
         runs = _Runs(choice, progress)
-        yield Ground(roots, runs.case, runs.suite, runs.built.clear, runs.forget), commit
+        yield Runs(roots, runs.case, runs.suite, runs.built.clear, runs.forget), commit
 
 
 @dataclass
@@ -117,11 +118,12 @@ class _Runs:
         self.built.clear()
 
 
-def mirror(source: Path, copy: Path) -> None:
+def mirror(source: Path, copy: Path, leave_out: frozenset[str] = _NOT_COPIED) -> None:
     """Make ``copy`` have the same files. One that differs is written anew, with the time of now:
-    what was built of it is older, whatever it was built of. Raises OSError."""
-    wanted = set(_files(source))
-    for name in set(_files(copy)) - wanted:
+    what was built of it is older, whatever it was built of. ``leave_out``: names of files and
+    folders. Raises OSError."""
+    wanted = set(files_below(source, leave_out))
+    for name in set(files_below(copy, leave_out)) - wanted:
         (copy / name).unlink()
     for name in wanted:
         there, here = source / name, copy / name
@@ -132,9 +134,9 @@ def mirror(source: Path, copy: Path) -> None:
         shutil.copymode(there, here)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path, leave_out: frozenset[str]) -> Iterator[Path]:
     for directory, below, names in os.walk(folder):
-        below[:] = [name for name in below if name not in _NOT_COPIED]
+        below[:] = [name for name in below if name not in leave_out]
         for name in names:
-            if name not in _NOT_COPIED:
+            if name not in leave_out:
                 yield (Path(directory) / name).relative_to(folder)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -13,7 +14,10 @@ from harness.system import strict_yaml
 from harness.target.data import Data, Text
 
 LIST = Path(__file__).with_name("mutants.yaml")
+OWN_LISTS = Path(__file__).with_name("own")
 _Count = Annotated[int, Field(ge=1, le=99)]
+# A test of the project: pytest's node id, or a program of the runner's unit tests.
+UNIT_TESTS = ("runner_tests", "ethosu_tests")
 
 
 class SuiteCheck(Data):
@@ -26,37 +30,25 @@ class SuiteCheck(Data):
 class Mutant(Data):
     """One bug. ``find`` stands in ``file`` exactly ``of`` times; its ``nth`` becomes ``put``.
 
-    ``part``: what of the build the file is in; None for the checkout. ``cases`` (TARGET/MODEL),
-    then ``suite``, are run until one fails. ``equivalent``: why no run can notice it; it does not
-    count then.
+    ``equivalent``: why nothing can notice it; it does not count then.
     """
 
     bug: Text
     file: Text
     find: Text
     put: str
-    part: Text | None = None
     nth: _Count = 1
     of: _Count = 1
-    cases: tuple[Text, ...] = ()
-    suite: SuiteCheck | None = None
     equivalent: Text | None = None
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Mutant:
+    def _has_a_place(self) -> Mutant:
         if self.nth > self.of:
             raise ValueError(f"there is no number {self.nth} of {self.of}")
-        if not self.cases and self.suite is None:
-            raise ValueError("neither `cases` nor a `suite` to notice it")
         if self.find == self.put:
             raise ValueError("`put` is what is there already")
         if Path(self.file).is_absolute() or ".." in Path(self.file).parts:
-            raise ValueError(f"file {self.file} is not below the checkout")
-        for case in self.cases:
-            try:
-                parse_case(case)
-            except UsageError as error:
-                raise ValueError(error.message) from error
+            raise ValueError(f"file {self.file} is not below the sources")
         return self
 
     def planted(self, text: str) -> str | None:
@@ -68,18 +60,85 @@ class Mutant(Data):
         return self.find.join(before) + self.put + self.find.join(after)
 
 
+class CheckoutMutant(Mutant):
+    """A bug in a checkout of ExecuTorch.
+
+    ``part``: what of the build the file is in; None for the checkout. ``cases`` (TARGET/MODEL),
+    then ``suite``, are run until one fails.
+    """
+
+    part: Text | None = None
+    cases: tuple[Text, ...] = ()
+    suite: SuiteCheck | None = None
+
+    @model_validator(mode="after")
+    def _is_noticed_by_runs(self) -> CheckoutMutant:
+        if not self.cases and self.suite is None:
+            raise ValueError("neither `cases` nor a `suite` to notice it")
+        for case in self.cases:
+            try:
+                parse_case(case)
+            except UsageError as error:
+                raise ValueError(error.message) from error
+        return self
+
+
+class OwnMutant(Mutant):
+    """A bug in this project. ``tests``, which are of the default suite, are run until one fails:
+    programs of UNIT_TESTS first, then pytest's node ids."""
+
+    tests: tuple[Text, ...]
+
+    @model_validator(mode="after")
+    def _is_noticed_by_tests(self) -> OwnMutant:
+        if not self.tests:
+            raise ValueError("no `tests` to notice it")
+        for test in self.tests:
+            if test not in UNIT_TESTS and not test.startswith("tests/"):
+                raise ValueError(f"{test} is neither below tests/ nor one of {UNIT_TESTS}")
+        return self
+
+
 class MutantList(Data):
     """``written_for``: the commit of ExecuTorch in whose files all of them have their place."""
 
     written_for: Text
-    mutants: dict[Text, Mutant]
+    mutants: dict[Text, CheckoutMutant]
+
+
+class OwnList(Data):
+    mutants: dict[Text, OwnMutant]
 
 
 def read_mutants(path: Path = LIST) -> MutantList:
     """Raises TargetError (file and line) for a list that is malformed."""
+    return _read(path, MutantList)
+
+
+def read_own(folder: Path = OWN_LISTS) -> Mapping[str, OwnMutant]:
+    """All lists of the folder. Raises TargetError, also for a name that is there twice."""
+    return dict(_own(folder))
+
+
+def _own(folder: Path) -> Iterator[tuple[str, OwnMutant]]:
+    seen: set[str] = set()
+    for path in sorted(folder.glob("*.yaml")):
+        mutants = _read(path, OwnList).mutants
+        for name in mutants:
+            if name in seen:
+                place = strict_yaml.read(path).place(("mutants", name))
+                raise place.error(f"{name} is in another list, too")
+        seen.update(mutants)
+        yield from mutants.items()
+
+
+_List = TypeVar("_List", bound=Data)
+
+
+def _read(path: Path, model: type[_List]) -> _List:
     document = strict_yaml.read(path)
     try:
-        return MutantList.model_validate(document.data)
+        return model.model_validate(document.data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = tuple(first["loc"])

@@ -1,35 +1,37 @@
-"""``hil bench mutants``: bugs planted in a checkout of ExecuTorch, and which runs notice them.
+"""``hil bench mutants``: bugs planted in sources, and what notices them.
 
-Each is planted alone in copies of the sources, built, and run. It is caught when a run that
-passes without it ends in a failure of the product; a build that fails catches nothing.
+Each is planted alone in copies of the sources, built, and run. It is caught when what passes
+without it ends in a failure of the product; a build that fails catches nothing.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
 
-from harness.bisect.search import UNDECIDED, told
-from harness.case.case import Case, parse_case
-from harness.conformance.model import Report
-from harness.dev.bench.mutant_list import Mutant, MutantList, SuiteCheck
+from harness.bisect.search import UNDECIDED
+from harness.dev.bench.mutant_list import Mutant
 from harness.errors import HarnessError, Unknown
 from harness.errors.verdict import ExitCode, Verdict, Word
-from harness.run.record import RunRecord
 from harness.system.files import disk_errors, write_whole
 from harness.system.progress import Progress
+
+M = TypeVar("M", bound=Mutant)
+M_in = TypeVar("M_in", bound=Mutant, contravariant=True)
 
 
 class Fate(Word):
     CAUGHT = "caught"
     SURVIVED = "survived"
     EQUIVALENT = "equivalent"  # said to be, and nothing noticed it
-    STALE = "stale"  # its place is not in this checkout
+    STALE = "stale"  # its place is not in these sources
     NOT_BUILT = "not built"
     NOT_RUN = "not run"  # nothing was said about it: the infrastructure failed
 
@@ -43,16 +45,29 @@ _CODES = {
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Where bugs are planted, and how it is run. ``roots``: the copy of a part's sources by its
-    name; None is the checkout's. ``keep`` is called when the runs without a bug are done, ``clean``
-    after those of each mutant."""
+class Noticed:
+    """``by``: the run or the test that ended the matter, and what it ended with."""
 
-    roots: Mapping[str | None, Path]
-    run: Callable[[Case], RunRecord]
-    suite: Callable[[SuiteCheck], Report]
-    keep: Callable[[], None]
-    clean: Callable[[], None]
+    fate: Fate
+    by: str
+    verdict: str
+    text: str
+
+
+class Ground(Protocol[M_in]):
+    """Where bugs are planted, and what may notice them."""
+
+    def place(self, mutant: M_in) -> Path:
+        """The copy of its file."""
+
+    def baseline(self, mutants: Sequence[M_in], progress: Progress) -> None:
+        """Without a bug, all that could notice one passes. Raises BaselineFails."""
+
+    def noticed(self, mutant: M_in) -> Noticed | None:
+        """What becomes of the sources as they are now; None: nothing was noticed."""
+
+    def clean(self) -> None:
+        """After each mutant."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +89,12 @@ class Told:
 
 @dataclass(frozen=True)
 class MutantResults:
+    """``sources``: the commit, or the digest, of what they were planted in. ``written_for``: the
+    commit of ExecuTorch whose files a list of mutants of a checkout knows."""
+
     rows: tuple[Told, ...]
-    commit: str
-    written_for: str
+    sources: str
+    written_for: str | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -89,15 +107,15 @@ class MutantResults:
         counts = Counter(row.fate for row in self.rows)
         said = ", ".join(f"{counts[fate]} {fate}" for fate in Fate if counts[fate])
         lines = [row.row() for row in self.rows]
-        lines.append(f"{len(self.rows)} bugs in {self.commit[:10]}: {said}")
-        if counts[Fate.STALE]:
+        lines.append(f"{len(self.rows)} bugs in {self.sources[:10]}: {said}")
+        if counts[Fate.STALE] and self.written_for is not None:
             lines.append(f"stale: the list is written for ExecuTorch {self.written_for}")
         return "\n".join(lines)
 
     def summary(self) -> dict[str, Any]:
         counts = Counter(row.fate for row in self.rows)
         return {
-            "commit": self.commit,
+            "sources": self.sources,
             "written_for": self.written_for,
             "counts": {fate: counts[fate] for fate in Fate},
             "mutants": [asdict(row) for row in self.rows],
@@ -118,59 +136,94 @@ class BaselineFails(HarnessError):
         self.checks = {check: str(verdict) for check, (verdict, _) in checks.items()}
         listed = "".join(f"\n  {check}: {text}" for check, (_, text) in checks.items())
         super().__init__(
-            f"without a planted bug, too, the checkout fails in{listed}",
+            f"without a planted bug, too, the sources fail in{listed}",
             hint="see to that first, or leave out the mutants that need it (--only names others)",
         )
         if all(verdict is Verdict.INFRA for verdict, _ in checks.values()):
             self.exit_code = ExitCode.INFRASTRUCTURE
 
 
-def chosen(listed: MutantList, only: Sequence[str]) -> dict[str, Mutant]:
-    """All, or those that are named. Raises Unknown."""
+def chosen(listed: Mapping[str, M], only: Sequence[str], word: str = "") -> dict[str, M]:
+    """All, or those that are named; of these, those that have ``word`` in their name, kind or
+    file. Raises Unknown."""
     for name in only:
-        if name not in listed.mutants:
-            raise Unknown(f"there is no mutant {name!r}", name, listed.mutants)
-    return {name: listed.mutants[name] for name in (only or listed.mutants)}
+        if name not in listed:
+            raise Unknown(f"there is no mutant {name!r}", name, listed)
+    found = {name: listed[name] for name in (only or listed)}
+    found = {n: m for n, m in found.items() if word in f"{n} {m.bug} {m.file}"}
+    if not found:
+        raise Unknown(f"no mutant has {word!r} in its name, kind or file", word, listed)
+    return found
 
 
-def measure(mutants: Mapping[str, Mutant], ground: Ground, progress: Progress) -> tuple[Told, ...]:
-    """One row for each, in order. Raises BaselineFails before any bug is planted."""
+def measure(
+    mutants: Mapping[str, M],
+    grounds: Sequence[Ground[M]],
+    progress: Progress,
+    keep: Callable[[Told], None] = lambda row: None,
+) -> tuple[Told, ...]:
+    """One row for each, in order; ``keep`` is given each when it is there. As many at a time as
+    there are grounds. Raises BaselineFails before any bug is planted."""
+    ground = grounds[0]
     stale = {name for name, mutant in mutants.items() if _text(mutant, ground) is None}
     alive = {name: mutant for name, mutant in mutants.items() if name not in stale}
-    passing = _baseline(alive.values(), ground, progress)
-    ground.keep()
-    rows, started = [], time.monotonic()
-    for name, mutant in mutants.items():
+    if alive:
+        ground.baseline([*alive.values()], progress)
+    free: SimpleQueue[Ground[M]] = SimpleQueue()
+    for one in grounds:
+        free.put(one)
+    counted = _Count(len(alive), progress)
+
+    def tell(name: str) -> Told:
+        mutant = mutants[name]
         if name in stale:
             place = f"`{mutant.find}` is not {mutant.of} times in {mutant.file}"
-            rows.append(Told(name, mutant.bug, Fate.STALE, text=place))
-            continue
-        done = sum(row.fate is not Fate.STALE for row in rows)
-        progress(f"mutant {done + 1} of {len(alive)}{_left(started, done, len(alive))}: {name}")
-        rows.append(_one(name, mutant, ground, passing))
-    return tuple(rows)
+            row = Told(name, mutant.bug, Fate.STALE, text=place)
+        else:
+            mine = free.get()
+            try:
+                counted.begin(name)
+                row = _one(name, mutant, mine)
+            finally:
+                free.put(mine)
+        keep(row)
+        return row
+
+    with ThreadPoolExecutor(len(grounds)) as pool:
+        return tuple(pool.map(tell, mutants))
 
 
-def _left(started: float, done: int, total: int) -> str:
-    if not done:
-        return ""
-    seconds = (time.monotonic() - started) / done * (total - done)
-    return f" (about {seconds / 60:.0f} min left)"
+@dataclass
+class _Count:
+    """How many were begun, for the one who waits."""
+
+    total: int
+    progress: Progress
+    begun: int = 0
+    started: float = 0.0
+
+    def begin(self, name: str) -> None:
+        self.started = self.started or time.monotonic()
+        left = ""
+        if self.begun:
+            seconds = (time.monotonic() - self.started) / self.begun * (self.total - self.begun)
+            left = f" (about {seconds / 60:.0f} min left)"
+        self.begun += 1
+        self.progress(f"mutant {self.begun} of {self.total}{left}: {name}")
 
 
-def _text(mutant: Mutant, ground: Ground) -> str | None:
+def _text(mutant: M, ground: Ground[M]) -> str | None:
     """The file with the bug; None when its place is not there."""
-    path = ground.roots[mutant.part] / mutant.file
     try:
-        return mutant.planted(path.read_text("utf-8"))
+        return mutant.planted(ground.place(mutant).read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 @contextmanager
-def _planted(mutant: Mutant, ground: Ground) -> Iterator[None]:
+def _planted(mutant: M, ground: Ground[M]) -> Iterator[None]:
     """Both writes are new files to ninja, which builds what depends on them."""
-    path = ground.roots[mutant.part] / mutant.file
+    path = ground.place(mutant)
     before, text = path.read_text("utf-8"), _text(mutant, ground)
     assert text is not None
     with disk_errors(f"planting a bug in {path}"):
@@ -181,84 +234,27 @@ def _planted(mutant: Mutant, ground: Ground) -> Iterator[None]:
             write_whole(path, before)
 
 
-def _baseline(
-    mutants: Iterable[Mutant], ground: Ground, progress: Progress
-) -> dict[str, frozenset[str]]:
-    """Every run that is named passes. Gives the tests that do, by suite."""
-    listed = list(mutants)
-    failing: dict[str, tuple[Verdict, str]] = {}
-    for case in dict.fromkeys(case for mutant in listed for case in mutant.cases):
-        progress(f"without a bug: {case}")
-        record = ground.run(parse_case(case))
-        if not record.verdict.passed:
-            failing[case] = record.verdict, told(record)
-    passing = {}
-    for check in _together(m.suite for m in listed if m.suite is not None):
-        name = f"{check.name} -k {check.tests!r}"
-        progress(f"without a bug: {name}")
-        report = ground.suite(check)
-        passing[check.name] = _with(report, "passed")
-        failed = _with(report, "failed")
-        if failed or not passing[check.name]:
-            why = f"{', '.join(sorted(failed))} failed" if failed else "no test passed"
-            failing[name] = Verdict.MISMATCH, why
-    if failing:
-        raise BaselineFails(failing)
-    return passing
-
-
-def _together(checks: Iterable[SuiteCheck]) -> Iterator[SuiteCheck]:
-    """Of each suite all tests that are named, at once: starting one takes most of the time."""
-    tests: dict[str, dict[str, None]] = {}
-    for check in checks:
-        tests.setdefault(check.name, {})[check.tests] = None
-    for name, words in tests.items():
-        together = " or ".join(f"({word})" for word in words) if len(words) > 1 else min(words)
-        yield SuiteCheck(name=name, tests=together)
-
-
-def _with(report: Report, result: str) -> frozenset[str]:
-    return frozenset(test.id for test in report.verdicts if test.result == result)
-
-
-def _one(name: str, mutant: Mutant, ground: Ground, passing: Mapping[str, frozenset[str]]) -> Told:
+def _one(name: str, mutant: M, ground: Ground[M]) -> Told:
     started = time.monotonic()
-
-    def row(fate: Fate, by: str = "", verdict: str = "", text: str = "") -> Told:
-        seconds = round(time.monotonic() - started, 1)
-        return Told(name, mutant.bug, fate, by, verdict, text, seconds)
-
     try:
         with _planted(mutant, ground):
-            for case in mutant.cases:
-                record = ground.run(parse_case(case))
-                if (fate := _fate(record.verdict)) is not None:
-                    return row(fate, case, record.verdict, _cause(record))
-            if mutant.suite is not None:
-                failed = _with(ground.suite(mutant.suite), "failed") & passing[mutant.suite.name]
-                if failed:
-                    text = f"{len(failed)} tests, {min(failed)} first"
-                    return row(Fate.CAUGHT, mutant.suite.name, "failed", text)
+            found = ground.noticed(mutant)
     except HarnessError as error:
-        fate = _fate(error.verdict) or Fate.NOT_RUN
-        return row(fate, "build", error.verdict, error.message)
+        fate = fate_of(error.verdict) or Fate.NOT_RUN
+        found = Noticed(fate, "build", error.verdict, error.message)
     finally:
         ground.clean()
-    if mutant.equivalent is not None:
-        return row(Fate.EQUIVALENT, text=mutant.equivalent)
-    return row(Fate.SURVIVED)
+    if found is None:
+        kind = Fate.SURVIVED if mutant.equivalent is None else Fate.EQUIVALENT
+        found = Noticed(kind, "", "", mutant.equivalent or "")
+    seconds = round(time.monotonic() - started, 1)
+    return Told(name, mutant.bug, found.fate, found.by, found.verdict, found.text, seconds)
 
 
-def _fate(verdict: Verdict) -> Fate | None:
+def fate_of(verdict: Verdict) -> Fate | None:
     """None for PASS: nothing was noticed."""
     if verdict.passed:
         return None
     if verdict in UNDECIDED:
         return Fate.NOT_BUILT
     return Fate.CAUGHT if verdict.product_failure else Fate.NOT_RUN
-
-
-def _cause(record: RunRecord) -> str:
-    if record.cause is None:
-        return ""
-    return f"{record.cause.kind}: {record.cause.text.splitlines()[0]}"

@@ -11,6 +11,8 @@ TEST_CASE("allocations are aligned, in order and counted with their padding") {
   CHECK(arena.allocate(3, 1) == pool);
   CHECK(arena.allocate(4, 16) == pool + 16);
   CHECK(arena.used() == 20);
+  CHECK(arena.allocate(6, 1) == pool + 20);
+  CHECK(arena.allocate(1, 16) == pool + 32);
 }
 
 TEST_CASE("the last byte can be used, one more cannot") {

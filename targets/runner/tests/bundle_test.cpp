@@ -132,6 +132,7 @@ TEST_CASE("floats must be close") {
   CHECK_FALSE(test(__builtin_nanf(""), 0.0f));
   CHECK(test(__builtin_inff(), __builtin_inff()));
   CHECK_FALSE(test(__builtin_inff(), 1.0f));
+  CHECK(test(-100.0f, -101.0f));
 }
 
 TEST_CASE("a bundle in another dim order is rearranged") {
@@ -142,6 +143,16 @@ TEST_CASE("a bundle in another dim order is rearranged") {
   REQUIRE(loaded.bundle.set_inputs("forward", 0, loaded.method.method) == hil::Error::Ok);
   CHECK(loaded.method.output(0) == build::Bytes{1, 4, 2, 5, 3, 6});
   CHECK(passes(program, {{nchw}, {nchw}}));
+}
+
+TEST_CASE("wide elements are rearranged whole") {
+  const auto type = build::fb::ScalarType_SHORT;
+  const auto program = identity(type, {1, 2, 1, 2}, {0, 2, 3, 1});
+  const build::BundledTensor nchw = {
+      {1, 2, 1, 2}, {0, 1, 2, 3}, {1, 11, 2, 12, 3, 13, 4, 14}, type};
+  Loaded loaded(program, {{{nchw}, {nchw}}});
+  REQUIRE(loaded.bundle.set_inputs("forward", 0, loaded.method.method) == hil::Error::Ok);
+  CHECK(loaded.method.output(0) == build::Bytes{1, 11, 3, 13, 2, 12, 4, 14});
 }
 
 TEST_CASE("test cases that do not fit the method are refused") {
@@ -160,6 +171,16 @@ TEST_CASE("test cases that do not fit the method are refused") {
   refuse({{{4}, {7}, data}}, "bundled input 0 does not match");
   refuse({{{4}, {0}, {1}}}, "bundled input 0 does not match");
   refuse({{{4}, {0}, data, build::fb::ScalarType_BYTE}}, "bundled input 0 does not match");
+  refuse({{{4}, {0}, data, build::fb::ScalarType_BOOL}}, "bundled input 0 does not match");
+}
+
+TEST_CASE("sizes are compared one by one") {
+  const build::Bytes data = {1, 2, 3, 4};
+  const auto program = identity(build::fb::ScalarType_CHAR, {2, 2}, {0, 1});
+  Loaded loaded(program, {{{{{4, 1}, {0, 1}, data}}, {}}});
+  REQUIRE(loaded.error == hil::Error::Ok);
+  CHECK(loaded.bundle.set_inputs("forward", 0, loaded.method.method) ==
+        hil::Error::InvalidArgument);
 }
 
 TEST_CASE("a case without expected outputs proves nothing") {
