@@ -2,7 +2,8 @@
 
 It has no network, sees the Python environment, the harness and the model's own folder, and can
 write to the directory of its result only, which is looked at before it is believed. The program
-that comes of it is the one that an ordinary export makes, and has its place in the cache.
+that comes of it is the one that an ordinary export makes. It is made every time: nobody out here
+sees what the file reads, and its own word would not be good enough to use a program again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from harness.errors import ExportError, HarnessError
 from harness.export import batch, cache
 from harness.export.batch import ExportEvent, ExportResult, OnEvent, Origin
 from harness.export.checkout.wire import Order, restored
+from harness.export.inputs import NO_INPUTS, Inputs
 from harness.export.isolate.child import ERROR, TEMPORARY
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest
@@ -71,16 +73,16 @@ def export_isolated(
 def _one(request: ExportRequest, key: str, on_event: OnEvent) -> ExportResult:
     started = time.monotonic()
     on_event(ExportEvent("started", request))
+    inputs = NO_INPUTS if request.model.file is None else Inputs(unknown="exported in isolation")
     try:
         with cache.locked(key, wait=True):
-            found = cache.load(key)
-            program = found or cache.store(key, lambda place: _made(request, place))
+            program = cache.store(key, lambda place: _made(request, place), inputs)
     except HarnessError as error:
         on_event(ExportEvent("failed", request, error=error))
         return batch.failed(request, error, started)
     seconds = time.monotonic() - started
     on_event(ExportEvent("done", request, seconds))
-    return ExportResult(request, program, None, found is not None, seconds)
+    return ExportResult(request, program, None, False, seconds)
 
 
 def _made(request: ExportRequest, place: Path) -> Program:
