@@ -139,5 +139,5 @@ def test_a_console_log(folder: Path, content: bytes) -> None:
     file.write_bytes(content)
     log = judge_file(file)
     json.dumps(log.summary())
-    assert log_text(log)
+    assert log_text(log, verbose=True)
     assert not log.judgement.passed
