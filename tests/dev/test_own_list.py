@@ -72,5 +72,5 @@ def test_a_name_is_there_once(tmp_path: Path) -> None:
         (tmp_path / f"{name}.yaml").write_text(entry)
     with pytest.raises(TargetError, match="one is in another list, too") as caught:
         read_own(tmp_path)
-    assert (caught.value.file, caught.value.line) == (tmp_path / "b.yaml", 2)
+    assert (caught.value.file, caught.value.line) == (str(tmp_path / "b.yaml"), 2)
     assert OWN_LISTS.is_dir()
