@@ -69,6 +69,12 @@ def test_a_cut_log_is_said_to_be_cut() -> None:
     assert any("may be cut" in note for note in notes)
 
 
+def test_by_what_tolerance_a_runner_compared_is_said() -> None:
+    said = "I [executorch:r.cpp:1 main()] TEST: BundleIO index[0] Test_result: PASS\n"
+    notes = judge_log(observe(said.encode())).notes
+    assert any("1 bundled test set(s) compared by the runner itself" in note for note in notes)
+
+
 def test_the_command_takes_a_log(tmp_path: Path) -> None:
     """Exit codes: 0 for what passed or completed, 3 for a simulator that did not work, else 1."""
     log = tmp_path / "ci.log"

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "bundled_program_schema_generated.h"
 #include "loaded_method.h"
 
 namespace {
@@ -49,6 +50,53 @@ bool passes(const build::Bytes& program, const build::BundledCase& test) {
   REQUIRE(loaded.bundle.set_inputs("forward", 0, loaded.method.method) == hil::Error::Ok);
   REQUIRE(loaded.method.method.execute() == hil::Error::Ok);
   REQUIRE(loaded.bundle.compare_outputs("forward", 0, loaded.method.method, 0.01, 0.01, &equal) ==
+          hil::Error::Ok);
+  return equal;
+}
+
+namespace bp = bundled_program_flatbuffer;
+
+flatbuffers::Offset<void> scalar(flatbuffers::FlatBufferBuilder& fbb, bp::ValueUnion type,
+                                 double value) {
+  switch (type) {
+    case bp::ValueUnion_Bool:
+      return bp::CreateBool(fbb, value != 0).Union();
+    case bp::ValueUnion_Int:
+      return bp::CreateInt(fbb, static_cast<int64_t>(value)).Union();
+    default:
+      return bp::CreateDouble(fbb, value).Union();
+  }
+}
+
+/// Of a method that gives back its input, a scalar.
+bool scalar_passes(bp::ValueUnion type, double input, double expected) {
+  build::PlanBuilder plan;
+  plan.inputs = {type == bp::ValueUnion_Bool  ? plan.boolean(false)
+                 : type == bp::ValueUnion_Int ? plan.integer(0)
+                                              : plan.number(0)};
+  plan.outputs = plan.inputs;
+  const build::Bytes program = plan.file();
+  flatbuffers::FlatBufferBuilder fbb;
+  const auto values = [&](double value) {
+    const auto content = scalar(fbb, type, value);
+    return std::vector<flatbuffers::Offset<bp::Value>>{bp::CreateValue(fbb, type, content)};
+  };
+  const auto inputs = values(input), outputs = values(expected);
+  std::vector<flatbuffers::Offset<bp::BundledMethodTestCase>> cases = {
+      bp::CreateBundledMethodTestCaseDirect(fbb, &inputs, &outputs)};
+  std::vector<flatbuffers::Offset<bp::BundledMethodTestSuite>> suites = {
+      bp::CreateBundledMethodTestSuiteDirect(fbb, "forward", &cases)};
+  fbb.ForceVectorAlignment(program.size(), 1, 32);
+  const auto inner = fbb.CreateVector(program);
+  fbb.Finish(bp::CreateBundledProgram(fbb, 0, fbb.CreateVector(suites), inner), "BP08");
+  const build::Aligned file(
+      build::Bytes(fbb.GetBufferPointer(), fbb.GetBufferPointer() + fbb.GetSize()));
+  LoadedMethod loaded(program);
+  hil::Bundle bundle;
+  REQUIRE(bundle.load({file.data(), file.size()}) == hil::Error::Ok);
+  REQUIRE(bundle.set_inputs("forward", 0, loaded.method) == hil::Error::Ok);
+  bool equal = false;
+  REQUIRE(bundle.compare_outputs("forward", 0, loaded.method, 0.01, 0.01, &equal) ==
           hil::Error::Ok);
   return equal;
 }
@@ -133,6 +181,17 @@ TEST_CASE("floats must be close") {
   CHECK(test(__builtin_inff(), __builtin_inff()));
   CHECK_FALSE(test(__builtin_inff(), 1.0f));
   CHECK(test(-100.0f, -101.0f));
+}
+
+TEST_CASE("scalars must be equal, or close") {
+  for (const double value : {0.0, 1.0}) {
+    for (const auto type : {bp::ValueUnion_Bool, bp::ValueUnion_Int, bp::ValueUnion_Double}) {
+      CHECK(scalar_passes(type, value, value));
+      CHECK_FALSE(scalar_passes(type, value, 1.0 - value));
+    }
+  }
+  CHECK(scalar_passes(bp::ValueUnion_Double, 1.0, 1.019));
+  CHECK_FALSE(scalar_passes(bp::ValueUnion_Int, int64_t{1} << 40, 0.0));
 }
 
 TEST_CASE("a bundle in another dim order is rearranged") {
