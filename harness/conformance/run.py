@@ -119,7 +119,8 @@ def build_runner(
     from harness.target.loading import load_target
     from harness.target.model import SimulatorName
 
-    target = load_target(suite.target)
+    theirs = source is FirmwareSource.EXECUTORCH and suite.mode
+    target = load_target(f"{suite.target}@{suite.mode}" if theirs else suite.target)
     chosen = pick(target, SimulatorName.QEMU)
     return build_for(
         source, chosen.target, chosen.name, checkout, options=suite.options, progress=progress

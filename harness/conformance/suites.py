@@ -49,6 +49,9 @@ class Suite:
     options: Mapping[str, str] = field(default_factory=dict)  # of the runner's build
     note: str = ""
     helium: bool = False  # its programs need kernels that were built for it
+    # The memory mode that the suite's own script builds ExecuTorch's runner for, where it is not
+    # the target's (backends/arm/test/setup_testing.sh): the size of its pools follows from it.
+    mode: str = ""
 
     def directory(self, tooling: Tooling | None = None) -> Path:
         """Where the checkout has it, or the installed wheel."""
@@ -70,7 +73,7 @@ class Suite:
         return Path(__file__).with_name(f"{self.name.replace('-', '_')}.yaml")
 
 
-def _ethos_u(product: str, board: str, target: str, note: str = "") -> Suite:
+def _ethos_u(product: str, board: str, target: str, note: str = "", mode: str = "") -> Suite:
     return Suite(
         name=f"ethos-{product}",
         root="backends/arm/test",
@@ -81,6 +84,7 @@ def _ethos_u(product: str, board: str, target: str, note: str = "") -> Suite:
         target=target,
         options=_ROOMY,
         note=note,
+        mode=mode,
     )
 
 
@@ -103,7 +107,7 @@ SUITES: Mapping[str, Suite] = {
             "ExecuTorch has five tests for the Ethos-U65, all of add, and no option that compiles "
             "its other tests for one",
         ),
-        _ethos_u("u85", "corstone-320", "corstone-320-u85-128"),
+        _ethos_u("u85", "corstone-320", "corstone-320-u85-128", mode="Dedicated_Sram_384KB"),
     )
 }
 

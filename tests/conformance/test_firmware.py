@@ -30,9 +30,19 @@ def test_each_source_is_built_for_the_suites_target(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("harness.build.choice.build_for", build)
     for source in FirmwareSource:
         build_runner(SUITES["ethos-u55"], source, None, silent)
+        build_runner(SUITES["ethos-u85"], source, None, silent)
     options = dict(SUITES["ethos-u55"].options)
+    wanted = {
+        FirmwareSource.BUNDLED: ("corstone-300-u55-128", "corstone-320-u85-128"),
+        # as ExecuTorch's own script builds it, with pools that are large enough for its tests
+        FirmwareSource.EXECUTORCH: (
+            "corstone-300-u55-128", "corstone-320-u85-128@Dedicated_Sram_384KB",
+        ),
+    }  # fmt: skip
     assert seen == [
-        (source, "corstone-300-u55-128", "qemu", None, options) for source in FirmwareSource
+        (source, name, "qemu", None, options)
+        for source in FirmwareSource
+        for name in wanted[source]
     ]
 
 

@@ -7,7 +7,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -237,6 +239,15 @@ def test_a_commit_during_the_build(small: Source) -> None:
         built(small, progress=action)
 
 
+def opened_for(fifo: Path, reader: Future[object]) -> int:
+    """As soon as somebody reads it, who is not going to when their build has failed."""
+    while not reader.done():
+        with suppress(OSError):  # ENXIO: nobody yet
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.01)
+    raise AssertionError("the build ended without the compiler") from reader.exception()
+
+
 def test_a_source_edited_while_its_compiler_runs(small: Source) -> None:
     """The compiler has read the old text and its object is newer than the new one: by their times
     it would be up to date for ever."""
@@ -249,9 +260,9 @@ def test_a_source_edited_while_its_compiler_runs(small: Source) -> None:
     with ThreadPoolExecutor() as pool:
         first = pool.submit(built, small)
         if toolchain.find("ccache") is not None:  # it has the source preprocessed, then compiled
-            fifo.open("w").close()
+            os.close(opened_for(fifo, first))
             time.sleep(0.2)  # until the first has closed it
-        with fifo.open("w"):  # as soon as the compiler is there
+        with os.fdopen(opened_for(fifo, first), "w"):  # as soon as the compiler is there
             kernel.write_text(text.replace("<old>", "<new>"))
         with pytest.raises(CheckoutChanged):
             first.result()
