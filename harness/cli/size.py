@@ -12,7 +12,7 @@ import click
 from harness.build.source import named
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import echo, tell_ci, verb
 from harness.errors import InfraError, UsageError
 from harness.errors.verdict import ExitCode
 
@@ -187,7 +187,7 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
     with progress_shown(as_json) as progress:
         gates = gate_cases(cases, progress)
     for line in workflow_commands(gates, os.environ):
-        echo(line, err=as_json)
+        tell_ci(line, err=as_json)
     try:
         write_summary(gates, os.environ)
     except OSError as error:

@@ -116,3 +116,8 @@ def say_error(error: Exception, *, quiet: bool = False) -> None:
 def echo(text: object = "", *, err: bool = False, **style: Any) -> None:
     """Print for a person; whoever wrote the text, it does nothing to their terminal or CI."""
     click.secho(plain(str(text)), err=err, **style)
+
+
+def tell_ci(command: str, *, err: bool = False) -> None:
+    """Print a workflow command of ours, whose texts are escaped already."""
+    click.echo(command, err=err)
