@@ -84,7 +84,7 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
     for module in ("pipeline", "execute", "subject"):
         monkeypatch.setattr(f"harness.run.{module}.build_for", planted.build)
     monkeypatch.setattr(
-        "harness.run.pipeline.export_cases", lambda wanted, *_: [program] * len(wanted)
+        "harness.run.pipeline.export_cases", lambda wanted, *_, **__: [program] * len(wanted)
     )
     return planted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -25,6 +26,7 @@ from harness.run.record import (
     failed_record,
     load_record,
 )
+from harness.run.seal import SEAL, sealed
 from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import DiskError
 from harness.system.process import Stop
@@ -158,11 +160,17 @@ def test_a_verdict_with_a_tolerance_never_stands_without_it() -> None:
     assert "- note: a note (corstone-300-m55/ds\\_cnn)" in page
 
 
+def seal_again(run_dir: Path, fields: dict[str, Any]) -> None:
+    """As somebody would who edits a record and knows of the seal."""
+    del fields[SEAL]
+    (run_dir / "record.json").write_text(json.dumps(sealed(fields, run_dir)))
+
+
 @pytest.mark.parametrize("lsb", ["1000000000.0", "NaN", "-1.0"])
 def test_a_record_with_a_tolerance_that_says_nothing_is_none(tmp_path: Path, lsb: str) -> None:
     tolerant(tmp_path).save()
     text = (tmp_path / "record.json").read_text()
-    (tmp_path / "record.json").write_text(text.replace('lsb": 2.0', f'lsb": {lsb}'))
+    seal_again(tmp_path, json.loads(text.replace('lsb": 2.0', f'lsb": {lsb}')))
     with pytest.raises(UsageError, match="is not a run record"):
         load_record(tmp_path)
 
@@ -171,7 +179,7 @@ def test_what_a_record_does_not_say_of_the_console_is_not_known(tmp_path: Path) 
     record(tmp_path).save()
     fields = json.loads((tmp_path / "record.json").read_text())
     del fields["ending"]["console_complete"]
-    (tmp_path / "record.json").write_text(json.dumps(fields))
+    seal_again(tmp_path, fields)
     ending = load_record(tmp_path).ending
     assert ending is not None
     assert not ending.console_complete
