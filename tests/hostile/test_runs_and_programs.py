@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from harness.build.operators import operators_of
+from harness.build.operators import needs_of
 from harness.case.models import find_model
 from harness.export.batch import export
 from harness.export.bundle import bundle
@@ -100,6 +100,6 @@ def test_a_program(
         file.write_bytes(whole[:at] + word + whole[at + 4 :])
     else:
         file.write_bytes(data.draw(edited(whole)))
-    for read in (operators_of, measure_file):
+    for read in (needs_of, measure_file):
         error = refused(read, file)
         assert error is None or error.exit_code == 2
