@@ -13,6 +13,7 @@ struct IntegerAverage {
 
   static Sum term(int8_t value) { return value; }
   static int8_t result(Sum sum, int32_t count) {
+    if (count == 0) return 0;  // a window in the padding has no average
     const int32_t half = count / 2;
     return static_cast<int8_t>((sum > 0 ? sum + half : sum - half) / count);
   }
