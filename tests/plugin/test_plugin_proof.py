@@ -142,7 +142,7 @@ def test_no_test_is_green_on_an_unproven_run(session: Session) -> None:
     session.result.assert_outcomes(passed=4, failed=6)
     for test, why in FAILED.items():
         (failure,) = session.cases[test].iter("failure")
-        said = failure.get("message") or ""
+        said = f"{failure.get('message')}\n{failure.text}"  # pytest shortens the message
         found = "PASS" if "passes" in test else "MISMATCH outputs_differ: output[2] of input set 0"
         assert f"{TARGET}/add: {found}" in said
         assert why in said

@@ -245,9 +245,10 @@ class OwnGround:
         return self.folder / "junit.xml"
 
     def _said(self, *words: bytes) -> str:
-        """The first line of the last console with one of the words; else the last."""
+        """The first line of the last console with the first of the words that it has; else its
+        last line."""
         lines = (self.folder / "console.log").read_bytes().splitlines() or [b""]
-        line = next((one for one in lines if any(word in one for word in words)), lines[-1])
+        line = next((one for word in words for one in lines if word in one), lines[-1])
         return line.decode("utf-8", "replace").strip()
 
     def _run(self, argv: Sequence[str], **environment: str) -> Ended:
