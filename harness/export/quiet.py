@@ -52,7 +52,7 @@ def _redirected(log: int) -> Iterator[None]:
             warnings.showwarning = _show_warning
             yield
     finally:
-        _flush_c_streams()  # into the log: a library's printf waits in libc when this is no terminal
+        _flush_c_streams()  # into the log: where this is no terminal, a printf still waits in libc
         sys.stdout, sys.stderr = streams
         for descriptor, saved in enumerate(kept, start=1):
             os.dup2(saved, descriptor)
