@@ -3,9 +3,9 @@
 Usage: python tests/run/interruptions.py HOW COUNT SEED FOLDER, where HOW is kill-run, kill-pytest
 or pause; FOLDER is empty. Prints what was wrong as JSON.
 
-A killed run leaves no process, no FIFO, no socket and no temporary file, and the next run of the
-same case, in the same state directory, passes. A run that is paused, or whose simulator is, has
-its verdict all the same.
+A killed run leaves no process and no temporary file, and the next run of the same case, in the
+same state directory, passes and leaves no FIFO and no socket of either. A run that is paused, or
+whose simulator is, has its verdict all the same.
 """
 
 from __future__ import annotations
@@ -70,11 +70,14 @@ class Ground:
         for path in self.temporary.iterdir():
             if not path.name.startswith("pytest-of-"):  # which pytest itself keeps
                 yield f"temporary file: {path.name}"
+        yield from (f"shared memory: {p.name}" for p in Path("/dev/shm").glob("*hil*"))
+
+    def named(self) -> Iterator[str]:
         for path in self.folder.rglob("*"):
             mode = path.lstat().st_mode
             if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
                 yield f"{stat.filemode(mode)}: {path.relative_to(self.folder)}"
-        yield from (f"shared memory: {p.name}" for p in Path("/dev/shm").glob("*hil*"))
+        yield from (f"entry: {path.name}" for path in (self.folder / ".hil/at_work").iterdir())
 
     def judge(self, what: str, case: str) -> None:
         """The next run of the case, which nobody disturbs."""
@@ -85,6 +88,7 @@ class Ground:
         said, _ = child.communicate()
         if child.returncode:
             self.wrong.append(f"{what}: the next run ends with {child.returncode}: {said[-500:]}")
+        self.wrong += [f"{what}: the next run leaves {left}" for left in self.named()]
         shutil.rmtree(self.folder / ".hil" / "runs", ignore_errors=True)
 
 
@@ -145,6 +149,8 @@ def main(how: str, count: int, seed: int, folder: Path) -> int:
         ground.longest = time.monotonic() - before
         if child.returncode:
             raise SystemExit(f"{case} does not pass undisturbed: {done[0][-2000:]}")
+    shutil.rmtree(ground.temporary)
+    ground.temporary.mkdir()
     for number in range(count):
         if how == "pause":
             pause(ground, number)
