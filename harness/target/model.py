@@ -104,6 +104,7 @@ class Qemu(Data):
     machine: Text
     arguments: tuple[Text, ...] = ()
     memory: Text | None = None
+    serial: bool = False  # its first UART is part of the console
     core: Text | None = None  # its CPU, where it is not the board's
     cmake: Options = Field(default_factory=dict)  # how the runner for it is built differently
     moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it

@@ -5,6 +5,7 @@
 
 #include "ports/semihosted.h"
 #include "ports/semihosting.h"
+#include "ports/cortex_m/system_counter.h"
 #include "ports/zephyr/main.h"
 #include "ports/zephyr/pool.h"
 
@@ -35,7 +36,10 @@ Pools pools() {
 }
 
 Clock clock() {
-#ifdef CONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER
+#if defined(HIL_SYSTEM_COUNTER_BASE)
+  start_system_counter();
+  return read_system_counter;
+#elif defined(CONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER)
   return [] { return k_cycle_get_64(); };
 #else
   return nullptr;
@@ -64,4 +68,6 @@ Span<const uint8_t> build_id() {
 
 }  // namespace hil
 
-void hil_runner_main(void) { hil::semihosting::exit(hil::run_command_line()); }
+void hil_runner_main(void) { hil_runner_end(hil::run_command_line()); }
+
+void hil_runner_end(int status) { hil::semihosting::exit(status); }
