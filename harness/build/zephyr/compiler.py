@@ -90,8 +90,8 @@ def _gnu(folder: Path) -> Compiler:
     path = folder / "bin" / _GNU_COMPILER
     if not path.is_file():
         raise UsageError(f"{GNU_DIR} is {folder}, which has no bin/{_GNU_COMPILER}", hint=_HOW)
-    name = f"{_GNU_COMPILER} {toolchain.version_of(path)}"
-    return Compiler(name, ((VARIANT, GNU), (GNU_DIR, str(folder))), path)
+    version = toolchain.version_of(path, ("-dumpfullversion",))
+    return Compiler(f"{_GNU_COMPILER} {version}", ((VARIANT, GNU), (GNU_DIR, str(folder))), path)
 
 
 def _sdk(environ: Mapping[str, str]) -> Compiler | None:
