@@ -168,10 +168,12 @@ def build_tree(
 ) -> Path:
     """The directory that ``build_for`` builds in, whether it is there or not."""
     if source is FirmwareSource.BUNDLED:
+        from harness.build.firmware import west_job
         from harness.build.plan import make_plan
 
-        key = make_plan(target, target.default_variant, {}).key()
-        return cache_dir("firmware") / key / "build"
+        made = make_plan(target, target.default_variant, {})
+        job = west_job(made)
+        return cache_dir("firmware") / made.key() / "build" if job is None else job.tree
     from harness.build.executorch import plan
 
     assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"

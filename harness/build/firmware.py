@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.build import log as build_log
-from harness.build import zephyr as build_zephyr
 from harness.build.arithmetic import Arithmetic, built_with
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts
 from harness.build.step import acquire, clear, run_step
+from harness.build.zephyr import tree as zephyr_tree
 from harness.errors import BuildError, InfraError
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
@@ -46,6 +46,13 @@ class UnusedOptions(BuildError):
         super().__init__(
             f"the runner's CMake has no option {', '.join(unused)}", hint=f"see {log}", path=log
         )
+
+
+class SourcesChanged(InfraError):
+    """They were edited while they were built, so that nobody knows what the ELF holds."""
+
+    def __init__(self) -> None:
+        super().__init__("the runner's sources changed while it was built", hint="run it again")
 
 
 @dataclass(frozen=True)
@@ -89,13 +96,23 @@ class Firmware:
     @property
     def regions(self) -> tuple[Region | MapRegion, ...]:
         """The memory it was linked for; a simulator may have less of it than the board. A
-        checkout has its own linker scripts, whose regions are in the map.
+        checkout and Zephyr have their own linker scripts, whose regions are in the map.
 
         Raises UsageError when the map cannot be read.
         """
-        if self.source is FirmwareSource.EXECUTORCH:
-            return read_regions(self.map)
+        if self.source is FirmwareSource.EXECUTORCH or self.options.get("HIL_PORT") == "zephyr":
+            return _apart(read_regions(self.map))
         return linked_regions(self.options)
+
+
+def _apart(regions: Sequence[MapRegion]) -> tuple[MapRegion, ...]:
+    """Without those that another one covers: Zephyr's ITCM is also its FLASH."""
+    kept: list[MapRegion] = []
+    for region in regions:
+        end = region.origin + region.size
+        if not any(k.origin <= region.origin and end <= k.origin + k.size for k in kept):
+            kept.append(region)
+    return tuple(kept)
 
 
 def linked_regions(options: Mapping[str, str]) -> tuple[Region, ...]:
@@ -171,17 +188,16 @@ def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
 def _build(
     plan: BuildPlan, directory: Path, target: str, variant: str, progress: Progress
 ) -> Firmware:
-    from harness.link.line import fileapi
-
     started = time.monotonic()
     clear(directory)
+    directory.mkdir(parents=True)
+    if (job := west_job(plan)) is not None:
+        return _with_west(plan, job, directory, target, variant, progress)
     tree = directory / "build"
-    tree.mkdir(parents=True)
-    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
-    steps = _with_cmake if plan.zephyr is None else _with_west
-    steps(plan, tree, directory, target, progress)
+    tree.mkdir()
+    _with_cmake(plan, tree, directory, target, progress)
     if plan.key() != directory.name:
-        raise InfraError("the runner's sources changed while it was built", hint="run it again")
+        raise SourcesChanged
     firmware = _collect(plan, tree, directory, target, variant, time.monotonic() - started)
     shutil.rmtree(tree)
     return firmware
@@ -190,6 +206,9 @@ def _build(
 def _with_cmake(
     plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Progress
 ) -> None:
+    from harness.link.line import fileapi
+
+    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
     progress(f"{target}: configuring the runner")
     run_step("configure", _configure(plan, tree), directory, target, progress)
     said = (directory / "configure.log").read_text("utf-8", "replace")
@@ -202,15 +221,38 @@ def _with_cmake(
     run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
 
 
-def _with_west(
-    plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Progress
-) -> None:
-    assert plan.zephyr is not None
+def west_job(plan: BuildPlan) -> zephyr_tree.Job | None:
+    """How the runner is built in a Zephyr workspace; None where it is not."""
+    if plan.zephyr is None:
+        return None
     options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
-    argv = build_zephyr.west_command(plan.zephyr, plan.sources, tree, options)
-    progress(f"{target}: building the runner with west")
-    run_step("build", argv, directory, target, progress, dict(plan.zephyr.environment))
-    build_zephyr.take_products(tree, RUNNER)
+    sample = plan.sources / "ports" / "zephyr" / "sample"
+    return zephyr_tree.Job(plan.zephyr, sample, options, plan.inputs())
+
+
+def _with_west(
+    plan: BuildPlan,
+    job: zephyr_tree.Job,
+    directory: Path,
+    target: str,
+    variant: str,
+    progress: Progress,
+) -> Firmware:
+    """In the tree that stays; one process builds there."""
+    started = time.monotonic()
+    job.place.mkdir(parents=True, exist_ok=True)
+    lock = acquire(job.place.with_suffix(".lock"), lambda: progress(f"{target}: waiting"))
+    try:
+        zephyr_tree.build_in_tree(job, target, progress)
+        if plan.key() != directory.name:
+            zephyr_tree.unsettle(job)
+            raise SourcesChanged
+        zephyr_tree.take_products(job.tree, RUNNER)
+        shutil.copyfile(job.place / "build.log", directory / "build.log")
+        seconds = time.monotonic() - started
+        return _collect(plan, job.tree, directory, target, variant, seconds)
+    finally:
+        lock.release()
 
 
 def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.build.zephyr import Workspace, find_workspace
+from harness.build.zephyr.tree import in_kconfig
+from harness.build.zephyr.workspace import Workspace, find_workspace
 from harness.errors import InfraError, UsageError
 from harness.system import paths, toolchain
 from harness.target.loading import Target
@@ -42,10 +43,17 @@ class BuildPlan:
         facts += [self.zephyr.key()] if self.zephyr is not None else []
         digest = hashlib.sha256(json.dumps([_LAYOUT, facts], sort_keys=True).encode())
         root = paths.project_root()
-        for folder in (self.sources, root / "cmake"):
-            _hash_files(digest, root, _sources(folder))
+        _hash_files(digest, root, self._own_files())
         _hash_files(digest, self.schemas, sorted(_schema_files(self.schemas)))
         return digest.hexdigest()[:32]
+
+    def inputs(self) -> list[Path]:
+        """Every file of ours, and of ExecuTorch's schemas, that the build may read."""
+        return [*self._own_files(), *sorted(_schema_files(self.schemas))]
+
+    def _own_files(self) -> list[Path]:
+        folders = (self.sources, paths.project_root() / "cmake")
+        return [file for folder in folders for file in _sources(folder)]
 
 
 def make_plan(
@@ -57,25 +65,38 @@ def make_plan(
     root = paths.project_root()
     schemas = executorch_package()
     cross = root / "cmake" / "toolchains" / "cortex-m.cmake"
+    workspace = _workspace(target, dev_mode)
+    options = {
+        "HIL_PORT": target.port,
+        **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
+        **{f"HIL_{name.upper()}_POOL_BYTES": str(n) for name, n in target.pools.items()},
+        **target.cmake,
+        **target.variant(variant).cmake,
+        **extra,
+    }
     return BuildPlan(
         sources=root / "targets" / "runner",
         toolchain_file=cross if target.port == "cortex_m" else None,
-        toolchain_id=toolchain.toolchain_id(target.toolchain),
+        toolchain_id=toolchain.toolchain_id(target.toolchain)
+        if workspace is None
+        else workspace.toolchain_id,
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
-        zephyr=None
-        if target.zephyr is None
-        else find_workspace(target.zephyr.board, dev_mode=dev_mode),
-        options={
-            "HIL_PORT": target.port,
-            **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
-            **{f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory},
-            **{f"HIL_{name.upper()}_POOL_BYTES": str(n) for name, n in target.pools.items()},
-            **target.cmake,
-            **target.variant(variant).cmake,
-            **extra,
-        },
+        zephyr=workspace,
+        options={**_regions(target), **options} if workspace is None else in_kconfig(options),
     )
+
+
+def _regions(target: Target) -> dict[str, str]:
+    return {f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory}
+
+
+def _workspace(target: Target, dev_mode: bool) -> Workspace | None:
+    if target.zephyr is None:
+        return None
+    workspace = find_workspace(target.zephyr.board, dev_mode=dev_mode)
+    workspace.compiler.require(target.cpu)
+    return workspace
 
 
 def executorch_package() -> Path:

@@ -51,7 +51,8 @@ def _figures_of(path: Path) -> tuple[str, ...]:
     text = ("elf_text",) if kind == "code" else ()
     if region == NO_REGION:
         return (*loaded, *text, "elf_outside")
-    pools = "_pools" if section.startswith(_POOL) else "_no_pools"
+    # under Zephyr a devicetree's region is one section, of its own name
+    pools = "_pools" if section.startswith(_POOL) or section == region else "_no_pools"
     return (*loaded, *text, f"elf_{region}", f"elf_{region}{pools}")
 
 

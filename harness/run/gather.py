@@ -132,8 +132,8 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
 def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, int]:
     """The figures that need no run: of the program's file and of the firmware's."""
     ours = firmware.source is FirmwareSource.BUNDLED
-    regions = target.memory if ours else firmware.regions
-    return {"pte_bytes": pte.stat().st_size, **elf_metrics(regions, firmware.elf, pools=ours)}
+    sizes = elf_metrics(firmware.regions, firmware.elf, pools=ours)
+    return {"pte_bytes": pte.stat().st_size, **sizes}
 
 
 def elf_metrics(regions: Sequence[Memory], elf: Path, *, pools: bool) -> dict[str, int]:

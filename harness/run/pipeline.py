@@ -21,7 +21,7 @@ from harness.build.executorch.checkout import Checkout
 from harness.build.firmware import Firmware
 from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource
-from harness.build.zephyr import find_workspace
+from harness.build.zephyr.workspace import find_workspace
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError

@@ -94,7 +94,7 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
         *_machine(settings),
         "-nographic",
         *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
-        *("-serial", "none"),
+        *("-serial", "stdio" if settings.serial else "none"),
         *settings.arguments,
         *("-semihosting-config", semihosting(arguments)),
         *("-kernel", str(elf)),

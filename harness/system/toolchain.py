@@ -199,9 +199,9 @@ def _newlib_headers() -> tuple[Path, ...]:
     return (Path("/usr/include/newlib/_newlib_version.h"),)
 
 
-def version_of(program: Path) -> str:
+def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> str:
     """The version of a program that is in no list; "unknown" when it does not say."""
-    return _version(program, ("--version",), r"\b([0-9]+(?:\.[0-9]+)+)")[0]
+    return _version(program, arguments, r"\b([0-9]+(?:\.[0-9]+)+)")[0]
 
 
 def _version(

@@ -88,6 +88,7 @@ class Substitution:
 
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
     ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
+    ``board``: what Zephyr calls the board that it is.
     """
 
     simulator: str  # as people call it
@@ -95,6 +96,7 @@ class Substitution:
     cmake: Mapping[str, str] = field(default_factory=dict)
     core: str | None = None
     shared_memory: Region | None = None
+    board: str | None = None
 
 
 class Qemu(Data):
@@ -102,10 +104,12 @@ class Qemu(Data):
     machine: Text
     arguments: tuple[Text, ...] = ()
     memory: Text | None = None
+    serial: bool = False  # its first UART is part of the console
     core: Text | None = None  # its CPU, where it is not the board's
     cmake: Options = Field(default_factory=dict)  # how the runner for it is built differently
     moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
     shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
+    board: Text | None = None  # Zephyr's name of it, where that is not the target's
 
     @model_validator(mode="after")
     def _one_size_of_memory(self) -> Qemu:
@@ -115,7 +119,9 @@ class Qemu(Data):
 
     @property
     def substitution(self) -> Substitution:
-        return Substitution("QEMU", self.moved, self.cmake, self.core, self.shared_memory)
+        return Substitution(
+            "QEMU", self.moved, self.cmake, self.core, self.shared_memory, self.board
+        )
 
 
 class Host(Data):
@@ -175,6 +181,9 @@ class Target(Data):
     def _zephyr_has_a_board(self) -> Target:
         if (self.port == "zephyr") != (self.zephyr is not None):
             raise ValueError("`port: zephyr` and the section `zephyr` go together")
+        qemu = self.settings.qemu
+        if self.zephyr is None and qemu is not None and qemu.board is not None:
+            raise ValueError("`board` of `qemu` is Zephyr's, and this is no target for Zephyr")
         return self
 
     @field_validator("memory")
@@ -215,7 +224,8 @@ class Target(Data):
         return self.variants[name]
 
     def on(self, simulator: SimulatorName) -> Target:
-        """The target as the runner for ``simulator`` is built: its memory, CPU and options."""
+        """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the
+        board that Zephyr is built for."""
         there = self.settings.substitution(simulator)
         if there is None:
             return self
@@ -224,6 +234,7 @@ class Target(Data):
             update={
                 "memory": tuple(moved.get(region.name, region) for region in self.memory),
                 "cmake": {**self.cmake, **there.cmake},
+                "zephyr": self.zephyr if there.board is None else Zephyr(board=there.board),
             }
         )
 
@@ -239,6 +250,9 @@ class Target(Data):
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
             found.append(f"the board's CPU is a {self.core}; {there.simulator} ran a {there.core}")
+        if self.zephyr is not None and there.board is not None:
+            found.append(f"Zephyr was built for {there.board}, which {there.simulator} is, not for "
+                         f"{self.zephyr.board}")  # fmt: skip
         if moved and self.npu is not None and model is not None:
             found += [
                 f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "

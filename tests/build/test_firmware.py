@@ -17,7 +17,8 @@ import pytest
 from harness.build import plan as build_plan
 from harness.build.firmware import Firmware, UnusedOptions, build, load_firmware
 from harness.build.log import LinkFailed, StepFailed
-from harness.build.zephyr import Workspace
+from harness.build.zephyr.compiler import Compiler
+from harness.build.zephyr.workspace import Workspace
 from harness.errors import BuildError, InfraError, LinkError, UsageError
 from harness.simulate.pick import pick
 from harness.system import paths, toolchain
@@ -233,7 +234,7 @@ def test_development_mode_reaches_the_workspace(
 
     def found(board: str, *, dev_mode: bool) -> Workspace:
         seen.append((board, dev_mode))
-        return Workspace(tmp_path, tmp_path, board, "", ())
+        return Workspace(tmp_path, tmp_path, board, "", Compiler("gcc", ()), "4.1.0")
 
     monkeypatch.setattr(build_plan, "find_workspace", found)
     monkeypatch.setenv("HIL_DEV_MODE", "1")

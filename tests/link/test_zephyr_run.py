@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.build.firmware import build
-from harness.build.zephyr import find_workspace, take_products
+from harness.build.zephyr.tree import take_products
+from harness.build.zephyr.workspace import find_workspace
 from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.link.smaller.reduce import reduce_build
 from harness.link.why.explain import explain

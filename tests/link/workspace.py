@@ -1,5 +1,5 @@
 """A west workspace in a temporary directory, made from tests/link/zephyr_standin without a
-network: its repositories are local ones."""
+network: its repositories are local ones. And the real one that $ZEPHYR_BASE may name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.link.plants import _FILES, _SETTINGS, Plant, Project, _run
 
+REAL = os.environ.get("ZEPHYR_BASE")
+WITHOUT_REAL = "$ZEPHYR_BASE is not set: only the small workspace of tests/link was built in"
+needs_real_zephyr = pytest.mark.skipif(REAL is None, reason=WITHOUT_REAL)
 STANDIN = Path(__file__).parent / "zephyr_standin"
 BOARD = "mps3/corstone300/fvp"
 WEST = str(Path(sys.executable).with_name("west"))

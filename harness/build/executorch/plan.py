@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.build.executorch.checkout import Checkout
 from harness.build.executorch.overlay import Overlay
 from harness.build.executorch.parts import SPECS, PartMissing, places
+from harness.build.executorch.zephyr_sample import refuse
 from harness.errors import UsageError
 from harness.system import paths, strict_yaml, toolchain
 from harness.target.loading import Target
@@ -92,7 +93,10 @@ class CheckoutPlan:
 
 
 def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
-    """Raises NoRunnerFor, PartMissing (an FVP wants the SDK's ``core_platform``), ToolMissing."""
+    """Raises NoRunnerFor, PartMissing (an FVP wants the SDK's ``core_platform``), ToolMissing; for
+    Zephyr what ``refuse`` gives."""
+    if target.zephyr is not None:
+        raise refuse(target, checkout)
     if not target.name.startswith(_PREFIXES) or target.port != "cortex_m":
         raise NoRunnerFor(target, simulator)
     ours = simulator is SimulatorName.QEMU

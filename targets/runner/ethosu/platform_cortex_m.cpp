@@ -16,7 +16,7 @@ namespace hil::ethosu::platform {
 namespace {
 
 #if HIL_ETHOSU_FAST_SCRATCH_BYTES > 0
-HIL_POOL("fast_scratch") uint8_t fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
+HIL_POOL(fast_scratch) uint8_t fast_scratch_pool[HIL_ETHOSU_FAST_SCRATCH_BYTES];
 Region fast_scratch() {
   return {reinterpret_cast<uintptr_t>(fast_scratch_pool), sizeof(fast_scratch_pool)};
 }
@@ -49,7 +49,7 @@ class SemihostingBell final : public Bell {
   int answer_ = -1;
 };
 
-HIL_POOL("doorbell") doorbell::Mailbox mailbox;
+HIL_POOL(doorbell) doorbell::Mailbox mailbox;
 
 Device& device() {
   static SemihostingBell bell;

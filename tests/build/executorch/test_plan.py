@@ -27,7 +27,7 @@ BOARDS = ("corstone-300-m55", "corstone-300-u55-128", "corstone-300-u65-256",
           "corstone-320-u85-256")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["mps2-m4", "host", "zephyr-corstone-300"])
+@pytest.mark.parametrize("name", ["mps2-m4", "host"])
 def test_a_target_without_a_runner(small: Source, name: str) -> None:
     target = load_target(name)
     with pytest.raises(NoRunnerFor, match=f"{name} on .* is neither") as caught:

@@ -20,9 +20,9 @@ size_t stack_high_water();
 
 namespace {
 
-HIL_POOL("method") uint8_t method_pool[HIL_METHOD_POOL_BYTES];
-HIL_POOL("temp") uint8_t temp_pool[HIL_TEMP_POOL_BYTES];
-HIL_POOL("files") uint8_t file_pool[HIL_FILE_POOL_BYTES];
+HIL_POOL(method) uint8_t method_pool[HIL_METHOD_POOL_BYTES];
+HIL_POOL(temp) uint8_t temp_pool[HIL_TEMP_POOL_BYTES];
+HIL_POOL(files) uint8_t file_pool[HIL_FILE_POOL_BYTES];
 
 constexpr size_t kBuildIdNoteHeader = 16;  // name size, description size, type, "GNU\0"
 

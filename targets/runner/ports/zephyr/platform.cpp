@@ -1,10 +1,11 @@
-// The runner on Zephyr. Built against a stand-in of Zephyr only; never run on the real one.
+// The runner on Zephyr.
 #include "ports/platform.h"
 
 #include <zephyr/kernel.h>
 
 #include "ports/semihosted.h"
 #include "ports/semihosting.h"
+#include "ports/cortex_m/system_counter.h"
 #include "ports/zephyr/main.h"
 #include "ports/zephyr/pool.h"
 
@@ -14,9 +15,9 @@ namespace hil {
 
 namespace {
 
-HIL_POOL("method") uint8_t method_pool[HIL_METHOD_POOL_BYTES];
-HIL_POOL("temp") uint8_t temp_pool[HIL_TEMP_POOL_BYTES];
-HIL_POOL("files") uint8_t file_pool[HIL_FILE_POOL_BYTES];
+HIL_POOL(method) uint8_t method_pool[HIL_METHOD_POOL_BYTES];
+HIL_POOL(temp) uint8_t temp_pool[HIL_TEMP_POOL_BYTES];
+HIL_POOL(files) uint8_t file_pool[HIL_FILE_POOL_BYTES];
 
 constexpr size_t kBuildIdNoteHeader = 16;  // name size, description size, type, "GNU\0"
 
@@ -35,7 +36,10 @@ Pools pools() {
 }
 
 Clock clock() {
-#ifdef CONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER
+#if defined(HIL_SYSTEM_COUNTER_BASE)
+  start_system_counter();
+  return read_system_counter;
+#elif defined(CONFIG_TIMER_HAS_64BIT_CYCLE_COUNTER)
   return [] { return k_cycle_get_64(); };
 #else
   return nullptr;
@@ -64,4 +68,6 @@ Span<const uint8_t> build_id() {
 
 }  // namespace hil
 
-void hil_runner_main(void) { hil::semihosting::exit(hil::run_command_line()); }
+void hil_runner_main(void) { hil_runner_end(hil::run_command_line()); }
+
+void hil_runner_end(int status) { hil::semihosting::exit(status); }

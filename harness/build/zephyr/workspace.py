@@ -1,27 +1,21 @@
-"""Building the runner in a user's Zephyr workspace, with `west build`.
-
-Exercised against a small workspace of our own (tests/link/zephyr_standin); never run against
-Zephyr itself.
-"""
+"""The Zephyr workspace that a runner is built in: where, which Zephyr, and with which compiler."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import BuildError, ToolMissing, UsageError
+from harness.build.zephyr.compiler import Compiler, find_compiler
+from harness.errors import ToolMissing, UsageError
 from harness.system.files import sha256_of
 
-# What Zephyr's build takes from the environment to find itself and its toolchain (Zephyr's
-# "Environment Variables" and "Toolchains" pages).
-VARIABLES = ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR",
-             "GNUARMEMB_TOOLCHAIN_PATH", "CROSS_COMPILE")  # fmt: skip
 _SECONDS = 120
 _HOW = (
     "make one with `west init -m https://github.com/zephyrproject-rtos/zephyr WORKSPACE`, "
@@ -37,17 +31,27 @@ class Workspace:
     base: Path
     board: str
     identity: str
-    environment: tuple[tuple[str, str], ...]
+    compiler: Compiler
+    version: str  # of Zephyr
 
     def key(self) -> list[object]:
-        return [self.board, self.identity, self.environment]
+        return [self.board, self.identity, self.compiler.name, self.compiler.environment]
+
+    @property
+    def toolchain_id(self) -> str:
+        """Accepted sizes hold for one: Zephyr's version counts for as much as the compiler's."""
+        return f"Zephyr {self.version} {self.compiler.name}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"ZEPHYR_BASE": str(self.base), **dict(self.compiler.environment)}
 
 
 def find_workspace(
     board: str, environ: Mapping[str, str] = os.environ, *, dev_mode: bool = False
 ) -> Workspace:
     """The workspace that ``$ZEPHYR_BASE`` names. Raises UsageError without one, ToolMissing
-    without west; both say how to get it.
+    without west or a compiler; all say how to get it.
 
     Every project but Zephyr is taken to be what the manifest pins. In development mode
     (``hil run --dev-mode``) each of them is looked at, so that an edit in a checkout that is
@@ -65,16 +69,24 @@ def find_workspace(
     identity = _revision(base)
     if dev_mode:
         identity = "\n".join([identity, *map(_revision, _projects(west, base))])
-    return Workspace(
-        west,
-        base,
-        board,
-        identity,
-        tuple((name, environ[name]) for name in VARIABLES if name in environ),
-    )
+    compiler = find_compiler(environ)
+    return Workspace(west, base, board, identity, compiler, zephyr_version(base))
+
+
+def zephyr_version(base: Path) -> str:
+    """From Zephyr's file VERSION: "4.1.0", "4.2.0-rc1"."""
+    try:
+        said = dict(re.findall(r"^(\w+) *= *(\S*)", (base / "VERSION").read_text(), re.MULTILINE))
+    except OSError:
+        return "unknown"
+    numbers = (said.get(name, "?") for name in ("VERSION_MAJOR", "VERSION_MINOR", "PATCHLEVEL"))
+    extra = said.get("EXTRAVERSION")
+    return ".".join(numbers) + (f"-{extra}" if extra else "")
 
 
 def _west(environ: Mapping[str, str]) -> Path:
+    """In PATH, as in the Python environment that Zephyr's documentation has its users activate,
+    or beside our own Python."""
     beside = Path(sys.executable).with_name("west")
     found = shutil.which("west", path=environ.get("PATH")) or (beside if beside.is_file() else None)
     if found is None:
@@ -98,40 +110,37 @@ def _projects(west: Path, base: Path) -> list[Path]:
 def _revision(repository: Path) -> str:
     """What is checked out, edits to its files and new files included."""
     git = shutil.which("git")
-    if git is None or not (repository / ".git").exists():
-        version = repository / "VERSION"
-        return version.read_text() if version.is_file() else str(repository)
     digest = hashlib.sha256()
+    if git is None or not (repository / ".git").exists():
+        for file in _times(repository):
+            digest.update(file)
+        return digest.hexdigest()
     for words in (["rev-parse", "HEAD"], ["diff", "HEAD", "--no-ext-diff", "--binary"]):
         digest.update(_git(git, repository, words))
     for name in _git(git, repository, ["ls-files", "--others", "--exclude-standard", "-z"]).split(
         b"\0"
     ):
-        file = repository / os.fsdecode(name)
-        if name and file.is_file():
-            digest.update(name + b"\0" + bytes.fromhex(sha256_of(file)))
+        new = repository / os.fsdecode(name)
+        if name and new.is_file():
+            digest.update(name + b"\0" + bytes.fromhex(sha256_of(new)))
     return digest.hexdigest()
+
+
+def _times(folder: Path) -> Iterator[bytes]:
+    """Of a release that was unpacked: every file's size and times. What Python and editors leave
+    does not count."""
+    for directory, below, names in os.walk(folder):
+        below[:] = sorted(name for name in below if not name.startswith((".", "__pycache__")))
+        for name in sorted(names):
+            try:
+                stat = os.lstat(os.path.join(directory, name))
+            except FileNotFoundError:
+                continue
+            yield f"{directory}/{name}\0{stat.st_size} {stat.st_mtime_ns}\0".encode(
+                "utf-8", "surrogateescape"
+            )
 
 
 def _git(git: str, repository: Path, words: Sequence[str]) -> bytes:
     return subprocess.run([git, "-C", str(repository), *words], capture_output=True, check=False,
                           timeout=_SECONDS).stdout  # fmt: skip
-
-
-def west_command(
-    workspace: Workspace, sources: Path, tree: Path, options: Mapping[str, str]
-) -> tuple[str, ...]:
-    """`west build` of our sample application; from any directory, thanks to ZEPHYR_BASE."""
-    return (
-        *(str(workspace.west), "build", "-b", workspace.board),
-        *("-d", str(tree), str(sources / "ports" / "zephyr" / "sample"), "--"),
-        *(f"-D{name}={value}" for name, value in options.items()),
-    )
-
-
-def take_products(tree: Path, name: str) -> None:
-    """Zephyr's ELF and map under the names of the other ports'."""
-    for made, wanted in (("zephyr.elf", name), ("zephyr.map", f"{name}.map")):
-        if not (tree / "zephyr" / made).is_file():
-            raise BuildError(f"west ended well but left no zephyr/{made}", path=tree)
-        shutil.copy2(tree / "zephyr" / made, tree / wanted)
