@@ -1,32 +1,29 @@
-"""Failures planted in a small Zephyr application of our own (tests/link/zephyr_probe), each with
-the edit that removes it; built by `west build` in a real workspace."""
+"""Link failures planted in a small Zephyr application of our own, each with the edit that removes
+it; for `west build` in a real workspace (tests/link/real_zephyr.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-BOARD = "mps3/corstone300/an547"
 Edits = Mapping[str, str]
 
-_LISTS = """\
+LISTS = """\
 cmake_minimum_required(VERSION 3.20)
 list(APPEND EXTRA_ZEPHYR_MODULES ${CMAKE_CURRENT_LIST_DIR}/module)
 find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})
 project(probe)
 """
-_MODULE = """\
+SOURCES = "target_sources(app PRIVATE src/main.c)\n"
+MODULE = """\
 if(CONFIG_PROBE_BACKEND)
   zephyr_library_named(probe_backend)
   zephyr_library_sources(backend.c io_default.c)
 endif()
 """
-_PRJ = "CONFIG_FPU=y\nCONFIG_MINIMAL_LIBC=y\nCONFIG_PROBE_BACKEND=y\n"
-_KCONFIG = """\
-config PROBE_BACKEND
-	bool "Backend of the probe"
-"""
-_MAIN = """\
+CONF = "CONFIG_FPU=y\nCONFIG_MINIMAL_LIBC=y\nCONFIG_PROBE_BACKEND=y\n"
+KCONFIG = 'config PROBE_BACKEND\n\tbool "Backend of the probe"\n'
+MAIN = """\
 #include <zephyr/sys/printk.h>
 
 int probe_execute(char *to, const char *from);
@@ -38,186 +35,219 @@ int main(void) {
   return 0;
 }
 """
+FILES: Edits = {
+    "CMakeLists.txt": LISTS + SOURCES,
+    "prj.conf": CONF,
+    "app.overlay": "/* Nothing yet. */\n",
+    "src/main.c": MAIN,
+    "module/zephyr/module.yml": "name: probe\nbuild:\n  cmake: .\n  kconfig: Kconfig\n",
+    "module/Kconfig": KCONFIG,
+    "module/CMakeLists.txt": MODULE,
+    "module/backend.c": """\
+void arm_ethos_io_memcpy(void *to, const void *from, unsigned size);
+int probe_execute(char *to, const char *from);
+int probe_execute(char *to, const char *from) {
+  arm_ethos_io_memcpy(to, from, 16);
+  return to[0];
+}
+""",
+    "module/io_default.c": """\
+void arm_ethos_io_memcpy(void *to, const void *from, unsigned size);
+__attribute__((weak)) void arm_ethos_io_memcpy(void *to, const void *from, unsigned size) {
+  for (unsigned i = 0; i < size; ++i) ((char *)to)[i] = ((const char *)from)[i];
+}
+""",
+}
 
 
-def _calling(declaration: str, call: str) -> str:
+def calling(declaration: str, call: str) -> str:
     """main.c with one more call."""
-    return _MAIN.replace("int probe", declaration + "\nint probe", 1).replace(
-        "  return 0;", f"  {call}\n  return 0;"
-    )
+    declared = MAIN.replace("int probe", f"{declaration}\nint probe", 1)
+    return declared.replace("  return 0;", f"  {call}\n  return 0;")
 
 
 @dataclass(frozen=True)
 class ZephyrPlant:
-    """``wrong`` files replace or join those of the sample; ``right`` are the fix."""
+    """``wrong`` files replace or join FILES; ``right`` are those of them that the fix changes.
+    ``message`` is what the linker says. ``conf``: the fix changes the configuration, so that all
+    is compiled again."""
 
     name: str
+    kind: str
+    cause_kind: str
+    message: str
+    in_cause: tuple[str, ...]
+    in_fix: tuple[str, ...]
     wrong: Edits = field(default_factory=dict)
     right: Edits = field(default_factory=dict)
-    board: str = BOARD
-    options: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    conf: bool = False
+    log_kind: str | None = None  # of the cause, from the log alone, where it is another one
 
 
-_OBJ = "target_sources(app PRIVATE src/main.c {})\n"
+def _undefined(symbol: str) -> str:
+    return f"undefined reference to `{symbol}'"
 
-LINKS = (
+
+def _placed(what: str, size: int, region: str) -> str:
+    return MAIN.replace(what, f'__attribute__((section("{region}"))) char probe_output[{size}]')
+
+
+def _with(sources: str) -> str:
+    return LISTS + SOURCES.replace("src/main.c", f"src/main.c {sources}")
+
+
+_SHAPE = """\
+/* As compilers other than GCC do it: GCC's reference is weak, and the call then goes to 0. */
+extern "C" void __cxa_pure_virtual();
+void (*volatile shape_vtable[])() = {__cxa_pure_virtual};
+extern "C" int shape_area(int a) {
+  shape_vtable[0]();
+  return a;
+}
+"""
+_NEW = """\
+struct Shape { int side; };
+extern "C" int shape_area(int a) {
+  Shape *volatile shape = new Shape{a};
+  return shape->side;
+}
+"""
+_LOG = """\
+struct Log {
+  int level = 3;
+  ~Log() { level = 0; }
+};
+static Log log_;
+extern "C" int shape_area(int a) { return a + log_.level; }
+"""
+_CALL_SHAPE = calling("int shape_area(int);", "return shape_area(3);")
+
+
+def _cpp(name: str, symbol: str, text: str) -> ZephyrPlant:
+    return ZephyrPlant(
+        name, "undefined_symbol", "option_not_set", _undefined(symbol),
+        ("shape.cpp", "CONFIG_CPP"), ("CONFIG_CPP=y",),
+        {"CMakeLists.txt": _with("src/shape.cpp"), "src/main.c": _CALL_SHAPE,
+         "src/shape.cpp": text},
+        {"prj.conf": CONF + "CONFIG_CPP=y\n"}, conf=True,
+    )  # fmt: skip
+
+
+PLANTS = (
     ZephyrPlant(
-        "weak_default_not_compiled",
-        {"module/CMakeLists.txt": _MODULE.replace(" io_default.c", "")},
-        {"module/CMakeLists.txt": _MODULE},
+        "weak_default_not_compiled", "undefined_symbol", "weak_default_not_compiled",
+        _undefined("arm_ethos_io_memcpy"),
+        ("libprobe_backend.a(backend.c.obj)", "probe_execute", "io_default.c:2"),
+        ("Add io_default.c to the sources of libprobe_backend.a",),
+        {"module/CMakeLists.txt": MODULE.replace(" io_default.c", "")},
+        {"module/CMakeLists.txt": MODULE},
     ),
     ZephyrPlant(
-        "two_arenas",
-        {"CMakeLists.txt": _LISTS + _OBJ.format("src/arena.c"),
-         "src/arena.c": "char probe_arena[4096];\n",
-         "module/CMakeLists.txt": _MODULE.replace("io_default.c", "io_default.c arena.c"),
+        "two_arenas", "duplicate_symbol", "two_definitions",
+        "multiple definition of `probe_arena'",
+        ("libapp.a(arena.c.obj)", "src/arena.c:1", "libprobe_backend.a(arena.c.obj)",
+         "module/arena.c:1"),
+        ("Keep one definition of probe_arena",),
+        {"CMakeLists.txt": _with("src/arena.c"), "src/arena.c": "char probe_arena[4096];\n",
+         "module/CMakeLists.txt": MODULE.replace("io_default.c", "io_default.c arena.c"),
          "module/arena.c": "char probe_arena[8192];\n"},
-        {"module/CMakeLists.txt": _MODULE},
+        {"module/CMakeLists.txt": MODULE},
     ),
     ZephyrPlant(
-        "flash_overflow",
-        {"src/main.c": _MAIN.replace("[512]", "[600000]")},
-        {"src/main.c": _MAIN.replace("const char probe_model[512]",
-            '__attribute__((section("ISRAM"))) char probe_model[600000]')},
+        "flash_overflow", "region_overflow", "too_large", "region `FLASH' overflowed by",
+        ("main.c.obj", "probe_model", "600000 bytes"), ("Move", "probe_model", "ISRAM"),
+        {"src/main.c": MAIN.replace("[512]", "[600000]")},
+        {"src/main.c": MAIN.replace("const char probe_model[512]",
+                                    '__attribute__((section("ISRAM"))) char probe_model[600000]')},
     ),
     ZephyrPlant(
-        "ram_overflow",
-        {"src/main.c": _MAIN.replace("[64]", "[600000]")},
-        {"src/main.c": _MAIN.replace("char probe_output[64]",
-            '__attribute__((section("ISRAM"))) char probe_output[600000]')},
+        "ram_overflow", "region_overflow", "too_large", "region `RAM' overflowed by",
+        ("main.c.obj", "probe_output", "600000 bytes"), ("Move", "probe_output", "ISRAM"),
+        {"src/main.c": MAIN.replace("probe_output[64]", "probe_output[600000]")},
+        {"src/main.c": _placed("char probe_output[64]", 600000, "ISRAM")},
     ),
     ZephyrPlant(
-        "itcm_overflow",
-        {"src/main.c": _MAIN.replace("char probe_output[64]",
-            '__attribute__((section("ITCM"))) char probe_output[600000]')},
-        {"src/main.c": _MAIN.replace("char probe_output[64]",
-            '__attribute__((section("ISRAM"))) char probe_output[600000]')},
+        "itcm_overflow", "region_overflow", "too_large", "region `ITCM' overflowed by",
+        ("main.c.obj", "600000 bytes"), ("Move", "main.c.obj", "ISRAM"),
+        {"src/main.c": _placed("char probe_output[64]", 600000, "ITCM")},
+        {"src/main.c": _placed("char probe_output[64]", 600000, "ISRAM")},
     ),
     ZephyrPlant(
-        "ddr_overflow",
+        "ddr_overflow", "region_overflow", "too_large", "region `DDR4' overflowed by",
+        ("main.c.obj", "10000 bytes"), ("Move", "main.c.obj", "ISRAM"),
         {"app.overlay": "&ddr4 { reg = <0x60000000 0x1000>; };\n",
-         "src/main.c": _MAIN.replace("char probe_output[64]",
-            '__attribute__((section("DDR4"))) char probe_output[10000]')},
-        {"src/main.c": _MAIN.replace("char probe_output[64]",
-            '__attribute__((section("ISRAM"))) char probe_output[10000]')},
+         "src/main.c": _placed("char probe_output[64]", 10000, "DDR4")},
+        {"src/main.c": _placed("char probe_output[64]", 10000, "ISRAM")}, conf=True,
     ),
     ZephyrPlant(
-        "whole_archive_twice",
-        {"CMakeLists.txt": _LISTS + _OBJ.format("") +
-            "target_link_libraries(app PUBLIC -Wl,--whole-archive "
-            "${CMAKE_BINARY_DIR}/modules/probe/libprobe_backend.a -Wl,--no-whole-archive)\n"},
-        {"CMakeLists.txt": _LISTS + _OBJ.format("")},
+        "whole_archive_twice", "duplicate_symbol", "linked_twice",
+        "multiple definition of `probe_execute'",
+        ("libprobe_backend.a(backend.c.obj)", "twice", "--whole-archive"),
+        ("libprobe_backend.a", "once"),
+        {"CMakeLists.txt": LISTS + SOURCES + "target_link_libraries(app PUBLIC "
+         "-Wl,--whole-archive ${CMAKE_BINARY_DIR}/modules/probe/libprobe_backend.a "
+         "-Wl,--no-whole-archive)\n"},
+        {"CMakeLists.txt": LISTS + SOURCES},
     ),
     ZephyrPlant(
-        "syscall_missing",
-        {"src/main.c": _calling("int _times(void *);", "_times(probe_output);")},
+        "syscall_missing", "undefined_symbol", "no_definition", _undefined("_times"),
+        ("main.c.obj", "Zephyr does not have"), ("Define it in the application",),
+        {"src/main.c": calling("int _times(void *);", "_times(probe_output);")},
+        {"src/main.c": calling("int _times(void *p) { (void)p; return -1; }",
+                               "_times(probe_output);")},
     ),
     ZephyrPlant(
-        "sbrk_missing",
-        {"src/main.c": _calling("void *_sbrk(int);", "_sbrk(4);")},
+        "sbrk_missing", "undefined_symbol", "option_not_set", _undefined("_sbrk"),
+        ("main.c.obj", "libc-hooks.c", "CONFIG_NEWLIB_LIBC"), ("CONFIG_NEWLIB_LIBC=y",),
+        {"src/main.c": calling("void *_sbrk(int);", "_sbrk(4);")},
+        {"src/main.c": calling("void *_sbrk(int n) { (void)n; return 0; }", "_sbrk(4);")},
+    ),
+    _cpp("cxx_pure_virtual", "__cxa_pure_virtual", _SHAPE),
+    _cpp("cxx_operator_new", "operator new(unsigned int)", _NEW),
+    _cpp("cxx_dso_handle", "__dso_handle", _LOG),
+    ZephyrPlant(
+        "float_abi_mixed", "wrong_architecture", "built_for_another_target",
+        "uses VFP register arguments", ("scale.o",), ("Rebuild", "-mfloat-abi"),
+        {"CMakeLists.txt": LISTS + SOURCES +
+         "target_link_libraries(app PUBLIC ${CMAKE_SOURCE_DIR}/scale.o)\n",
+         "src/main.c": calling("float scale(float);", "return (int)scale(3.0f);"),
+         "scale.c": "/* -mfloat-abi=soft */\nfloat scale(float a) { return a * 1.5f; }\n"},
+        {"scale.c": "/* -mfloat-abi=hard */\nfloat scale(float a) { return a * 1.5f; }\n"},
     ),
     ZephyrPlant(
-        "cxx_pure_virtual",
-        {"CMakeLists.txt": _LISTS + _OBJ.format("src/shape.cpp"),
-         "src/main.c": _calling("int shape_area(int);", "return shape_area(3);"),
-         "src/shape.cpp": "struct Shape { virtual int area() = 0; int twice() { return 2 * area(); } };\n"
-         "struct Square : Shape { int side; Square(int a) : side(a) {} int area() override { return side * side; } };\n"
-         "extern \"C\" int shape_area(int a) { volatile int b = a; Shape *s = new Square(b); return s->twice(); }\n"
-         },
-        {"prj.conf": _PRJ + "CONFIG_CPP=y\n"},
+        "module_not_in_manifest", "undefined_symbol", "option_not_taken",
+        _undefined("arm_relu_q7"),
+        ("main.c.obj", "CONFIG_CMSIS_NN was set to y and got n", "a module is missing",
+         "modules/cmsis-nn/Kconfig:7"),
+        ("manifest", "west update"),
+        {"prj.conf": CONF + "CONFIG_CMSIS_NN=y\n",
+         "src/main.c": calling("void arm_relu_q7(signed char *, unsigned short);",
+                               "arm_relu_q7((signed char *)probe_output, 64);")},
+        {"prj.conf": CONF, "src/main.c": MAIN},
     ),
     ZephyrPlant(
-        "cxx_dso_handle",
-        {"CMakeLists.txt": _LISTS + _OBJ.format("src/log.cpp"),
-         "src/main.c": _calling("int log_level(void);", "return log_level();"),
-         "src/log.cpp": "struct Log { int level = 3; ~Log() { level = 0; } };\nstatic Log log_;\n"
-         "extern \"C\" int log_level() { return log_.level; }\n"
-         },
-        {"prj.conf": _PRJ + "CONFIG_CPP=y\n"},
+        "stayed_n", "undefined_symbol", "option_not_taken", _undefined("arm_ethos_io_memcpy"),
+        ("CONFIG_PROBE_IO", "stayed n", "depends on DMA", "prj.conf:4", "module/CMakeLists.txt:4"),
+        ("CONFIG_DMA=y",),
+        {"module/Kconfig": KCONFIG + "config PROBE_IO\n\tbool \"Copies\"\n\tdepends on DMA\n",
+         "module/CMakeLists.txt": MODULE.replace(
+             " io_default.c)", ")\n  zephyr_library_sources_ifdef(CONFIG_PROBE_IO io_default.c)"),
+         "prj.conf": CONF + "CONFIG_PROBE_IO=y\n"},
+        {"prj.conf": CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"}, conf=True,
     ),
     ZephyrPlant(
-        "module_not_in_manifest",
-        {"prj.conf": _PRJ + "CONFIG_CMSIS_NN=y\n",
-         "src/main.c": _calling("void arm_relu_q7(signed char *, unsigned short);",
-                                "arm_relu_q7((signed char *)probe_output, 64);")},
+        "option_not_set", "undefined_symbol", "option_not_set", _undefined("crc32_ieee"),
+        ("CONFIG_CRC", "crc32_sw.c", "CMakeLists.txt"), ("CONFIG_CRC=y",),
+        {"src/main.c": calling("#include <zephyr/sys/crc.h>",
+                               "return (int)crc32_ieee((const uint8_t *)probe_model, 4);")},
+        {"prj.conf": CONF + "CONFIG_CRC=y\n"}, conf=True, log_kind="no_definition",
     ),
     ZephyrPlant(
-        "stayed_n",
-        {"module/Kconfig": _KCONFIG + 'config PROBE_IO\n\tbool "Copies of the probe"\n\tdepends on DMA\n',
-         "module/CMakeLists.txt": _MODULE.replace(" io_default.c)", ")\n  zephyr_library_sources_ifdef(CONFIG_PROBE_IO io_default.c)"),
-         "prj.conf": _PRJ + "CONFIG_PROBE_IO=y\n"},
-        {"prj.conf": _PRJ + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"},
+        "driver_not_enabled", "undefined_symbol", "no_driver",
+        "undefined reference to `__device_dts_ord_",
+        ("i2c@9200000", "arm,versatile-i2c", "not enabled"), ("CONFIG_I2C",),
+        {"src/main.c": calling("#include <zephyr/device.h>",
+                               "return (int)DEVICE_DT_GET(DT_NODELABEL(i2c_touch));")},
+        {"prj.conf": CONF + "CONFIG_I2C=y\n"}, conf=True,
     ),
-    ZephyrPlant(
-        "option_not_set",
-        {"src/main.c": _calling("#include <zephyr/sys/reboot.h>", "sys_reboot(0);")},
-        {"prj.conf": _PRJ + "CONFIG_REBOOT=y\n"},
-    ),
-    ZephyrPlant(
-        "driver_not_enabled",
-        {"src/main.c": _calling("#include <zephyr/device.h>\n",
-                                "return (int)DEVICE_DT_GET(DT_NODELABEL(gpio_led0));")},
-        {"prj.conf": _PRJ + "CONFIG_GPIO=y\n"},
-    ),
-)
-
-STOPS = (
-    ZephyrPlant("kconfig_renamed", {"prj.conf": _PRJ + "CONFIG_ETHOS_U=y\n"}, {"prj.conf": _PRJ + "CONFIG_ARM_ETHOS_U=y\n"}),
-    ZephyrPlant("kconfig_syntax", {"module/Kconfig": _KCONFIG + "confg PROBE_IO\n"}),
-    ZephyrPlant("kconfig_unterminated", {"module/Kconfig": _KCONFIG + 'config PROBE_IO\n\tbool "Copies\n'}),
-    ZephyrPlant("kconfig_no_endif", {"module/Kconfig": "if PROBE_BACKEND\n" + _KCONFIG}),
-    ZephyrPlant("kconfig_rsource", {"module/Kconfig": _KCONFIG + 'rsource "Kconfig.io"\n'}),
-    ZephyrPlant("kconfig_promptless", {"prj.conf": _PRJ + "CONFIG_HAS_CMSIS_CORE=y\n"}),
-    ZephyrPlant("kconfig_bad_value", {"prj.conf": _PRJ + "CONFIG_MAIN_STACK_SIZE=y\n"}),
-    ZephyrPlant("kconfig_bad_bool", {"prj.conf": _PRJ + "CONFIG_SHELL=yes\n"}),
-    ZephyrPlant("kconfig_malformed", {"prj.conf": _PRJ + "CONFIG_SHELL y\n"}),
-    ZephyrPlant("kconfig_dependency_loop", {"module/Kconfig": _KCONFIG + "config PROBE_A\n\tbool \"a\"\n\tdepends on PROBE_B\nconfig PROBE_B\n\tbool \"b\"\n\tdepends on PROBE_A\n"}),
-    ZephyrPlant("kconfig_range", {"module/Kconfig": _KCONFIG + "config PROBE_SIZE\n\tint \"size\"\n\trange 1 16\n\tdefault 4\n", "prj.conf": _PRJ + "CONFIG_PROBE_SIZE=99\n"}),
-    ZephyrPlant("kconfig_choice", {"prj.conf": _PRJ + "CONFIG_SPEED_OPTIMIZATIONS=y\nCONFIG_DEBUG_OPTIMIZATIONS=y\n"}),
-    ZephyrPlant("kconfig_select_unmet", {"module/Kconfig": _KCONFIG + "config PROBE_SEL\n\tbool \"s\"\n\tselect PROBE_DEP\nconfig PROBE_DEP\n\tbool \"d\"\n\tdepends on DMA\n", "prj.conf": _PRJ + "CONFIG_PROBE_SEL=y\n"}),
-    ZephyrPlant("conf_file_missing", {}, options=("-DCONF_FILE=debug.conf",)),
-    ZephyrPlant("extra_conf_missing", {}, options=("-DEXTRA_CONF_FILE=debug.conf",)),
-    ZephyrPlant("overlay_missing", {}, options=("-DDTC_OVERLAY_FILE=npu.overlay",)),
-    ZephyrPlant("overlay_syntax", {"app.overlay": "&ddr4 {\n  status = \"okay\"\n};\n"}),
-    ZephyrPlant("overlay_label", {"app.overlay": "\n&ddr7 { status = \"okay\"; };\n"}),
-    ZephyrPlant("overlay_include", {"app.overlay": "#include <npu.dtsi>\n"}),
-    ZephyrPlant("overlay_property_missing", {"app.overlay": "/ { probe { compatible = \"zephyr,memory-region\"; reg = <0x0 0x1000>; }; };\n"}),
-    ZephyrPlant("overlay_property_undeclared", {"app.overlay": "&ddr4 { speed = <4>; };\n"}),
-    ZephyrPlant("overlay_property_type", {"app.overlay": "&ddr4 { zephyr,memory-region = <4>; };\n"}),
-    ZephyrPlant("overlay_value_not_allowed", {"app.overlay": "&uart0 { hw-flow-control = <1>; parity = \"maybe\"; };\n"}),
-    ZephyrPlant("overlay_phandle", {"app.overlay": "/ { chosen { zephyr,sram = &ddr9; }; };\n"}),
-    ZephyrPlant("binding_yaml", {"dts/bindings/probe,io.yaml": "description: io\ncompatible: \"probe,io\"\nproperties:\n  size: [\n"}),
-    ZephyrPlant("binding_type", {"dts/bindings/probe,io.yaml": "description: io\ncompatible: \"probe,io\"\nproperties:\n  size:\n    type: integer\n",
-        "app.overlay": "/ { probe { compatible = \"probe,io\"; size = <1>; }; };\n"}),
-    ZephyrPlant("binding_include", {"dts/bindings/probe,io.yaml": "description: io\ncompatible: \"probe,io\"\ninclude: [npu-base.yaml]\n",
-        "app.overlay": "/ { probe { compatible = \"probe,io\"; size = <1>; }; };\n"}),
-    ZephyrPlant("binding_required", {"dts/bindings/probe,io.yaml": "description: io\ncompatible: \"probe,io\"\nproperties:\n  size:\n    type: int\n    required: true\n",
-        "app.overlay": "/ { probe { compatible = \"probe,io\"; }; };\n"}),
-    ZephyrPlant("dt_macro", {"src/main.c": _calling("#include <zephyr/device.h>\n",
-                                "return (int)DEVICE_DT_GET(DT_NODELABEL(no_such_node));")}),
-    ZephyrPlant("dt_alias", {"src/main.c": _calling("#include <zephyr/devicetree.h>\n",
-                                "return DT_REG_ADDR(DT_ALIAS(npu0));")}),
-    ZephyrPlant("header_missing", {"src/main.c": _calling("#include <ethosu_driver.h>\n", "")}),
-    ZephyrPlant("board_unknown", board="mps3/corstone300/an548"),
-    ZephyrPlant("board_unknown_name", board="mps9"),
-    ZephyrPlant("board_qualifier_missing", board="mps3"),
-    ZephyrPlant("package_missing", {"CMakeLists.txt": _LISTS + _OBJ.format("") + "find_package(executorch REQUIRED)\n"}),
-    ZephyrPlant("cmake_too_old", {"CMakeLists.txt": "cmake_minimum_required(VERSION 9.1)\n" + _LISTS + _OBJ.format("")}),
-    ZephyrPlant("zephyr_too_old", {"CMakeLists.txt": _LISTS.replace("Zephyr REQUIRED", "Zephyr 4.4 REQUIRED") + _OBJ.format("")}),
-    ZephyrPlant("cmake_source_missing", {"CMakeLists.txt": _LISTS + _OBJ.format("src/gone.c")}),
-    ZephyrPlant("cmake_no_sources", {"CMakeLists.txt": _LISTS}),
-    ZephyrPlant("cmake_syntax", {"CMakeLists.txt": _LISTS + "target_sources(app PRIVATE src/main.c\n"}),
-    ZephyrPlant("cmake_unknown_command", {"CMakeLists.txt": _LISTS + _OBJ.format("") + "executorch_sources(x)\n"}),
-    ZephyrPlant("cmake_target_missing", {"CMakeLists.txt": _LISTS + _OBJ.format("") + "target_link_libraries(application PRIVATE m)\n"}),
-    ZephyrPlant("cmake_include", {"CMakeLists.txt": _LISTS + _OBJ.format("") + "include(cmake/npu.cmake)\n"}),
-    ZephyrPlant("cmake_subdirectory", {"CMakeLists.txt": _LISTS + _OBJ.format("") + "add_subdirectory(npu)\n"}),
-    ZephyrPlant("cmake_library_missing", {"CMakeLists.txt": _LISTS + _OBJ.format("") + "target_link_libraries(app PRIVATE npu_driver)\n"}),
-    ZephyrPlant("module_path_wrong", {"CMakeLists.txt": _LISTS.replace("/module)", "/modul)") + _OBJ.format("")}),
-    ZephyrPlant("toolchain_missing", environment={"GNUARMEMB_TOOLCHAIN_PATH": "/opt/gcc-arm-none-eabi"}),
-    ZephyrPlant("toolchain_unset", environment={"GNUARMEMB_TOOLCHAIN_PATH": ""}),
-    ZephyrPlant("toolchain_variant", environment={"ZEPHYR_TOOLCHAIN_VARIANT": "gccarm"}),
-    ZephyrPlant("sdk_missing", environment={"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr"}),
-    ZephyrPlant("shield_unknown", options=("-DSHIELD=npu_hat",)),
-    ZephyrPlant("snippet_unknown", options=("-DSNIPPET=npu-console",)),
 )  # fmt: skip

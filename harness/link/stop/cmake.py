@@ -11,8 +11,8 @@ RULES = (
         StopKind.BOARD,
         ("BOARD is not being defined", r"BOARD is not being defined on the CMake command-line",
          "No board was named.", "`west build -b BOARD`; `west boards` lists them."),
-        ("not found", r"Board qualifiers `/?(?P<given>[^`]*)` for board `(?P<board>[^`]+)` not found"
-         r".*?Valid board targets for \S+ are: (?P<valid>.*?)$",
+        ("not found", r"Board qualifiers `/?(?P<given>[^`]*)` for board `(?P<board>[^`]+)` not "
+         r"found.*?Valid board targets for \S+ are: (?P<valid>.*?)$",
          "The board {board} has no variant `{given}`.",
          "Take one of its variants: {valid}."),
         ("No board named", r"No board named '(?P<board>[^']+)' found",
@@ -31,7 +31,8 @@ RULES = (
         ("is not a valid zephyr module", r"(?P<folder>\S+), given in (?P<by>\S+), is not a valid "
          r"zephyr module",
          "{folder}, which {by} names, is no Zephyr module: it has no zephyr/module.yml, or is not "
-         "there.", "Correct the path in {place}, or add zephyr/module.yml to that folder."),
+         "there.", "Correct the path in EXTRA_ZEPHYR_MODULES or ZEPHYR_MODULES (CMakeLists.txt, the "
+         "command line or the environment), or add zephyr/module.yml to that folder."),
     ),
     *rules(
         StopKind.TOOLCHAIN,

@@ -24,12 +24,12 @@ RULES = (
         ("parse error", _PARSED + r"(?P<what>.+)$",
          "The devicetree source {file} is wrong at line {at}, column {column}: {what}.",
          "Correct {file}:{at}; an `expected ';'` is often the end of the line before."),
-        ("fatal error", r"^(?P<file>\S+\.(?:overlay|dts|dtsi)):(?P<at>\d+):\d+: fatal error: "
+        ("fatal error", r"^(?P<file>\S+\.(?:overlay|dtsi?)):(?P<at>\d+):\d+: fatal error: "
          r"(?P<what>.+?): No such file",
          "{file}:{at} includes {what}, which is in no folder that devicetree sources come from.",
          "Correct the #include in {file}:{at}, or put {what} beside it or in `dts/` of the "
          "application or of a folder in DTS_ROOT."),
-        ("fatal error", r"<command-line>: fatal error: (?P<file>\S+\.(?:overlay|dts)): No such file",
+        ("fatal error", r"<command-line>: fatal error: (?P<file>\S+\.(?:overlay|dts)): No such",
          "The overlay {file}, which DTC_OVERLAY_FILE or EXTRA_DTC_OVERLAY_FILE names, does not "
          "exist.", "Correct the name; a relative one is taken from the application's folder."),
         ("does not appear in", r"devicetree error: '(?P<property>[^']+)' is marked as required in "
@@ -78,17 +78,17 @@ RULES = (
         ("devicetree error: ", r"devicetree error: (?P<what>.+)$",
          "The devicetree is refused: {what}.", ""),
         ("__device_dts_ord_DT_N_NODELABEL_",
-         r"__device_dts_ord_DT_N_NODELABEL_(?P<label>\w+?)_ORD['’]? "
+         r"__device_dts_ord_DT_N_NODELABEL_(?P<label>\w+?)_ORD\W "
          r"(?:undeclared|was not declared)",
          "{place} takes the device of the node label {label}, which this board's devicetree does "
          "not have.",
          "Correct the label, or add the node in an overlay; zephyr/zephyr.dts in the build "
          "directory has the labels that there are."),
-        ("DT_N_ALIAS_", r"['‘`](?:__device_dts_ord_)?DT_N_ALIAS_(?P<alias>[a-z0-9_]+?)"
-         r"(?:_(?:[A-Z]\w*))?['’]? (?:undeclared|was not declared)",
+        ("DT_N_ALIAS_", r"\W(?:__device_dts_ord_)?DT_N_ALIAS_(?P<alias>[a-z0-9_]+?)"
+         r"(?:_(?:[A-Z]\w*))?\W (?:undeclared|was not declared)",
          "{place} uses the devicetree alias {alias}, which this board's devicetree does not have.",
          "Define it in an overlay: / {{ aliases {{ {alias} = &LABEL; }}; }};"),
-        ("DT_N_", r"['‘`](?:__device_dts_ord_)?DT_N_(?P<what>[A-Z]\w+?)['’]? "
+        ("DT_N_", r"\W(?:__device_dts_ord_)?DT_N_(?P<what>[A-Z]\w+?)\W "
          r"(?:undeclared|was not declared)",
          "{place} uses something of the devicetree that is not in it: {what}.",
          "Compare with zephyr/zephyr.dts in the build directory: the node, its property and a "

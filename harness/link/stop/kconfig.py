@@ -126,7 +126,7 @@ def likely(symbol: str, base: Path) -> tuple[str, ...]:
     found: dict[str, float] = {}
     for name in _names(base):
         others = set(name.split("_"))
-        if name != symbol and (words <= others or others <= words and len(others) > 1):
+        if name != symbol and (words <= others or (others <= words and len(others) > 1)):
             found[name] = 2 - len(words ^ others) / 10
         elif SequenceMatcher(None, symbol, name).quick_ratio() > _ALIKE:
             found[name] = SequenceMatcher(None, symbol, name).ratio()

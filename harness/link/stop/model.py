@@ -31,8 +31,8 @@ class StopKind(Word):
 @dataclass(frozen=True)
 class Stop:
     """``line``: of the log, from 1. ``file`` and ``at``: what to edit, and its line, where the log
-    says it. ``subject``: the option, source or node that it is about. ``fix`` is empty where nothing
-    is sure to help."""
+    says it. ``subject``: the option, source or node that it is about. ``fix`` is empty where
+    nothing is sure to help."""
 
     kind: StopKind
     line: int

@@ -46,12 +46,12 @@ def _known(statements: Sequence[Statement]) -> Iterator[Stop]:
     application = _application(statements)
     for number, statement in enumerate(statements):
         if _GOES_ON.search(statement.text):
-            statement = replace(statement, text=_all_of_it(statements, number))  # noqa: PLW2901
+            statement = replace(statement, text=_all_of_it(statements, number))
         elif refused := _COMPILER.match(statement.text):
-            statement = _at_its_user(statement, refused, statements, number)  # noqa: PLW2901
+            statement = _at_its_user(statement, refused, statements, number)
         elif statement.file is not None and application is not None:
             file = str(Path(application, statement.file))
-            statement = replace(statement, file=file)  # noqa: PLW2901
+            statement = replace(statement, file=file)
         read = (found for rule in _RULES if (found := rule.read(statement)))
         if found := next(read, None) or _compiler(statement):
             yield found

@@ -10,7 +10,7 @@ from harness.link.log.lines import Line, lines_of
 from harness.link.stop.model import Statement
 
 _CMAKE = re.compile(r"^CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b")
-_CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \(")
+_CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \((?!find_package\))")
 _PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR): ")
 _INDENTED = re.compile(r"^\s")
 # Above these folders is a Zephyr, whose own files are not what to edit.
@@ -56,19 +56,17 @@ def _end_of_paragraph(lines: Sequence[Line], start: int) -> int:
 
 
 def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
-    """With the outermost caller as its place, where Zephyr's own CMake code complains."""
+    """With the outermost caller as its place where Zephyr's own CMake code complains; without one
+    when that was read by find_package(Zephyr), which is nobody's fault."""
     stack = next((i for i, line in enumerate(block) if line.text.startswith("Call Stack")), None)
     file, at = header["file"], header["at"]
     if file and _ZEPHYRS.search(file) and stack is not None:
         callers = [m for line in block[stack + 1 :] if (m := _CALLED.match(line.text))]
         own = [m for m in callers if not _ZEPHYRS.search(m["file"])]
-        if own:
-            file, at = own[-1]["file"], own[-1]["at"]
+        file, at = (own[-1]["file"], own[-1]["at"]) if own else (None, None)
     words = _joined(block[:stack])
     return Statement(block[0].number, words, file, int(at) if at else None)
 
 
 def _joined(lines: Sequence[Line]) -> str:
     return " ".join(line.text.strip() for line in lines)
-
-

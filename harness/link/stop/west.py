@@ -63,7 +63,8 @@ RULES = (
          "The Python that Zephyr's build runs has no package {package}.",
          "Install it there: {how}. Or have the build use the Python that west is run with: an "
          "empty build directory, with that environment active."),
-        ("No module named", r"(?:ModuleNotFoundError|ImportError): No module named '(?P<package>[\w.]+)'",
+        ("No module named", r"(?:ModuleNotFound|Import)Error: No module named "
+         r"'(?P<package>[\w.]+)'",
          "The Python that Zephyr's build runs has no package {package}.",
          "Install what Zephyr's scripts need: pip install -r zephyr/scripts/requirements.txt, in "
          "the environment that west is run from."),

@@ -15,8 +15,10 @@ from harness.link.line.command import LinkCommand, LinkerCall, linker_call, unde
 from harness.link.log.lines import decode
 from harness.link.log.parse import parse
 from harness.link.model.index import LinkIndex, load
+from harness.link.stop.kconfig import not_taken
 from harness.link.stop.model import Stop
 from harness.link.stop.reading import why_stopped
+from harness.link.stop.statements import statements_of
 from harness.link.why import causes
 from harness.link.why.tree import Tree
 from harness.link.why.undefined import explain_undefined
@@ -76,8 +78,8 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
             progress(f"reading the objects of {command.output}")
             found = diagnose(parsed.failures, call, Tree(command.directory))
             return Explanation(str(path), found, command, text)
-    line = _line_words(text)
-    failures = tuple(causes.without_objects(f, line) for f in parsed.failures)
+    line, refused = _line_words(text), not_taken(statements_of(text))
+    failures = tuple(causes.without_objects(f, line, refused) for f in parsed.failures)
     return Explanation(str(path), failures, None, text)
 
 
