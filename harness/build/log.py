@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import BuildError, HarnessError, InfraError, LinkError
+from harness.link.stop.model import StopKind
+from harness.link.stop.reading import why_stopped
 
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _KILLED = re.compile(r"Killed signal terminated program|internal compiler error: Killed")
@@ -56,7 +58,19 @@ class StepStarved(StepError, InfraError):
 
 
 class StepFailed(StepError, BuildError):
-    """CMake or a compiler refused something."""
+    """CMake or a compiler refused something. ``stop``: why, as data, where it is known."""
+
+    def __init__(
+        self,
+        message: str,
+        failed: FailedStep,
+        line: int | None,
+        *,
+        hint: str | None = None,
+        stop: dict[str, Any] | None = None,
+    ) -> None:
+        self.stop = stop
+        super().__init__(message, failed, line, hint=hint)
 
 
 class LinkFailed(StepError, LinkError):
@@ -85,7 +99,16 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         return StepStarved(f"the compiler was killed (out of memory?): {shown}", failed, line)
     if failed.step != "configure" and _LINK_FAILED.search(text):
         return _link_failed(shown, text, failed, line)
-    return StepFailed(shown, failed, line)
+    return _step_failed(shown, text, failed, line)
+
+
+def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> StepFailed:
+    """With why and what to do. A compiler's message speaks for itself."""
+    stop = why_stopped(text)
+    if stop is None or (stop.kind in (StopKind.COMPILE, StopKind.NOT_KNOWN) and line is not None):
+        return StepFailed(shown, failed, line)
+    hint = f"{stop.fix} (the whole output is in {failed.log})".lstrip()
+    return StepFailed(stop.cause, failed, stop.line, hint=hint, stop=stop.summary())
 
 
 def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> LinkFailed:

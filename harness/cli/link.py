@@ -12,6 +12,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.errors.verdict import ExitCode
 from harness.link.failure import Failure
+from harness.link.stop.model import Stop
 from harness.link.why.explain import Explanation
 
 if TYPE_CHECKING:
@@ -112,12 +113,15 @@ def check_(
 
 
 _MOST = 20
+_WIDEST = 300
 
 
 def print_explanation(explanation: Explanation) -> None:
-    if not explanation.failures:
-        echo(f"{explanation.source}: {_without_failures(explanation)}")
-        return
+    if explanation.stopped is not None:
+        _print_stop(explanation.source, explanation.stopped)
+    elif not explanation.failures:
+        known = "no failed link" if explanation.linked else "there is no link in it that is known"
+        echo(f"{explanation.source}: {known}")
     for failure in explanation.failures[:_MOST]:
         _print(failure)
     more = len(explanation.failures) - _MOST
@@ -125,11 +129,12 @@ def print_explanation(explanation: Explanation) -> None:
         echo(f"... and {more} more; --json has all")
 
 
-def _without_failures(explanation: Explanation) -> str:
-    if (stopped := explanation.stopped) is not None:
-        return (f"the build stopped, but not in a link that is known; line {stopped.number}: "
-                f"{stopped.text}")  # fmt: skip
-    return "no failed link" if explanation.linked else "there is no link in it that is known"
+def _print_stop(source: str, stop: Stop) -> None:
+    echo(f"{source}: the build stopped before a link, line {stop.line}", fg="red", bold=True)
+    echo(f"  said   {stop.text[:_WIDEST]}")
+    echo(f"  cause  {stop.cause}")
+    if stop.fix:
+        echo(f"  fix    {stop.fix}")
 
 
 def _print(failure: Failure) -> None:

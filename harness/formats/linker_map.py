@@ -90,11 +90,27 @@ class LinkMap:
         return max(below, key=lambda r: r.origin, default=None)
 
     def in_region(self, name: str) -> list[OutputSection]:
-        """Sections that take room there, at run time or as the image of initialised data."""
+        """Sections that take room there, at run time or as the image of initialised data. Regions
+        that begin at one address are one memory, under two names."""
+        origins = {r.origin for r in self.regions if r.name == name}
         return [
             section for section in _occupying(self)
-            if name in {r.name for r in map(self.region_of, _places(section)) if r}
+            if origins & {r.origin for r in map(self.region_of, _places(section)) if r}
         ]  # fmt: skip
+
+    def room_beside(self, name: str) -> list[tuple[MapRegion, int]]:
+        """The other memories and what is free in them, the most first."""
+        full = next((r for r in self.regions if r.name == name), None)
+        free = {
+            region: region.size - sum(s.size for s in self.in_region(region.name))
+            for region in self.regions
+            if full is None or not _overlap(region, full)
+        }
+        return sorted(((r, n) for r, n in free.items() if n > 0), key=lambda found: -found[1])
+
+
+def _overlap(one: MapRegion, other: MapRegion) -> bool:
+    return one.origin < other.origin + other.size and other.origin < one.origin + one.size
 
 
 def read_regions(path: Path) -> tuple[MapRegion, ...]:

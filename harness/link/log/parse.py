@@ -45,13 +45,11 @@ _INTERESTING = re.compile(
 
 @dataclass(frozen=True)
 class Parsed:
-    """``linked``: a link is shown. ``stopped``: the first line that says that the build did not get
-    to its end, where no link is known to have failed."""
+    """``linked``: a link is shown."""
 
     failures: tuple[Failure, ...]
     failed: bool  # also when the log does not say why
     linked: bool = False
-    stopped: Line | None = None
 
 
 def parse(text: str, *, failed: bool = False) -> Parsed:
@@ -67,8 +65,7 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
     failures = _merged(_without_repeats(found or _last_words(lines, failed), read.repeats))
     if failures:
         return Parsed(failures, True, True)
-    stopped = next((line for line in lines if messages.STOPPED.search(line.text)), None)
-    return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines), stopped)
+    return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines))
 
 
 def _without_warning(lines: Sequence[Line]) -> list[Line]:

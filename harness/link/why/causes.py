@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, ElfFile
-from harness.formats.linker_map import LinkMap, contributors, orphans
+from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
 from harness.link.failure import (
     Failure,
     FailureKind,
@@ -19,8 +19,10 @@ from harness.link.failure import (
     archive_of,
 )
 from harness.link.log.messages import AGGREGATE
-from harness.link.model.index import LinkIndex, Loaded
-from harness.link.why.undefined import unknown
+from harness.link.model.index import Definition, LinkIndex, Loaded
+from harness.link.stop.kconfig import NotTaken
+from harness.link.why.known import in_zephyr, unknown
+from harness.link.why.options import blamed_on_options
 
 _SAMPLE = 60  # objects whose ABI is looked at
 # Tags of the build attributes that decide whether objects fit together
@@ -43,10 +45,16 @@ _ARCHITECTURES = {
 _Said = tuple[LinkCause, str, str]  # kind, cause, fix
 
 
-def without_objects(failure: Failure, line: Sequence[str] = ()) -> Failure:
-    """Cause and fix from the message alone; ``line`` is the link line, where the log shows it."""
+def without_objects(
+    failure: Failure, line: Sequence[str] = (), refused: Sequence[NotTaken] = ()
+) -> Failure:
+    """Cause and fix from the message alone; ``line`` is the link line, where the log shows it, and
+    ``refused`` are the options that Kconfig said before did not get their value."""
     if failure.kind is FailureKind.UNDEFINED_SYMBOL:
-        cause = unknown(failure.symbol or "", failure.places, line, failure.linker)
+        zephyr = any(word.endswith("zephyr/kernel/libkernel.a") for word in line)
+        known = in_zephyr(failure.symbol or "") if zephyr else None
+        cause = known or unknown(failure.symbol or "", failure.places, line, failure.linker)
+        cause = blamed_on_options(cause, refused)
         needed = f"{failure.symbol} is needed by {failure.places[0]}. " if failure.places else ""
         return replace(failure, cause=needed + cause.cause, fix=cause.fix, cause_kind=cause.kind)
     kind, cause_text, fix = _SENTENCES[failure.kind](failure)
@@ -251,6 +259,8 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
     """With both definitions as the objects have them."""
     definitions = index.definitions.get(failure.symbol or "", [])
     strong = [d for d in definitions if d.symbol.binding == "strong"]
+    if len(strong) > 1 and len({(d.unit.name, d.unit.input.path) for d in strong}) == 1:
+        return _linked_twice(failure, strong)
     if len(strong) > 1:
         places = tuple(d.place() for d in strong[:4])
         known = {p.object: p for p in failure.places}
@@ -262,6 +272,22 @@ def explain_duplicate(failure: Failure, index: LinkIndex) -> Failure:
     else:
         failure = replace(failure, definitions=failure.places)
     return without_objects(failure)
+
+
+def _linked_twice(failure: Failure, strong: Sequence[Definition]) -> Failure:
+    """One object on the line more than once, and each time for its own sake."""
+    place, file = strong[0].place(), strong[0].unit.input.word
+    whole = " under --whole-archive" if strong[0].unit.input.whole else ""
+    return replace(
+        failure,
+        definitions=tuple(d.place() for d in strong[:4]),
+        cause_kind=LinkCause.LINKED_TWICE,
+        cause=f"{failure.symbol} is defined once, by {place}, and {file} is on the link line twice"
+        f"{whole}.",
+        fix=f"Link {file} once: take out the second place that names it (in CMake a target or a "
+        "path in target_link_libraries; Zephyr links the libraries that zephyr_library() makes "
+        "under --whole-archive by itself).",
+    )  # fmt: skip
 
 
 def explain_architecture(failure: Failure, index: LinkIndex) -> Failure:
@@ -321,8 +347,30 @@ def explain_overflow(failure: Failure, link_map: LinkMap, scripts: Sequence[str]
         )  # fmt: skip
     if largest:
         most = ", ".join(f"{p.section} of {p.file} ({p.bytes} bytes)" for p in largest[:3])
-        failure = replace(failure, cause=f"{failure.cause} The largest pieces are {most}.")
+        cause = f"{failure.cause} The largest pieces are {most}."
+        failure = replace(failure, cause=cause, fix=_moved(failure, link_map) or failure.fix)
     return failure
+
+
+def _moved(failure: Failure, link_map: LinkMap) -> str:
+    """Which pieces make room if they go, and where they would fit; "" where nothing does."""
+    chosen: list[Contributor] = []
+    for piece in failure.contributors:
+        chosen.append(piece)
+        if sum(p.bytes for p in chosen) >= (failure.bytes or 0):
+            break
+    moved = sum(piece.bytes for piece in chosen)
+    room = [f"{r.name} has {n} bytes free" for r, n in link_map.room_beside(failure.region or "")
+            if n >= moved][:3]  # fmt: skip
+    if not room or moved < (failure.bytes or 0):
+        return ""
+    what = ", ".join(f"{p.section} of {p.file}" for p in chosen)
+    return (
+        f"Move {what} ({moved} bytes) to another region: {'; '.join(room)}. A variable goes by "
+        "its section, which the linker script must place there (in Zephyr the region's name: "
+        f'__attribute__((section("{room[0].split()[0]}"))), or zephyr_code_relocate()). Or make it '
+        f"smaller, or the LENGTH of {failure.region} larger where the hardware has more."
+    )
 
 
 def attributes(unit: ElfFile) -> dict[str, str]:

@@ -12,9 +12,13 @@ from harness.formats.linker_map import LinkMap, parse_map
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.line.capture import commands_in_log, failing_link, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
-from harness.link.log.lines import Line, decode
+from harness.link.log.lines import decode
 from harness.link.log.parse import parse
 from harness.link.model.index import LinkIndex, load
+from harness.link.stop.kconfig import not_taken
+from harness.link.stop.model import Stop
+from harness.link.stop.reading import why_stopped
+from harness.link.stop.statements import statements_of
 from harness.link.why import causes
 from harness.link.why.tree import Tree
 from harness.link.why.undefined import explain_undefined
@@ -23,15 +27,15 @@ from harness.system.progress import Progress
 
 @dataclass(frozen=True)
 class Explanation:
-    """``linked``: a link was done, or is shown in the log. ``stopped``: what a log says of a build
-    that did not get to its end, where no link is known to have failed."""
+    """``linked``: a link was done, or is shown in the log. ``stopped``: why a build did not get to
+    its end, where no link is known to have failed."""
 
     source: str
     failures: tuple[Failure, ...]
     command: LinkCommand | None
     text: str  # what the linker said
     linked: bool = True
-    stopped: Line | None = None
+    stopped: Stop | None = None
 
     @property
     def well(self) -> bool:
@@ -43,7 +47,7 @@ class Explanation:
             "source": self.source,
             "failed": bool(self.failures),
             "linked": self.linked,
-            "stopped": None if self.stopped is None else self.stopped.text,
+            "stopped": None if self.stopped is None else self.stopped.summary(),
             "output": self.command.output if self.command else None,
             "objects_read": self.command is not None,
             "failures": [failure.summary() for failure in self.failures],
@@ -63,7 +67,7 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
     """A log; the objects are read too when the log shows the link and they are still there."""
     parsed = parse(text)
     if not parsed.failures:
-        return Explanation(str(path), (), None, text, parsed.linked, parsed.stopped)
+        return Explanation(str(path), (), None, text, parsed.linked, why_stopped(text))
     commands = commands_in_log(text, path.parent)
     for command in commands:
         try:
@@ -74,8 +78,8 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
             progress(f"reading the objects of {command.output}")
             found = diagnose(parsed.failures, call, Tree(command.directory))
             return Explanation(str(path), found, command, text)
-    line = _line_words(text)
-    failures = tuple(causes.without_objects(f, line) for f in parsed.failures)
+    line, refused = _line_words(text), not_taken(statements_of(text))
+    failures = tuple(causes.without_objects(f, line, refused) for f in parsed.failures)
     return Explanation(str(path), failures, None, text)
 
 

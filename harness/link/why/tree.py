@@ -18,6 +18,7 @@ from harness.formats.elf import Symbol
 from harness.link.failure import member_of
 from harness.link.line.fileapi import CMakeTarget, read_targets
 from harness.link.model.index import units_of
+from harness.link.why.zephyr import ZephyrBuild, zephyr_build
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _OBJECTS = {".o", ".obj", ".a"}
@@ -60,6 +61,11 @@ class Tree:
         found = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", cache.read_text("utf-8", "replace"),
                           re.MULTILINE)  # fmt: skip
         return Path(found[1]) if found else None
+
+    @cached_property
+    def zephyr(self) -> ZephyrBuild | None:
+        """What else is known of a build directory of Zephyr's."""
+        return zephyr_build(self.build)
 
     @cached_property
     def compile_commands(self) -> dict[Path, Path | None]:
@@ -134,6 +140,7 @@ class Tree:
         inside = {*roots, self.build.resolve()}
         folders = dict.fromkeys(path.parent for path in listed)
         roots += [f for f in folders if not inside.intersection((f, *f.parents))]
+        roots += self.zephyr.roots if self.zephyr is not None else ()
         return tuple(dict.fromkeys([*listed, *_files(roots or [self.build], _SOURCES)]))
 
     def definers(self, name: str, on_line: Iterable[Path]) -> list[Found]:
@@ -141,11 +148,21 @@ class Tree:
         used = {path.resolve() for path in on_line}
         found = []
         for path in self.built:
-            if path.resolve() not in used:
+            if path.resolve() not in used and not self._is_left_over(path):
                 found += defining(path, name)
         inside = {f.path for f in found if f.path.suffix == ".a"}
         archived = {member_of(f.member) for f in found if f.path in inside}
         return [f for f in found if f.path in inside or f.path.name not in archived]
+
+    def _is_left_over(self, path: Path) -> bool:
+        """An object in a target's folder that nothing writes any more: its source was taken out
+        of the build."""
+        made = self._objects
+        return bool(made) and path.parent.match("CMakeFiles/*.dir") and path.resolve() not in made
+
+    @cached_property
+    def _objects(self) -> frozenset[Path]:
+        return frozenset(o.resolve() for o in self.compile_commands.values() if o is not None)
 
     def in_sources(self, name: str) -> list[SourceFound]:
         """Source files that seem to define a function or variable of this name."""
@@ -214,25 +231,42 @@ def _index(path: Path) -> tuple[str, ...]:
 def _definition(path: Path, name: str) -> tuple[int, bool] | None:
     """Line, and whether it is weak, of a definition of ``name`` in a source file."""
     try:
-        text = path.read_text("utf-8", "replace")
+        raw = path.read_bytes()
     except OSError:
         return None
-    if name not in text:
+    if name.encode() not in raw:
         return None
+    text = raw.decode("utf-8", "replace")
     if path.suffix in (".s", ".S"):
         label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
         weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
         return (text.count("\n", 0, label.start()) + 1, bool(weak)) if label else None
-    word = re.escape(name)
-    function = rf"(?P<head>[^;{{}}#]*?)\b{word}\s*\([^;{{}}]*\)\s*(?:\w+\s*(?:\([^)]*\))?\s*)*\{{"
-    variable = rf"(?P<head2>^[A-Za-z_][\w\s*:<>,]*?)\b{word}\s*(?:\[[^\]]*\]\s*)*(?:=|;)"
-    for match in re.finditer(f"{function}|{variable}", text, re.MULTILINE):
-        head = match["head"] or match["head2"] or ""
-        call = re.search(r"\b(?:return|if|while|extern|typedef)\b|=\s*$", head)
-        if not call or (match["head"] is not None and "extern" in head):
-            line = text.count("\n", 0, text.index(name, match.start())) + 1
-            return line, bool(_WEAK.search(match[0].split("{")[0]))
+    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+        if (said := _defined_at(text, match)) is not None:
+            return text.count("\n", 0, match.start()) + 1, bool(_WEAK.search(said))
     return None
+
+
+_BEFORE = 4000  # characters of a declaration before its name that are looked at
+_PARAMETERS = re.compile(r"\s*\([^;{}]*\)\s*(?:\b\w+\b\s*(?:\([^;{})]*\)\s*)?)*\{")
+_VALUE = re.compile(r"\s*(?:\[[^\]]*\]\s*)*[=;]")
+_TYPE = re.compile(r"^[A-Za-z_][\w\s*:<>,]*\Z", re.MULTILINE)
+_NO_DEFINITION = re.compile(r"\b(?:return|if|while|extern|typedef)\b|=\s*$")
+
+
+def _defined_at(text: str, name: re.Match[str]) -> str | None:
+    """The head of the function or variable that is defined where its name stands, else None. Each
+    pattern is anchored: sources of others are long, and not always C."""
+    before = text[max(0, name.start() - _BEFORE) : name.start()]
+    head = before[max(before.rfind(mark) for mark in ";{}#") + 1 :]
+    function = _PARAMETERS.match(text, name.end())
+    if function is not None:
+        taken = not _NO_DEFINITION.search(head) or "extern" in head
+        return head + function[0] if taken else None
+    declared = _TYPE.search(head) if _VALUE.match(text, name.end()) else None
+    if declared is None or _NO_DEFINITION.search(declared[0]):
+        return None
+    return declared[0]
 
 
 def _files(roots: Sequence[Path], suffixes: set[str]) -> Iterator[Path]:

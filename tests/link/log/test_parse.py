@@ -7,6 +7,7 @@ import pytest
 
 from harness.link.failure import FailureKind, LinkCause
 from harness.link.log.parse import parse
+from harness.link.stop.reading import why_stopped
 from tests.link.log.reading import GAVE_UP, only
 
 
@@ -72,7 +73,7 @@ def test_whether_a_log_shows_a_link_that_went_well(text: str, linked: bool, stop
     """What cannot be recognised is not green."""
     parsed = parse(text)
     assert not parsed.failures
-    assert (parsed.linked, parsed.stopped is not None) == (linked, stopped)
+    assert (parsed.linked, why_stopped(text) is not None) == (linked, stopped)
 
 
 def test_fatal_warnings_are_failures_when_nothing_else_is() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from west.commands import WestCommand
@@ -26,7 +27,7 @@ class Build(WestCommand):
 
     def do_run(self, args, _unknown):
         options = [word for word in args.cmake_options if word != "--"]
-        board = ["-DBOARD=" + args.board]
+        board = ["-DBOARD=" + args.board, "-DWEST_PYTHON=" + sys.executable]
         environment = {**os.environ, "ZEPHYR_BASE": str(ZEPHYR)}
         for command in (
             ["cmake", "-GNinja", "-B", args.build_dir, "-S", args.source_dir, *board, *options],

@@ -1,0 +1,63 @@
+"""Kconfig by kconfiglib, as strict as Zephyr's: what is refused or only warned of there is here.
+
+kconfig.py KCONFIG CONFIG HEADER FRAGMENT...: merges the fragments, writes CONFIG and HEADER.
+"""
+
+import sys
+import textwrap
+
+import kconfiglib
+from kconfiglib import TRI_TO_STR, expr_str, expr_value
+
+
+def main(root, config, header, *fragments):
+    print("Parsing " + root)
+    kconf = kconfiglib.Kconfig(root, warn_to_stderr=False, suppress_traceback=True)
+    kconf.warn_assign_undef = True
+    kconf.warn_assign_override = kconf.warn_assign_redun = False
+    for number, fragment in enumerate(fragments):
+        print(kconf.load_config(fragment, replace=number == 0))
+    for symbol in kconf.unique_defined_syms:
+        if symbol.user_value is not None:
+            check(symbol)
+    kconf.write_config("/dev/null")  # evaluates every symbol
+    for warning in kconf.warnings:
+        print("\n" + warning, file=sys.stderr)
+    if kconf.warnings:
+        stop("Aborting due to Kconfig warnings")
+    print(kconf.write_config(config))
+    print(kconf.write_autoconf(header))
+
+
+def check(symbol):
+    where = ", ".join(f"{node.filename}:{node.linenr}" for node in symbol.nodes)
+    named = f"{symbol.name} (defined at {where})"
+    if not any(node.prompt for node in symbol.nodes):
+        stop(f"{named} is assigned in a configuration file, but is not directly "
+             "user-configurable (has no prompt).")  # fmt: skip
+    asked = symbol.user_value
+    if symbol.type in (kconfiglib.BOOL, kconfiglib.TRISTATE):
+        asked = TRI_TO_STR[asked]
+    if asked == symbol.str_value or symbol.choice:
+        return
+    unmet = [d for d in kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
+             if expr_value(d) < (symbol.user_value if symbol.type == kconfiglib.BOOL else 2)]  # fmt: skip
+    said = ", ".join(
+        f"{f'({expr_str(d)})' if isinstance(d, tuple) else expr_str(d)} "
+        f"(={TRI_TO_STR[expr_value(d)]})" for d in unmet
+    )  # fmt: skip
+    why = f" Check these unsatisfied dependencies: {said}." if unmet else ""
+    say(f"warning: {named} was assigned the value '{asked}' but got the value "
+        f"'{symbol.str_value}'.{why}")  # fmt: skip
+
+
+def say(text):
+    print("\n" + textwrap.fill(text, 100) + "\n", file=sys.stderr)
+
+
+def stop(text):
+    say("error: " + text)
+    sys.exit(1)
+
+
+main(*sys.argv[1:])
