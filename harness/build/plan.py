@@ -17,6 +17,7 @@ from harness.system import paths, toolchain
 from harness.target.loading import Target
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
+_TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
 _LAYOUT = 1  # raise it when what a directory of the cache holds changes
 
 
@@ -56,10 +57,10 @@ def make_plan(
             raise UsageError(f"not a build option: {name}={value}")
     root = paths.project_root()
     schemas = executorch_package()
-    cross = root / "cmake" / "toolchains" / "cortex-m.cmake"
+    cross = _TOOLCHAINS.get(target.port)
     return BuildPlan(
         sources=root / "targets" / "runner",
-        toolchain_file=cross if target.port == "cortex_m" else None,
+        toolchain_file=None if cross is None else root / "cmake" / "toolchains" / cross,
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,

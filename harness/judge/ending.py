@@ -110,6 +110,10 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
     limit = model_limit(observation)
     if limit is not None:
         return limit
+    if ending.exit_status is None:
+        return Verdict.NO_VERDICT, Cause(
+            Reason.EXIT_UNKNOWN, f"the guest ended, and never said how the runner did{after}", last
+        )
     if ending.exit_status != 0:
         if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
             return Verdict.INFRA, Cause(

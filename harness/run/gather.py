@@ -133,7 +133,17 @@ def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, i
     """The figures that need no run: of the program's file and of the firmware's."""
     ours = firmware.source is FirmwareSource.BUNDLED
     regions = target.memory if ours else firmware.regions
-    return {"pte_bytes": pte.stat().st_size, **elf_metrics(regions, firmware.elf, pools=ours)}
+    return {
+        "pte_bytes": pte.stat().st_size,
+        **elf_metrics(regions, firmware.elf, pools=ours),
+        **stored_metrics(firmware),
+    }
+
+
+def stored_metrics(firmware: Firmware) -> dict[str, int]:
+    """Of a runner that a file system stores, without its symbols."""
+    size = firmware.stored_bytes
+    return {} if size is None else {"elf_stripped": size}
 
 
 def elf_metrics(regions: Sequence[Memory], elf: Path, *, pools: bool) -> dict[str, int]:

@@ -55,6 +55,8 @@ class Limits(Data):
     model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
     simulated: Seconds | None = None  # time inside the model (--simlimit)
     cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
+    boot: Seconds = 120.0  # wall time from the start to the login prompt of an operating system
+    shell: Seconds = 30.0  # wall time for each command but the runner's
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def scaled(self, factor: float) -> Limits:
@@ -70,6 +72,8 @@ class Limits(Data):
             model=times(self.model),
             simulated=times(self.simulated),
             cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
+            boot=self.boot * by,
+            shell=self.shell * by,
         )
 
 
@@ -88,6 +92,7 @@ class Substitution:
 
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
     ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
+    ``machine``: on which a Linux of ours runs in place of the board's.
     """
 
     simulator: str  # as people call it
@@ -95,6 +100,16 @@ class Substitution:
     cmake: Mapping[str, str] = field(default_factory=dict)
     core: str | None = None
     shared_memory: Region | None = None
+    machine: str | None = None
+
+
+class GuestOnQemu(Data):
+    """The image that is made for a Linux guest: where its console is, and what the kernel loads to
+    reach the machine's devices. Its files are those of a directory, by virtio-9p."""
+
+    console: Text
+    modules: tuple[Text, ...] = ()
+    options: tuple[Text, ...] = ()  # more of the kernel's command line
 
 
 class Qemu(Data):
@@ -106,6 +121,7 @@ class Qemu(Data):
     cmake: Options = Field(default_factory=dict)  # how the runner for it is built differently
     moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
     shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
+    guest: GuestOnQemu | None = None  # of a target with Linux
 
     @model_validator(mode="after")
     def _one_size_of_memory(self) -> Qemu:
@@ -115,11 +131,21 @@ class Qemu(Data):
 
     @property
     def substitution(self) -> Substitution:
-        return Substitution("QEMU", self.moved, self.cmake, self.core, self.shared_memory)
+        machine = None if self.guest is None else self.machine
+        return Substitution("QEMU", self.moved, self.cmake, self.core, self.shared_memory, machine)
 
 
 class Host(Data):
     """The machine we are on. It has no settings."""
+
+
+class Linux(Data):
+    """What is on the console of a target with Linux: who logs in, and the end of what the shell
+    says when it waits."""
+
+    hostname: Text
+    user: Text = "root"
+    prompt: Annotated[str, Field(min_length=1)]
 
 
 class Zephyr(Data):
@@ -155,12 +181,13 @@ class Target(Data):
     description: Text
     marker: Identifier
     compile_target: Text  # the exporter's name
-    port: Literal["cortex_m", "host", "zephyr"]
+    port: Literal["cortex_m", "host", "linux", "zephyr"]
     zephyr: Zephyr | None = None  # for the port of that name
+    linux: Linux | None = None  # the same
     cpu: Text  # what the compiler is told
     core: Text | None = None  # the board's CPU, where a simulator has another
     npu: Npu | None = None
-    toolchain: Literal["arm-none-eabi-gcc", "gcc"]
+    toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
     cmake: Options = Field(default_factory=dict)
     variants: dict[Identifier, Variant] = Field(min_length=1)  # the first is the default
     memory: tuple[Region, ...] = ()
@@ -175,6 +202,15 @@ class Target(Data):
     def _zephyr_has_a_board(self) -> Target:
         if (self.port == "zephyr") != (self.zephyr is not None):
             raise ValueError("`port: zephyr` and the section `zephyr` go together")
+        return self
+
+    @model_validator(mode="after")
+    def _linux_has_a_console(self) -> Target:
+        if (self.port == "linux") != (self.linux is not None):
+            raise ValueError("`port: linux` and the section `linux` go together")
+        qemu = self.settings.qemu
+        if qemu is not None and (qemu.guest is None) != (self.linux is None):
+            raise ValueError("QEMU has a section `guest` when the target has Linux, and only then")
         return self
 
     @field_validator("memory")
@@ -239,6 +275,11 @@ class Target(Data):
             found.append(f"the {self.npu.name} is a functional model: results, not time")
         if self.core is not None and there.core is not None:
             found.append(f"the board's CPU is a {self.core}; {there.simulator} ran a {there.core}")
+        if self.linux is not None and there.machine is not None:
+            found.append(
+                f"the guest is a Linux of ours on {there.simulator}'s {there.machine}: without the "
+                "board's firmware, kernel and devices"
+            )
         if moved and self.npu is not None and model is not None:
             found += [
                 f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "
