@@ -41,8 +41,13 @@ class Trouble(Exception):
     """Why the talk cannot go on, in a sentence of ours."""
 
 
+class Closed(Exception):
+    """The other end of the console went."""
+
+
 class GuestConsole:
-    """``descriptor`` is a connected stream; ``record`` is given all that comes from it."""
+    """``descriptor`` is a connected stream; ``record`` is given all that comes from it. Everything
+    raises Closed when its other end goes."""
 
     def __init__(self, descriptor: int, login: Login, record: Callable[[bytes], None]) -> None:
         self._login = login
@@ -87,7 +92,7 @@ class GuestConsole:
         try:
             self._stream.send(f"{words}\r".encode())
         except OSError as error:
-            raise Trouble("the guest's console was closed") from error
+            raise Closed from error
 
     def _expect(self, patterns: list[bytes], seconds: float | None, what: str) -> int:
         """Which of the patterns came."""
@@ -95,8 +100,8 @@ class GuestConsole:
             return int(self._stream.expect(patterns, timeout=seconds))
         except TIMEOUT:
             raise Trouble(f"the guest did not come to {what} within {seconds:g} s") from None
-        except EOF:
-            raise Trouble(f"the guest's console was closed before {what}") from None
+        except EOF as error:
+            raise Closed from error
 
 
 class _Stream(fdspawn):  # type: ignore[misc]  # pexpect has no types

@@ -29,7 +29,6 @@ class Settings:
     the machine's devices; what these need is found."""
 
     hostname: str
-    user: str
     console: str
     modules: tuple[str, ...]
 
@@ -45,9 +44,8 @@ class Image:
 
 def image(settings: Settings, runner: Path) -> Image:
     """The image with ``runner`` in it. Raises NoGuestPackages, NotInKernel, InfraError."""
-    found = packages()
-    kernel = kernel_of(found[_KERNEL], settings.modules)
-    shell = _shell_of(found[_SHELL])
+    kernel = guest_kernel(settings.modules)
+    shell = _shell_of(packages()[_SHELL])
     with disk_errors("making the guest's image"):
         content = initramfs(settings, kernel, shell, runner.read_bytes())
         place = paths.cache_dir("guest") / "images"
@@ -58,10 +56,14 @@ def image(settings: Settings, runner: Path) -> Image:
     return Image(kernel.image, file, f"Debian's Linux {kernel.version}")
 
 
+def guest_kernel(modules: Sequence[str]) -> Kernel:
+    """The kernel of every image. Raises NoGuestPackages, NotInKernel, InfraError."""
+    return kernel_of(packages()[_KERNEL], modules)
+
+
 def initramfs(settings: Settings, kernel: Kernel, shell: bytes, runner: bytes) -> bytes:
     own = {path.name: path.read_text() for path in sorted(_own().iterdir())}
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
-    account = f"{settings.user}::0:0:{settings.user}:/root:/bin/sh\n"
     entries = {
         "init": cpio.link("bin/busybox"),
         "bin/busybox": cpio.file(shell, executable=True),
@@ -72,7 +74,7 @@ def initramfs(settings: Settings, kernel: Kernel, shell: bytes, runner: bytes) -
         "etc/init.sh": cpio.file(own["init.sh"].encode(), executable=True),
         "etc/inittab": _text(inittab),
         "etc/sysctl.conf": _text(own["sysctl.conf"]),
-        "etc/passwd": _text(account),
+        "etc/passwd": _text("root::0:0:root:/root:/bin/sh\n"),
         "etc/group": _text("root:x:0:\n"),
         "etc/modules": _text("".join(f"{path.name}\n" for path in kernel.modules)),
         "root": cpio.directory(),

@@ -72,7 +72,12 @@ _MEANINGS = {
     Kind.SCRATCH_MISMATCH: "; the program was exported for other kernels than the runner has: for "
     "another core, or by another revision of ExecuTorch"
 }
-_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MISMATCH}
+_VERDICTS = {
+    Kind.BUNDLE_FAILED: Verdict.MISMATCH,
+    Kind.TEST_FAILED: Verdict.MISMATCH,
+    Kind.HUNG_TASK: Verdict.HANG,
+    Kind.GUEST_SILENT: Verdict.HANG,
+}
 _STOPS = {
     Stop.DEADLINE: "still running",
     Stop.STALL: "no output and no CPU time",

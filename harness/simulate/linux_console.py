@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
-from harness.guest.console import SAYS, GuestConsole, Login, Trouble
+from harness.guest.console import SAYS, Closed, GuestConsole, Login, Trouble
 from harness.simulate.launch import Job
 from harness.simulate.transcript import NpuUse
 from harness.target.model import Linux
@@ -76,6 +76,8 @@ class LinuxConsole:
             self.status = console.command(f"sh {COMMANDS}", None)
             console.command("sync", self._login.shell)
             console.power_off()
+        except Closed:
+            pass  # the simulator has ended, or was ended; whoever reads the record sees how
         except Trouble as trouble:
             self._record(f"\n{SAYS}{trouble}\n".encode())
         finally:

@@ -65,7 +65,7 @@ def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
     settings = _settings(target)
     own = qemu_linux.words(target, settings, job)
     return Launch(
-        (str(tool.path), *_common(settings), *own),
+        (str(tool.path), *_common(settings), *settings.arguments, *own),
         files=qemu_linux.files(job),
         readable=(*qemu_linux.readable(own), *_own(tool)),
         monitor=MONITOR,
@@ -115,6 +115,7 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
         executable,
         *_common(settings),
         *("-serial", "none"),
+        *settings.arguments,
         *("-semihosting-config", semihosting(arguments)),
         *("-kernel", str(elf)),
     )
@@ -125,7 +126,6 @@ def _common(settings: Qemu) -> tuple[str, ...]:
         *_machine(settings),
         "-nographic",
         *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
-        *settings.arguments,
     )
 
 

@@ -38,7 +38,7 @@ def guest_image(target: Target, settings: Qemu, job: Job) -> Image:
     assert guest is not None, "such a target has one"
     stripped = job.elf.with_name(job.elf.name + _STRIPPED)
     return image(
-        Settings(linux.hostname, linux.user, guest.console, guest.modules),
+        Settings(linux.hostname, guest.console, guest.modules),
         stripped if stripped.is_file() else job.elf,
     )
 
