@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from harness.dev.doubles import FakeFirmware
+from harness.dev.doubles import FakeFirmware, double_program
+from harness.export.program import Program
 from harness.system import toolchain
 from harness.system.paths import project_root
 
@@ -15,9 +18,9 @@ from harness.system.paths import project_root
 _STORE_TO_NULL = bytes.fromhex("000080d2000000f9")
 
 
-def program(folder: Path, ending: str) -> FakeFirmware:
-    """A static program for AArch64 that ends as ``ending`` says."""
-    elf = folder / ending
+def ends_badly(folder: Path) -> FakeFirmware:
+    """A static program for AArch64 that ends as the program says that it is given."""
+    elf = folder / "ends_badly"
     runner = project_root() / "targets" / "runner"
     sources = [
         Path(__file__).with_name("linux.cpp"), runner / "ports/linux/signals.cpp",
@@ -27,11 +30,18 @@ def program(folder: Path, ending: str) -> FakeFirmware:
     pools = [f"-DHIL_{name}_POOL_BYTES=4096" for name in ("METHOD", "TEMP", "FILE")]
     done = subprocess.run(
         [toolchain.require("aarch64-linux-gnu-g++").path, "-static", "-O1", "-g", "-w",
-         "-Wl,--build-id", f"-I{runner}", f"-DENDING={ending}", *pools, "-o", elf, *sources],
+         "-Wl,--build-id", f"-I{runner}", *pools, "-o", elf, *sources],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return FakeFirmware(elf)
+
+
+def told(folder: Path, what: bytes) -> Program:
+    """The program that tells it."""
+    given = double_program(folder)
+    given.pte_path.write_bytes(what)
+    return replace(given, pte_sha256=hashlib.sha256(what).hexdigest())
 
 
 def faulty_module(module: Path) -> bytes:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.case.case import Case
-from harness.dev.doubles import FakeFirmware, double_program
+from harness.dev.doubles import FakeFirmware
 from harness.errors.verdict import Verdict
-from harness.export.program import Program
 from harness.guest import image
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.simulate.pick import pick
 from harness.target.loading import Limits, Target, load_target, target_directories
-from tests.endings.linux_guest import faulty_module, program
+from tests.endings.linux_guest import ends_badly, faulty_module, told
 
 pytestmark = [
     pytest.mark.corstone1000,
@@ -47,11 +44,16 @@ def target_with(**changes: object) -> Target:
     return target.model_copy(update=changes)
 
 
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory: pytest.TempPathFactory) -> FakeFirmware:
+    return ends_badly(tmp_path_factory.mktemp("firmware"))
+
+
 def ran(
-    home: Path, firmware: FakeFirmware, target: Target | None = None, given: Program | None = None
+    home: Path, firmware: FakeFirmware, ending: bytes, target: Target | None = None
 ) -> RunRecord:
     target = target or target_with()
-    given = given or double_program(home / "program")
+    given = told(home / "program", ending)
     return run_case(Case(target.name, "add"), pick(target), given, firmware, RunOptions())  # type: ignore[arg-type]
 
 
@@ -86,9 +88,9 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_ending_has_its_verdict(home: Path, ending: str) -> None:
+def test_ending_has_its_verdict(home: Path, firmware: FakeFirmware, ending: str) -> None:
     """From the console: QEMU ends with 0 after most of these, or not at all."""
-    record = ran(home, program(home, ending))
+    record = ran(home, firmware, ending.encode())
     cause = record.cause
     assert cause is not None
     assert (record.verdict, cause.kind) == ENDINGS[ending], cause
@@ -99,19 +101,15 @@ def test_ending_has_its_verdict(home: Path, ending: str) -> None:
     check_no_leftover(record)
 
 
-def test_an_oops_of_the_kernel(home: Path) -> None:
+def test_an_oops_of_the_kernel(home: Path, firmware: FakeFirmware) -> None:
     """In a module's first function, with the place that the kernel names; the guest lives on, and
     is not waited for."""
-    firmware = program(home, "OOPS")
     settings = load_target("corstone-1000-a320", target_directories({})).settings.qemu
     assert settings is not None
     assert settings.guest is not None
     kernel = image.guest_kernel(settings.guest.modules)
     module = next(path for path in kernel.modules if path.name == "virtio_mmio.ko")
-    given = double_program(home / "program")
-    given.pte_path.write_bytes(faulty_module(module))
-    digest = hashlib.sha256(given.pte_path.read_bytes()).hexdigest()
-    record = ran(home, firmware, given=replace(given, pte_sha256=digest))
+    record = ran(home, firmware, faulty_module(module))
     cause = record.cause
     assert cause is not None
     assert (record.verdict, cause.kind) == (Verdict.FAULT, "linux_oops"), cause
@@ -120,31 +118,33 @@ def test_an_oops_of_the_kernel(home: Path) -> None:
     check_no_leftover(record)
 
 
-def test_a_login_that_is_refused(home: Path) -> None:
+def test_a_login_that_is_refused(home: Path, firmware: FakeFirmware) -> None:
     linux = target_with().linux
     assert linux is not None
     target = target_with(linux=linux.model_copy(update={"user": "nobody-here"}))
-    record = ran(home, program(home, "SLEEPS"), target)
+    record = ran(home, firmware, b"SLEEPS", target)
     cause = record.cause
     assert cause is not None
     assert (record.verdict, cause.kind) == (Verdict.INFRA, "login_refused"), cause
     check_no_leftover(record)
 
 
-def test_no_root_file_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_root_file_system(
+    home: Path, firmware: FakeFirmware, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The image is no archive: the kernel's panic says what it looked for."""
     monkeypatch.setattr(image, "initramfs", lambda *_: b"nothing that could be unpacked")
-    record = ran(home, program(home, "SLEEPS"))
+    record = ran(home, firmware, b"SLEEPS")
     cause = record.cause
     assert cause is not None
     assert (record.verdict, cause.kind) == (Verdict.INFRA, "no_root_file_system"), cause
     check_no_leftover(record)
 
 
-def test_a_runner_that_waits_for_ever(home: Path) -> None:
+def test_a_runner_that_waits_for_ever(home: Path, firmware: FakeFirmware) -> None:
     """Its guest is idle, which is a stall as anywhere else."""
     target = target_with(limits=Limits(host=200.0, stall=4.0))
-    record = ran(home, program(home, "SLEEPS"), target)
+    record = ran(home, firmware, b"SLEEPS", target)
     cause = record.cause
     assert cause is not None
     assert (record.verdict, cause.kind) == (Verdict.HANG, "stall"), cause
