@@ -147,10 +147,9 @@ FAULTS: Final[tuple[Pattern[Kind], ...]] = (
             rb"Kernel panic - not syncing: (?:No working init found|Requested init)",
             b"[    2.1] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block",
             "Linux init/do_mounts.c, init/main.c"),
-    Pattern(Kind.OUT_OF_MEMORY, (b"emory: Killed process ", b"ut of memory and no killable"),
+    Pattern(Kind.OUT_OF_MEMORY, (b"emory: Killed process ", b"deadlocked on memory"),
             rb"(?:Out of memory|Memory cgroup out of memory): Killed process (?P<process>\d+) "
-            rb"\((?P<program>[^)]{1,16})\)|System is deadlocked on memory|"
-            rb"Out of memory and no killable processes",
+            rb"\((?P<program>[^)]{1,16})\)|System is deadlocked on memory",
             b"[   20.1] Out of memory: Killed process 99 (executor_runner) total-vm:300000kB",
             "Linux mm/oom_kill.c"),
     Pattern(Kind.HUNG_TASK, (b" blocked for more than ",),
