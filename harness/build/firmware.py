@@ -34,6 +34,7 @@ from harness.target.loading import Region, Target
 __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware"]
 
 RUNNER = "executor_runner"
+STRIPPED = f"{RUNNER}.stripped"  # as a board stores it, where the port makes it
 _STAMP = "firmware.json"
 _REGION = "HIL_REGION_"
 
@@ -87,6 +88,12 @@ class Firmware:
     @property
     def elf(self) -> Path:
         return self.directory / RUNNER
+
+    @property
+    def stored_bytes(self) -> int | None:
+        """The size of the file as a board stores it, where the port makes such a file."""
+        stripped = self.directory / STRIPPED
+        return stripped.stat().st_size if stripped.is_file() else None
 
     @property
     def map(self) -> Path:
@@ -284,6 +291,8 @@ def _collect(
         if not (tree / name).is_file():
             raise BuildError(f"the build ended well but left no {name}", path=tree)
         (tree / name).replace(directory / name)
+    if (tree / STRIPPED).is_file():
+        (tree / STRIPPED).replace(directory / STRIPPED)
     firmware = Firmware(
         directory=directory,
         target=target,

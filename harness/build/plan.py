@@ -18,6 +18,7 @@ from harness.system import paths, toolchain
 from harness.target.loading import Target
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
+_TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
 _LAYOUT = 1  # raise it when what a directory of the cache holds changes
 
 
@@ -64,7 +65,7 @@ def make_plan(
             raise UsageError(f"not a build option: {name}={value}")
     root = paths.project_root()
     schemas = executorch_package()
-    cross = root / "cmake" / "toolchains" / "cortex-m.cmake"
+    cross = _TOOLCHAINS.get(target.port)
     workspace = _workspace(target, dev_mode)
     options = {
         "HIL_PORT": target.port,
@@ -76,7 +77,7 @@ def make_plan(
     }
     return BuildPlan(
         sources=root / "targets" / "runner",
-        toolchain_file=cross if target.port == "cortex_m" else None,
+        toolchain_file=None if cross is None else root / "cmake" / "toolchains" / cross,
         toolchain_id=toolchain.toolchain_id(target.toolchain)
         if workspace is None
         else workspace.toolchain_id,

@@ -41,6 +41,7 @@ class FakeFirmware:
     variant: str = "plain"
     toolchain_id: str = "none"
     regions: tuple[Region, ...] = ()
+    stored_bytes: int | None = None
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN

@@ -72,7 +72,12 @@ _MEANINGS = {
     Kind.SCRATCH_MISMATCH: "; the program was exported for other kernels than the runner has: for "
     "another core, or by another revision of ExecuTorch"
 }
-_VERDICTS = {Kind.BUNDLE_FAILED: Verdict.MISMATCH, Kind.TEST_FAILED: Verdict.MISMATCH}
+_VERDICTS = {
+    Kind.BUNDLE_FAILED: Verdict.MISMATCH,
+    Kind.TEST_FAILED: Verdict.MISMATCH,
+    Kind.HUNG_TASK: Verdict.HANG,
+    Kind.GUEST_SILENT: Verdict.HANG,
+}
 _STOPS = {
     Stop.DEADLINE: "still running",
     Stop.STALL: "no output and no CPU time",
@@ -110,6 +115,10 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
     limit = model_limit(observation)
     if limit is not None:
         return limit
+    if ending.exit_status is None:
+        return Verdict.NO_VERDICT, Cause(
+            Reason.EXIT_UNKNOWN, f"the guest ended, and never said how the runner did{after}", last
+        )
     if ending.exit_status != 0:
         if ending.exit_status in _NOT_STARTED and observation.runner_line is None:
             return Verdict.INFRA, Cause(

@@ -35,6 +35,7 @@ class Reason(Word):
     SIMULATOR_KILLED = "simulator_killed"
     NOT_STARTED = "not_started"
     EXIT_STATUS = "exit_status"
+    EXIT_UNKNOWN = "exit_unknown"
     NO_END_MARKER = "no_end_marker"
     NO_RUNNER_LINE = "no_runner_line"
     EMPTY_LOG = "empty_log"
@@ -85,8 +86,9 @@ def judgement(finding: Finding, notes: tuple[str, ...]) -> Judgement:
 class Ending:
     """How the simulator's process ended.
 
-    ``exit_status`` is None when a signal ended it. ``native``: the process was the runner itself,
-    no simulator. ``where``: what the CPU was doing when a limit ended the run.
+    ``exit_status`` is None when a signal ended it, and without one when nobody was told.
+    ``native``: the process was the runner itself, no simulator. ``where``: what the CPU was doing
+    when a limit ended the run.
     ``excess``: what the guest wrote too much of. ``console_complete`` is False when somebody kept
     the console open after the end, so that what was still to come is not known.
     ``console_bytes``: how many it had; None when nobody counted.

@@ -12,7 +12,7 @@ from harness.formats.symbols import Symbols
 from harness.observe.events import CPU_FAULTS, Event, Kind, Observation
 
 _ADDRESSES = ("pc", "lr")
-_WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL}
+_WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS_CRASH}
 
 
 def _symbols_of(elf: Path) -> Symbols | None:

@@ -136,6 +136,20 @@ LAUNCHES: Final[tuple[Pattern[Kind | None], ...]] = (
     Pattern(Kind.SIMULATOR_ERROR, _SIMULATOR, rb"(?i:could not|cannot|can't|unable to) "
             rb"(?i:find)\b.*\bFVP_", b"could not find FVP_Corstone_SSE-320", _SHELL),
 )  # fmt: skip
+# What the talk on a Linux guest's console came to.
+_TALK: Final = "harness/guest/console.py"
+TALK: Final[tuple[Pattern[Kind], ...]] = (
+    Pattern(Kind.LOGIN_REFUSED, (b"Login incorrect",), rb"^Login incorrect\b", b"Login incorrect",
+            "login(1), of busybox too"),
+    Pattern(Kind.LOGIN_REFUSED, (b"hil: the guest",),
+            rb"^hil: the guest refuses the login of (?P<user>\S+)",
+            b"hil: the guest refuses the login of root", _TALK),
+    Pattern(Kind.NO_ROOT, (b"hil: the guest",), rb"^hil: the guest has no directory (?P<path>\S+)",
+            b"hil: the guest has no directory /work", _TALK),
+    Pattern(Kind.GUEST_SILENT, (b"hil: the guest",),
+            rb"^hil: the guest did not (?:come to (?P<awaited>.+)|power off) within",
+            b"hil: the guest did not come to its login prompt within 60 s", _TALK),
+)  # fmt: skip
 # Words that explain a bad end, but are also said where all is well.
 SUSPECTS: Final[tuple[Pattern[Kind], ...]] = (
     TIMING_ADAPTER,
@@ -161,7 +175,7 @@ SUSPECTS: Final[tuple[Pattern[Kind], ...]] = (
             "boot loaders and secure firmware; meta-arm looks for the same"),
 )  # fmt: skip
 ROWS: Final[tuple[Pattern[Any], ...]] = (
-    *STOPS, PORT, *VERSIONS, *STAGES, *LAUNCHES, *SUSPECTS,
+    *STOPS, PORT, *VERSIONS, *STAGES, *LAUNCHES, *TALK, *SUSPECTS,
 )  # fmt: skip
 
 # After a runner has spoken, an "Error:" that does not name a component of the model is
@@ -188,6 +202,7 @@ class Console:
         self._may_have = gate(ROWS)
         self._stops, self._versions, self._stages = table(STOPS), table(VERSIONS), table(STAGES)
         self._launches, self._suspects = table(LAUNCHES), table(SUSPECTS)
+        self._talk = table(TALK)
 
     def line(self, number: int, line: bytes, after_runner: bool) -> bool:
         """True when the line is somebody else's than the runner's.
@@ -204,6 +219,9 @@ class Console:
         if stage := self._stages.first(line):
             self._figures.reached(stage[0], number, line)
         if self._launch_failed(number, line, after_runner):
+            return True
+        if said := self._talk.first(line):
+            self._findings.fail(said[0], number, line, facts(said[1]))
             return True
         if suspect := self._suspects.first(line):
             self._findings.suspect(suspect[0], number, line)

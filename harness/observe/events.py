@@ -22,6 +22,13 @@ class Kind(Word):
     STACK_OVERFLOW = "stack_overflow"
     ZEPHYR_FATAL = "zephyr_fatal"
     LINUX_OOPS = "linux_oops"
+    LINUX_PANIC = "linux_panic"
+    NO_ROOT = "no_root_file_system"
+    OUT_OF_MEMORY = "out_of_memory"  # Linux ended a process for it
+    HUNG_TASK = "hung_task"
+    LOGIN_REFUSED = "login_refused"
+    GUEST_SILENT = "guest_silent"  # it does not come to what was waited for
+    DISK_FULL = "disk_full"
     PROCESS_CRASH = "process_crash"
     ASSERTION = "assertion_failed"
     OPERATOR_MISSING = "operator_missing"
@@ -47,10 +54,10 @@ class Kind(Word):
     EXIT_STATUS = "exit_status"  # a suspect, unless the program itself says it
 
 
-# The simulator itself did not work; says nothing about what was to be tested.
+# The simulator or what it boots did not work; says nothing about what was to be tested.
 LAUNCH = frozenset(
     {Kind.LIBRARY_MISSING, Kind.EXECSTACK, Kind.HOST_LIMITS, Kind.LICENCE, Kind.EULA,
-     Kind.SIMULATOR_ERROR}
+     Kind.SIMULATOR_ERROR, Kind.NO_ROOT, Kind.LOGIN_REFUSED, Kind.DISK_FULL}
 )  # fmt: skip
 # A CPU's exception, with registers beside it where the platform prints them.
 CPU_FAULTS = frozenset(
@@ -59,7 +66,8 @@ CPU_FAULTS = frozenset(
 )  # fmt: skip
 # Nothing worth waiting for follows one of these.
 FINAL = LAUNCH | CPU_FAULTS | {
-    Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.PROCESS_CRASH, Kind.ASSERTION,
+    Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.LINUX_PANIC, Kind.OUT_OF_MEMORY,
+    Kind.HUNG_TASK, Kind.GUEST_SILENT, Kind.PROCESS_CRASH, Kind.ASSERTION,
     Kind.OPERATOR_MISSING, Kind.ALLOCATION_FAILED, Kind.BACKEND_MISSING, Kind.SEMIHOSTING_OFF,
 }  # fmt: skip
 

@@ -155,6 +155,10 @@ MESSAGES: Final[_Rows] = (
     Pattern(Kind.BUNDLE_FAILED, (b"don't match expected B",),
             rb"Model output don't match expected BundleIO",
             b"Model output don't match expected BundleIO bpte ref data. rtol=0.001000", _RUNNER),
+    Pattern(Kind.DISK_FULL, (b"o space left on ",),
+            rb"(?:(?P<path>[^\s:]{1,300}): )?[Nn]o space left on (?:the )?device",
+            b"s0-0.bin: no space left on the device",
+            "targets/runner/ports/posix.cpp; strerror of the C library"),
     Pattern(Kind.OUTPUT_NOT_WRITTEN,
             (b"ould not open", b"ailed to open", b"ailed to write", b"annot write"),
             rb"(?:[Cc]ould not open|[Ff]ailed to (?:open|write)|[Cc]annot write)\b.*"

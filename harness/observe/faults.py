@@ -142,8 +142,23 @@ FAULTS: Final[tuple[Pattern[Kind], ...]] = (
             rb"^qemu(?:-system-\w+)?: fatal: ?Lockup|^Lockup: ",
             b"qemu: fatal: Lockup: can't escalate 3 to HardFault (current priority -1)",
             "QEMU hw/intc/armv7m_nvic.c"),
-    Pattern(Kind.LINUX_OOPS, (b"Kernel panic - ",), rb"Kernel panic - not syncing",
-            b"[    2.1] Kernel panic - not syncing: VFS: Unable to mount root fs", _LINUX),
+    Pattern(Kind.NO_ROOT, (b"VFS: ", b"Kernel panic - "),
+            rb"VFS: (?:Unable to mount root fs|Cannot open root device)|"
+            rb"Kernel panic - not syncing: (?:No working init found|Requested init)",
+            b"[    2.1] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block",
+            "Linux init/do_mounts.c, init/main.c"),
+    Pattern(Kind.OUT_OF_MEMORY, (b"emory: Killed process ", b"deadlocked on memory"),
+            rb"(?:Out of memory|Memory cgroup out of memory): Killed process (?P<process>\d+) "
+            rb"\((?P<program>[^)]{1,16})\)|System is deadlocked on memory",
+            b"[   20.1] Out of memory: Killed process 99 (executor_runner) total-vm:300000kB",
+            "Linux mm/oom_kill.c"),
+    Pattern(Kind.HUNG_TASK, (b" blocked for more than ",),
+            rb"INFO: task (?P<program>.{1,16}):(?P<process>\d+) blocked for more than "
+            rb"(?P<seconds>\d+) seconds",
+            b"[   33.1] INFO: task sync:99 blocked for more than 10 seconds.",
+            "Linux kernel/hung_task.c"),
+    Pattern(Kind.LINUX_PANIC, (b"Kernel panic - ",), rb"Kernel panic - not syncing",
+            b"[    2.1] Kernel panic - not syncing: sysrq triggered crash", _LINUX),
     Pattern(Kind.LINUX_OOPS, (b"Oops",), rb"Internal error: Oops|\bOops(?: -|: )",
             b"[   14.500300] Internal error: Oops: 0000000096000004 [#1] PREEMPT SMP", _LINUX),
     Pattern(Kind.LINUX_OOPS, (b"Unable to handle kernel ",), rb"Unable to handle kernel ",
@@ -155,6 +170,13 @@ FAULTS: Final[tuple[Pattern[Kind], ...]] = (
             rb"\bunhandled (?:signal|level \d)",
             b"[   30.1] executor_runner[214]: unhandled level 3 translation fault (11) at 0x18",
             "Linux arch/arm64/kernel/traps.c, with print-fatal-signals"),
+    Pattern(Kind.PROCESS_CRASH, (b"unhandled exception: ",), rb"\]: unhandled exception: ",
+            b"[   30.1] executor_runner[214]: unhandled exception: DABT (lower EL), ESR 0x92000004",
+            "Linux arch/arm64/kernel/traps.c, with debug.exception-trace"),
+    Pattern(Kind.PROCESS_CRASH, (b"Fatal signal ",),
+            rb"\bFatal signal (?P<signal>\d+) \((?P<name>SIG\w+)\)\. ",
+            b"Fatal signal 11 (SIGSEGV). pc=0x401abc, lr=0x401a00, sp=0x7ffd0, far=0x0",
+            "targets/runner/ports/linux/signals.cpp"),
     Pattern(Kind.PROCESS_CRASH, (b"Segmentation fault",), rb"\bSegmentation fault\b",
             b"Segmentation fault (core dumped)", _SIGNAL),
     Pattern(Kind.PROCESS_CRASH, (b"Bus error",), rb"\bBus error\b", b"Bus error", _SIGNAL),
@@ -188,7 +210,8 @@ _REGISTER = re.compile(
     rb"\b(irq|xpsr|psr|ctrl|ipsr|apsr|msp|psp|primask|basepri|faultmask|control|exc_return|"
     rb"[cmhbua]fsr|bfar|mmfar|sfsr|sfar|pc|lr|sp|(?:elr|esr|far)(?:_el\w)?|"
     rb"r\d{1,2}(?:/(?:pc|lr|sp|ip|a\d))?)(?: Address)?"
-    rb"\s*(?:\)\s*)?[:=]\s*(0x[0-9a-fA-F]{1,16}|-?\d+\b(?![a-zA-Z])|[0-9a-fA-F]{8}\b)",
+    rb"\s*(?:\)\s*)?[:=]\s*(0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}\b|-?\d+\b(?![a-zA-Z])|"
+    rb"[0-9a-fA-F]{8}\b)",
     re.I,
 )
 _ALIASES: Final = {"r15": "pc", "r15/pc": "pc", "r14": "lr", "r14/lr": "lr", "r13": "sp",
@@ -211,7 +234,7 @@ def registers(line: bytes) -> dict[str, str]:
     for name, value in _REGISTER.findall(line):
         key = name.decode().lower()
         shown = value.decode()
-        if not shown.startswith(("0x", "-")) and len(shown) == 8:
+        if not shown.startswith(("0x", "-")) and len(shown) in (8, 16):
             shown = f"0x{shown}"
         found[_ALIASES.get(key, key.split("/")[0])] = shown
     for name, place in _KERNEL_PLACE.findall(line):

@@ -78,8 +78,8 @@ ANYWHERE: Final[_Rows] = (
 MESSAGES: Final[_Rows] = (
     Pattern(RunnerWord.METRIC,
             (b"model_pte", b"input_file", b"method_allocator", b"planned", b"temp", b"peak_temp",
-             b"stack", b"ETDump_outputs"),
-            rb"^((?:model_pte|input_file|method_allocator|planned|temp|peak_temp|stack|"
+             b"stack", b"vm_hwm", b"ETDump_outputs"),
+            rb"^((?:model_pte|input_file|method_allocator|planned|temp|peak_temp|stack|vm_hwm|"
             rb"ETDump_outputs)\w*)\s*:\s+(\d+)(?: / (\d+))?(?:\s|\.|$)",
             b"model_pte_program_size:     51168 bytes.", _RUNNER),
     Pattern(RunnerWord.TICKS, (b"system_counter_ticks",),

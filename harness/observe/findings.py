@@ -10,7 +10,7 @@ from harness.observe.faults import FAULTS, REGISTER_LINES, dumped, registers
 from harness.observe.pattern import facts, table, text
 
 MOST = 1000
-_FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS}
+_FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.LINUX_PANIC, Kind.NO_ROOT}
 # What a hard fault may have been before it was escalated.
 _ESCALATED = {Kind.MPU_FAULT, Kind.BUS_FAULT, Kind.USAGE_FAULT, Kind.SECURE_FAULT}
 _STARS = b"***** "  # so Zephyr names an exception

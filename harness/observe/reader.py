@@ -69,6 +69,9 @@ _ANSI = re.compile(
 # same in brackets.
 _TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
 _BOM = b"\xef\xbb\xbf"
+# A message of Linux, which comes when it likes, also in the middle of somebody else's line
+# (Linux kernel/printk/printk.c, print_time).
+_KERNEL = re.compile(rb"\[ {0,4}\d{1,7}\.\d{6}\] ")
 _MOST_TEXT = 4096  # of a line that is looked at; outputs and base64 excepted
 _MOST_LINE = 32 << 20  # beyond it a line without an end is cut
 _MOST_OTHER = 64 << 10  # the same, of a line that does not begin as printed outputs do
@@ -96,6 +99,8 @@ class Reader:
         self._printed = False  # what is held begins as printed outputs do
         self._number = lines_before
         self._last = b""
+        self._linux = False  # it is a Linux's console
+        self._begun = b""  # of a line that a message of Linux came into
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
         self._runner: int | None = None
         self._outputs = OutputLines()
@@ -120,6 +125,7 @@ class Reader:
         if self._parts:
             data = b"".join([*self._parts, data])
             self._parts, self._held = [], 0
+        self._linux = self._linux or b"Linux version " in data
         lines = data.split(b"\n")
         rest = lines.pop()
         self._lines(lines)
@@ -137,6 +143,8 @@ class Reader:
         findings, outputs, may_matter = self._findings, self._outputs, self._may_matter
         element = outputs.tensors.element
         number, last = self._number, b""
+        if self._linux:
+            lines = self._untangled(lines)
         for line in lines:
             number += 1
             if not line:
@@ -156,11 +164,27 @@ class Reader:
         self._number = number
         self._last = last if last.strip() else self._last_said(lines)
 
+    def _untangled(self, lines: list[bytes]) -> list[bytes]:
+        """As many lines: a message of Linux for itself, and what it came into with its rest."""
+        found = []
+        for line in lines:
+            match = _KERNEL.search(line)
+            if match is None:
+                found.append(self._begun + line)
+                self._begun = b""
+                continue
+            before = line[: match.start()]
+            found.append(line[match.start() :])
+            self._begun += _TIMESTAMP.sub(b"", before)
+        return found
+
     def finish(self) -> Observation:
         """The rest, a last line without an end included."""
         cut = bool(self._held)
         if cut:
             self.feed(b"\n")
+        if self._begun:
+            self._line(self._number, self._begun)
         figures, findings, console = self._figures, self._findings, self._console
         self._settle()
         return Observation(

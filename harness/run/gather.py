@@ -132,8 +132,17 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
 def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, int]:
     """The figures that need no run: of the program's file and of the firmware's."""
     ours = firmware.source is FirmwareSource.BUNDLED
-    sizes = elf_metrics(firmware.regions, firmware.elf, pools=ours)
-    return {"pte_bytes": pte.stat().st_size, **sizes}
+    return {
+        "pte_bytes": pte.stat().st_size,
+        **elf_metrics(firmware.regions, firmware.elf, pools=ours),
+        **stored_metrics(firmware),
+    }
+
+
+def stored_metrics(firmware: Firmware) -> dict[str, int]:
+    """Of a runner that a file system stores, without its symbols."""
+    size = firmware.stored_bytes
+    return {} if size is None else {"elf_stripped": size}
 
 
 def elf_metrics(regions: Sequence[Memory], elf: Path, *, pools: bool) -> dict[str, int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.simulate import fvp_linux, fvp_words
 from harness.simulate.launch import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.ci import in_ci
@@ -55,6 +57,11 @@ class _Fvp:
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         executable = tool.path.resolve()
+        if target.linux is not None:
+            raise NotServed(
+                fvp_linux.argv(str(executable), _settings(target), job.limits,
+                               fvp_linux.board_images(), job.work / fvp_linux.CARD)
+            )  # fmt: skip
         words = argv(
             str(executable), _settings(target), job.limits, job.elf, job.arguments, job.work
         )
@@ -76,6 +83,17 @@ def _settings(target: Target) -> Fvp:
 
 
 SIMULATOR: Simulator = _Fvp()
+
+
+class NotServed(UsageError):
+    """``argv``: how the model is started."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        super().__init__(
+            "this FVP boots Linux, whose console and memory card are not served here yet",
+            hint=f"run it on QEMU (--simulator qemu), or start it by hand: {shlex.join(argv)}",
+        )
+        self.argv = tuple(argv)
 
 
 class CommandLineTooLong(UsageError):
@@ -111,10 +129,8 @@ def argv(
     }
     return (
         executable,
-        *(word for name, value in parameters.items() for word in ("-C", f"{name}={_text(value)}")),
-        *(("--timelimit", _seconds(limits.model)) if limits.model else ()),
-        *(("--simlimit", _seconds(limits.simulated)) if limits.simulated else ()),
-        *(("--cyclelimit", str(limits.cycles)) if limits.cycles else ()),
+        *fvp_words.options(parameters),
+        *fvp_words.bounds(limits),
         *("-a", str(elf)),
     )
 
@@ -148,11 +164,3 @@ def _root(executable: Path) -> Path:
     """<root>/models/<platform>/FVP_...: the installation; else the executable's directory."""
     models = executable.parent.parent
     return models.parent if models.name == "models" else executable.parent
-
-
-def _text(value: bool | int | str) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:g}"

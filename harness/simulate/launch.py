@@ -38,7 +38,8 @@ class Launch:
     ``readable``: what it must be able to read, besides the system. ``monitor``: a socket in the
     guest's directory that answers QEMU's monitor. ``licence``: how the user said that the
     simulator's licence is accepted. ``stands_in``: what of the firmware is not run but done by
-    someone else, in sentences. ``memory_bytes``: it has no use for more of its own.
+    someone else, in sentences. ``memory_bytes``: it has no use for more of its own. ``has_shell``:
+    the guest's shell says how the runner ended, of which the simulator's own end says nothing.
     """
 
     argv: tuple[str, ...]
@@ -49,6 +50,7 @@ class Launch:
     licence: str | None = None
     stands_in: tuple[str, ...] = ()
     memory_bytes: int | None = None
+    has_shell: bool = False
 
 
 class Companion(Protocol):

@@ -64,8 +64,11 @@ class ProcessRun:
 
     @property
     def _status(self) -> tuple[int | None, int | None]:
-        """Through bubblewrap a status may stand for a signal, if it is not the guest's own."""
+        """Through bubblewrap a status may stand for a signal, if it is not the guest's own. Both
+        None: the guest ended, and nobody knows how the runner did."""
         status = self.ended.status
+        if self.launch.has_shell and status == 0:
+            return self.guest_status, None
         if self.walls.confined and self.guest_status is None and status is not None:
             signal = ending_signal(status)
             return (status, None) if signal is None else (None, signal)

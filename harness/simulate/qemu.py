@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.attend.attendance import WORDS
 from harness.attend.program import Program, counted, read_program
+from harness.simulate import qemu_linux
 from harness.simulate.companion import DEBUGGER, MEMORY, companion
 from harness.simulate.launch import Companion, Job, Launch, Simulator
 from harness.system import toolchain
@@ -37,25 +38,46 @@ class _Qemu:
         return toolchain.require(_settings(target).executable)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        if target.linux is not None:
+            return _with_linux(target, tool, job)
         words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
         if job.steps is not None:
             words = tuple(map(_without_warp, words))
         program = _program(job)
         if program.attended:
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
-        prefix = tool.path.resolve().parent.parent
-        own = (prefix / "lib", prefix / "share" / "qemu")
         intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
         return Launch(
             words,
-            readable=(job.elf, *own),
+            readable=(job.elf, *_own(tool)),
             monitor=MONITOR,
             stands_in=intercepted,
             memory_bytes=_OWN_MEMORY + _ram(_settings(target)),
         )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        if target.linux is not None:
+            return qemu_linux.beside(target, job)
         return companion(target, _settings(target), _program(job), job.work, job.steps)
+
+
+def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
+    settings = _settings(target)
+    own = qemu_linux.words(target, settings, job)
+    return Launch(
+        (str(tool.path), *_common(settings), *settings.arguments, *own),
+        files=qemu_linux.files(job),
+        readable=(*qemu_linux.readable(own), *_own(tool)),
+        monitor=MONITOR,
+        memory_bytes=_OWN_MEMORY + _ram(settings),
+        has_shell=True,
+    )
+
+
+def _own(tool: Tool) -> tuple[Path, ...]:
+    """QEMU's own libraries and data."""
+    prefix = tool.path.resolve().parent.parent
+    return (prefix / "lib", prefix / "share" / "qemu")
 
 
 def _ram(settings: Qemu) -> int:
@@ -91,13 +113,19 @@ SIMULATOR: Simulator = _Qemu()
 def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:
     return (
         executable,
-        *_machine(settings),
-        "-nographic",
-        *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
+        *_common(settings),
         *("-serial", "stdio" if settings.serial else "none"),
         *settings.arguments,
         *("-semihosting-config", semihosting(arguments)),
         *("-kernel", str(elf)),
+    )
+
+
+def _common(settings: Qemu) -> tuple[str, ...]:
+    return (
+        *_machine(settings),
+        "-nographic",
+        *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
     )
 
 

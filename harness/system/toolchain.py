@@ -60,7 +60,17 @@ SPECS = {
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
         ToolSpec("g++", "g++", version_arguments=("-dumpfullversion",)),
+        ToolSpec(
+            "aarch64-linux-gnu-g++",
+            "g++-aarch64-linux-gnu",
+            version_arguments=("-dumpfullversion",),
+        ),
         ToolSpec("qemu-system-arm", "qemu-system-arm"),
+        ToolSpec("qemu-system-aarch64", "qemu-system-arm"),
+        # The packages of a Linux guest.
+        ToolSpec("apt-get", "apt", required=False),
+        ToolSpec("apt-cache", "apt", required=False),
+        ToolSpec("dpkg-deb", "dpkg", required=False),
         ToolSpec("bwrap", "bubblewrap", required=False),
         ToolSpec("ccache", "ccache", required=False),  # builds of a checkout share what is equal
         ToolSpec("git", "git", required=False),
@@ -175,6 +185,8 @@ def toolchain_id(toolchain: str) -> str:
     """Compiler and C library by name and version: "arm-none-eabi-gcc 12.2.1 newlib 3.3.0"."""
     if toolchain == "gcc":
         return str(require("g++"))
+    if toolchain == "aarch64-linux-gnu-gcc":
+        return str(require("aarch64-linux-gnu-g++"))
     compiler = require("arm-none-eabi-gcc")
     require("arm-none-eabi-g++")
     return f"{compiler} newlib {_newlib_version(compiler.path)}"

@@ -45,6 +45,7 @@ FIGURES: tuple[Figure, ...] = (
            "for", per_toolchain=False),
     Figure("elf_loaded", ("firmware", "run"), "code and initialised data, stored copies too"),
     Figure("elf_text", ("firmware", "run"), "executable sections"),
+    Figure("elf_stripped", ("firmware", "run"), "the ELF without symbols, as a board stores it"),
     Figure("elf_outside", ("firmware", "run"), "what lies in no region of the target"),
     Figure("elf_<REGION>_pools", ("firmware", "run"), "the runner's pools in a memory region"),
     Figure("elf_<REGION>_no_pools", ("firmware", "run"), "a memory region without the pools"),
@@ -64,6 +65,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure("model_pte_program_size", ("run",), "the program as the runner found it"),
     Figure("model_pte_loaded_size", ("run",), "the program as the runner loaded it"),
     Figure("planned_<use>", ("run",), "planned memory, as another runner prints it"),
+    Figure("vm_hwm", ("run",), "the most memory that the process had at a time, as Linux counts",
+           accepted=False),
     Figure("stack_<use>", ("run",), "the deepest that the stack was"),
 )  # fmt: skip
 

@@ -55,6 +55,8 @@ class Limits(Data):
     model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
     simulated: Seconds | None = None  # time inside the model (--simlimit)
     cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
+    boot: Seconds = 120.0  # wall time from the start to the login prompt of an operating system
+    shell: Seconds = 30.0  # wall time for each command but the runner's
     factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def scaled(self, factor: float) -> Limits:
@@ -70,6 +72,8 @@ class Limits(Data):
             model=times(self.model),
             simulated=times(self.simulated),
             cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
+            boot=self.boot * by,
+            shell=self.shell * by,
         )
 
 
@@ -88,7 +92,8 @@ class Substitution:
 
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
     ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
-    ``board``: what Zephyr calls the board that it is.
+    ``board``: what Zephyr calls the board that it is. ``machine``: on which a Linux of ours runs in
+    place of the board's.
     """
 
     simulator: str  # as people call it
@@ -97,6 +102,16 @@ class Substitution:
     core: str | None = None
     shared_memory: Region | None = None
     board: str | None = None
+    machine: str | None = None
+
+
+class GuestOnQemu(Data):
+    """The image that is made for a Linux guest: where its console is, and what the kernel loads to
+    reach the machine's devices. Its files are those of a directory, by virtio-9p."""
+
+    console: Text
+    modules: tuple[Text, ...] = ()
+    options: tuple[Text, ...] = ()  # more of the kernel's command line
 
 
 class Qemu(Data):
@@ -110,6 +125,7 @@ class Qemu(Data):
     moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
     shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
     board: Text | None = None  # Zephyr's name of it, where that is not the target's
+    guest: GuestOnQemu | None = None  # of a target with Linux
 
     @model_validator(mode="after")
     def _one_size_of_memory(self) -> Qemu:
@@ -119,13 +135,23 @@ class Qemu(Data):
 
     @property
     def substitution(self) -> Substitution:
+        machine = None if self.guest is None else self.machine
         return Substitution(
-            "QEMU", self.moved, self.cmake, self.core, self.shared_memory, self.board
+            "QEMU", self.moved, self.cmake, self.core, self.shared_memory, self.board, machine
         )
 
 
 class Host(Data):
     """The machine we are on. It has no settings."""
+
+
+class Linux(Data):
+    """What is on the console of a target with Linux: who logs in, and the end of what the shell
+    says when it waits."""
+
+    hostname: Text
+    user: Text = "root"
+    prompt: Annotated[str, Field(min_length=1)]
 
 
 class Zephyr(Data):
@@ -161,12 +187,13 @@ class Target(Data):
     description: Text
     marker: Identifier
     compile_target: Text  # the exporter's name
-    port: Literal["cortex_m", "host", "zephyr"]
+    port: Literal["cortex_m", "host", "linux", "zephyr"]
     zephyr: Zephyr | None = None  # for the port of that name
+    linux: Linux | None = None  # the same
     cpu: Text  # what the compiler is told
     core: Text | None = None  # the board's CPU, where a simulator has another
     npu: Npu | None = None
-    toolchain: Literal["arm-none-eabi-gcc", "gcc"]
+    toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
     cmake: Options = Field(default_factory=dict)
     variants: dict[Identifier, Variant] = Field(min_length=1)  # the first is the default
     memory: tuple[Region, ...] = ()
@@ -184,6 +211,15 @@ class Target(Data):
         qemu = self.settings.qemu
         if self.zephyr is None and qemu is not None and qemu.board is not None:
             raise ValueError("`board` of `qemu` is Zephyr's, and this is no target for Zephyr")
+        return self
+
+    @model_validator(mode="after")
+    def _linux_has_a_console(self) -> Target:
+        if (self.port == "linux") != (self.linux is not None):
+            raise ValueError("`port: linux` and the section `linux` go together")
+        qemu = self.settings.qemu
+        if qemu is not None and (qemu.guest is None) != (self.linux is None):
+            raise ValueError("QEMU has a section `guest` when the target has Linux, and only then")
         return self
 
     @field_validator("memory")
@@ -253,6 +289,11 @@ class Target(Data):
         if self.zephyr is not None and there.board is not None:
             found.append(f"Zephyr was built for {there.board}, which {there.simulator} is, not for "
                          f"{self.zephyr.board}")  # fmt: skip
+        if self.linux is not None and there.machine is not None:
+            found.append(
+                f"the guest is a Linux of ours on {there.simulator}'s {there.machine}: without the "
+                "board's firmware, kernel and devices"
+            )
         if moved and self.npu is not None and model is not None:
             found += [
                 f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "

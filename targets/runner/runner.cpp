@@ -256,6 +256,9 @@ void Runner::report_memory() const {
   if (stack.total > 0) {
     HIL_LOG(Info, "stack_high_water: %zu / %zu bytes", stack.high_water, stack.total);
   }
+  if (const uint64_t peak = platform::peak_resident(); peak > 0) {
+    HIL_LOG(Info, "vm_hwm: %llu bytes", static_cast<unsigned long long>(peak));
+  }
 }
 
 }  // namespace

@@ -63,8 +63,19 @@ BAD: dict[str, Row] = {
     "Linux oops": (LINUX_OOPS, "FAULT", "linux_oops", 2),
     "kernel panic": (
         b"[    0.0] Booting Linux on physical CPU 0x0000000000 [0x411fd040]\n[    2.1] Kernel panic"
+        b" - not syncing: Attempted to kill init! exitcode=0x0000000b\n",
+        "FAULT", "linux_panic", 2),
+    "no root file system": (
+        b"[    0.0] Booting Linux on physical CPU 0x0000000000 [0x411fd040]\n[    2.1] VFS: Cannot "
+        b"open root device \"vda\" or unknown-block(0,0): error -6\n[    2.2] Kernel panic"
         b" - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\n",
-        "FAULT", "linux_oops", 2),
+        "INFRA", "no_root_file_system", 2),
+    "the OOM killer": (
+        POSIX + b"[   20.1] Out of memory: Killed process 99 (executor_runner) total-vm:300000kB, "
+        b"anon-rss:180000kB\nKilled\n", "FAULT", "out_of_memory", 4),
+    "a task that hangs": (
+        POSIX + b"[  245.1] INFO: task executor_runner:99 blocked for more than 120 seconds.\n",
+        "HANG", "hung_task", 4),
     "U-Boot": (b"U-Boot 2026.01\n\"Synchronous Abort\" handler, esr 0x96000010, far 0x1a050000\n",
                "FAULT", "boot_panic", 2),
     "the Linux runner dies": (POSIX + b"Segmentation fault (core dumped)\n",

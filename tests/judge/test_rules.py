@@ -73,6 +73,21 @@ CAUSES = {
         {"ending": Ending(Stop.EXITED, 126, None, 0.1)}, "FAULT", "exit_status", 3),
     "the simulator died of a signal": (
         {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
+    "a guest that ended without a word of the runner": (
+        {"ending": Ending(Stop.EXITED, None, None, 5.0)}, "NO_VERDICT", "exit_unknown", 3),
+    "a guest that refused the login": (
+        {"log": b"hil: the guest refuses the login of root\n" + GOOD_LOG},
+        "INFRA", "login_refused", 1),
+    "a guest that never came to its login": (
+        {"log": b"hil: the guest did not come to its login prompt within 120 s\n" + GOOD_LOG},
+        "HANG", "guest_silent", 1),
+    "a guest without the run's files": (
+        {"log": b"hil: the guest has no directory /work\n" + GOOD_LOG},
+        "INFRA", "no_root_file_system", 1),
+    "a guest whose disk is full": (
+        {"log": b"E [executorch:posix.cpp:77 write_file()] s0-0.bin: no space left on the device\n"
+         b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n"},
+        "INFRA", "disk_full", 1),
     "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
     "a stall": ({"ending": Ending(Stop.STALL, None, 9, 9.0)}, "HANG", "stall", 3),
     "too much output": (

@@ -83,3 +83,32 @@ def test_a_long_line_of_outputs_is_read_to_its_end() -> None:
         (tensor,) = reader.finish().tensors
         assert len(tensor.values) == values
         assert tensor.values[-1] == 0.25
+
+
+BOOT = b"[    0.000000] Linux version 6.1.0 (debian-kernel@lists.debian.org)\r\n"
+INTERRUPTED = (
+    BOOT + b"I [executorch:runner.cpp:272 run()] Program[   12.345678] random: crng init done\r\n"
+    b"[   12.345679] virtio: more\r\n complete, exiting.\r\n"
+)
+
+
+def test_a_message_of_linux_in_the_middle_of_a_line() -> None:
+    """The line is read as if the message had come before it; the number is that of its end."""
+    seen = observe(INTERRUPTED)
+    assert seen.complete_line == 4
+    assert seen.lines == 4
+    assert observe(INTERRUPTED.replace(BOOT, b"")).complete_line is None  # not a Linux's console
+
+
+def test_a_message_of_linux_in_the_last_line() -> None:
+    """What it came into has no rest, and is read all the same."""
+    seen = observe(BOOT + b"E [executorch:a.cpp:1 f()] broken[   12.345678] and over\r\n")
+    assert [failure.text for failure in seen.failures] == ["broken"]
+
+
+def test_time_stamps_of_a_ci_system_are_no_line_of_their_own() -> None:
+    """In front of every line of Linux, too, where they begin nothing that goes on."""
+    stamp = b"2026-01-01T00:00:00.0000000Z "
+    log = b"".join(stamp + line for line in INTERRUPTED.splitlines(keepends=True))
+    broken = log.replace(stamp + b" complete", b" complete")
+    assert observe(broken).complete_line == 4

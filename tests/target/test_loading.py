@@ -85,7 +85,7 @@ MISTAKES = [
     ("marker: board\n", "", 1, "required key 'marker' is missing"),
     ("package: x.tgz", "package: 11.30", 20, 'in quotes: "11.30"'),
     ("marker: board", "marker: Board-1", 2, "marker: String should match pattern"),
-    ("port: cortex_m", "port: linux", 4, "port: Input should be 'cortex_m', 'host' or 'zephyr'"),
+    ("port: cortex_m", "port: linus", 4, "port: Input should be 'cortex_m', 'host', 'linux' or"),
     ("auto: [fvp, qemu]", "auto: [fvp, host]", 16, "`auto` names 'host'"),
     ("auto: [fvp, qemu]", "auto: [fvp, qmu]", 17, "Input should be 'fvp', 'qemu' or 'host'"),
     ("auto: [fvp, qemu]", "auto: []", 17, "at least 1 item"),

@@ -33,6 +33,9 @@ struct StackUse {
 };
 StackUse stack_use();
 
+/// The most bytes of memory that the process has had at a time; 0 where nobody counts.
+uint64_t peak_resident();
+
 /// The linker's build id (note NT_GNU_BUILD_ID), empty when there is none.
 Span<const uint8_t> build_id();
 

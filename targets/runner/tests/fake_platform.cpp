@@ -134,6 +134,8 @@ Clock clock() { return fake::current.has_clock ? fake::tick : nullptr; }
 
 StackUse stack_use() { return {100, 1000}; }
 
+uint64_t peak_resident() { return 4096; }
+
 Span<const uint8_t> build_id() {
   static const uint8_t id[] = {0xde, 0xad, 0x01};
   return {id, sizeof(id)};

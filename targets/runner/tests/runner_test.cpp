@@ -47,7 +47,8 @@ TEST_CASE("sets run on one loaded method and write their own outputs") {
        {"build id dead01\n", "Model buffer loaded, has 1 methods\n", "Running method forward\n",
         "Method loaded.\n", "Starting the model execution...\n", "Finished running set 0\n",
         "system_counter_ticks: 7 (set 0)\n", "system_counter_ticks: 7 (set 1)\n",
-        "method_allocator_planned:  64 bytes\n", "stack_high_water: 100 / 1000 bytes\n"}) {
+        "method_allocator_planned:  64 bytes\n", "stack_high_water: 100 / 1000 bytes\n",
+        "vm_hwm: 4096 bytes\n"}) {
     CHECK_MESSAGE(fake::contains(log(), line), line << " missing in\n" << log());
   }
   CHECK(fake::contains(log(), "model_pte_program_size:     " +

@@ -48,6 +48,8 @@ Clock clock() {
 #endif
 }
 
+uint64_t peak_resident() { return 0; }
+
 StackUse stack_use() { return {stack_high_water(), distance(__stack_limit, __stack_top)}; }
 
 Span<const uint8_t> build_id() {

@@ -46,6 +46,8 @@ Clock clock() {
 #endif
 }
 
+uint64_t peak_resident() { return 0; }
+
 StackUse stack_use() {
   StackUse use;
 #if defined(CONFIG_INIT_STACKS) && defined(CONFIG_THREAD_STACK_INFO)
