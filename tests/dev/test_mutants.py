@@ -259,21 +259,23 @@ def test_wrong_usage_is_exit_2(
     ],
 )
 def test_exit_codes(fates: list[Fate], code: int) -> None:
-    rows = tuple(Told(f"m{n}", "b", fate) for n, fate in enumerate(fates))
+    rows = tuple(Told(f"m{n}", "b", "f", fate) for n, fate in enumerate(fates))
     assert MutantResults(rows, "c" * 40, "abc").exit_code == code
 
 
 def test_the_table(product: Product) -> None:
     rows = (
-        Told("one", "stride", Fate.CAUGHT, CASE, "MISMATCH", "sum: another sum", 1.25),
-        Told("two", "padding", Fate.STALE, text="`x` is not 1 times in f"),
+        Told("one", "stride", "a/x.c", Fate.CAUGHT, CASE, "MISMATCH", "sum: another sum", 90.0),
+        Told("two", "padding", "b/y.c", Fate.STALE, text="`x` is not 1 times in f"),
     )
     results = MutantResults(rows, "0123456789abcdef", "abc")
     assert results.text().splitlines() == [
-        "one                       stride             caught        1.2 s  "
+        "one                       stride             caught       90.0 s  "
         "host/add: MISMATCH sum: another sum",
         "two                       padding            stale         0.0 s  `x` is not 1 times in f",
-        "2 bugs in 0123456789: 1 caught, 1 stale",
+        "a: 1 bugs, 1 caught; 1.5 min",
+        "b: 1 bugs, 1 stale; 0.0 min",
+        "all, in 0123456789: 2 bugs, 1 caught, 1 stale; 1.5 min",
         "stale: the list is written for ExecuTorch abc",
     ]
     summary = results.summary()

@@ -29,7 +29,8 @@ def test_every_bug_has_its_place() -> None:
 
 
 def test_every_test_that_it_names_exists() -> None:
-    ids = sorted({test for mutant in MUTANTS.values() for test in mutant.tests} - {*UNIT_TESTS})
+    named = {test for mutant in MUTANTS.values() for test in (*mutant.tests, *mutant.room)}
+    ids = sorted(named - {*UNIT_TESTS})
     argv = [sys.executable, "-m", "pytest", "-q", "--collect-only", *ids]
     done = subprocess.run(argv, cwd=project_root(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
@@ -51,8 +52,8 @@ def test_no_two_are_the_same_bug() -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("{bug: b, file: f, find: x, put: y, tests: []}", "no `tests` to notice it"),
-        ("{bug: b, file: f, find: x, put: y}", "mutants.one.tests: Field required"),
+        ("{bug: b, file: f, find: x, put: y, tests: []}", "one: no `tests` to notice it"),
+        ("{bug: b, file: harness/f.py, find: x, put: y}", "one: no `tests` to notice it"),
         ("{bug: b, file: f, find: x, put: y, tests: [a_test]}", "a_test is neither below tests/"),
         ("{bug: b, file: f, find: x, put: x, tests: [tests/x]}", "is there already"),
         ("{bug: b, file: f, find: x, put: y, tests: [tests/x], cases: [a/b]}", "not permitted"),
@@ -64,6 +65,22 @@ def test_a_malformed_entry_is_named(tmp_path: Path, entry: str, said: str) -> No
         read_own(tmp_path)
     assert said in caught.value.message
     assert caught.value.line == 2
+
+
+def test_which_tests_are_for_a_bug(tmp_path: Path) -> None:
+    """Its own, else its file's; then those of its room that it has not had."""
+    (tmp_path / "list.yaml").write_text("""tests: [tests/judge, tests/run, runner_tests]
+mutants:
+  own: {bug: b, file: harness/judge/growth.py, find: x, put: y, tests: [tests/run]}
+  file: {bug: b, file: harness/judge/growth.py, find: x, put: y}
+  room: {bug: b, file: targets/runner/growth.cpp, find: x, put: y}
+""")
+    found = read_own(tmp_path)
+    assert {name: (mutant.tests, mutant.room) for name, mutant in found.items()} == {
+        "own": (("tests/run",), ("tests/judge", "runner_tests")),
+        "file": (("tests/judge/test_growth.py",), ("tests/judge", "tests/run", "runner_tests")),
+        "room": ((), ("tests/judge", "tests/run", "runner_tests")),
+    }
 
 
 def test_a_name_is_there_once(tmp_path: Path) -> None:

@@ -99,6 +99,24 @@ def test_bugs_of_both_kinds_are_caught_and_a_change_that_is_none_is_not(project:
     assert rows[4].text == "assert 6 == 5"
 
 
+def test_the_room_is_asked_when_a_bug_s_own_tests_notice_nothing(project: Path) -> None:
+    """And only then: the order within one run would be pytest's, that of the file."""
+    own = f"{SUM}::test_two_and_two"
+    rows = told(
+        project, 1,
+        mutant(MODULE, "a + b", "a - b", own, room=(SUM,)),
+        mutant(MODULE, "a + b", "a * b", own, room=(SUM,)),
+        mutant(HEADER, "a + b", "a * b + a - b", SUM, room=("runner_tests",)),
+        mutant(HEADER, "a + b", "a - b", SUM, room=("runner_tests",)),
+    )  # fmt: skip
+    assert [(row.fate, row.by) for row in rows] == [
+        (Fate.CAUGHT, own),
+        (Fate.CAUGHT, f"{SUM}::test_two_and_three"),
+        (Fate.SURVIVED, ""),
+        (Fate.CAUGHT, "runner_tests two and two"),
+    ]
+
+
 def test_firmware_that_a_bug_leaves_unbuilt_catches_nothing(project: Path) -> None:
     """A test whose firmware is not built fails, too."""
     (project / SUM).write_text("""import os, pathlib
@@ -138,8 +156,8 @@ def test_this_project_s_own(tmp_path: Path) -> None:
 
 
 def test_what_was_told_is_told_again_as_long_as_the_sources_are_the_same(tmp_path: Path) -> None:
-    row = Told("one", "stride", Fate.CAUGHT, "t", "failed", "why", 1.0)
-    unknown = Told("two", "stride", Fate.NOT_RUN)
+    row = Told("one", "stride", "f", Fate.CAUGHT, "t", "failed", "why", 1.0)
+    unknown = Told("two", "stride", "f", Fate.NOT_RUN)
     ledger = Ledger(tmp_path / "told.jsonl", "abc")
     assert ledger.begin(resume=True) == {}
     for each in (row, unknown):

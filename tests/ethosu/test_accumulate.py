@@ -42,3 +42,13 @@ def test_a_convolution_does_not_depend_on_its_steps(
 def test_valid_elements_are_counted_per_position() -> None:
     inside = taps(np.pad(np.ones((*WINDOW.needed, 1)), ((1, 1), (0, 1), (0, 0))))
     assert (accumulate.valid_counts(WINDOW) == inside.sum((2, 3, 4))).all()
+
+
+def test_padding_never_wins() -> None:
+    """Not over numbers below zero, nor in a minimum over those above."""
+    values = np.random.default_rng(SEED).integers(-99, 0, (*WINDOW.needed, 4)).astype(np.int8)
+    around = taps(np.pad(values.astype(int), ((1, 1), (0, 1), (0, 0)), constant_values=-999))
+    most = accumulate.pool_extreme(values, WINDOW, largest=True)
+    assert (most == around.max((2, 3))).all()
+    least = accumulate.pool_extreme(-values, WINDOW, largest=False)
+    assert (least == -around.max((2, 3))).all()

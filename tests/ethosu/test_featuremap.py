@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from harness.ethosu.errors import AccessError
 from harness.ethosu.model import run
 from tests.ethosu.assembling import INPUT, copying
 
@@ -34,3 +36,12 @@ def test_rows_and_columns_may_go_backwards() -> None:
     assert found == rows[::-1].tobytes()
     (found,) = run(copying(OFM_BASE0=1024 + 48, OFM_STRIDE_X=-16), [INPUT])[0]
     assert found == rows[:, ::-1].tobytes()
+
+
+@pytest.mark.parametrize("side", [{"OFM_BASE0": 4096 - 256}, {"IFM_BASE0": 4096 - 256}])
+def test_a_map_ends_with_its_region(side: dict[str, int]) -> None:
+    """One that goes up to the last byte is inside, one that goes a byte further is not."""
+    run(copying(**side), [INPUT], strict=False)
+    beyond = {name: base + 1 for name, base in side.items()}
+    with pytest.raises(AccessError, match=r"reaches 0xf01\.\.0x1001"):
+        run(copying(**beyond), [INPUT], strict=False)

@@ -6,6 +6,8 @@ import pytest
 
 from harness.ethosu.errors import StreamError
 from harness.ethosu.model import run
+from harness.ethosu.registers import register_set
+from harness.ethosu.stream import Write, instructions
 from tests.ethosu.assembling import INPUT, U55_128, blob, cop1, words
 
 
@@ -27,3 +29,21 @@ def test_malformed_stream(stream: list[int], message: str, offset: int) -> None:
     with pytest.raises(StreamError, match=message) as caught:
         run(blob(cop1(U55_128, stream)), [INPUT])
     assert caught.value.offset == offset
+
+
+WIDE = [
+    ("IFM_BASE0", (1 << 40) - 1),
+    ("IFM_BASE0", 1 << 39),
+    ("IFM_STRIDE_Y", 1 << 31),
+    ("IFM_STRIDE_Y", (1 << 39) - 1),
+    ("IFM_STRIDE_Y", -1),
+    ("IFM_STRIDE_Y", -(1 << 39)),
+]
+
+
+@pytest.mark.parametrize("product", ["u55", "u85"])
+@pytest.mark.parametrize(("register", "value"), WIDE)
+def test_addresses_and_steps_have_40_bits(product: str, register: str, value: int) -> None:
+    """An address has no sign; a step has it in the highest of them."""
+    (write,) = instructions(words(product, (register, value)), register_set(product))
+    assert write == Write(0, register, value)

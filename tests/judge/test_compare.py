@@ -67,6 +67,8 @@ def test_without_scale_only_exact_is_within() -> None:
     assert not diff.within(1000)
 
 
-def test_wrong_number_of_bytes_is_refused() -> None:
+@pytest.mark.parametrize("expected", [31, 32])
+def test_wrong_number_of_bytes_is_refused(expected: int) -> None:
+    """Also when what is expected is as short, and so equal."""
     with pytest.raises(ValueError, match="expected 32 bytes, got 31"):
-        compare(FLOATS, 0, b"\0" * 31, b"\0" * 32)
+        compare(FLOATS, 0, b"\0" * 31, b"\0" * expected)

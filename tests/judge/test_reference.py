@@ -17,6 +17,7 @@ from harness.judge.reference import (
     Reference,
     diff,
     load_reference,
+    load_truth,
     propose,
     reference_path,
     render,
@@ -176,3 +177,17 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 def test_what_is_not_a_case(text: str) -> None:
     with pytest.raises(UsageError, match="is not a case"):
         parse_case(text)
+
+
+def test_a_truth_is_kept_and_found_whoever_is_to_give_it(tmp_path: Path) -> None:
+    """What somebody made the truth holds for every firmware; other references are none."""
+    plain = propose(None, of_run())
+    truth = propose(None, of_run(truth=True, outputs=(("22",),)))
+    assert load_truth(tmp_path, CASE) is None
+    written(tmp_path, plain)
+    assert load_truth(tmp_path, CASE) is None
+    path = reference_path(tmp_path, CASE, FirmwareSource.EXECUTORCH)
+    path.write_text(render(truth))
+    found = load_truth(tmp_path, CASE)
+    assert found is not None
+    assert (found.truth, found.outputs) == (True, (("22",),))

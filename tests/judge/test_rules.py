@@ -13,7 +13,15 @@ import pytest
 from harness.build.source import FirmwareSource
 from harness.errors.verdict import ExitCode, Verdict, exit_code
 from harness.judge.compare import TensorDiff
-from harness.judge.evidence import Blame, Ending, Evidence, Expectation, Judgement, Outputs
+from harness.judge.evidence import (
+    Blame,
+    ByDesign,
+    Ending,
+    Evidence,
+    Expectation,
+    Judgement,
+    Outputs,
+)
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
 from harness.observe import observe
@@ -400,6 +408,14 @@ def test_a_pass_without_work_for_the_npu_is_noted() -> None:
     assert "given no work" in verdict(npu=NpuUse(0)).notes[-1]
     assert verdict(npu=NpuUse(3)).notes == ()
     assert verdict(npu=NpuUse(0), **FAILING).notes == ()
+
+
+def test_a_pass_that_differs_by_design_is_noted() -> None:
+    """The outputs are not those of the definition: which difference that is, and how far."""
+    outputs = Outputs((EXACT,), (), (), (("11",),), ByDesign(("half-away",), (OFF_BY_ONE,)))
+    (note,) = verdict(outputs=outputs).notes
+    assert note.startswith("differs by design (half-away): output 0[0, 2] of input set 1 is off by")
+    assert verdict(outputs=outputs, **FAILING).notes == ()
 
 
 def test_a_mismatch_names_its_place() -> None:

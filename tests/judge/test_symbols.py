@@ -31,6 +31,10 @@ def test_a_fault_is_told_with_function_and_source(elf: Path) -> None:
     assert fault.facts["pc_symbol"] == "work+0x4"
     assert fault.facts["pc_source"].startswith("planted.c:")
     assert "lr_symbol" not in fault.facts
+    log = FAULT.format(pc=0x50000000, lr=work + 8).encode()
+    (fault,) = with_symbols(observe(log), elf).failures
+    assert fault.facts["lr_symbol"] == "work+0x8"
+    assert "pc_symbol" not in fault.facts
 
 
 @needs_gcc

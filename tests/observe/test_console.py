@@ -77,3 +77,32 @@ LAUNCHES = {
 def test_launch_failures(line: str) -> None:
     (failure,) = observe(line.encode() + b"\n").failures
     assert failure.kind is LAUNCHES[line]
+
+
+@pytest.mark.parametrize("line", LAUNCHES)
+def test_a_hint_says_what_to_do_about_it(line: str) -> None:
+    (failure,) = observe(line.encode() + b"\n").failures
+    assert ("hint" in failure.facts) == (LAUNCHES[line] is not Kind.SIMULATOR_ERROR)
+
+
+SUSPICIONS = {
+    "Killed": True,
+    "Killed 3 stale terminals": False,
+    "##[error]Process completed with exit code 1.": True,
+    "Process completed with exit code 0.": False,
+    "[run_fvp] Simulation complete, 137": True,
+    "[run_fvp] Simulation complete, 0": False,
+}
+
+
+@pytest.mark.parametrize("line", SUSPICIONS)
+def test_words_that_may_explain_a_bad_end(line: str) -> None:
+    seen = observe(line.encode() + b"\n")
+    assert [event.kind for event in seen.suspects] == [Kind.EXIT_STATUS] * SUSPICIONS[line]
+    assert seen.failures == ()
+
+
+def test_the_first_version_that_is_named_is_what_ran() -> None:
+    banner = "*** Booting Zephyr OS build {} ***\n"
+    seen = observe((banner.format("v4.1.0") + banner.format("v4.2.0")).encode())
+    assert seen.versions == {"zephyr": "v4.1.0"}

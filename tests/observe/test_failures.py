@@ -1,11 +1,15 @@
-"""ExecuTorch's error codes stand in C++ and in Python; this ties the two."""
+"""What failures say: ExecuTorch's error codes, which stand in C++ and in Python, and facts."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
+from harness.observe import Kind, observe
 from harness.observe.failures import ERROR_NAMES, named_code
+from tests.observe.lines import log
 
 CORE = Path(__file__).parents[2] / "targets" / "runner" / "core"
 
@@ -32,3 +36,22 @@ def test_every_code_is_read_in_both_notations_and_by_name() -> None:
     for code, name in ERROR_NAMES.items():
         for said in (f"failed with status 0x{code:x}", f"error code {code}", f"answered {name}"):
             assert named_code(said.encode()) == (code, name), said
+
+
+@pytest.mark.parametrize(
+    ("path", "outside"),
+    [("/etc/passwd", True), ("../model.pte", True), ("a/../../b", True), ("model.pte", False),
+     ("a/..b", False), ("/dev/ethosu0", False)],
+)  # fmt: skip
+def test_a_file_outside_of_its_directory_is_said_to_be_outside(path: str, outside: bool) -> None:
+    said = f"Could not open file {path} (errno: 2) for reading, exiting!"
+    (failure,) = observe(log("mid 2025", said, level="E")).failures
+    assert (failure.kind, failure.facts["path"]) == (Kind.FILE_NOT_OPENED, path)
+    assert ("outside" in failure.facts) == outside
+
+
+def test_an_npu_s_status_of_zero_is_no_failure() -> None:
+    said = "NPU status=0x{}, qread=12, cmd_end_reached=1"
+    assert observe(log("mid 2025", said.format("00000000"))).failures == ()
+    (failure,) = observe(log("mid 2025", said.format("00000104"))).failures
+    assert (failure.kind, failure.facts["qread"]) == (Kind.NPU_ERROR, "12")

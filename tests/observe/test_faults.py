@@ -124,3 +124,14 @@ def test_an_exception_without_a_name_may_get_one_from_a_line_below() -> None:
     assert (fault.kind, fault.line) == (Kind.USAGE_FAULT, 1)
     (named,) = observe(b"***** BUS FAULT *****\n>>> ZEPHYR FATAL ERROR 19: x\n").failures
     assert named.kind is Kind.BUS_FAULT, "what has a name keeps it"
+
+
+def test_a_register_keeps_what_the_fault_said_first() -> None:
+    """A dump below may be of another context; what it adds belongs to the fault."""
+    (fault,) = observe(CORSTONE + b"pc=0x20000000 lr=0x0 ipsr=0x3\n").failures
+    assert (fault.facts["pc"], fault.facts["lr"]) == ("0x10000abc", "0x10000def")
+    assert fault.facts["ipsr"] == "0x3"
+
+
+def test_a_word_in_a_sentence_is_no_crash() -> None:
+    assert observe(b"Aborted by the user\nWas it Aborted\n").failures == ()

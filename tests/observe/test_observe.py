@@ -135,5 +135,8 @@ def test_garbage_bytes_do_not_stop_the_reader() -> None:
 
 
 def test_end_marker_must_be_the_whole_message() -> None:
-    log = b'I [executorch:m.cpp:1 f()] will say "Program complete, exiting." later\n'
-    assert observe(log).complete_line is None
+    prefix, marker = b"I [executorch:m.cpp:1 f()] ", b"Program complete, exiting."
+    for said in (b'will say "' + marker + b'" later', marker + b" Not yet.", marker + b"42"):
+        assert observe(prefix + said + b"\n").complete_line is None, said
+    for said in (marker, marker + b"\x04", marker + b" Info: Simulation is stopping"):
+        assert observe(prefix + said + b"\n").complete_line == 1, said

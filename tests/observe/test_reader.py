@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import tracemalloc
 
-from harness.observe import Observation, Reader, observe
+import pytest
+
+from harness.observe import Kind, Observation, Reader, observe
 from tests.observe.lines import log
 
 
@@ -112,3 +114,60 @@ def test_time_stamps_of_a_ci_system_are_no_line_of_their_own() -> None:
     log = b"".join(stamp + line for line in INTERRUPTED.splitlines(keepends=True))
     broken = log.replace(stamp + b" complete", b" complete")
     assert observe(broken).complete_line == 4
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"\xef\xbb\xbf", b"2026-01-01T00:00:00.0000000Z ", b"[2026-01-01 00:00:00,5] ",
+     b"\xef\xbb\xbf2026-01-01T00:00:00.0000000Z "],
+)  # fmt: skip
+def test_what_an_editor_or_a_ci_system_puts_in_front_is_no_part_of_the_line(before: bytes) -> None:
+    """Rows that want the beginning of a line find it."""
+    (crash,) = observe(before + b"Aborted (core dumped)\n").failures
+    assert (crash.kind, crash.text) == (Kind.PROCESS_CRASH, "Aborted (core dumped)")
+
+
+def test_only_errors_of_a_driver_are_failures() -> None:
+    """A warning, and an information, of the very same words are not."""
+    said = b": DMA of job 3 was slow (ethosu_driver.c:411)\n"
+    assert observe(b"W" + said + b"I" + said).failures == ()
+    assert [failure.kind for failure in observe(b"E" + said).failures] == [Kind.RUNNER_ERROR]
+
+
+def test_the_last_letter_of_a_word_is_no_level() -> None:
+    assert observe(b"NOTICE [executorch:a.cpp:1 f()] all is well\n").failures == ()
+    assert len(observe(b"E [executorch:a.cpp:1 f()] broken\n").failures) == 1
+
+
+def test_the_last_line_is_the_last_one_that_says_something() -> None:
+    assert observe(b"first\nlast\n\r\n  \n").last_line == "last"
+    reader = Reader()
+    for piece in (b"first\nlast\n", b"  \n"):
+        reader.feed(piece)
+    assert reader.finish().last_line == "last"
+
+
+def test_nothing_takes_back_that_the_run_is_over() -> None:
+    """The simulator is stopped soon after such a line, whatever else it says until then."""
+    reader = Reader()
+    reader.feed(log("mid 2025", "broken", level="E"))
+    assert not reader.final_failure
+    reader.feed(b"Hard fault. irq=-13, pc=0x10000abc, lr=0x1, xpsr=0x2, sp=0x3\n")
+    assert reader.final_failure
+    reader.feed(log("mid 2025", "broken", level="E"))
+    assert reader.final_failure
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'assertion "drv->state == IDLE" failed: file "ethosu_driver.c", line 512',
+        b"Aborted (core dumped)",
+        b">>> ZEPHYR FATAL ERROR 4: Kernel panic on CPU 0",
+        b"E [executorch:m.cpp:1 f()] Missing operator: [7] aten::exp.out",
+    ],
+)
+def test_after_what_a_run_is_over(line: bytes) -> None:
+    reader = Reader()
+    reader.feed(line + b"\n")
+    assert reader.final_failure

@@ -100,3 +100,28 @@ def test_a_flood_of_elements_does_not_fill_the_memory(monkeypatch: pytest.Monkey
 def test_a_flood_of_names_does_not_fill_the_memory(line: bytes) -> None:
     seen = observe(b"".join(line % n + b"\n" for n in range(3000)))
     assert len(seen.tensors) + len(seen.metrics) + len(seen.pmu) + len(seen.ports) in (100, 1000)
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole"),
+    [
+        ("Output 0: tensor(sizes=[2, 2], [1., 2., 3., 4.])\n", True),
+        ("Output 0: tensor(sizes=[2, 2], [1., 2., 3.])\n", False),
+        ("Output 0: tensor(sizes=[2, 2], [1., 2., 3., 4., 5.])\n", False),
+        ("Output 0: tensor(sizes=[2, 2], [\n  1., 2.,\n  3., 4.])\n", True),
+        ("Output 0: tensor(sizes=[2, 2], [\n  1., 2.,\n  3., 4.", False),
+    ],
+)
+def test_a_tensor_is_whole_when_it_is_closed_and_has_its_elements(lines: str, whole: bool) -> None:
+    """A console that was cut, or lost a part, proves no output."""
+    (tensor,) = observe(lines.encode()).tensors
+    assert tensor.whole == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "data"), [("AAEC", b"\x00\x01\x02"), ("AAE", b""), ("AAE=AAEC", b"")]
+)
+def test_base64_that_lost_a_character_is_not_whole(text: str, data: bytes) -> None:
+    """Nor what goes on behind its end: two texts without what stood between them."""
+    (block,) = observe(f'echo "{text}" | base64 -d >a.bin\n'.encode()).blocks
+    assert (block.data, block.whole) == (data, bool(data))

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from harness.case.case import parse_case
 from harness.errors import UsageError
 from harness.system import strict_yaml
+from harness.system.paths import project_root
 from harness.target.data import Data, Text
 
 LIST = Path(__file__).with_name("mutants.yaml")
@@ -83,20 +84,22 @@ class CheckoutMutant(Mutant):
         return self
 
 
+def _known(test: str) -> str:
+    if test not in UNIT_TESTS and not test.startswith("tests/"):
+        raise ValueError(f"{test} is neither below tests/ nor one of {UNIT_TESTS}")
+    return test
+
+
+_Tests = tuple[Annotated[Text, AfterValidator(_known)], ...]
+
+
 class OwnMutant(Mutant):
-    """A bug in this project. ``tests``, which are of the default suite, are run until one fails:
-    programs of UNIT_TESTS first, then pytest's node ids."""
+    """A bug in this project. ``tests``, which are of the default suite, are run until one fails;
+    an entry that names none has those that mirror its file. ``room``: run when these notice
+    nothing; an entry has its list's."""
 
-    tests: tuple[Text, ...]
-
-    @model_validator(mode="after")
-    def _is_noticed_by_tests(self) -> OwnMutant:
-        if not self.tests:
-            raise ValueError("no `tests` to notice it")
-        for test in self.tests:
-            if test not in UNIT_TESTS and not test.startswith("tests/"):
-                raise ValueError(f"{test} is neither below tests/ nor one of {UNIT_TESTS}")
-        return self
+    tests: _Tests = ()
+    room: _Tests = ()
 
 
 class MutantList(Data):
@@ -107,36 +110,52 @@ class MutantList(Data):
 
 
 class OwnList(Data):
+    """Bugs of one room, and the ``tests`` of the room, the cheapest first."""
+
+    tests: _Tests = ()
     mutants: dict[Text, OwnMutant]
 
 
 def read_mutants(path: Path = LIST) -> MutantList:
     """Raises TargetError (file and line) for a list that is malformed."""
-    return _read(path, MutantList)
+    return _checked(strict_yaml.read(path), MutantList)
 
 
 def read_own(folder: Path = OWN_LISTS) -> Mapping[str, OwnMutant]:
-    """All lists of the folder. Raises TargetError, also for a name that is there twice."""
+    """All lists of the folder. Raises TargetError, also for a name that is there twice, and for a
+    bug that no test is for."""
     return dict(_own(folder))
 
 
 def _own(folder: Path) -> Iterator[tuple[str, OwnMutant]]:
     seen: set[str] = set()
     for path in sorted(folder.glob("*.yaml")):
-        mutants = _read(path, OwnList).mutants
-        for name in mutants:
+        document = strict_yaml.read(path)
+        listed = _checked(document, OwnList)
+        for name, mutant in listed.mutants.items():
+            tests = mutant.tests or _mirror(mutant.file)
+            room = mutant.room or tuple(test for test in listed.tests if test not in tests)
+            place = document.place(("mutants", name))
             if name in seen:
-                place = strict_yaml.read(path).place(("mutants", name))
                 raise place.error(f"{name} is in another list, too")
-        seen.update(mutants)
-        yield from mutants.items()
+            if not (tests or room):
+                raise place.error(f"{name}: no `tests` to notice it")
+            yield name, mutant.model_copy(update={"tests": tests, "room": room})
+        seen.update(listed.mutants)
+
+
+def _mirror(file: str) -> tuple[str, ...]:
+    """The test file of a module; none when there is none."""
+    module = Path(file)
+    test = Path("tests", *module.parts[1:-1], f"test_{module.stem}.py")
+    is_there = module.parts[0] == "harness" and (project_root() / test).is_file()
+    return (str(test),) if is_there else ()
 
 
 _List = TypeVar("_List", bound=Data)
 
 
-def _read(path: Path, model: type[_List]) -> _List:
-    document = strict_yaml.read(path)
+def _checked(document: strict_yaml.Document, model: type[_List]) -> _List:
     try:
         return model.model_validate(document.data)
     except ValidationError as error:

@@ -76,6 +76,7 @@ class Told:
 
     name: str
     bug: str
+    file: str
     fate: Fate
     by: str = ""
     verdict: str = ""
@@ -104,13 +105,22 @@ class MutantResults:
         return next((code for code in order if code in codes), ExitCode.PASSED)
 
     def text(self) -> str:
-        counts = Counter(row.fate for row in self.rows)
-        said = ", ".join(f"{counts[fate]} {fate}" for fate in Fate if counts[fate])
         lines = [row.row() for row in self.rows]
-        lines.append(f"{len(self.rows)} bugs in {self.sources[:10]}: {said}")
-        if counts[Fate.STALE] and self.written_for is not None:
+        rooms = self.rooms()
+        if len(rooms) > 1:
+            lines += [f"{room}: {_counted(rows)}" for room, rows in rooms.items()]
+        lines.append(f"all, in {self.sources[:10]}: {_counted(self.rows)}")
+        stale = any(row.fate is Fate.STALE for row in self.rows)
+        if stale and self.written_for is not None:
             lines.append(f"stale: the list is written for ExecuTorch {self.written_for}")
         return "\n".join(lines)
+
+    def rooms(self) -> dict[str, list[Told]]:
+        """By the folder that the bug is in."""
+        found: dict[str, list[Told]] = {}
+        for row in self.rows:
+            found.setdefault(str(Path(row.file).parent), []).append(row)
+        return found
 
     def summary(self) -> dict[str, Any]:
         counts = Counter(row.fate for row in self.rows)
@@ -120,6 +130,12 @@ class MutantResults:
             "counts": {fate: counts[fate] for fate in Fate},
             "mutants": [asdict(row) for row in self.rows],
         }
+
+
+def _counted(rows: Sequence[Told]) -> str:
+    counts = Counter(row.fate for row in rows)
+    said = ", ".join(f"{counts[fate]} {fate}" for fate in Fate if counts[fate])
+    return f"{len(rows)} bugs, {said}; {sum(row.seconds for row in rows) / 60:.1f} min"
 
 
 class BaselineFails(HarnessError):
@@ -178,7 +194,7 @@ def measure(
         mutant = mutants[name]
         if name in stale:
             place = f"`{mutant.find}` is not {mutant.of} times in {mutant.file}"
-            row = Told(name, mutant.bug, Fate.STALE, text=place)
+            row = Told(name, mutant.bug, mutant.file, Fate.STALE, text=place)
         else:
             mine = free.get()
             try:
@@ -248,7 +264,9 @@ def _one(name: str, mutant: M, ground: Ground[M]) -> Told:
         kind = Fate.SURVIVED if mutant.equivalent is None else Fate.EQUIVALENT
         found = Noticed(kind, "", "", mutant.equivalent or "")
     seconds = round(time.monotonic() - started, 1)
-    return Told(name, mutant.bug, found.fate, found.by, found.verdict, found.text, seconds)
+    return Told(
+        name, mutant.bug, mutant.file, found.fate, found.by, found.verdict, found.text, seconds
+    )
 
 
 def fate_of(verdict: Verdict) -> Fate | None:

@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -169,10 +169,12 @@ class OwnGround:
 
     def baseline(self, mutants: Sequence[OwnMutant], progress: Progress) -> None:
         """All tests that are named pass. Raises BaselineFails."""
-        tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
-        programs = tuple(test for test in tests if test in UNIT_TESTS)
+        tests = dict.fromkeys(t for mutant in mutants for t in (*mutant.tests, *mutant.room))
         failing: dict[str, tuple[Verdict, str]] = {}
-        for found in (*map(self._unit_tests, programs), self._pytest(_ids(tests), progress)):
+        for found in (
+            *map(self._unit_tests, _programs(tests)),
+            self._pytest(_ids(tests), progress),
+        ):
             if found is not None:
                 failing[found.by] = Verdict.MISMATCH, f"{found.by}: {found.text}"
         if failing:
@@ -185,10 +187,14 @@ class OwnGround:
             other.kept.update(other._firmware())
 
     def noticed(self, mutant: OwnMutant) -> Noticed | None:
-        for program in UNIT_TESTS:
-            if program in mutant.tests and (found := self._unit_tests(program)) is not None:
+        """The room's tests are a run of their own: pytest takes of two that overlap the wider."""
+        for tests in (mutant.tests, mutant.room):
+            for program in _programs(tests):
+                if (found := self._unit_tests(program)) is not None:
+                    return found
+            if (found := self._pytest(_ids(tests))) is not None:
                 return found
-        return self._pytest(_ids(mutant.tests))
+        return None
 
     def clean(self) -> None:
         """Runs, and firmware with a bug, which nobody will ask for again."""
@@ -209,7 +215,7 @@ class OwnGround:
         if (ended := self._run(ninja)).status != 0:
             return Noticed(Fate.NOT_BUILT, "build", _how(ended), self._said(b"error:"))
         found = sorted(path for path in self._tree.rglob(program) if path.is_file())
-        ended = self._run([str(found[0]), "-r=junit", f"-o={self._report}"])
+        ended = self._run([str(found[0]), "-r=junit", f"-o={self._report}", "--abort-after=1"])
         if (ended.stop, ended.status) == (Stop.EXITED, 0):
             return None
         failed = next(_failed(self._report), ("", "", self._said(b"ERROR:")))
@@ -224,7 +230,8 @@ class OwnGround:
         """What the tests notice. ``progress``: wants all of them, without a bug."""
         if not ids:
             return None
-        argv = [sys.executable, "-m", "pytest", "-q", "-x", f"--junitxml={self._report}", *ids]
+        argv = [sys.executable, "-m", "pytest", "-p", "hil", "-q", "-x",
+                f"--junitxml={self._report}", *ids]  # fmt: skip
         if progress is not None:
             progress(f"without a bug: {len(ids)} tests")
         # Python takes a file of the same second and size for the one that it has compiled, so it
@@ -268,12 +275,18 @@ class OwnGround:
             **kept,
             "PYTHONPATH": str(self.project),
             "HIL_HOME": str(self.home),
+            # Importing what other plugins import takes longer than most tests.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "CCACHE_DIR": str(shared / "ccache"),
             "PATH": os.pathsep.join([str(shared / "compilers"), kept.get("PATH", "")]),
         }
 
 
-def _ids(tests: Sequence[str]) -> tuple[str, ...]:
+def _programs(tests: Iterable[str]) -> tuple[str, ...]:
+    return tuple(test for test in tests if test in UNIT_TESTS)
+
+
+def _ids(tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(test for test in tests if test not in UNIT_TESTS)
 
 

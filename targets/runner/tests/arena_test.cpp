@@ -44,6 +44,14 @@ TEST_CASE("padding that does not fit is not taken") {
   CHECK(arena.allocate(3, 1) == pool + 17);
 }
 
+TEST_CASE("what fits without its padding, but not with it, is not given") {
+  alignas(32) uint8_t pool[32];
+  Arena arena({pool, 20});
+  REQUIRE(arena.allocate(1, 1) == pool);
+  CHECK(arena.allocate(5, 16) == nullptr);  // 19 bytes are left, 15 of them padding
+  CHECK(arena.allocate(4, 16) == pool + 16);
+}
+
 TEST_CASE("a measuring arena adds up beyond the pool, even without one") {
   Arena measure = Arena::measuring(Arena());
   CHECK(measure.make<uint32_t>(100).size() == 100);

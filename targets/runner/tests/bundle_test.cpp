@@ -242,6 +242,27 @@ TEST_CASE("sizes are compared one by one") {
         hil::Error::InvalidArgument);
 }
 
+TEST_CASE("a case with other than all outputs proves nothing") {
+  build::PlanBuilder plan;
+  build::TensorInfo info;
+  for (const int64_t offset : {0, 16}) {
+    info.offset = offset;
+    plan.inputs.push_back(plan.tensor(info));
+  }
+  plan.outputs = plan.inputs;
+  const build::Bytes program = plan.file();
+  const build::BundledTensor right = vector4({1, 2, 3, 4});
+  for (const size_t count : {1, 3}) {
+    Loaded loaded(program, {{{right, right}, std::vector<build::BundledTensor>(count, right)}});
+    REQUIRE(loaded.bundle.set_inputs("forward", 0, loaded.method.method) == hil::Error::Ok);
+    bool equal = true;
+    CHECK(loaded.bundle.compare_outputs("forward", 0, loaded.method.method, 0, 0, &equal) ==
+          hil::Error::InvalidArgument);
+    CHECK_FALSE(equal);
+    CHECK(fake::contains(fake::take_log(), "wrong number of expected outputs: the method has 2"));
+  }
+}
+
 TEST_CASE("a case without expected outputs proves nothing") {
   Loaded loaded(build::copy_program(), {{{vector4({1, 2, 3, 4})}, {}}});
   bool equal = true;

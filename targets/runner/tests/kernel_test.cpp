@@ -77,6 +77,23 @@ TEST_CASE("int lists of the wrong length, item type or range are refused") {
   CHECK_FALSE(type.ok());
 }
 
+TEST_CASE("a list longer than there is place for is refused") {
+  hil::Value items[] = {integer(1), integer(2), integer(3)}, list;
+  hil::Value* pointers[] = {&items[0], &items[1], &items[2]};
+  list.list = {pointers, 3};
+  list.tag = hil::Tag::IntList;
+  hil::Value* const values[] = {&list};
+  const hil::Args args(values, 1);
+  int32_t out[] = {7, 7, 7};
+  hil::KernelContext all("a"), some("s");
+  CHECK(all.int_list_upto(args, 0, out, 3) == 3);
+  CHECK(all.ok());
+  out[2] = 7;
+  CHECK(some.int_list_upto(args, 0, out, 2) == 0);
+  CHECK_FALSE(some.ok());
+  CHECK(out[2] == 7);
+}
+
 TEST_CASE("find_kernel knows whole names only") {
   CHECK(hil::find_kernel(fake::kernels(), "test::copy.out") != nullptr);
   CHECK(hil::find_kernel(fake::kernels(), "test::copy") == nullptr);

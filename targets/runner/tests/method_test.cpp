@@ -101,6 +101,37 @@ TEST_CASE("an endless loop ends at the instruction budget") {
   CHECK(fake::contains(fake::take_log(), "no end after 1000 instructions"));
 }
 
+TEST_CASE("a budget is for as many instructions as it says") {
+  for (const uint64_t budget : {1, 2, 3}) {
+    build::PlanBuilder plan;
+    const int32_t condition = plan.boolean(true);
+    for (const int32_t next : {1, 2}) plan.jump_false(condition, next);
+    hil::MethodOptions options;
+    options.max_instructions = budget;
+    LoadedMethod loaded(plan.file(), 1 << 16, options);
+    REQUIRE(loaded.error == hil::Error::Ok);
+    CHECK(loaded.method.execute() == (budget < 2 ? hil::Error::OutOfResources : hil::Error::Ok));
+  }
+}
+
+TEST_CASE("a jump counts from the beginning of its chain") {
+  // The second chain: 0: to 2 when false; 1: what would fail; 2: set the output.
+  build::PlanBuilder plan;
+  plan.inputs = {plan.tensor(at(0))};
+  plan.outputs = {plan.tensor(at(16))};
+  const int32_t copy = plan.op("test::copy", "out");
+  for (int i = 0; i < 4; ++i) plan.move(0, 0);
+  plan.chain();
+  plan.jump_false(plan.boolean(false), 2);
+  plan.move(plan.integer(1), plan.boolean(true));
+  plan.call(copy, {0, 1, 1});
+  LoadedMethod loaded(plan.file());
+  REQUIRE(loaded.error == hil::Error::Ok);
+  REQUIRE(loaded.set(0, {1, 2, 3, 4}) == hil::Error::Ok);
+  REQUIRE(loaded.method.execute() == hil::Error::Ok);
+  CHECK(loaded.output(0) == build::Bytes{1, 2, 3, 4});
+}
+
 TEST_CASE("what stops an execution is named with its instruction") {
   build::PlanBuilder wrong_type, bad_condition, bad_arguments, constant_output, unbound;
   wrong_type.move(wrong_type.integer(1), wrong_type.boolean(true));

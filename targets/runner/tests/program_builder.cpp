@@ -86,6 +86,11 @@ int32_t PlanBuilder::op(const char* name, const char* overload) {
   return static_cast<int32_t>(operators_.size() - 1);
 }
 
+void PlanBuilder::chain() {
+  chains_.push_back(fb::CreateChainDirect(fbb_, nullptr, nullptr, &instructions_));
+  instructions_.clear();
+}
+
 void PlanBuilder::instruction(fb::InstructionArguments type, flatbuffers::Offset<void> arguments) {
   instructions_.push_back(fb::CreateInstruction(fbb_, type, arguments));
 }
@@ -130,10 +135,9 @@ uint32_t PlanBuilder::initial_state(const Bytes& data) {
 }
 
 Bytes PlanBuilder::file() {
-  std::vector<flatbuffers::Offset<fb::Chain>> chains = {
-      fb::CreateChainDirect(fbb_, nullptr, nullptr, &instructions_)};
+  chain();
   std::vector<flatbuffers::Offset<fb::ExecutionPlan>> plans = {
-      fb::CreateExecutionPlanDirect(fbb_, "forward", 0, &values_, &inputs, &outputs, &chains,
+      fb::CreateExecutionPlanDirect(fbb_, "forward", 0, &values_, &inputs, &outputs, &chains_,
                                     &operators_, &delegates_, &planned)};
   std::vector<flatbuffers::Offset<fb::BackendDelegateInlineData>> blobs;
   for (const Bytes& data : delegate_data_) {

@@ -45,6 +45,8 @@ class PlanBuilder {
   void jump_false(int32_t condition, int32_t target);
   void free_value(int32_t value);
   void delegate_call(int32_t delegate, const std::vector<int32_t>& args);
+  /// What follows belongs to a further chain.
+  void chain();
   int32_t delegate(const char* id, const Bytes& data);
 
   /// Constant data, in the segment; its index.
@@ -69,7 +71,8 @@ class PlanBuilder {
   flatbuffers::FlatBufferBuilder fbb_;
   std::vector<flatbuffers::Offset<fb::EValue>> values_;
   std::vector<flatbuffers::Offset<fb::Operator>> operators_;
-  std::vector<flatbuffers::Offset<fb::Instruction>> instructions_;
+  std::vector<flatbuffers::Offset<fb::Instruction>> instructions_;  // of the last chain
+  std::vector<flatbuffers::Offset<fb::Chain>> chains_;
   std::vector<flatbuffers::Offset<fb::BackendDelegate>> delegates_;
   std::vector<Bytes> delegate_data_;
   std::vector<Bytes> constants_ = {{}};

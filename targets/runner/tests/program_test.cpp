@@ -84,14 +84,17 @@ TEST_CASE("a broken root table is refused by the verifier") {
 }
 
 TEST_CASE("misaligned memory is refused") {
-  fake::reset();
-  fake::take_log();
-  Bytes bytes = build::copy_program();
-  bytes.insert(bytes.begin(), 0);
-  const Aligned aligned(bytes);
-  hil::Program program;
-  CHECK(program.load({aligned.data() + 1, aligned.size() - 1}) == hil::Error::InvalidProgram);
-  CHECK(fake::contains(fake::take_log(), "not aligned to 16 bytes"));
+  for (const size_t askew : {1, 4, 8}) {
+    fake::reset();
+    fake::take_log();
+    Bytes bytes = build::copy_program();
+    bytes.insert(bytes.begin(), askew, 0);
+    const Aligned aligned(bytes);
+    hil::Program program;
+    CHECK(program.load({aligned.data() + askew, aligned.size() - askew}) ==
+          hil::Error::InvalidProgram);
+    CHECK(fake::contains(fake::take_log(), "not aligned to 16 bytes"));
+  }
 }
 
 TEST_CASE("a program without methods and segments outside the file are refused") {
@@ -108,6 +111,16 @@ TEST_CASE("a program without methods and segments outside the file are refused")
   check_refused(Bytes(with_segment.GetBufferPointer(),
                       with_segment.GetBufferPointer() + with_segment.GetSize()),
                 "a data segment lies outside the file");
+}
+
+TEST_CASE("the last segment ends with the segments") {
+  build::PlanBuilder plan;
+  plan.constant({1, 2, 3, 4});
+  plan.initial_state(Bytes(64, 9));  // behind the constants
+  Bytes bytes = plan.file();
+  CHECK(load(bytes) == hil::Error::Ok);
+  --bytes[32];  // the header's size of all segments
+  check_refused(bytes, "a data segment lies outside the file");
 }
 
 TEST_CASE("constants are found in segments and inline, within bounds only") {
@@ -130,19 +143,21 @@ TEST_CASE("constants are found in segments and inline, within bounds only") {
 TEST_CASE("nothing is read beyond its segment, though the file goes on") {
   build::PlanBuilder plan;
   plan.constant({1, 2, 3, 4});
+  plan.constant({5, 6, 7, 8});
   plan.initial_state(Bytes(64, 9));  // a segment behind that of the constants
   const Aligned bytes(plan.file());
   hil::Program program;
   REQUIRE(program.load({bytes.data(), bytes.size()}) == hil::Error::Ok);
-  hil::Span<const uint8_t> data;
-  uint64_t size = 4;
-  while (program.constant(1, size + 1, &data) == hil::Error::Ok) ++size;
-  CHECK(size < 32);
-  REQUIRE(program.constant(1, size, &data) == hil::Error::Ok);
-  for (const uint8_t byte : data) CHECK(byte != 9);
-  hil::Span<const uint8_t> state;
+  hil::Span<const uint8_t> data, state;
   REQUIRE(program.named_data("states", &state) == hil::Error::Ok);
-  CHECK(data.end() <= state.begin());
+  for (const uint32_t index : {1u, 2u}) {
+    uint64_t size = 4;
+    while (program.constant(index, size + 1, &data) == hil::Error::Ok) ++size;
+    CHECK(size < 48);
+    REQUIRE(program.constant(index, size, &data) == hil::Error::Ok);
+    CHECK(data.end() <= state.begin());
+    for (const uint8_t byte : data) CHECK(byte != 9);
+  }
   CHECK(program.initial_state(0, 1, 65, &data) == hil::Error::InvalidProgram);
 }
 
@@ -159,5 +174,7 @@ TEST_CASE("initial state and named data") {
   CHECK(program.initial_state(0, 7, 2, &data) == hil::Error::InvalidProgram);
   REQUIRE(program.named_data("states", &data) == hil::Error::Ok);
   CHECK(data[0] == 9);
-  CHECK(program.named_data("other", &data) == hil::Error::NotFound);
+  for (const char* key : {"other", "state", "statess", "s", ""}) {
+    CHECK_MESSAGE(program.named_data(key, &data) == hil::Error::NotFound, key);
+  }
 }

@@ -57,6 +57,29 @@ TEST_CASE("sets run on one loaded method and write their own outputs") {
   CHECK_FALSE(fake::contains(log(), "op_ticks"));
 }
 
+TEST_CASE("every output of a method is written") {
+  prepare();
+  build::PlanBuilder plan;
+  build::TensorInfo info;
+  for (const int64_t offset : {0, 16}) {
+    info.offset = offset;
+    plan.inputs.push_back(plan.tensor(info));
+  }
+  plan.outputs = plan.inputs;
+  fake::machine().files["p.pte"] = plan.file();
+  REQUIRE(run({"-m", "p.pte", "-o", "a", "-i", "i0.bin", "-i", "i1.bin"}) == 0);
+  CHECK(fake::machine().files["a-0.bin"] == build::Bytes{1, 2, 3, 4});
+  CHECK(fake::machine().files["a-1.bin"] == build::Bytes{5, 6, 7, 8});
+}
+
+TEST_CASE("there is to be room for one input at a time") {
+  prepare();
+  const size_t program = fake::machine().files["p.pte"].size();
+  fake::machine().file_pool = (program + 31) / 32 * 32 + 4;
+  REQUIRE(run({"-m", "p.pte", "-o", "a", "-i", "i0.bin", "-o", "b", "-i", "i1.bin"}) == 0);
+  CHECK(fake::machine().files["b-0.bin"] == build::Bytes{5, 6, 7, 8});
+}
+
 TEST_CASE("-p prints the time of each operator") {
   prepare();
   REQUIRE(run({"-m", "p.pte", "-i", "i0.bin", "-o", "a", "-p"}) == 0);

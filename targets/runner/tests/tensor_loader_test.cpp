@@ -36,6 +36,8 @@ TEST_CASE("shapes") {
   check(info, hil::Error::InvalidProgram, "sizes negative or too large");
   info.dim_order = {0, 1, 2};
   check(info, hil::Error::InvalidProgram, "dim order and sizes differ in length");
+  info.sizes = {65536, 65536, 65536};
+  check(info, hil::Error::InvalidProgram, "sizes negative or too large");
   info.sizes = {1, 1};
   info.dim_order = {0, 0};
   check(info, hil::Error::InvalidProgram, "dim order is no permutation");

@@ -52,3 +52,13 @@ def test_every_weight_has_its_place(kernel: tuple[int, int]) -> None:
     count = 37 * kernel[0] * kernel[1] * 40
     weights = (np.arange(count) % 255 + 1).astype(np.int16).reshape(37, *kernel, 40)
     assert (reorder_u85([coded(weights, 16)], layout, 0) == weights).all()
+
+
+@pytest.mark.parametrize(("stored", "adjust"), [(0, 0), (3, 3), (0xFF, -1), (0x80, -128)])
+def test_bytes_of_the_fast_format_are_less_by_a_signed_zero_point(stored: int, adjust: int) -> None:
+    header = (1 | stored << 104).to_bytes(32, "little")
+    weights = np.array([0, 1, 127, -128], np.int8)
+    assert (
+        decode_fast(header + weights.tobytes(), 0).tolist()
+        == (weights.astype(int) - adjust).tolist()
+    )

@@ -55,6 +55,25 @@ TEST_CASE("inputs reach scratch, outputs leave it, each in one copy") {
   CHECK(fake::npu().hooks_ended == 1);
 }
 
+TEST_CASE("every output leaves scratch") {
+  build::Vela vela;
+  vela.outputs = {{{4}, 1, 16, 1}, {{4}, 1, 32, 1}, {{4}, 1, 48, 1}};
+  Loaded loaded(vela);
+  loaded.add(ScalarType::Char, 4);
+  std::vector<const hil::Tensor*> outputs;
+  for (int i = 0; i < 3; ++i) outputs.push_back(&loaded.add(ScalarType::Char, 4));
+  fake::npu().work = [&](const hil::ethosu::VelaStream&, hil::Span<uint8_t> scratch) {
+    for (uint8_t i = 0; i < 64; ++i) scratch[i] = i;
+    return Error::Ok;
+  };
+  REQUIRE(loaded.execute() == Error::Ok);
+  for (uint8_t i = 0; i < 3; ++i) {
+    const uint8_t first = static_cast<uint8_t>(16 + 16 * i);
+    CHECK(data(*outputs[i])[0] == first);
+    CHECK(data(*outputs[i])[3] == first + 3);
+  }
+}
+
 TEST_CASE("padding behind each row of an output is dropped") {
   build::Vela vela;
   vela.outputs = {{{2, 8}, 1, 16, 1}};
@@ -100,6 +119,7 @@ TEST_CASE("outputs that no adjustment explains") {
       {{{2, 2}, 1, 16, 1}, ScalarType::Char, 12, "12 bytes cannot be made of 2 rows of 2"},
       {{{2, 2}, 1, 16, 1}, ScalarType::Byte, 8, "8 bytes cannot be made of 2 rows of 2"},
       {{{2, 2}, 2, 16, 1}, ScalarType::Short, 8, "16 bytes cannot be made of 2 rows of 4"},
+      {{{2, 2}, 2, 16, 1}, ScalarType::Short, 3, "6 bytes cannot be made of 2 rows of 4"},
       {{{0, 2}, 1, 16, 1}, ScalarType::Char, 4, "4 bytes cannot be made of 0 rows of 2"},
       {{{4}, 2, 16, 1}, ScalarType::Char, 4, "output 0: element size mismatch: tensor 1, Vela 2"},
   };
@@ -140,6 +160,9 @@ TEST_CASE("arguments that are missing, no tensors, without data, or constant") {
   Loaded missing((build::Vela()));
   missing.add(ScalarType::Char, 4);
   check_refused(missing, "1 inputs and 1 outputs but 1 arguments");
+  Loaded many((build::Vela()));
+  for (int i = 0; i < 3; ++i) many.add(ScalarType::Char, 4);
+  check_refused(many, "1 inputs and 1 outputs but 3 arguments");
   Loaded scalar((build::Vela()));
   scalar.add(ScalarType::Char, 4);
   scalar.add(ScalarType::Char, 4);

@@ -139,6 +139,11 @@ TEST_CASE("sizes against the buffer") {
   build::Bytes cut = build::vela_stream({{"vela_bin_stream", {}}, {"weight_data", {1}}});
   cut.resize(cut.size() - 1);
   check_refused(cut, "a block's padding is cut off");
+  build::Bytes last = build::vela_stream({{"vela_bin_stream", {}}, {"weight_data", kStored}});
+  for (const uint8_t length : {uint8_t{49}, uint8_t{64}}) {
+    last[32 + 16] = length;
+    check_refused(last, "at byte 32: a block is longer than the stream");
+  }
   const build::Aligned copy(build::Vela().bytes());
   hil::ethosu::VelaStream stream;
   fake::take_log();
@@ -167,6 +172,9 @@ TEST_CASE("input and output tables") {
   blocks[4].data[0] = 2;
   check_refused(build::vela_stream(blocks), "tensor count does not fit its length");
   blocks[4].data = {1, 0};
+  check_refused(build::vela_stream(blocks), "tensor count does not fit its length");
+  blocks[4].data = build::io_table({{{4}, 1, 0, 1}, {{4}, 1, 0, 1}});
+  blocks[4].data[0] = 1;
   check_refused(build::vela_stream(blocks), "tensor count does not fit its length");
   blocks = build::Vela().blocks();
   blocks[3].data.push_back(0);
