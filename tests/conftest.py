@@ -10,6 +10,7 @@ from harness.build.choice import ROOT_VARIABLE
 from harness.system.paths import state_dir
 
 _OF_CHECKOUTS = "tests/build/executorch/"
+_ZEPHYR = "zephyr"
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +20,10 @@ def shared_hil_home() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Which ExecuTorch the builds of a checkout were tested with."""
+    """Which ExecuTorch and which Zephyr the builds were tested with."""
     reports = [r for status in terminalreporter.stats.values() for r in status]
     ids = [r.nodeid for r in reports if isinstance(r, pytest.TestReport) and r.when == "call"]
+    _which_zephyr(terminalreporter, [name for name in ids if _ZEPHYR in name])
     builds = [name for name in ids if name.startswith(_OF_CHECKOUTS)]
     if not builds:
         return
@@ -34,3 +36,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     else:
         terminalreporter.line(f"real: none, for ${ROOT_VARIABLE} " + (
             "was not asked for by these tests" if root else "is not set"))  # fmt: skip
+
+
+def _which_zephyr(reporter: pytest.TerminalReporter, tests: list[str]) -> None:
+    """Which workspaces the tests of Zephyr were built in."""
+    if not tests:
+        return
+    base = os.environ.get("ZEPHYR_BASE")
+    real = sum("real" in name for name in tests)
+    reporter.section("workspaces of Zephyr")
+    reporter.line(f"small, of tests/link/zephyr_standin, or none: {len(tests) - real} tests")
+    if base and real:
+        reporter.line(f"real, {base}: {real} tests")
+    else:
+        reporter.line("real: none, for $ZEPHYR_BASE " + (
+            "was not asked for by these tests" if base else "is not set"))  # fmt: skip

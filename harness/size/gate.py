@@ -5,6 +5,7 @@ A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -83,12 +84,16 @@ class Gate:
 
 
 def every_subject() -> list[Case]:
-    """The runners and the catalogue's models; of the many Ethos-U targets a sample."""
+    """The runners and the catalogue's models; of the many Ethos-U targets a sample, and runners
+    for Zephyr where there is a workspace to build them in."""
     targets = load_targets()
+    workspace = "ZEPHYR_BASE" in os.environ
     runners = [
         Case(target.name, RUNNER)
         for target in targets
-        if target.memory and (target.npu is None or target.npu.has_default_macs)
+        if target.memory
+        and (target.npu is None or target.npu.has_default_macs)
+        and (target.zephyr is None or workspace)
     ]
     return runners + [case for case, _ in default_cases(targets, list(catalogue()), "sample")]
 

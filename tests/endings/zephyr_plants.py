@@ -1,4 +1,4 @@
-"""The planted firmware for a real Zephyr: built by its workspace, and told which way to go wrong."""
+"""The planted firmware for a real Zephyr: built in its workspace, told which way to go wrong."""
 
 from __future__ import annotations
 

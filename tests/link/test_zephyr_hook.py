@@ -67,7 +67,9 @@ def test_the_default_can_be_overridden_in_both_passes(
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("-DCONFIG_HIL_ETHOSU_FAST_SCRATCH_BYTES=393216",)], ids=["plain", "fast"]
+    "options",
+    [(), ("-DCONFIG_HIL_ETHOSU_FAST_SCRATCH_BYTES=393216", "-DHIL_FAST_SCRATCH_PLACE=DDR")],
+    ids=["plain", "fast"],
 )
 def test_the_override_sees_every_copy(
     options: tuple[str, ...], zephyr: Path, tmp_path: Path
@@ -88,7 +90,7 @@ def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
     """A user's application defines the copy; it is in an archive of its own, as Zephyr has it."""
     sample = tmp_path / "sample"
     sample.mkdir()
-    for file in _SAMPLE.iterdir():
+    for file in filter(Path.is_file, _SAMPLE.iterdir()):
         text = file.read_text().replace("${CMAKE_CURRENT_LIST_DIR}/..", str(_SAMPLE.parent))
         (sample / file.name).write_text(text)
     with (sample / "main.c").open("a") as main:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.build.firmware import build
-from harness.build.zephyr.tree import take_products
+from harness.build.zephyr.compiler import Compiler
+from harness.build.zephyr.tree import WestCannotBuild, take_products
 from harness.build.zephyr.workspace import find_workspace
 from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.link.smaller.reduce import reduce_build
@@ -21,7 +22,7 @@ from harness.link.why.explain import explain
 from harness.system.paths import project_root
 from harness.target.loading import load_target
 from tests.link.test_own_builds import LISTS, forgetful_kernels
-from tests.link.workspace import make_workspace
+from tests.link.workspace import make_workspace, needs_real_zephyr
 
 
 def _quiet(_message: str) -> None:
@@ -57,6 +58,24 @@ def test_a_run_builds_with_west_and_passes(zephyr: Path, home: Path) -> None:
     assert "libhil_port.a" in (firmware.parent / "executor_runner.map").read_text()
 
 
+@needs_real_zephyr
+def test_the_networks_pass_in_the_real_workspace(tmp_path: Path) -> None:
+    """At 0 LSB, the CPU's and those of the NPU's stand-in; the console begins with Zephyr's own
+    banner, so that it is not somebody else's program."""
+    for target in ("zephyr-corstone-300", "zephyr-corstone-300-u55-128"):
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", "run", target, "ds_cnn", "resnet8",
+             "mobilenet_v1_025", "deep_autoencoder", "--simulator", "qemu", "--json"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        cases = json.loads(done.stdout)["cases"]
+        assert [(case["verdict"], case["worst_lsb"]) for case in cases] == [("PASS", 0.0)] * 4
+        for case in cases:
+            console = (Path(case["run_dir"]) / "console.log").read_bytes()
+            assert console.startswith(b"*** Booting Zephyr OS build ")
+
+
 def test_a_failed_build_is_kept_explained_and_reduced(
     zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +100,8 @@ def test_a_failed_build_is_kept_explained_and_reduced(
 def test_the_other_board_builds_too(
     zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With a compiler that knows its CPU; Debian 12's does not, and is made to look as if."""
+    monkeypatch.setattr(Compiler, "require", lambda _compiler, _cpu: None)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
     kernels = forgetful_kernels(
@@ -168,6 +189,21 @@ def test_development_mode_outside_a_workspace(zephyr: Path, tmp_path: Path) -> N
     shutil.copytree(zephyr, alone)
     with pytest.raises(UsageError, match="west does not know the workspace"):
         find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone)}, dev_mode=True)
+
+
+def test_a_workspace_whose_west_cannot_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifest names Zephyr without Zephyr's commands."""
+    zephyr = make_workspace(tmp_path / "w")
+    manifest = zephyr.parent / "manifest" / "west.yml"
+    lines = manifest.read_text().splitlines()
+    manifest.write_text("\n".join(x for x in lines if "west-commands" not in x) + "\n")
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    with pytest.raises(WestCannotBuild, match="no command `build`") as caught:
+        build(load_target("zephyr-corstone-300"))
+    assert "scripts/west-commands.yml" in str(caught.value.hint)
 
 
 def test_a_west_that_leaves_nothing(tmp_path: Path) -> None:

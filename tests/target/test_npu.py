@@ -19,7 +19,7 @@ from harness.target.loading import (
 )
 
 DIRECTORIES = target_directories({})
-FILES = {t.name: t for t in load_targets(DIRECTORIES) if t.npu is not None}
+FILES = {t.name: t for t in load_targets(DIRECTORIES) if t.npu and not t.zephyr}
 BOARDS = {"corstone-300-u55": "u55", "corstone-300-u65": "u65", "corstone-320-u85": "u85"}
 DEDICATED = ("Dedicated_Sram", "Dedicated_Sram_256KB", "Dedicated_Sram_384KB",
              "Dedicated_Sram_512KB")  # fmt: skip
