@@ -10,7 +10,9 @@ from harness.errors import UsageError
 from harness.formats.linker_map import (
     FILL,
     InputSection,
+    LinkMap,
     MapRegion,
+    OutputSection,
     contributors,
     orphans,
     parse_map,
@@ -79,6 +81,21 @@ def test_every_piece_has_its_place() -> None:
     assert (model.short_file, code.short_file) == ("libm.a(model.o)", "a.o")
     assert link_map.within(0x38, 0x40) == [fill]
     assert link_map.dropped == (InputSection(".text.unused", 0, 0x10, "/x/libm.a(a/model.o)"),)
+
+
+def test_what_could_take_what_does_not_fit() -> None:
+    """Zephyr gives one memory two names (FLASH and ITCM); the second is no place to move to."""
+    regions = (MapRegion("FLASH", 0, 0x100), MapRegion("ITCM", 0, 0x100),
+               MapRegion("RAM", 0x1000, 0x100), MapRegion("DDR", 0x2000, 0x1000))  # fmt: skip
+    large = InputSection("ITCM", 0, 0x200, "a.o")
+    data = InputSection(".data", 0x1000, 0xC0, "a.o")
+    sections = (OutputSection("ITCM", 0, 0x200, None, (large,)),
+                OutputSection(".data", 0x1000, 0xC0, None, (data,)))  # fmt: skip
+    link_map = LinkMap(regions, sections, ())
+    assert [p.section for p in contributors(link_map, "ITCM")] == ["ITCM"]
+    assert [p.section for p in contributors(link_map, "FLASH")] == ["ITCM"]
+    room = [(r.name, free) for r, free in link_map.room_beside("ITCM")]
+    assert room == [("DDR", 0x1000), ("RAM", 0x40)]
 
 
 def test_debug_sections_take_no_memory() -> None:

@@ -173,6 +173,14 @@ PLANTS = (
         right={"trace.c": "__attribute__((weak)) int log_line(int a) { return a; }\n"},
     ),
     Plant(
+        "whole_archive_twice", "duplicate_symbol", "kernel_", "linked_twice",
+        ("libkernels.a", "twice under --whole-archive"), ("libkernels.a once",),
+        "multiple definition of `kernel_",
+        settings={"LIBS": "-Wl,--whole-archive kernels ${CMAKE_BINARY_DIR}/libkernels.a "
+                          "-Wl,--no-whole-archive backend core"},
+        right_settings={"LIBS": _SETTINGS["LIBS"]},
+    ),
+    Plant(
         "c_against_cpp_linkage", "undefined_symbol", "log_line(int)", "language_linkage",
         ("log.c.obj", "C linkage"), ('extern "C"',), "undefined reference to `log_line(int)'",
         wrong={"main.cpp": _UNGUARDED},

@@ -39,7 +39,7 @@ def shortened(log: str, source: Path, tree: Path) -> str:
         if named > 3 or (_DROPPED.match(line) and not _KEPT.match(line)):
             continue
         if len(line) > _WIDEST and not _LINK.search(line):
-            line = f"{line[:300]}, {line[-300:]}"  # noqa: PLW2901
+            line = f"{line[:300]}, {line[-300:]}"
         lines.append(re.sub(r"  +-W[\w,=.+-]*(?=  )", "", line) if _LINK.search(line) else line)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines).strip()) + "\n"
 

@@ -74,15 +74,16 @@ def test_a_plant_is_explained_reduced_and_fixed(
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.name)
 def test_a_build_that_stops_before_the_link(stop: ZephyrStop, tmp_path: Path) -> None:
     write_sample(tmp_path / "probe", stop.wrong)
+    around = {**os.environ, **stop.environment}
     log, status = west_build(tmp_path / "probe", tmp_path / "build", stop.options,
-                             board=stop.board, environment={**os.environ, **stop.environment})  # fmt: skip
+                             board=stop.board, environment=around)  # fmt: skip
     assert status != 0, log
     assert_stop_explained(stop, log)
     shutil.rmtree(tmp_path)
 
 
 def test_the_name_that_an_option_has_in_this_zephyr(tmp_path: Path) -> None:
-    """ETHOS_U is what Zephyr's ARM_ETHOS_U is called elsewhere; here the one that exists is told."""
+    """ETHOS_U is what ARM_ETHOS_U is called elsewhere; the one that exists here is told."""
     stop = next(s for s in STOPS if s.name == "kconfig_renamed")
     write_sample(tmp_path / "probe", stop.wrong)
     log, _ = west_build(tmp_path / "probe", tmp_path / "build")

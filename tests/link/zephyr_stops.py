@@ -100,7 +100,7 @@ STOPS = (
              "    required: true\n", "dts/bindings/probe,io.yaml", "has no property size",
              "the property size"),
     _binding("binding_type", "binding", "properties:\n  size:\n    type: integer\n",
-             "dts/bindings/probe,io.yaml", "gives size the type integer", "int, array"),
+             "dts/bindings/probe,io.yaml", "gives size the type integer", "one of these types: "),
     _binding("binding_include", "binding", "include: [npu-base.yaml]\n", "",
              "includes npu-base.yaml", "include:"),
     ZephyrStop("binding_yaml", "binding", "dts/bindings/probe,io.yaml:3", ("is no YAML",),

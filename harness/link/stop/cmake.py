@@ -31,8 +31,9 @@ RULES = (
         ("is not a valid zephyr module", r"(?P<folder>\S+), given in (?P<by>\S+), is not a valid "
          r"zephyr module",
          "{folder}, which {by} names, is no Zephyr module: it has no zephyr/module.yml, or is not "
-         "there.", "Correct the path in EXTRA_ZEPHYR_MODULES or ZEPHYR_MODULES (CMakeLists.txt, the "
-         "command line or the environment), or add zephyr/module.yml to that folder."),
+         "there.",
+         "Correct the path in EXTRA_ZEPHYR_MODULES or ZEPHYR_MODULES (CMakeLists.txt, the command "
+         "line or the environment), or add zephyr/module.yml to that folder."),
     ),
     *rules(
         StopKind.TOOLCHAIN,

@@ -66,9 +66,9 @@ RULES = (
          "A binding includes {what}, which is in no folder of bindings.",
          "Correct its `include:`, or put {what} into dts/bindings of the application or of a "
          "folder in DTS_ROOT."),
-        ("isn't valid YAML", r"WARNING: '(?P<file>[^']+)' appears in binding directories but isn't "
-         r"valid YAML: (?P<what>.*?)(?: in \"[^\"]+\", line (?P<at>\d+).*)?$",
-         "The binding {file} is no YAML ({what}), so its nodes have no properties.",
+        ("isn't valid YAML", r"(?:WARNING|devicetree error): '(?P<file>[^']+)' appears in binding "
+         r"directories but isn't valid YAML: (?P<what>.*?)(?: in \"[^\"]+\", line (?P<at>\d+).*)?$",
+         "The binding {file} is no YAML ({what}).",
          "Correct {place}."),
         ("devicetree error: ", r"devicetree error: (?:.*?in )?(?P<file>\S+\.yaml)\b.*$",
          "The binding {file} is refused.", "Correct {file} as the message says."),

@@ -11,7 +11,7 @@ from harness.link.stop.model import Statement
 
 _CMAKE = re.compile(r"^CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b")
 _CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \((?!find_package\))")
-_PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR): ")
+_PARAGRAPH = re.compile(r"^(?:error|warning|ERROR|WARNING|FATAL ERROR|devicetree error): ")
 _INDENTED = re.compile(r"^\s")
 # Above these folders is a Zephyr, whose own files are not what to edit.
 _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-package)/")

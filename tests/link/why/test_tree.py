@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from harness.link.smaller.candidate import NewSymbol, write_object
 from harness.link.why.tree import Tree
 
 
@@ -27,3 +29,32 @@ def test_definitions_are_told_from_calls(tmp_path: Path, text: str, weak: bool |
         assert all(not f.weak for f in found)
         return
     assert [f.weak for f in found] == [weak]
+
+
+def test_a_name_in_what_is_hardly_c_is_looked_up_in_no_time(tmp_path: Path) -> None:
+    """A use followed by words without a body: each of them must be read once, not in every way
+    that it can be cut (a driver of Zephyr's took for ever)."""
+    words = " ".join(["const unsigned long"] * 2000)
+    (tmp_path / "a.c").write_text(
+        f"int x = wanted(1) {words} ;\nint wanted(int a) {{ return a; }}\n"
+    )
+    found = Tree(tmp_path).in_sources("wanted")
+    assert [(f.path.name, f.line) for f in found] == [("a.c", 2)]
+
+
+def test_an_object_whose_source_was_taken_out_is_not_part_of_the_build(tmp_path: Path) -> None:
+    """It is still in the target's folder; to link it again is not the fix."""
+    folder = tmp_path / "build" / "CMakeFiles" / "x.dir"
+    folder.mkdir(parents=True)
+    (tmp_path / "src").mkdir()
+    for name in ("kept", "left"):
+        (tmp_path / "src" / f"{name}.c").write_text(f"int {name}(void) {{ return 1; }}\n")
+        object_ = folder / f"{name}.c.o"
+        object_.write_bytes(write_object([NewSymbol(name, "def", function=True)]))
+    entry = {"directory": str(tmp_path / "build"), "file": "../src/kept.c",
+             "command": "cc -c ../src/kept.c -o CMakeFiles/x.dir/kept.c.o"}  # fmt: skip
+    (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([entry]))
+    tree = Tree(tmp_path / "build", (tmp_path / "src",))
+    assert [f.path.name for f in tree.definers("kept", ())] == ["kept.c.o"]
+    assert tree.definers("left", ()) == []
+    assert [f.compiled for f in tree.in_sources("left")] == [False]

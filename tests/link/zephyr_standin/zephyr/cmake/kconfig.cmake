@@ -22,11 +22,13 @@ foreach(_module ${EXTRA_ZEPHYR_MODULES})
   endif()
 endforeach()
 file(WRITE ${_kconfig}/Kconfig.modules "${_lines}")
-file(MAKE_DIRECTORY ${APPLICATION_BINARY_DIR}/zephyr/include/generated/zephyr)
+file(MAKE_DIRECTORY ${APPLICATION_BINARY_DIR}/zephyr/include/generated/zephyr
+  ${APPLICATION_BINARY_DIR}/zephyr/kconfig)
 execute_process(
   COMMAND ${CMAKE_COMMAND} -E env BOARD=${BOARD} KCONFIG_BINARY_DIR=${_kconfig}
     ${WEST_PYTHON} ${ZEPHYR_BASE}/scripts/kconfig.py
-    ${ZEPHYR_BASE}/Kconfig ${DOTCONFIG} ${AUTOCONF_H} ${_fragments}
+    ${ZEPHYR_BASE}/Kconfig ${DOTCONFIG} ${AUTOCONF_H}
+    ${APPLICATION_BINARY_DIR}/zephyr/kconfig/sources.txt ${_fragments}
   RESULT_VARIABLE _status)
 if(NOT _status EQUAL 0)
   message(FATAL_ERROR "command failed with return code: ${_status}")

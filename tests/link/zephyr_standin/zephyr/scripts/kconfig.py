@@ -1,8 +1,10 @@
 """Kconfig by kconfiglib, as strict as Zephyr's: what is refused or only warned of there is here.
 
-kconfig.py KCONFIG CONFIG HEADER FRAGMENT...: merges the fragments, writes CONFIG and HEADER.
+kconfig.py KCONFIG CONFIG HEADER SOURCES FRAGMENT...: merges the fragments; writes CONFIG, HEADER,
+and the list of Kconfig files. Its messages are Zephyr's, since they are what we read.
 """
 
+import os
 import sys
 import textwrap
 
@@ -10,7 +12,7 @@ import kconfiglib
 from kconfiglib import TRI_TO_STR, expr_str, expr_value
 
 
-def main(root, config, header, *fragments):
+def main(root, config, header, sources, *fragments):
     print("Parsing " + root)
     kconf = kconfiglib.Kconfig(root, warn_to_stderr=False, suppress_traceback=True)
     kconf.warn_assign_undef = True
@@ -27,6 +29,8 @@ def main(root, config, header, *fragments):
         stop("Aborting due to Kconfig warnings")
     print(kconf.write_config(config))
     print(kconf.write_autoconf(header))
+    with open(sources, "w") as file:
+        file.write("\n".join(os.path.abspath(name) for name in kconf.kconfig_filenames) + "\n")
 
 
 def check(symbol):
@@ -35,20 +39,22 @@ def check(symbol):
     if not any(node.prompt for node in symbol.nodes):
         stop(f"{named} is assigned in a configuration file, but is not directly "
              "user-configurable (has no prompt).")  # fmt: skip
-    asked = symbol.user_value
-    if symbol.type in (kconfiglib.BOOL, kconfiglib.TRISTATE):
-        asked = TRI_TO_STR[asked]
+    wanted = symbol.user_value
+    asked = TRI_TO_STR[wanted] if symbol.type == kconfiglib.BOOL else wanted
     if asked == symbol.str_value or symbol.choice:
         return
-    unmet = [d for d in kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
-             if expr_value(d) < (symbol.user_value if symbol.type == kconfiglib.BOOL else 2)]  # fmt: skip
-    said = ", ".join(
-        f"{f'({expr_str(d)})' if isinstance(d, tuple) else expr_str(d)} "
-        f"(={TRI_TO_STR[expr_value(d)]})" for d in unmet
-    )  # fmt: skip
-    why = f" Check these unsatisfied dependencies: {said}." if unmet else ""
+    least = wanted if symbol.type == kconfiglib.BOOL else 2
+    terms = kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
+    unmet = ", ".join(
+        f"{shown(t)} (={TRI_TO_STR[expr_value(t)]})" for t in terms if expr_value(t) < least
+    )
+    why = f" Check these unsatisfied dependencies: {unmet}." if unmet else ""
     say(f"warning: {named} was assigned the value '{asked}' but got the value "
         f"'{symbol.str_value}'.{why}")  # fmt: skip
+
+
+def shown(term):
+    return f"({expr_str(term)})" if isinstance(term, tuple) else expr_str(term)
 
 
 def say(text):

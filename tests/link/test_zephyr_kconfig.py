@@ -1,0 +1,106 @@
+"""Protects that the stand-in workspace refuses what Zephyr's Kconfig refuses, that an option that
+stayed n is named as the cause of the undefined symbol that follows, and that the fix links."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.link.smaller.reduce import reduce_build
+from harness.link.stop.reading import why_stopped
+from harness.link.why.explain import explain
+from tests.link.workspace import BOARD, WEST, make_workspace
+from tests.link.zephyr_plants import FILES, KCONFIG, MODULE, PLANTS
+
+_CONF = "CONFIG_FPU=y\nCONFIG_MULTITHREADING=y\nCONFIG_PROBE_BACKEND=y\n"
+_MAIN = """\
+int probe_execute(char *to, const char *from);
+static char to[16], from[16];
+int main(void) { return probe_execute(to, from); }
+"""
+
+
+def _quiet(_message: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("west"))
+
+
+def _build(zephyr: Path, root: Path, edits: dict[str, str], *options: str) -> tuple[int, str]:
+    files = {**FILES, "prj.conf": _CONF, "src/main.c": _MAIN, **edits}
+    for name, text in files.items():
+        (root / "probe" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "probe" / name).write_text(text)
+    done = subprocess.run(
+        [WEST, "build", "-b", BOARD, "-d", str(root / "build"), str(root / "probe"), "--",
+         *options],
+        cwd=zephyr, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+REFUSED = {
+    "undefined": ("CONFIG_ETHOS_U=y", "", "no Kconfig file of this build defines ETHOS_U",
+                  "prj.conf:4"),
+    "on_the_command_line": ("", "-DCONFIG_ETHOS_U=y", "defines ETHOS_U", ".conf:1"),
+    "of_another_type": ("CONFIG_MAIN_STACK_SIZE=y", "", "of the type int", "prj.conf:4"),
+    "without_a_prompt": ("CONFIG_STD_CPP_VERSION=201703", "", "has no prompt", "Kconfig:"),
+    "malformed": ("CONFIG_DMA y", "", "is no assignment", "prj.conf:4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "option", "cause", "where"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_kconfig_refuses_stops_the_build(
+    line: str, option: str, cause: str, where: str, zephyr: Path, tmp_path: Path
+) -> None:
+    options = [option] if option else []
+    status, log = _build(zephyr, tmp_path, {"prj.conf": _CONF + line + "\n"}, *options)
+    assert status != 0
+    found = why_stopped(log)
+    assert found is not None
+    assert found.kind == "kconfig"
+    assert cause in found.cause
+    assert where in found.where
+
+
+def test_an_option_that_stayed_n(zephyr: Path, tmp_path: Path) -> None:
+    plant = next(p for p in PLANTS if p.name == "stayed_n")
+    wrong = {**plant.wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\n"}
+    status, log = _build(zephyr, tmp_path, wrong)
+    assert status != 0
+    assert plant.message in log
+    assert "PROBE_IO (defined at" in log
+    for _ in range(2):  # Kconfig says it once; the build directory knows it for ever
+        failure = explain(tmp_path / "build", _quiet).failures[0]
+        assert failure.cause_kind == "option_not_taken"
+        assert all(words in failure.cause for words in plant.in_cause), failure.cause
+        assert all(words in failure.fix for words in plant.in_fix)
+        _build(zephyr, tmp_path, wrong)
+    reduced = reduce_build(tmp_path / "build", tmp_path / "r", with_test=False, progress=_quiet)
+    assert len(reduced.objects) + bool(reduced.stubs) <= 3
+    right = {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"}
+    status, log = _build(zephyr, tmp_path, right)
+    assert status == 0, log
+
+
+def test_an_option_that_nobody_set(zephyr: Path, tmp_path: Path) -> None:
+    """Its source is compiled inside `if(CONFIG_...)`, and prj.conf says nothing of it."""
+    io = 'config PROBE_IO\n\tbool "Copies"\n'
+    inner = "  if(CONFIG_PROBE_IO)\n    zephyr_library_sources(io_default.c)\n  endif()\n"
+    lists = MODULE.replace(" io_default.c", "").replace("endif()", f"{inner}endif()")
+    wrong = {"module/Kconfig": KCONFIG + io, "module/CMakeLists.txt": lists}
+    status, _ = _build(zephyr, tmp_path, wrong)
+    assert status != 0
+    failure = explain(tmp_path / "build", _quiet).failures[0]
+    assert failure.cause_kind == "option_not_set"
+    assert "module/CMakeLists.txt:4 compiles it only with CONFIG_PROBE_IO, which is n" in (
+        failure.cause
+    )
+    assert "Set CONFIG_PROBE_IO=y" in failure.fix
+    status, log = _build(zephyr, tmp_path, {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\n"})
+    assert status == 0, log
