@@ -5,7 +5,6 @@ Python streams, warnings and the file descriptors 1 and 2 (C++ writes there) go 
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import sys
@@ -61,6 +60,8 @@ def _redirected(log: int) -> Iterator[None]:
 
 def _flush_c_streams() -> None:
     """All of libc's in this process, which are not Python's (C11, 7.21.5.2: fflush of NULL)."""
+    import ctypes  # a warm run exports nothing
+
     ctypes.CDLL(None).fflush(None)
 
 

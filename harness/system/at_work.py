@@ -13,7 +13,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from uuid import uuid4
 
 from harness.system.paths import state_dir
 
@@ -37,7 +36,7 @@ def at_work(directory: Path) -> Iterator[None]:
 def _entered(register: Path, directory: Path) -> tuple[Path, int]:
     """A locked entry. Between its making and its locking another may take it for abandoned."""
     while True:
-        entry = register / uuid4().hex
+        entry = register / os.urandom(16).hex()
         descriptor = os.open(entry, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if entry.exists():
