@@ -20,11 +20,10 @@ def words(target: Target, settings: Qemu, job: Job) -> tuple[str, ...]:
     made = guest_image(target, settings, job)
     assert settings.guest is not None, "a target with Linux has one"
     append = (f"console={settings.guest.console}", *settings.guest.options)
-    # QEMU's current directory is the guest's; no id of the guest is anybody's outside.
-    share = f"local,id=work,path={job.work},security_model=none"
     return (
         *("-nodefaults", "-no-reboot"),
-        *("-fsdev", share),
+        # QEMU's current directory is the run's; whoever the guest is, outside it is who we are.
+        *("-fsdev", "local,id=work,path=.,security_model=none"),
         *("-device", "virtio-9p-device,fsdev=work,mount_tag=work"),
         *("-kernel", str(made.kernel)),
         *("-initrd", str(made.initramfs)),

@@ -60,14 +60,15 @@ SPECS = {
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
         ToolSpec("g++", "g++", version_arguments=("-dumpfullversion",)),
+        ToolSpec("qemu-system-arm", "qemu-system-arm"),
+        # For targets with Linux, and the packages that their guest is made of.
         ToolSpec(
             "aarch64-linux-gnu-g++",
             "g++-aarch64-linux-gnu",
+            required=False,
             version_arguments=("-dumpfullversion",),
         ),
-        ToolSpec("qemu-system-arm", "qemu-system-arm"),
-        ToolSpec("qemu-system-aarch64", "qemu-system-arm"),
-        # The packages of a Linux guest.
+        ToolSpec("qemu-system-aarch64", "qemu-system-arm", required=False),
         ToolSpec("apt-get", "apt", required=False),
         ToolSpec("apt-cache", "apt", required=False),
         ToolSpec("dpkg-deb", "dpkg", required=False),

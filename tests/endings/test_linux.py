@@ -61,19 +61,15 @@ def check_no_leftover(record: RunRecord) -> None:
     """No process of the run lives, and no socket of ours is left in its directory."""
     assert record.run_dir is not None
     work = str(Path(record.run_dir) / "work")
-    running = [
-        pid for pid in os.listdir("/proc")
-        if pid.isdigit() and work.encode() in _command_line(pid)
-    ]  # fmt: skip
-    assert running == []
+    assert [pid for pid in os.listdir("/proc") if pid.isdigit() and _directory(pid) == work] == []
     assert not [path for path in Path(work).iterdir() if not path.is_file()]
 
 
-def _command_line(pid: str) -> bytes:
+def _directory(pid: str) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
-        return b""
+        return ""
 
 
 ENDINGS = {

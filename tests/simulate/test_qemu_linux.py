@@ -47,7 +47,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "-M", "virt", "-m", "256M", "-nographic",
         "-monitor", "unix:qemu-monitor,server=on,wait=off",
         "-cpu", "cortex-a35", "-nodefaults", "-no-reboot",
-        "-fsdev", f"local,id=work,path={tmp_path / 'work'},security_model=none",
+        "-fsdev", "local,id=work,path=.,security_model=none",
         "-device", "virtio-9p-device,fsdev=work,mount_tag=work",
         "-kernel", str(made.kernel), "-initrd", str(made.initramfs),
         "-append", "console=ttyAMA0 cryptomgr.notests apparmor=0",
