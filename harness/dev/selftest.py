@@ -91,7 +91,7 @@ def _of_debian_12(name: str) -> str | None:
 
 
 def _clean(argv: Sequence[str]) -> bool:
-    """Prints what a linter found, and not what it counted."""
+    """Prints what a linter or fuzzer found, and not what it counted."""
     done = subprocess.run(argv, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
         print(done.stdout + done.stderr, file=sys.stderr)
@@ -120,23 +120,27 @@ def fuzz(seconds: int) -> bool:
     }
     if not (_configure(tree, options) and _ninja(tree, *FUZZERS)):
         return False
-    collect = {"fuzz_program": _collect_programs, "fuzz_vela": _collect_streams}
-    held = [_fuzz_one(tree, name, collect[name], seconds) for name in FUZZERS]
-    return all(held)
+    _collect_programs(_emptied(tree, "fuzz_program-seeds"))
+    _collect_streams(_emptied(tree, "fuzz_vela-seeds"))
+    print(f"{' and '.join(FUZZERS)}, seed {FUZZ_SEED}, {seconds} s side by side", file=sys.stderr)
+    with ThreadPoolExecutor(len(FUZZERS)) as pool:
+        held = pool.map(lambda name: _clean(_fuzzing(tree, name, seconds)), FUZZERS)
+        return all([*held])
 
 
-def _fuzz_one(tree: Path, name: str, collect: Callable[[Path], None], seconds: int) -> bool:
-    corpus, seeds = tree / f"{name}-corpus", tree / f"{name}-seeds"
-    for directory in (corpus, seeds):
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir()
-    collect(seeds)
-    print(f"{name}: seed {FUZZ_SEED}, {seconds} s", file=sys.stderr)
-    return _run(
-        [str(tree / "fuzz" / name), f"-max_total_time={seconds}", f"-seed={FUZZ_SEED}",
-         "-timeout=10", "-print_final_stats=1", "-verbosity=0",
-         f"-artifact_prefix={tree}/{name}-finding-", str(corpus), str(seeds)]
-    )  # fmt: skip
+def _fuzzing(tree: Path, name: str, seconds: int) -> list[str]:
+    return [
+        str(tree / "fuzz" / name), f"-max_total_time={seconds}", f"-seed={FUZZ_SEED}",
+        "-timeout=10", "-print_final_stats=1", "-verbosity=0",
+        f"-artifact_prefix={tree}/{name}-finding-",
+        str(_emptied(tree, f"{name}-corpus")), str(tree / f"{name}-seeds"),
+    ]  # fmt: skip
+
+
+def _emptied(tree: Path, name: str) -> Path:
+    shutil.rmtree(tree / name, ignore_errors=True)
+    (tree / name).mkdir()
+    return tree / name
 
 
 def _collect_programs(directory: Path) -> None:

@@ -39,6 +39,7 @@ def _redirected(log: int) -> Iterator[None]:
     streams = sys.stdout, sys.stderr
     for stream in streams:
         stream.flush()
+    _flush_c_streams()
     kept = os.dup(1), os.dup(2)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -50,10 +51,18 @@ def _redirected(log: int) -> Iterator[None]:
             warnings.showwarning = _show_warning
             yield
     finally:
+        _flush_c_streams()  # into the log: where this is no terminal, a printf still waits in libc
         sys.stdout, sys.stderr = streams
         for descriptor, saved in enumerate(kept, start=1):
             os.dup2(saved, descriptor)
             os.close(saved)
+
+
+def _flush_c_streams() -> None:
+    """All of libc's in this process, which are not Python's (C11, 7.21.5.2: fflush of NULL)."""
+    import ctypes  # a warm run exports nothing
+
+    ctypes.CDLL(None).fflush(None)
 
 
 def _stream(descriptor: int) -> io.TextIOWrapper:

@@ -10,7 +10,6 @@ from harness.errors import HarnessError
 from harness.export.batch import ExportEvent
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.checkout.remote import export_with
-from harness.export.isolate.parent import export_isolated
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.progress import Progress, silent
@@ -41,6 +40,8 @@ def export_cases(
 
     requests = [_request(case.model, targets[case.target]) for case in cases]
     if isolate:
+        from harness.export.isolate.parent import export_isolated  # few runs are
+
         results = export_isolated(requests, report)
     else:
         results = export_with(exporter, requests, report)

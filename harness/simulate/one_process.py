@@ -13,6 +13,7 @@ from harness.simulate.launch import Companion, Job, Launch
 from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
 from harness.simulate.transcript import NpuUse
+from harness.system.at_work import at_work
 from harness.system.confine import (
     ENVIRONMENT,
     Confinement,
@@ -102,6 +103,8 @@ def run_process(
     environment = {**ENVIRONMENT, **launch.environment}
     readable = [path.absolute() for path in launch.readable]
     with (
+        disk_errors(f"running {chosen.require().name}"),
+        at_work(work),
         confined(
             work,
             Path(launch.argv[0]),
@@ -110,7 +113,6 @@ def run_process(
             memory_bytes=launch.memory_bytes,
         ) as walls,
         chosen.simulator.beside(chosen.target, job) as companion,
-        disk_errors(f"running {chosen.require().name}"),
     ):
         argv = launch.argv + (() if companion is None else companion.words)
         shared = () if companion is None else companion.descriptors

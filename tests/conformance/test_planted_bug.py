@@ -46,14 +46,14 @@ def built_with_a_bug(directory: Path) -> Path:
     return elf
 
 
-def test_a_bug_in_quantized_add_fails_add_and_sub(tmp_path: Path) -> None:
+def test_a_bug_in_quantized_add_fails_what_uses_it(tmp_path: Path) -> None:
     """Protects the claim that a user's own runner is put to the test; mul is the control. What
-    passes among add and sub (broadcasts, float alphas) does not use quantized_add."""
+    passes of sub (broadcasts, float alphas) does not use quantized_add."""
     elf = built_with_a_bug(tmp_path)
-    chosen = Selection("implementation and (test_add or test_sub or test_mul)")
+    chosen = Selection("implementation and (test_sub or test_mul)")
     report = conform("cortex-m", elf, chosen, lambda _message: None)
     failed = [verdict for verdict in report.verdicts if verdict.result == "failed"]
-    assert {verdict.group for verdict in failed} == {"add", "sub"}
+    assert {verdict.group for verdict in failed} == {"sub"}
     assert all(verdict.cause.startswith("mismatch: ") for verdict in failed)
     assert {v.result for v in report.verdicts if v.group == "mul"} == {"passed"}
 
@@ -61,7 +61,7 @@ def test_a_bug_in_quantized_add_fails_add_and_sub(tmp_path: Path) -> None:
 def test_the_bundled_runner_has_no_such_bug() -> None:
     """The other half: the same tests without the bug."""
     elf = build(load_target("corstone-300-m55")).elf
-    chosen = Selection("implementation and (test_add or test_sub)")
+    chosen = Selection("implementation and test_sub")
     report = conform("cortex-m", elf, chosen, lambda _message: None)
     assert report.summary["failed"] == 0
-    assert report.summary["passed"] > 20
+    assert report.summary["passed"] > 5

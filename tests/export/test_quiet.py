@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import warnings
 
@@ -47,3 +48,20 @@ def test_the_tail_is_the_last_lines() -> None:
     with captured() as log:
         print("1\n2\n3")
         assert log.tail(2) == "2\n3"
+
+
+def test_what_waits_in_a_c_buffer_is_captured_too() -> None:
+    """printf into a pipe is written at the process's end, when nobody captures any more."""
+    program = (
+        "import ctypes\nfrom harness.export.quiet import captured\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.printf(b'before ')\n"
+        "with captured() as log:\n"
+        "    libc.printf(b'from a library')\n"
+        "print('after')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},  # no buffers with it
+    )  # fmt: skip
+    assert done.stdout == b"before after\n"
