@@ -150,12 +150,15 @@ TEST_CASE("nothing is read beyond its segment, though the file goes on") {
   REQUIRE(program.load({bytes.data(), bytes.size()}) == hil::Error::Ok);
   hil::Span<const uint8_t> data, state;
   REQUIRE(program.named_data("states", &state) == hil::Error::Ok);
+  const uint8_t* end = nullptr;
   for (const uint32_t index : {1u, 2u}) {
     uint64_t size = 4;
     while (program.constant(index, size + 1, &data) == hil::Error::Ok) ++size;
     CHECK(size < 48);
     REQUIRE(program.constant(index, size, &data) == hil::Error::Ok);
     CHECK(data.end() <= state.begin());
+    if (end == nullptr) end = data.end();
+    CHECK(data.end() == end);  // the same segment's
     for (const uint8_t byte : data) CHECK(byte != 9);
   }
   CHECK(program.initial_state(0, 1, 65, &data) == hil::Error::InvalidProgram);
