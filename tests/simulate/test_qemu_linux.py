@@ -91,3 +91,8 @@ def test_the_image_is_the_same_twice(board: Target, tmp_path: Path) -> None:
     assert second.initramfs.read_bytes() == content
     runner.write_bytes(b"two")
     assert image.image(settings, runner).initramfs != first.initramfs
+
+
+def test_the_stripped_runner_has_a_limit(board: Target) -> None:
+    """What a board stores of it is a figure of every run, and may not grow beyond this."""
+    assert board.budgets.limits["elf_stripped"] == 768 << 10

@@ -21,19 +21,27 @@ uint64_t first_number(const char* text) {
   return value;
 }
 
-}  // namespace
-
-/// proc(5), /proc/PID/status: "VmHWM:	    1760 kB".
-uint64_t peak_resident() {
+/// The value of a line "KEY:  1760 kB" in a file of proc(5), in bytes; 0 when there is none.
+uint64_t bytes_of(const char* path, const char* key) {
   char text[4096];
-  const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   const ssize_t got = ::read(file, text, sizeof(text) - 1);
   ::close(file);
   if (got <= 0) return 0;
   text[got] = '\0';
-  const char* line = std::strstr(text, "VmHWM:");
-  return line == nullptr ? 0 : first_number(line + std::strlen("VmHWM:")) * 1024;
+  const char* line = std::strstr(text, key);
+  return line == nullptr ? 0 : first_number(line + std::strlen(key)) * 1024;
+}
+
+}  // namespace
+
+/// VmHWM is behind by up to 64 pages of each kind, which a task counts by itself (Linux
+/// mm/memory.c, TASK_RSS_EVENTS_THRESH); Rss is counted anew, and nothing was freed since.
+uint64_t peak_resident() {
+  const uint64_t counted = bytes_of("/proc/self/status", "VmHWM:");
+  const uint64_t now = bytes_of("/proc/self/smaps_rollup", "Rss:");
+  return counted > now ? counted : now;
 }
 
 }  // namespace hil::platform
