@@ -117,6 +117,16 @@ def test_the_room_is_asked_when_a_bug_s_own_tests_notice_nothing(project: Path) 
     ]
 
 
+def test_a_loop_without_an_end_is_ended_by_its_own_time(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the clock on the wall: on a crowded machine that says nothing about the bug."""
+    monkeypatch.setattr("harness.dev.bench.own_ground._CPU_SECONDS", 4)
+    (row,) = told(project, 1, mutant(MODULE, "return a", "while a: pass\n    return a", SUM))
+    assert (row.fate, row.by) == (Fate.CAUGHT, "pytest")
+    assert row.verdict in ("killed: SIGXCPU", "killed: SIGKILL")
+
+
 def test_firmware_that_a_bug_leaves_unbuilt_catches_nothing(project: Path) -> None:
     """A test whose firmware is not built fails, too."""
     (project / SUM).write_text("""import os, pathlib

@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -53,8 +54,10 @@ _LEFT_OUT = frozenset(
 # What would take a run to other sources or another state than the copy's.
 _FOREIGN = ("HIL_", "CCACHE_", "PYTEST_", "EXECUTORCH_ROOT", "PYTHONPATH")
 _COMPILERS = ("gcc", "g++", "cc", "c++", "arm-none-eabi-gcc", "arm-none-eabi-g++")
-# A bug may make a loop endless.
-_BOUNDS = Bounds(host_seconds=1200, stall_seconds=1200)
+# A bug may make a loop endless. What ends it is its own time: on a crowded machine, everything
+# takes long, and a run that was ended for it would pass for one that noticed something.
+_CPU_SECONDS = 1200  # of one process
+_BOUNDS = Bounds(host_seconds=24 * 3600, stall_seconds=1200)
 # Pytest's exit codes: https://docs.pytest.org/en/stable/reference/exit-codes.html
 _PASSED, _FAILED = 0, 1
 
@@ -176,7 +179,7 @@ class OwnGround:
             self._pytest(_ids(tests), progress),
         ):
             if found is not None:
-                failing[found.by] = Verdict.MISMATCH, f"{found.by}: {found.text}"
+                failing[found.by] = Verdict.MISMATCH, f"{found.by}: {found.text or found.verdict}"
         if failing:
             raise BaselineFails(failing)
         self.kept.update(self._firmware())
@@ -239,7 +242,7 @@ class OwnGround:
         ended = self._run(argv, **({"PYTHONDONTWRITEBYTECODE": "1"} if progress is None else {}))
         if (ended.stop, ended.status) == (Stop.EXITED, _PASSED):
             return None
-        if ended.stop is Stop.EXITED and ended.status != _FAILED:
+        if ended.status not in (None, _FAILED):
             return Noticed(Fate.NOT_BUILT, "pytest", _how(ended), self._said(b"E  ", b"ERROR"))
         file, test, text = next(_failed(self._report), ("", "pytest", ""))
         by = f"{file.replace('.', '/')}.py::{test}" if file else test
@@ -261,7 +264,10 @@ class OwnGround:
     def _run(self, argv: Sequence[str], **environment: str) -> Ended:
         self._report.unlink(missing_ok=True)
         return run(
-            [str(toolchain.require("setsid").path), *argv],
+            [
+                *(str(toolchain.require("prlimit").path), f"--cpu={_CPU_SECONDS}"),
+                *(str(toolchain.require("setsid").path), *argv),
+            ],
             cwd=self.project,
             environment={**self._environment(), **environment},
             console=self.folder / "console.log",
@@ -291,6 +297,8 @@ def _ids(tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def _how(ended: Ended) -> str:
+    if ended.signal is not None:
+        return f"killed: {signal.Signals(ended.signal).name}"
     return "failed" if ended.stop is Stop.EXITED else f"stopped: {ended.stop}"
 
 
