@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 from rich.table import Table
 
+from harness.build.zephyr.examine import Finding, examine
 from harness.case.models import catalogue, unavailable
 from harness.cli.verb import verb
 from harness.errors.verdict import ExitCode
@@ -33,7 +36,10 @@ def models(as_json: bool) -> tuple[Any, ExitCode]:
 @click.command()
 @verb
 def doctor(as_json: bool) -> tuple[Any, ExitCode]:
-    """Show each tool, its version, and how to get what is missing (FVPs included)."""
+    """Show each tool, its version, and how to get what is missing (FVPs included).
+
+    Where ZEPHYR_BASE is set, what its workspace lacks, too.
+    """
     return list_tools(show=not as_json)
 
 
@@ -148,10 +154,14 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
             state = tool.version or ("missing" if tool.required else "not installed (optional)")
             table.add_row(tool.name, state, tool.path or tool.how_to_get)
         Terminal().print(table)
+    zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]
+    missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
     for tool in tools:
         if show and tool.note:
             Terminal().print(f"{tool.name}: {tool.note}", style="dim", highlight=False)
+    if show and zephyr:
+        _print_workspace(zephyr)
     if show and missing:
         Terminal().print(f"missing: {', '.join(missing)}", style="red")
     rows = [
@@ -161,8 +171,18 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
     ]  # fmt: skip
     return {
         "tools": rows,
+        "zephyr": [asdict(finding) for finding in zephyr],
         "missing": missing,
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
+
+
+def _print_workspace(findings: Sequence[Finding]) -> None:
+    table = _table("Zephyr workspace", "state", "what for, or how to get it")
+    for finding in findings:
+        absent = "missing" if finding.required else "not there (optional)"
+        table.add_row(finding.name, finding.state or absent, finding.text)
+    Terminal().print()
+    Terminal().print(table)
 
 
 def _table(*headers: str) -> Table:

@@ -122,7 +122,7 @@ def test_without_a_workspace_it_says_how_to_get_one(base: dict[str, str], messag
     with pytest.raises(UsageError, match=message) as caught:
         find_workspace("b", base)
     assert caught.value.hint is not None
-    assert "west init" in caught.value.hint
+    assert "zephyr init" in caught.value.hint
     assert "ZEPHYR_BASE" in caught.value.hint
 
 
@@ -137,7 +137,7 @@ def test_a_run_without_a_workspace_ends_before_any_work(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stdout + done.stderr
     said = json.loads(done.stdout)
     assert "ZEPHYR_BASE is not set" in said["cause"]["text"]
-    assert "west init" in said["hint"]
+    assert "zephyr init" in said["hint"]
     assert not list((tmp_path / "hil").rglob("*.pte"))  # nothing was exported
 
 

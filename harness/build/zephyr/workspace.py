@@ -17,10 +17,7 @@ from harness.errors import ToolMissing, UsageError
 from harness.system.files import sha256_of
 
 _SECONDS = 120
-_HOW = (
-    "make one with `west init -m https://github.com/zephyrproject-rtos/zephyr WORKSPACE`, "
-    "`cd WORKSPACE`, `west update`, then `export ZEPHYR_BASE=WORKSPACE/zephyr`"
-)
+_HOW = "make one with `hil zephyr init WORKSPACE`, then `export ZEPHYR_BASE=WORKSPACE/zephyr`"
 
 
 @dataclass(frozen=True)
@@ -63,14 +60,18 @@ def find_workspace(
             "this target is built in a Zephyr workspace, and ZEPHYR_BASE is not set", hint=_HOW
         )
     base = Path(said).absolute()
-    if not (base / "share" / "zephyr-package" / "cmake" / "ZephyrConfig.cmake").is_file():
+    if not is_zephyr(base):
         raise UsageError(f"ZEPHYR_BASE is {said}, which is not Zephyr", hint=_HOW, path=said)
-    west = _west(environ)
+    west = find_west(environ)
     identity = _revision(base)
     if dev_mode:
         identity = "\n".join([identity, *map(_revision, _projects(west, base))])
     compiler = find_compiler(environ)
     return Workspace(west, base, board, identity, compiler, zephyr_version(base))
+
+
+def is_zephyr(base: Path) -> bool:
+    return (base / "share" / "zephyr-package" / "cmake" / "ZephyrConfig.cmake").is_file()
 
 
 def zephyr_version(base: Path) -> str:
@@ -84,7 +85,7 @@ def zephyr_version(base: Path) -> str:
     return ".".join(numbers) + (f"-{extra}" if extra else "")
 
 
-def _west(environ: Mapping[str, str]) -> Path:
+def find_west(environ: Mapping[str, str]) -> Path:
     """In PATH, as in the Python environment that Zephyr's documentation has its users activate,
     or beside our own Python."""
     beside = Path(sys.executable).with_name("west")

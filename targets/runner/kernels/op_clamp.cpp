@@ -26,7 +26,8 @@ Error check_bound(KernelContext& ctx, const Bound& bound, double low, double hig
 template <typename T>
 void clamp_all(const Walk& walk, const Tensor& self, Tensor& out, Bound low, Bound high) {
   for_each_pair<T>(walk, self, self, out, [&](T value, T) {
-    const double raised = low.given && value < low.value ? low.value : value;
+    const double given = static_cast<double>(value);
+    const double raised = low.given && given < low.value ? low.value : given;
     return static_cast<T>(high.given && raised > high.value ? high.value : raised);
   });
 }
