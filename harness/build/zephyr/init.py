@@ -187,11 +187,13 @@ def _step(plan: InitPlan, name: str, command: Sequence[str], progress: Progress)
             "environment", "pip": "installing Python packages"}[name]  # fmt: skip
     progress(what)
     log = plan.manifest.with_name(f"{name}.log")
-    count = 0
+    count, begun = 0, b""
 
     def watch(data: bytes) -> None:
-        nonlocal count
-        for project in _PROJECT.findall(data):
+        """``data`` may end, and begin, in the middle of a line."""
+        nonlocal count, begun
+        whole, newline, begun = (begun + data).rpartition(b"\n")
+        for project in _PROJECT.findall(whole + newline):
             count += 1
             progress(f"fetching {project.decode('utf-8', 'replace')} {count}/{len(PROJECTS)}")
 
