@@ -262,10 +262,12 @@ class OwnGround:
         return line.decode("utf-8", "replace").strip()
 
     def _run(self, argv: Sequence[str], **environment: str) -> Ended:
+        """Raises InfraError when somebody else killed it, which says nothing about the bug."""
         self._report.unlink(missing_ok=True)
-        return run(
+        limit = f"--cpu={_CPU_SECONDS}:{_CPU_SECONDS + 60}"  # SIGXCPU is ours
+        ended = run(
             [
-                *(str(toolchain.require("prlimit").path), f"--cpu={_CPU_SECONDS}"),
+                *(str(toolchain.require("prlimit").path), limit),
                 *(str(toolchain.require("setsid").path), *argv),
             ],
             cwd=self.project,
@@ -273,6 +275,9 @@ class OwnGround:
             console=self.folder / "console.log",
             bounds=_BOUNDS,
         )
+        if ended.stop is Stop.EXITED and ended.signal == signal.SIGKILL:
+            raise InfraError(f"somebody killed {argv[0]}", hint="was there memory enough?")
+        return ended
 
     def _environment(self) -> Mapping[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
