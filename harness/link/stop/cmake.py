@@ -54,6 +54,11 @@ RULES = (
          "for, is not installed where CMake looks.",
          "`west sdk install`, or set ZEPHYR_SDK_INSTALL_DIR; or take another toolchain: "
          "ZEPHYR_TOOLCHAIN_VARIANT=gnuarmemb with GNUARMEMB_TOOLCHAIN_PATH."),
+        ("Retargetable locking must be enabled", r"Retargetable locking must be enabled",
+         "CONFIG_NEWLIB_LIBC is y, and this toolchain's newlib was built without retargetable "
+         "locking (Debian's is), which Zephyr needs with threads.",
+         "Set CONFIG_PICOLIBC=y or CONFIG_MINIMAL_LIBC=y in its place, or take the Zephyr SDK, "
+         "whose newlib has it."),
         ("is not a full path to an existing compiler", r"The (?P<variable>CMAKE_\w+_COMPILER): "
          r"(?P<compiler>\S+) is not",
          "{variable} is {compiler}, which is not there.",

@@ -157,8 +157,8 @@ class Tree:
     def _is_left_over(self, path: Path) -> bool:
         """An object in a target's folder that nothing writes any more: its source was taken out
         of the build."""
-        made = self._objects
-        return bool(made) and path.parent.match("CMakeFiles/*.dir") and path.resolve() not in made
+        targets = any(p.suffix == ".dir" and p.parent.name == "CMakeFiles" for p in path.parents)
+        return targets and bool(self._objects) and path.resolve() not in self._objects
 
     @cached_property
     def _objects(self) -> frozenset[Path]:

@@ -44,7 +44,7 @@ def test_a_name_in_what_is_hardly_c_is_looked_up_in_no_time(tmp_path: Path) -> N
 
 def test_an_object_whose_source_was_taken_out_is_not_part_of_the_build(tmp_path: Path) -> None:
     """It is still in the target's folder; to link it again is not the fix."""
-    folder = tmp_path / "build" / "CMakeFiles" / "x.dir"
+    folder = tmp_path / "build" / "CMakeFiles" / "x.dir" / "lib" / "cpp"
     folder.mkdir(parents=True)
     (tmp_path / "src").mkdir()
     for name in ("kept", "left"):
@@ -52,7 +52,7 @@ def test_an_object_whose_source_was_taken_out_is_not_part_of_the_build(tmp_path:
         object_ = folder / f"{name}.c.o"
         object_.write_bytes(write_object([NewSymbol(name, "def", function=True)]))
     entry = {"directory": str(tmp_path / "build"), "file": "../src/kept.c",
-             "command": "cc -c ../src/kept.c -o CMakeFiles/x.dir/kept.c.o"}  # fmt: skip
+             "command": "cc -c ../src/kept.c -o CMakeFiles/x.dir/lib/cpp/kept.c.o"}  # fmt: skip
     (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([entry]))
     tree = Tree(tmp_path / "build", (tmp_path / "src",))
     assert [f.path.name for f in tree.definers("kept", ())] == ["kept.c.o"]
