@@ -21,7 +21,7 @@ from harness.build.executorch.checkout import Checkout
 from harness.build.firmware import Firmware
 from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource
-from harness.build.zephyr.workspace import find_workspace
+from harness.build.zephyr.workspace import require_workspace
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import HarnessError, UsageError
@@ -102,10 +102,8 @@ def run_cases(
     cases = [replace(c, target=targets[c.target].name) for c in cases]
     _check_what_was_written(cases, options)
     chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
-    for there in chosen.values():
-        if there.target.zephyr is not None:
-            # it says at once how to get one
-            find_workspace(there.target.zephyr.board, dev_mode=options.dev_mode)
+    if any(there.target.zephyr is not None for there in chosen.values()):
+        require_workspace()  # it says at once how to get one
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(

@@ -163,6 +163,21 @@ def test_another_zephyr_is_another_build(zephyr: Path) -> None:
     assert find_workspace("b", environ).key() not in (before.key(), edited)
 
 
+def test_an_edit_in_a_release_that_is_no_repository(zephyr: Path, tmp_path: Path) -> None:
+    """What Python leaves beside Zephyr's scripts is no edit."""
+    release = tmp_path / "zephyr"
+    shutil.copytree(zephyr, release, ignore=shutil.ignore_patterns(".git"))
+    environ = {**os.environ, "ZEPHYR_BASE": str(release)}
+    before = find_workspace("b", environ).key()
+    (release / "scripts" / "__pycache__").mkdir(exist_ok=True)
+    (release / "scripts" / "__pycache__" / "build.pyc").touch()
+    (release / ".cache").touch()
+    assert find_workspace("b", environ).key() == before
+    source = release / "kernel" / "thread.c"
+    source.write_text(source.read_text() + "/* edited */\n")
+    assert find_workspace("b", environ).key() != before
+
+
 def test_in_development_mode_a_linked_checkout_is_looked_at(tmp_path: Path) -> None:
     """Linked: the workspace's folder of the project is a link to somebody's own checkout."""
     zephyr = make_workspace(tmp_path / "w")

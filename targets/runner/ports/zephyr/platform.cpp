@@ -3,9 +3,9 @@
 
 #include <zephyr/kernel.h>
 
+#include "ports/cortex_m/system_counter.h"
 #include "ports/semihosted.h"
 #include "ports/semihosting.h"
-#include "ports/cortex_m/system_counter.h"
 #include "ports/zephyr/main.h"
 #include "ports/zephyr/pool.h"
 

@@ -7,7 +7,7 @@
 #include "ways.h"
 
 static const struct {
-  const char *name;
+  const char* name;
   void (*go)(void);
 } kWays[] = {
     {"overflow", overflow_the_stack},
@@ -32,12 +32,12 @@ volatile const char way[16] = "none";
 
 static void go(void) {
   for (size_t i = 0; i < ARRAY_SIZE(kWays); ++i) {
-    if (strcmp((const char *)way, kWays[i].name) == 0) kWays[i].go();
+    if (strcmp((const char*)way, kWays[i].name) == 0) kWays[i].go();
   }
 }
 
 static void leave(int status) {
-  long block[] = {0x20026, status}; /* ADP_Stopped_ApplicationExit */
+  long block[] = {0x20026, status};                         /* ADP_Stopped_ApplicationExit */
   for (;;) semihost_exec((enum semihost_instr)0x20, block); /* SYS_EXIT_EXTENDED */
 }
 

@@ -8,7 +8,7 @@ LOG_MODULE_REGISTER(ways);
 
 static volatile int one = 1;
 
-static int deeper(volatile int *from) {
+static int deeper(volatile int* from) {
   volatile int here[64];
   here[0] = *from + one;
   return deeper(here) + here[0];
@@ -19,7 +19,7 @@ void overflow_the_stack(void) { printk("%d\n", deeper(&one)); }
 void fail_an_assertion(void) { __ASSERT(one == 2, "one is %d", one); }
 
 void write_to_code(void) {
-  volatile int *code = (int *)((uintptr_t)&write_to_code & ~(uintptr_t)3);
+  volatile int* code = (int*)((uintptr_t)&write_to_code & ~(uintptr_t)3);
   *code = one;
 }
 
@@ -40,7 +40,7 @@ void interleave(void) {
   printk("I [executorch:runner.cpp:269 run()] Program complete, exiting.\n");
 }
 
-static void say(const char *text) {
+static void say(const char* text) {
   for (; *text; ++text) {
     printk("%c", *text);
     k_yield();

@@ -4,7 +4,7 @@
 #include "ports/zephyr/main.h"
 
 /* A simulation that only stood still would have to be waited for. */
-void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *frame) {
+void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf* frame) {
   (void)reason;
   (void)frame;
   LOG_PANIC();
