@@ -72,4 +72,10 @@ Span<const uint8_t> build_id() {
 
 void hil_runner_main(void) { hil_runner_end(hil::run_command_line()); }
 
-void hil_runner_end(int status) { hil::semihosting::exit(status); }
+void hil_runner_end(int status) {
+#if defined(CONFIG_HIL_LOG_ON_CONSOLE)
+  // Twister takes the end of the simulation for a crash, and ends it itself after the last line.
+  if (status == 0) k_sleep(K_FOREVER);
+#endif
+  hil::semihosting::exit(status);
+}

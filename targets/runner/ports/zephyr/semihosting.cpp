@@ -2,6 +2,10 @@
 #include "ports/semihosting.h"
 
 #include <zephyr/kernel.h>
+#include <cstring>
+#if defined(CONFIG_HIL_LOG_ON_CONSOLE)
+#include <zephyr/sys/printk.h>
+#endif
 
 extern "C" {
 #include <zephyr/arch/common/semihost.h>
@@ -13,10 +17,26 @@ namespace {
 
 constexpr long kExitExtended = 0x20;  // older Zephyrs have no name for it
 constexpr long kApplicationExit = 0x20026;
+constexpr int kConsole = 0x7fffffff;  // no handle of semihosting's
+
+/// False where the log goes to semihosting's console. Without bytes it is only asked.
+bool log_on_console(const uint8_t* bytes, size_t count) {
+#if defined(CONFIG_HIL_LOG_ON_CONSOLE)
+  if (bytes != nullptr) {
+    printk("%.*s", static_cast<int>(count), reinterpret_cast<const char*>(bytes));
+  }
+  return true;
+#else
+  (void)bytes;
+  (void)count;
+  return false;
+#endif
+}
 
 }  // namespace
 
 int open(const char* path, Mode mode) {
+  if (std::strcmp(path, ":tt") == 0 && log_on_console(nullptr, 0)) return kConsole;
   return static_cast<int>(semihost_open(path, static_cast<long>(mode)));
 }
 
@@ -31,6 +51,7 @@ bool read(int file, uint8_t* out, size_t count) {
 }
 
 bool write(int file, const uint8_t* bytes, size_t count) {
+  if (file == kConsole) return log_on_console(bytes, count);
   return count == 0 || semihost_write(file, bytes, static_cast<long>(count)) == 0;
 }
 
