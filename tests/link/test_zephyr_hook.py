@@ -91,8 +91,9 @@ def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
     sample = tmp_path / "sample"
     sample.mkdir()
     for file in filter(Path.is_file, _SAMPLE.iterdir()):
-        text = file.read_text().replace("${CMAKE_CURRENT_LIST_DIR}/..", str(_SAMPLE.parent))
-        (sample / file.name).write_text(text)
+        content = file.read_bytes()  # one of them is a program
+        here = b"${CMAKE_CURRENT_LIST_DIR}/.."
+        (sample / file.name).write_bytes(content.replace(here, bytes(_SAMPLE.parent)))
     with (sample / "main.c").open("a") as main:
         main.write(f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
                    "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n")  # fmt: skip

@@ -69,4 +69,6 @@ def _cmake(block: Sequence[Line], header: re.Match[str]) -> Statement:
 
 
 def _joined(lines: Sequence[Line]) -> str:
-    return " ".join(line.text.strip() for line in lines)
+    """Zephyr breaks lines behind a hyphen too (Python's textwrap), in a path as well."""
+    text = " ".join(line.text.strip() for line in lines)
+    return re.sub(r"(?<=\w)- (?=\w)", "-", text)
