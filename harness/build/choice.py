@@ -1,28 +1,23 @@
 """Which firmware a user asked for, decided in one place for every verb, and how to get it.
 
-A checkout is named by ``--executorch DIR``, by ``$EXECUTORCH_ROOT``, or by ``executorch`` of
-``[tool.hil]`` in a ``pyproject.toml`` of the current directory or one above it. Only the first
-also asks for its firmware; the others say where it is when ``--firmware`` does.
+A checkout is named by ``--executorch DIR``, by ``$EXECUTORCH_ROOT``, or by ``executorch`` of the
+user's settings (``harness.system.settings``). Only the first also asks for its firmware; the others
+say where it is when ``--firmware`` does.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.build.source import FIRMWARE, FirmwareSource
 from harness.errors import UsageError
 from harness.system.paths import cache_dir
 from harness.system.progress import Progress, silent
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from harness.system.settings import settings
 
 if TYPE_CHECKING:  # pytest asks for the choice in every session, and few of them build
     from harness.build.executorch.checkout import Checkout
@@ -32,7 +27,6 @@ if TYPE_CHECKING:  # pytest asks for the choice in every session, and few of the
 
 ROOT_VARIABLE = "EXECUTORCH_ROOT"
 PARTS_VARIABLE = "HIL_EXECUTORCH_PARTS"
-_PROJECT = "pyproject.toml"
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,8 @@ class NoCheckout(UsageError):
         self.asked = asked
         super().__init__(
             f"{asked} needs a checkout of ExecuTorch, and none was named",
-            hint=f"name it with --executorch DIR, with ${ROOT_VARIABLE}, or with "
-            f'executorch = "DIR" under [tool.hil] in a {_PROJECT} here or above',
+            hint="name it with --executorch DIR (for pytest: --hil-executorch DIR), with "
+            f'${ROOT_VARIABLE}, or with executorch = "DIR" under [tool.hil] in pyproject.toml',
         )
 
 
@@ -78,7 +72,7 @@ def choose(
 ) -> FirmwareChoice:
     """What ``--firmware``, ``--executorch`` and ``--part`` ask for together.
 
-    Raises NoCheckout, and UsageError for a part or a ``pyproject.toml`` that is malformed.
+    Raises NoCheckout, and UsageError for a part or settings that are malformed.
     """
     wanted = word or ("bundled" if executorch is None else "executorch")
     sources = FIRMWARE[wanted]
@@ -97,35 +91,15 @@ def named_root(
     directory: Path | None = None,
 ) -> Path | None:
     """Where the checkout is: as ``--executorch`` says, or the environment, or the project; None
-    when nobody does. Raises UsageError for a ``pyproject.toml`` that is malformed."""
-    root = executorch or _named_elsewhere(environ, directory or Path.cwd())
+    when nobody does. Raises UsageError for settings that are malformed."""
+    root = executorch or _named_elsewhere(environ, directory)
     return None if root is None else root.absolute()
 
 
-def _named_elsewhere(environ: Mapping[str, str], directory: Path) -> Path | None:
+def _named_elsewhere(environ: Mapping[str, str], directory: Path | None) -> Path | None:
     if environ.get(ROOT_VARIABLE):
         return Path(environ[ROOT_VARIABLE])
-    folders = (directory, *directory.parents)
-    found = (_of_project(folder / _PROJECT) for folder in folders)
-    return next((root for root in found if root is not None), None)
-
-
-def _of_project(file: Path) -> Path | None:
-    """``executorch`` of ``[tool.hil]``, relative to the file."""
-    try:
-        content: Any = tomllib.loads(file.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        hint = f"mend it, or name the checkout with --executorch or ${ROOT_VARIABLE}"
-        raise UsageError(f"{file} cannot be read: {error}", hint=hint, path=file) from error
-    for key in ("tool", "hil", "executorch"):
-        content = content.get(key) if isinstance(content, dict) else None
-    if content is None:
-        return None
-    if not isinstance(content, str) or not content:
-        raise UsageError(f"{file}: executorch of [tool.hil] is not the path of a folder", path=file)
-    return file.parent / Path(content).expanduser()
+    return settings(directory, environ).executorch
 
 
 def _parts(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, Path]:

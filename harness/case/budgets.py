@@ -15,6 +15,7 @@ from harness.case.models import find_model
 from harness.errors import UsageError
 from harness.system.ci import in_ci
 from harness.system.paths import project_root
+from harness.system.settings import settings
 from harness.target.budget import MOST_TOLERANCE_LSB, Budgets, read_model_budgets
 from harness.target.loading import load_target
 
@@ -43,7 +44,8 @@ class ToleranceNotReviewed(UsageError):
 
 
 def budgets_of(case: Case) -> Budgets:
-    """Of a case; the model's come from ``models/<name>.yaml``, or beside a user's file."""
+    """Of a case; the model's come from ``<name>.yaml`` in ``budgets`` of the user's settings (the
+    folder of that name beside them, without it), or beside a user's model file."""
     if case.model == RUNNER:
         return load_target(case.target).budgets
     return load_target(case.target).budgets.merged(read_model_budgets(_file_of(case.model)))
@@ -70,4 +72,5 @@ def _file_of(model: str) -> Path:
     source = find_model(model)
     if source.file is not None:
         return source.file.with_suffix(".yaml")
-    return project_root() / "models" / f"{source.name}.yaml"
+    said = settings()
+    return (said.budgets or (said.folder or project_root()) / "budgets") / f"{source.name}.yaml"

@@ -1,5 +1,7 @@
 """Which cases there are when nobody names any: every model on every target, NPUs thinned out.
 
+A user's settings (``harness.system.settings``) may say which models and targets those are.
+
 An Ethos-U is many targets: MAC counts times memory modes. ``all`` takes every memory mode on
 its default MAC count, and one case on each other MAC count. ``sample`` takes one memory mode of
 each kind of placement, and beside the default one only one model on each.
@@ -11,11 +13,44 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from harness.case.case import Case
-from harness.target.loading import Target
+from harness.case.identity import is_user_file
+from harness.case.models import catalogue
+from harness.system.settings import SettingsError, settings, settings_file
+from harness.target.loading import Target, load_target
 from harness.target.npu import Npu, products
 
 Extent = Literal["all", "sample"]
 ONE = "ds_cnn"  # the model that stands for all: convolutions of every kind, and quickly exported
+
+
+def default_models() -> list[str]:
+    """Names and paths: ``models`` of the settings, whose files may be globs, else the catalogue.
+
+    Raises SettingsError for a glob that no file matches.
+    """
+    said = settings()
+    if said.folder is None or not said.models:
+        return list(catalogue())
+    found: list[str] = []
+    for one in said.models:
+        files = sorted(said.folder.glob(one)) if is_user_file(one) else [one]
+        if not files:
+            file = settings_file()
+            assert file is not None, "settings with a folder are of a file"
+            raise SettingsError(file, f"no model file matches {one!r} of models")
+        found += map(str, files)
+    return list(dict.fromkeys(found))
+
+
+def default_matrix(
+    targets: Iterable[Target], models: Sequence[str], extent: Extent
+) -> list[tuple[Case, Target]]:
+    """``default_cases`` of ``targets``; or, where the settings name ``default_targets``, each model
+    on each of those."""
+    named = [load_target(name) for name in settings().default_targets]
+    if named:
+        return [(Case(target.name, model), target) for target in named for model in models]
+    return list(default_cases(targets, models, extent))
 
 
 def default_cases(

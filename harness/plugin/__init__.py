@@ -1,58 +1,66 @@
 """The pytest surface: options, markers, fixtures, summary. The work is done elsewhere.
 
-A test that asks for ``case``, ``target``, ``program``, ``firmware``, ``run`` or ``reference`` is
-run once per case it is marked for::
+A test that asks for ``hil_case``, ``hil_target``, ``hil_program``, ``hil_firmware``, ``hil_run`` or
+``hil_reference`` is run once per case it is marked for; no other test is any of our business::
 
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["ds_cnn", "my_model.py"])
-    def test_my_model(run):
-        assert run.metrics["stack_high_water"] < 8000
+    def test_my_model(hil_run):
+        assert hil_run.metrics["stack_high_water"] < 8000
 
-Without the marker: every catalogue model on every target. Each case carries its target's
-marker, so ``pytest -m cortex_m55`` selects by target. An Ethos-U has many memory modes: all of
-its cases are there when ``-m`` names it (``-m u85``), else a sample (``--npu-cases``).
+Without the marker: every model on every target, those of the user's settings or all that there
+are. Each case carries its target's marker, so ``pytest -m cortex_m55`` selects by target. An
+Ethos-U has many memory modes: all of its cases are there when ``-m`` names it (``-m u85``), else a
+sample (``--hil-npu-cases``).
 
-A test that takes ``run`` fails, before its first line, unless the verdict is PASS. One that wants
-to look at something else names it::
+A test that takes ``hil_run`` fails, before its first line, unless the verdict is PASS. One that
+wants to look at something else names it::
 
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["planted_bug.py"])
     @pytest.mark.hil_expect("MISMATCH")
-    def test_the_bug_is_seen(run):
-        assert run.cause.facts["lsb"] == 1
+    def test_the_bug_is_seen(hil_run):
+        assert hil_run.cause.facts["lsb"] == 1
 
-``--executorch DIR`` puts the runner of a checkout of ExecuTorch under test; with ``--firmware
-both`` every test that uses firmware is there twice, ``[...-bundled]`` and ``[...-executorch]``.
+``--hil-executorch DIR`` puts the runner of a checkout of ExecuTorch under test; with
+``--hil-firmware both`` every test that uses firmware is there twice, ``[...-bundled]`` and
+``[...-executorch]``.
 """
 
 from harness.plugin.faces import pytest_sessionfinish, pytest_terminal_summary
 from harness.plugin.fixtures import (
-    case,
-    firmware,
-    firmware_source,
+    hil_case,
     hil_checkout,
-    program,
-    reference,
-    run,
-    target,
+    hil_firmware,
+    hil_firmware_source,
+    hil_program,
+    hil_reference,
+    hil_run,
+    hil_target,
 )
-from harness.plugin.options import pytest_addoption, pytest_configure, pytest_report_header
+from harness.plugin.options import (
+    pytest_addoption,
+    pytest_configure,
+    pytest_report_collectionfinish,
+    pytest_report_header,
+)
 from harness.plugin.proof import pytest_runtest_call, require_pass
 from harness.plugin.selection import pytest_generate_tests
 
 __all__ = [
-    "case",
-    "firmware",
-    "firmware_source",
+    "hil_case",
     "hil_checkout",
-    "program",
+    "hil_firmware",
+    "hil_firmware_source",
+    "hil_program",
+    "hil_reference",
+    "hil_run",
+    "hil_target",
     "pytest_addoption",
     "pytest_configure",
     "pytest_generate_tests",
+    "pytest_report_collectionfinish",
     "pytest_report_header",
     "pytest_runtest_call",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
-    "reference",
     "require_pass",
-    "run",
-    "target",
 ]

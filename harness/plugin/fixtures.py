@@ -1,4 +1,8 @@
-"""The fixtures: each stage of the pipeline for the case of a test."""
+"""The fixtures: each stage of the pipeline for the case of a test.
+
+Their names begin with ``hil_``, so that they meet neither a user's own nor another plugin's;
+``executorch_hil.short_names`` has them without.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ import pytest
 from harness.case.case import Case
 from harness.errors import FvpMissing, HarnessError
 from harness.plugin.faces import properties
-from harness.plugin.options import exporter_choice, firmware_choice
+from harness.plugin.options import asked, exporter_choice, firmware_choice, simulator_of
 from harness.plugin.proof import RECORD, explained
+from harness.plugin.selection import CASE
 
 if TYPE_CHECKING:
     from harness.build.executorch.checkout import Checkout
@@ -36,23 +41,23 @@ def _failing() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def case(request: pytest.FixtureRequest) -> Case:
+def hil_case(request: pytest.FixtureRequest) -> Case:
     """The model and target this test runs for."""
     chosen: Case = request.param
     return chosen
 
 
 @pytest.fixture(scope="session")
-def target(case: Case) -> Target:
+def hil_target(hil_case: Case) -> Target:
     """The target's description."""
     from harness.target.loading import load_target
 
     with _failing():
-        return load_target(case.target)
+        return load_target(hil_case.target)
 
 
 @pytest.fixture(scope="session")
-def program(case: Case, request: pytest.FixtureRequest) -> Program:
+def hil_program(hil_case: Case, request: pytest.FixtureRequest) -> Program:
     """The exported program with inputs and expected outputs.
 
     The first test that needs one exports those of all collected cases, so that torch is
@@ -64,7 +69,7 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
     from harness.system.paths import cache_dir
     from harness.target.loading import load_target
 
-    wanted = [case, *(c for c in _collected(request.session) if c != case)]
+    wanted = [hil_case, *(c for c in _collected(request.session) if c != hil_case)]
     with _failing():
         targets = {name: load_target(name) for name in {c.target for c in wanted}}
         cache_dir("programs").mkdir(parents=True, exist_ok=True)
@@ -79,15 +84,15 @@ def program(case: Case, request: pytest.FixtureRequest) -> Program:
 def _collected(session: pytest.Session) -> list[Case]:
     """The cases of all selected tests, without repetition."""
     cases = [
-        item.callspec.params["case"]
+        item.callspec.params[CASE]
         for item in session.items
-        if hasattr(item, "callspec") and "case" in item.callspec.params
+        if hasattr(item, "callspec") and CASE in item.callspec.params
     ]
     return list(dict.fromkeys(c for c in cases if isinstance(c, Case)))
 
 
 @pytest.fixture(scope="session")
-def firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
+def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
     """Whose firmware the test runs: "bundled" or "executorch"."""
     from harness.build.source import FirmwareSource
 
@@ -102,9 +107,9 @@ def hil_checkout(request: pytest.FixtureRequest) -> Checkout | None:
 
 
 @pytest.fixture(scope="session")
-def firmware(
-    target: Target,
-    firmware_source: FirmwareSource,
+def hil_firmware(
+    hil_target: Target,
+    hil_firmware_source: FirmwareSource,
     hil_checkout: Checkout | None,
     request: pytest.FixtureRequest,
 ) -> Firmware:
@@ -113,25 +118,25 @@ def firmware(
     from harness.simulate.pick import pick
 
     with _failing():
-        chosen = pick(target, request.config.getoption("--simulator"))
-        return build_for(firmware_source, chosen.target, chosen.name, hil_checkout)
+        chosen = pick(hil_target, simulator_of(request.config))
+        return build_for(hil_firmware_source, chosen.target, chosen.name, hil_checkout)
 
 
 @pytest.fixture(scope="session")
-def reference(case: Case, firmware_source: FirmwareSource) -> Reference | None:
+def hil_reference(hil_case: Case, hil_firmware_source: FirmwareSource) -> Reference | None:
     """The accepted reference run of the case with this firmware; None when none was accepted."""
     from harness.judge.reference import load_reference, references_of
 
     with _failing():
-        return load_reference(references_of(case), case, firmware_source)
+        return load_reference(references_of(hil_case), hil_case, hil_firmware_source)
 
 
 @pytest.fixture
-def run(
-    case: Case,
-    target: Target,
-    program: Program,
-    firmware: Firmware,
+def hil_run(
+    hil_case: Case,
+    hil_target: Target,
+    hil_program: Program,
+    hil_firmware: Firmware,
     request: pytest.FixtureRequest,
     record_property: Any,
 ) -> RunRecord:
@@ -141,15 +146,16 @@ def run(
     from harness.simulate.fvp import missing_policy
     from harness.simulate.pick import pick
 
-    option = request.config.getoption
+    config = request.config
     options = RunOptions(
-        simulator=option("--simulator"),
-        limit_factor=option("--limit-factor"),
-        fvp_missing=option("--fvp-missing") or missing_policy(),
+        simulator=simulator_of(config),
+        limit_factor=asked(config, "limit-factor"),
+        fvp_missing=asked(config, "fvp-missing") or missing_policy(),
     )
     with _failing():
+        chosen = pick(hil_target, options.simulator)
         try:
-            record = run_case(case, pick(target, options.simulator), program, firmware, options)
+            record = run_case(hil_case, chosen, hil_program, hil_firmware, options)
         except FvpMissing as error:
             record_property("verdict", error.verdict.value)
             pytest.skip(explained(error))

@@ -1,4 +1,9 @@
-"""What a session is asked for: command line, markers, and the header that repeats it."""
+"""What a session is asked for: command line, ini file, environment; and when we take part in it.
+
+Every option is there twice, as ``--hil-NAME`` and as ``hil_NAME`` of the ini file. Nothing but
+their names costs an unrelated session anything: what they ask for is read when a test asks for a
+case, or before, in a session that names one of them or in a repository that has settings of ours.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +13,97 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, Unknown, UsageError
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
     from harness.case.matrix import Extent
     from harness.export.checkout.choice import ExporterChoice
 
+_ACTIVE: pytest.StashKey[bool] = pytest.StashKey()
+_TOLD: pytest.StashKey[bool] = pytest.StashKey()
+_CLOSE = 0.75  # difflib's measure of two names of which one is the other's typo
+
+
+class _Option(NamedTuple):
+    name: str
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    several: bool = False
+
+    @property
+    def flag(self) -> str:
+        return f"--hil-{self.name}"
+
+    @property
+    def ini(self) -> str:
+        return f"hil_{self.name.replace('-', '_')}"
+
+
+_OPTIONS = (
+    _Option(
+        "simulator",
+        "simulator to run on, one of the target's; auto (default) takes an installed FVP first",
+        metavar="NAME",
+    ),
+    _Option(
+        "fvp-missing",
+        "what a case is whose FVP is not installed; fail when $CI is set, else skip",
+        choices=("fail", "skip"),
+    ),
+    _Option(
+        "limit-factor",
+        "multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
+        metavar="FACTOR",
+    ),
+    _Option(
+        "executorch",
+        "a checkout of ExecuTorch, whose own runner is built and put under test",
+        metavar="DIR",
+    ),
+    _Option(
+        "firmware",
+        "whose firmware (default: bundled; executorch with --hil-executorch)",
+        choices=("bundled", "executorch", "both"),
+    ),
+    _Option(
+        "part",
+        "a local folder for what the checkout's build would download; may be repeated",
+        metavar="NAME=DIR",
+        several=True,
+    ),
+    _Option(
+        "exporter",
+        "who exports: the installed wheel (default), or the checkout of --hil-executorch",
+        choices=("wheel", "checkout"),
+    ),
+    _Option(
+        "npu-cases",
+        "Ethos-U: every model in every memory mode, or a sample of them "
+        "(default: all when -m names an Ethos-U, else sample)",
+        choices=("all", "sample"),
+    ),
+)
+_BY_NAME = {option.name: option for option in _OPTIONS}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hil", "ExecuTorch on Arm")
-    group.addoption(
-        "--simulator",
-        default="auto",
-        help="simulator to run on, one of the target's; auto takes an installed FVP first",
-    )
-    group.addoption(
-        "--fvp-missing",
-        choices=("fail", "skip"),
-        help="what a case is whose FVP is not installed; fail when $CI is set, else skip",
-    )
-    group.addoption(
-        "--limit-factor",
-        type=_factor,
-        help="multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
-    )
-    group.addoption(
-        "--executorch",
-        metavar="DIR",
-        help="a checkout of ExecuTorch, whose own runner is built and put under test",
-    )
-    group.addoption(
-        "--firmware",
-        choices=("bundled", "executorch", "both"),
-        help="whose firmware (default: bundled; executorch with --executorch)",
-    )
-    group.addoption(
-        "--part",
-        action="append",
-        default=[],
-        metavar="NAME=DIR",
-        help="a local folder for what the checkout's build would download; may be repeated",
-    )
-    group.addoption(
-        "--exporter",
-        choices=("wheel", "checkout"),
-        help="who exports: the installed wheel (default), or the checkout of --executorch",
-    )
-    group.addoption(
-        "--npu-cases",
-        choices=("all", "sample"),
-        help="Ethos-U: every model in every memory mode, or a sample of them "
-        "(default: all when -m names an Ethos-U, else sample)",
-    )
+    for option in _OPTIONS:
+        more: dict[str, Any] = {"choices": option.choices} if option.choices else {}
+        if option.name == "limit-factor":
+            more["type"] = _factor
+        if option.metavar is not None:
+            more["metavar"] = option.metavar
+        action = "append" if option.several else "store"
+        group.addoption(option.flag, action=action, default=None, help=option.help, **more)
+        kind: Any = "args" if option.several else "string"
+        parser.addini(option.ini, f"{option.flag} of every session", type=kind, default=None)
 
 
 def _factor(said: str) -> float:
@@ -74,6 +113,25 @@ def _factor(said: str) -> float:
         return limit_factor(said)
     except HarnessError as error:
         raise argparse.ArgumentTypeError(error.message) from error
+
+
+def asked(config: pytest.Config, name: str) -> Any:
+    """The value of ``--hil-NAME``, or of its twin in the ini file; None when neither is there.
+
+    Raises UsageError and Unknown for a value in the ini file that is none.
+    """
+    option = _BY_NAME[name]
+    said = config.getoption(option.flag)
+    if said is not None:
+        return said
+    said = config.getini(option.ini) or None
+    if said is not None and option.choices and said not in option.choices:
+        raise Unknown(f"{option.ini} of the ini file is {said!r}", str(said), option.choices)
+    if said is not None and name == "limit-factor":
+        from harness.target.loading import limit_factor
+
+        return limit_factor(said, f"{option.ini} of the ini file")
+    return said
 
 
 @contextmanager
@@ -87,11 +145,6 @@ def _usage_errors() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from harness.target.loading import global_factor, load_targets
-
-    with _usage_errors():
-        global_factor()
-        targets = load_targets()
     config.addinivalue_line(
         "markers",
         "hil_cases(targets=None, models=None, npu=None): the cases a test runs for; "
@@ -99,59 +152,107 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line(
         "markers",
-        "hil_expect(*verdicts): the verdicts, such as MISMATCH, that the `run` of a test may have; "
-        "without it only PASS",
+        "hil_expect(*verdicts): the verdicts, such as MISMATCH, that the `hil_run` of a test may "
+        "have; without it only PASS",
     )
-    config.addinivalue_line("markers", "size: sizes held against budgets and accepted references")
+    with _usage_errors():
+        if _wanted(config):
+            activate(config)
+
+
+def _wanted(config: pytest.Config) -> bool:
+    """Whether the session says before its first test that it is for us."""
+    if config.getoption("markers") or any(
+        config.getoption(option.flag) is not None for option in _OPTIONS
+    ):
+        return True
+    from harness.system.settings import settings_file
+
+    return settings_file(config.rootpath) is not None
+
+
+def activate(config: pytest.Config) -> None:
+    """Once: the targets' markers exist, and what the session was asked for makes sense.
+
+    Raises HarnessError for a target file, an option or a marker in ``-m`` that does not.
+    """
+    if config.stash.get(_ACTIVE, False):
+        return
+    from harness.target.loading import global_factor, load_targets
+
+    global_factor()
+    targets = load_targets()
     for marker in sorted({t.marker for t in targets}):
         names = ", ".join(t.name for t in targets if t.marker == marker)
         config.addinivalue_line("markers", f"{marker}: cases on {names}")
-    _refuse_unknown_markers(config)
-    with _usage_errors():
-        firmware_choice(config)
-        exporter_choice(config)
+    _refuse_misspelt(config, {t.marker for t in targets})
+    for option in _OPTIONS:
+        asked(config, option.name)
+    firmware_choice(config)
+    exporter_choice(config)
+    config.stash[_ACTIVE] = True
 
 
-def _refuse_unknown_markers(config: pytest.Config) -> None:
-    """A typo in ``-m`` selects nothing, and a run of nothing looks green in many a script."""
+def _refuse_misspelt(config: pytest.Config, markers: set[str]) -> None:
+    """A typo in ``-m`` selects nothing, and a run of nothing looks green in many a script. A name
+    that is like none of ours is somebody else's."""
     expression = re.sub(r"\([^()]*=[^()]*\)", "", config.option.markexpr or "")
     used = set(re.findall(r"[A-Za-z_]\w*", expression)) - {"and", "or", "not", "True", "False"}
     known = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
     for name in sorted(used - known):
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f"; did you mean {close[0]}?" if close else ""
-        raise pytest.UsageError(f"-m: no marker is named {name!r}{meant} (pytest --markers)")
+        close = difflib.get_close_matches(name, markers, n=1, cutoff=_CLOSE)
+        if close:
+            raise UsageError(
+                f"-m: no marker is named {name!r}; did you mean {close[0]}?",
+                hint="pytest --markers lists them",
+            )
 
 
 def npu_cases(config: pytest.Config) -> Extent:
     """How many of the Ethos-U cases there are in this session."""
     from harness.formats.cop import PRODUCTS
 
-    said: Extent | None = config.getoption("--npu-cases")
+    said: Extent | None = asked(config, "npu-cases")
     products = "|".join(PRODUCTS)
     named = re.search(rf"(?<!not )\b({products})\b", config.option.markexpr or "")
     return said or ("all" if named else "sample")
+
+
+def simulator_of(config: pytest.Config) -> str:
+    return str(asked(config, "simulator") or "auto")
 
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
     """Whose firmware this session puts under test. Raises as ``choose`` does."""
     from harness.build.choice import choose
 
-    option = config.getoption
-    root = option("--executorch")
-    return choose(option("--firmware"), Path(root) if root else None, option("--part"))
+    root = asked(config, "executorch")
+    parts = asked(config, "part") or []
+    return choose(asked(config, "firmware"), Path(root) if root else None, parts)
 
 
 def exporter_choice(config: pytest.Config) -> ExporterChoice:
     """Who exports in this session. Raises as ``choose_exporter`` does."""
     from harness.export.checkout.choice import choose_exporter
 
-    root = config.getoption("--executorch")
-    return choose_exporter(config.getoption("--exporter"), Path(root) if root else None)
+    root = asked(config, "executorch")
+    return choose_exporter(asked(config, "exporter"), Path(root) if root else None)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Whose firmware, unless it is ours; and what is left out, with how to get it."""
+    return _told_once(config)
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    return _told_once(config)
+
+
+def _told_once(config: pytest.Config) -> list[str]:
+    """Whose firmware, unless it is ours; and what is left out, with how to get it. As soon as the
+    session is known to be for us."""
+    if not config.stash.get(_ACTIVE, False) or config.stash.get(_TOLD, False):
+        return []
+    config.stash[_TOLD] = True
     choice = firmware_choice(config)
     said = []
     if choice.root is not None:
@@ -166,5 +267,5 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 _SAMPLE = (
     "hil: Ethos-U cases are a sample: all models in the default memory mode, one in one mode "
-    "of each other placement and on each other MAC count; all with --npu-cases=all or -m u85"
+    "of each other placement and on each other MAC count; all with --hil-npu-cases=all or -m u85"
 )

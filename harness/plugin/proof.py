@@ -62,7 +62,7 @@ def require_pass(record: RunRecord) -> None:
     """Fail the test, with the cause as its whole message, unless the verdict is PASS.
 
     Of use where the verdict may be another one (``hil_expect``), or the record is not that of the
-    ``run`` fixture.
+    ``hil_run`` fixture.
     """
     if not record.verdict.passed:
         pytest.fail(plain(told(record)), pytrace=False)

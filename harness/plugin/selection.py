@@ -12,13 +12,14 @@ import pytest
 
 from harness.case.case import Case
 from harness.errors import HarnessError, Unknown, UsageError
-from harness.plugin.options import firmware_choice, npu_cases
+from harness.plugin.options import activate, firmware_choice, npu_cases
 from harness.plugin.proof import expected_verdicts
 
 if TYPE_CHECKING:
     from harness.case.matrix import Extent
     from harness.target.loading import Target
 
+CASE, SOURCE = "hil_case", "hil_firmware_source"  # fixtures
 Found = list[tuple[Case, "Target"]]
 _LISTS = ("targets", "models")
 _KEYS = (*_LISTS, "npu")
@@ -38,18 +39,19 @@ class NothingSelected(UsageError):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" not in metafunc.fixturenames:
+    if CASE not in metafunc.fixturenames:
         return
     config, definition = metafunc.config, metafunc.definition
     with _said_where_it_is_written(definition):
+        activate(config)
         expected_verdicts(definition)
         marker = definition.get_closest_marker("hil_cases")
         found = _marked(marker, npu_cases(config), config.rootpath)
-    metafunc.parametrize("case", [*map(_parameter, found)], indirect=True)
+    metafunc.parametrize(CASE, [*map(_parameter, found)], indirect=True)
     sources = firmware_choice(config).sources
     ours = all(str(source) == "bundled" for source in sources)  # then no id says whose it is
-    if "firmware_source" in metafunc.fixturenames and not ours:
-        metafunc.parametrize("firmware_source", sources, ids=str, indirect=True)
+    if SOURCE in metafunc.fixturenames and not ours:
+        metafunc.parametrize(SOURCE, sources, ids=str, indirect=True)
 
 
 @contextmanager
@@ -100,18 +102,18 @@ def cases(
     A model file is looked for in the current directory and in ``rootpath``.
     """
     from harness.case.identity import located
-    from harness.case.matrix import default_cases
-    from harness.case.models import catalogue, find_model
+    from harness.case.matrix import default_matrix, default_models
+    from harness.case.models import find_model
     from harness.target.loading import load_target, load_targets
 
     for name, said in zip(_LISTS, (targets, models), strict=True):
         if said == []:
             raise NothingSelected(f"hil_cases has {name}=[]")
-    names = [located(m, rootpath) for m in (catalogue() if models is None else models)]
+    names = [located(m, rootpath) for m in (default_models() if models is None else models)]
     for name in names:
         find_model(name)
     if targets is None:
-        found = list(default_cases(_usable(load_targets()), names, extent))
+        found = default_matrix(_usable(load_targets()), names, extent)
     else:
         loaded = [load_target(name) for name in targets]
         found = [(Case(target.name, name), target) for target in loaded for name in names]

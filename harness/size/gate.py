@@ -13,8 +13,7 @@ from typing import Any
 
 from harness.case.budgets import budgets_of
 from harness.case.case import RUNNER, Case
-from harness.case.matrix import default_cases
-from harness.case.models import catalogue
+from harness.case.matrix import default_matrix, default_models
 from harness.errors import HarnessError
 from harness.footprint.difference import Difference, causes, difference
 from harness.footprint.explain import sentences
@@ -84,8 +83,8 @@ class Gate:
 
 
 def every_subject() -> list[Case]:
-    """The runners and the catalogue's models; of the many Ethos-U targets a sample, and runners
-    for Zephyr where there is a workspace to build them in."""
+    """The runners and all models (``default_models``); of the many Ethos-U targets a sample, and
+    runners for Zephyr where there is a workspace to build them in."""
     targets = load_targets()
     workspace = "ZEPHYR_BASE" in os.environ
     runners = [
@@ -95,7 +94,7 @@ def every_subject() -> list[Case]:
         and (target.npu is None or target.npu.has_default_macs)
         and (target.zephyr is None or workspace)
     ]
-    return runners + [case for case, _ in default_cases(targets, list(catalogue()), "sample")]
+    return runners + [case for case, _ in default_matrix(targets, default_models(), "sample")]
 
 
 def gate_cases(subjects: Sequence[Case], progress: Progress = silent) -> list[Gate]:

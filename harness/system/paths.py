@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from harness.system.settings import settings
+
 
 def project_root() -> Path:
     """The checkout that holds ``targets/`` and ``cmake/``."""
@@ -12,8 +14,12 @@ def project_root() -> Path:
 
 
 def state_dir() -> Path:
-    """``$HIL_HOME``, or ``.hil`` in the current directory. Not created here."""
-    return Path(os.environ.get("HIL_HOME", ".hil")).absolute()
+    """``$HIL_HOME``, or ``cache`` of the user's settings, or ``.hil`` beside them; without settings
+    ``.hil`` in the current directory. Not created here."""
+    if "HIL_HOME" in os.environ:
+        return Path(os.environ["HIL_HOME"]).absolute()
+    said = settings()
+    return said.cache or (said.folder or Path.cwd()) / ".hil"
 
 
 def cache_dir(kind: str) -> Path:
@@ -26,6 +32,10 @@ def runs_dir() -> Path:
 
 
 def references_dir(repository: Path | None = None) -> Path:
-    """Accepted reference runs, reviewed files, written only by ``hil accept``: ``$HIL_REFERENCES``,
-    or ``references`` in a user's repository, or in ours."""
-    return Path(os.environ.get("HIL_REFERENCES") or (repository or project_root()) / "references")
+    """Accepted reference runs, reviewed files, written only by ``hil accept``: ``$HIL_REFERENCES``;
+    or ``references`` of the user's settings, or the folder of that name beside them; without
+    settings the one in ``repository``, a user's, or in ours."""
+    if os.environ.get("HIL_REFERENCES"):
+        return Path(os.environ["HIL_REFERENCES"])
+    said = settings(repository)
+    return said.references or (said.folder or repository or project_root()) / "references"

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from harness.errors import TargetError, Unknown, UsageError
 from harness.formats.cop import PRODUCTS
 from harness.system import paths, strict_yaml
+from harness.system.settings import settings
 from harness.target import npu
 from harness.target.fvp import load_model
 from harness.target.model import Host, Limits, Qemu, Region, Simulators, Target, Variant, Zephyr
@@ -59,9 +60,10 @@ def global_factor(environ: Mapping[str, str] = os.environ) -> float:
 
 
 def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """The project's ``targets`` and the directories in ``$HIL_TARGETS``."""
+    """The project's ``targets``, those of the user's settings, and those in ``$HIL_TARGETS``."""
     extra = environ.get("HIL_TARGETS", "").split(os.pathsep)
-    return (paths.project_root() / "targets", *(Path(item).absolute() for item in extra if item))
+    ours, users = paths.project_root() / "targets", settings(environ=environ).targets
+    return tuple(dict.fromkeys((ours, *users, *(Path(item).absolute() for item in extra if item))))
 
 
 def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]:

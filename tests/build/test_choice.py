@@ -57,9 +57,9 @@ def test_the_command_line_before_the_environment_before_the_project(tmp_path: Pa
 
 
 def test_the_nearest_project_that_says_it(tmp_path: Path) -> None:
-    """A project inside another one may leave it to the outer one."""
+    """One without a word of us inside another one is not the nearest."""
     project(tmp_path, '[tool.hil]\nexecutorch = "outer"\n')
-    inner = project(tmp_path / "inner", "[tool.hil]\n[tool.other]\nexecutorch = 1\n")
+    inner = project(tmp_path / "inner", "[tool.other]\nexecutorch = 1\n")
     assert choose("executorch", None, (), environ={}, directory=inner).root == tmp_path / "outer"
     project(inner, '[tool.hil]\nexecutorch = "/own"\n')
     assert choose("executorch", None, (), environ={}, directory=inner).root == Path("/own")
@@ -76,7 +76,7 @@ def test_without_a_checkout_the_three_ways_are_said(word: str, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("[tool.hil\n", "cannot be read: "), ("[tool.hil]\nexecutorch = 3\n", "is not the path"),
+    [("[tool.hil\n", "is not TOML: "), ("[tool.hil]\nexecutorch = 3\n", "is not the path"),
      ('[tool.hil]\nexecutorch = ""\n', "is not the path"),
      ("[tool.hil.executorch]\nroot = 'x'\n", "is not the path")],
 )  # fmt: skip

@@ -15,10 +15,22 @@ def test_markers_come_from_the_targets(pytester: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 def test_a_typo_in_m_is_an_error(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    """In a repository that has settings of ours, before anything is collected."""
+    (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
     result = pytester.runpytest_subprocess("-m", "cortx_m55", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no marker is named 'cortx_m55'; did you mean cortex_m55?*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_typo_in_m_is_an_error_where_a_test_asks_for_a_case(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile("def test_model(hil_case): pass\ndef test_fine(): pass")
+    result = pytester.runpytest_subprocess("-m", "not cortx_m55", *workers)
+    assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.INTERNAL_ERROR)
+    result.stdout.fnmatch_lines(["*no marker is named 'cortx_m55'; did you mean cortex_m55?*"])
 
 
 def test_expressions_of_known_markers_are_fine(pytester: pytest.Pytester) -> None:
@@ -32,7 +44,14 @@ def test_expressions_of_known_markers_are_fine(pytester: pytest.Pytester) -> Non
 def test_a_run_in_which_nothing_ran_is_an_error(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    pytester.makepyfile("import pytest\n@pytest.mark.skip\ndef test_skipped(): pass")
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.skip
+        @pytest.mark.hil_cases(targets=["host"], models=["add"])
+        def test_skipped(hil_case): pass
+        """
+    )
     result = pytester.runpytest_subprocess(*workers)
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(["*nothing ran, so nothing was proven*"])
@@ -45,15 +64,15 @@ def test_one_test_that_ran_is_enough(pytester: pytest.Pytester) -> None:
 
 CASES = """
     import pytest
-    from harness.plugin import require_pass
+    from executorch_hil import require_pass
 
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add", "softmax"])
-    def test_model(run, reference, program, firmware, target):
-        require_pass(run)
-        assert run.simulator.name == "qemu"
-        assert program.model == run.case.model
-        assert firmware.elf.is_file()
-        assert target.name == "corstone-300-m55"
+    def test_model(hil_run, hil_reference, hil_program, hil_firmware, hil_target):
+        require_pass(hil_run)
+        assert hil_run.simulator.name == "qemu"
+        assert hil_program.model == hil_run.case.model
+        assert hil_firmware.elf.is_file()
+        assert hil_target.name == "corstone-300-m55"
 """
 
 
@@ -62,7 +81,7 @@ def test_fixtures_in_a_users_own_tests_under_two_workers(
 ) -> None:
     monkeypatch.setenv("HIL_HOME", shared_hil_home)
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_subprocess("-n", "2", "--simulator", "qemu", "--junitxml=j.xml")
+    result = pytester.runpytest_subprocess("-n", "2", "--hil-simulator", "qemu", "--junitxml=j.xml")
     result.assert_outcomes(passed=2)
     junit = (pytester.path / "j.xml").read_text()
     assert '<property name="verdict" value="PASS"' in junit
@@ -70,7 +89,7 @@ def test_fixtures_in_a_users_own_tests_under_two_workers(
 
 
 def test_m_selects_by_target(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_model(case): pass")
+    pytester.makepyfile("def test_model(hil_case): pass")
     result = pytester.runpytest_subprocess("-m", "host", "--collect-only", "-q")
     lines = [line for line in result.outlines if "test_model[" in line]
     assert lines
@@ -100,9 +119,9 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
         from harness.judge.evidence import Cause, Judgement
 
         @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
-        def test_model(run):
+        def test_model(hil_run):
             judgement = Judgement(Verdict.HANG, Cause("stall", "no output", 7))
-            require_pass(replace(run, judgement=judgement))
+            require_pass(replace(hil_run, judgement=judgement))
         """
     )
     result = pytester.runpytest_subprocess()
@@ -118,7 +137,11 @@ def test_a_malformed_target_file_is_a_usage_error(
     targets = pytester.mkdir("targets")
     (targets / "broken.yaml").write_text("description: x\nno_such_key: 1\n")
     monkeypatch.setenv("HIL_TARGETS", str(targets))
-    pytester.makepyfile("def test_fine(): pass")
+    pytester.makepyfile("def test_model(hil_case): pass")
+    result = pytester.runpytest_subprocess()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*test_a_malformed*.py:1: test_model: *broken.yaml:*"])
+    (pytester.path / "hil.toml").touch()  # a session for us: before anything is collected
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*broken.yaml:*"])
@@ -126,7 +149,7 @@ def test_a_malformed_target_file_is_a_usage_error(
 
 def collected(pytester: pytest.Pytester, *arguments: str) -> tuple[list[str], str]:
     """The cases of a session, and all that it said."""
-    pytester.makepyfile("def test_model(case): pass")
+    pytester.makepyfile("def test_model(hil_case): pass")
     result = pytester.runpytest_subprocess("--collect-only", "-q", *arguments)
     cases = [line.split("[")[1].rstrip("]") for line in result.outlines if "test_model[" in line]
     return cases, result.stdout.str()
@@ -152,15 +175,15 @@ def test_an_npu_that_m_names_has_all_its_cases(pytester: pytest.Pytester) -> Non
         ((), True),
         (("-m", "not u85"), True),
         (("-m", "u55 or u85"), False),
-        (("--npu-cases=all",), False),
-        (("-m", "u55", "--npu-cases=sample"), True),
+        (("--hil-npu-cases=all",), False),
+        (("-m", "u55", "--hil-npu-cases=sample"), True),
     ],
 )
 def test_a_sample_of_the_npu_cases_says_so(
     pytester: pytest.Pytester, arguments: tuple[str, ...], sampled: bool
 ) -> None:
     """What is left out is told in the session's header, with the way to get it."""
-    pytester.makepyfile("def test_model(case): pass")
+    pytester.makepyfile("def test_model(hil_case): pass")
     result = pytester.runpytest_subprocess("--collect-only", *arguments)
     said = result.stdout.str()
     assert ("Ethos-U cases are a sample" in said) == sampled
@@ -173,11 +196,11 @@ def test_a_memory_mode_in_a_users_own_test(pytester: pytest.Pytester) -> None:
         """
         import pytest
         @pytest.mark.hil_cases(targets=["corstone-300-u55-128@Sram_Only"], models=["add"])
-        def test_model(case, target):
-            assert target.npu.memory_mode == "Sram_Only"
+        def test_model(hil_case, hil_target):
+            assert hil_target.npu.memory_mode == "Sram_Only"
         @pytest.mark.hil_cases(models=["add"], npu=False)
-        def test_without(case, target):
-            assert target.npu is None
+        def test_without(hil_case, hil_target):
+            assert hil_target.npu is None
         """
     )
     result = pytester.runpytest_subprocess("-q")
@@ -189,7 +212,7 @@ def test_an_illegal_memory_mode_is_named(pytester: pytest.Pytester) -> None:
         """
         import pytest
         @pytest.mark.hil_cases(targets=["corstone-300-u55-128@Dedicated_Sram"])
-        def test_model(case): pass
+        def test_model(hil_case): pass
         """
     )
     result = pytester.runpytest_subprocess()
@@ -202,22 +225,22 @@ def test_an_exporter_without_a_checkout_is_a_wrong_use(
 ) -> None:
     monkeypatch.setenv("EXECUTORCH_ROOT", "")
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("--exporter", "checkout")
+    result = pytester.runpytest_subprocess("--hil-exporter", "checkout")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--exporter checkout needs a checkout*--executorch DIR*"])
+    result.stderr.fnmatch_lines(["*--exporter checkout needs a checkout*--hil-executorch DIR*"])
 
 
 def test_the_header_says_who_exports(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("--exporter=checkout", "--executorch=/c",
-                                           "--firmware=bundled")  # fmt: skip
+    result = pytester.runpytest_subprocess("--hil-exporter=checkout", "--hil-executorch=/c",
+                                           "--hil-firmware=bundled")  # fmt: skip
     result.stdout.fnmatch_lines(["hil: exporter: the checkout in /c"])
 
 
 def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_subprocess("--exporter=checkout", f"--executorch={pytester.path}",
-                                           "--firmware=bundled")  # fmt: skip
+    options = ("--hil-exporter=checkout", f"--hil-executorch={pytester.path}")
+    result = pytester.runpytest_subprocess(*options, "--hil-firmware=bundled")
     result.stdout.fnmatch_lines(["*is not a checkout of ExecuTorch*"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
@@ -226,14 +249,35 @@ def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester)
 def test_a_limit_factor_that_is_no_number(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, factor: str
 ) -> None:
+    (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("--limit-factor", factor)
+    result = pytester.runpytest_subprocess("--hil-limit-factor", factor)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--limit-factor*not a number above 0*"])
+    result.stderr.fnmatch_lines(["*--hil-limit-factor*not a number above 0*"])
+    result = pytester.runpytest_subprocess("-o", f"hil_limit_factor={factor}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*hil_limit_factor of the ini file is*not a number above 0*"])
     monkeypatch.setenv("HIL_LIMIT_FACTOR", factor)
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*HIL_LIMIT_FACTOR is*not a number above 0*"])
+
+
+@pytest.mark.parametrize("option", ["fvp_missing", "firmware", "exporter", "npu_cases"])
+def test_a_word_in_the_ini_file_that_is_none(pytester: pytest.Pytester, option: str) -> None:
+    pytester.makepyfile("def test_model(hil_case): pass")
+    result = pytester.runpytest_subprocess("-o", f"hil_{option}=nonsense")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*hil_{option} of the ini file is 'nonsense'*"])
+
+
+def test_the_ini_file_asks_as_the_command_line_does(pytester: pytest.Pytester) -> None:
+    """And the command line is stronger."""
+    (pytester.path / "pytest.ini").write_text("[pytest]\nhil_npu_cases = all\n")
+    assert "u55-128@Sram_Only/linear" in " ".join(collected(pytester)[0])
+    assert "u55-128@Sram_Only/linear" not in " ".join(
+        collected(pytester, "--hil-npu-cases=sample")[0]
+    )
 
 
 def test_a_home_that_cannot_be_written(
@@ -260,7 +304,7 @@ def test_a_reference_that_is_none_fails_the_test(
         import pytest
 
         @pytest.mark.hil_cases(targets=["host"], models=["add"])
-        def test_it(reference): pass
+        def test_it(hil_reference): pass
     """)
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(errors=1)

@@ -25,11 +25,11 @@ TESTS = """
     from harness.plugin import require_pass
 
     @pytest.fixture(scope="session")
-    def program(tmp_path_factory):
+    def hil_program(tmp_path_factory):
         return double_program(tmp_path_factory.mktemp("p") / "program")
 
     @pytest.fixture(scope="session")
-    def firmware(tmp_path_factory):
+    def hil_firmware(tmp_path_factory):
         return double_firmware(tmp_path_factory.mktemp("f"))
 
     @pytest.fixture
@@ -38,8 +38,8 @@ TESTS = """
 
     @pytest.mark.parametrize("ending", {endings}, indirect=True)
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
-    def test_model(ending, run):
-        require_pass(run)
+    def test_model(ending, hil_run):
+        require_pass(hil_run)
 """
 
 
@@ -59,7 +59,9 @@ def test_each_ending_is_told(
     pytester: pytest.Pytester, doubles: Path, workers: tuple[str, ...]
 ) -> None:
     pytester.makepyfile(TESTS.replace("{endings}", repr(list(ENDINGS))))
-    result = pytester.runpytest_subprocess("--simulator=fvp", "--limit-factor=0.03", *workers)
+    result = pytester.runpytest_subprocess(
+        "--hil-simulator=fvp", "--hil-limit-factor=0.03", *workers
+    )
     result.assert_outcomes(passed=1, failed=3)
     said = result.stdout.str()
     assert "FAULT hard_fault: Hard fault. irq=-13" in said
@@ -76,7 +78,9 @@ def test_a_missing_fvp(
     monkeypatch.setenv("HOME", str(pytester.path))
     (doubles / "passes" / FVP).unlink()
     pytester.makepyfile(TESTS.replace("{endings}", '["passes"]'))
-    result = pytester.runpytest_subprocess("--simulator=fvp", f"--fvp-missing={policy}", "-rs")
+    result = pytester.runpytest_subprocess(
+        "--hil-simulator=fvp", f"--hil-fvp-missing={policy}", "-rs"
+    )
     result.assert_outcomes(**{outcome: 1})
     result.stdout.fnmatch_lines(["*FVP_Corstone_SSE-300_Ethos-U55 is not installed*"])
     assert result.ret != 0  # skipped alone proves nothing
@@ -87,7 +91,7 @@ def test_killing_pytest_leaves_no_simulator_behind(
 ) -> None:
     """SIGKILL gives us no chance to clean up; the simulator is tied to our life."""
     pytester.makepyfile(TESTS.replace("{endings}", '["stalls"]'))
-    argv = [sys.executable, "-m", "pytest", "-q", "--simulator=fvp", str(pytester.path)]
+    argv = [sys.executable, "-m", "pytest", "-q", "--hil-simulator=fvp", str(pytester.path)]
     with subprocess.Popen(argv, cwd=pytester.path, stdout=subprocess.DEVNULL) as child:
         found = _wait_for(lambda: bool(_simulators(doubles)))
         child.send_signal(signal.SIGKILL)

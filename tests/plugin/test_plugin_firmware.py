@@ -26,14 +26,14 @@ TESTS = """
     from harness.plugin import require_pass
 
     @pytest.fixture(scope="session")
-    def program(tmp_path_factory):
+    def hil_program(tmp_path_factory):
         return double_program(tmp_path_factory.mktemp("p") / "program")
 
     @pytest.fixture(scope="session")
-    def firmware(tmp_path_factory, firmware_source, hil_checkout):
-        theirs = firmware_source is FirmwareSource.EXECUTORCH
+    def hil_firmware(tmp_path_factory, hil_firmware_source, hil_checkout):
+        theirs = hil_firmware_source is FirmwareSource.EXECUTORCH
         ending = "WRONG_BY_ONE" if theirs else "PASSES"
-        made = planted_firmware(tmp_path_factory.mktemp("f"), ending, firmware_source)
+        made = planted_firmware(tmp_path_factory.mktemp("f"), ending, hil_firmware_source)
         if not theirs:
             return made
         there = hil_checkout.revision
@@ -41,11 +41,11 @@ TESTS = """
         return replace(made, checkout=facts)
 
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
-    def test_model(run, reference):
-        require_pass(run)
+    def test_model(hil_run, hil_reference):
+        require_pass(hil_run)
 
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
-    def test_program(program, target):
+    def test_program(hil_program, hil_target):
         pass
 """
 CASE = "corstone-300-m55/add"
@@ -65,9 +65,9 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.mark.parametrize(
     ("arguments", "of_model"),
-    [((), [""]), (("--executorch", "src/checkout"), ["-executorch"]),
-     (("--executorch", "src/checkout", "--firmware", "both"), ["-bundled", "-executorch"]),
-     (("--executorch", "src/checkout", "--firmware", "bundled"), [""])],
+    [((), [""]), (("--hil-executorch", "src/checkout"), ["-executorch"]),
+     (("--hil-executorch", "src/checkout", "--hil-firmware", "both"), ["-bundled", "-executorch"]),
+     (("--hil-executorch", "src/checkout", "--hil-firmware", "bundled"), [""])],
 )  # fmt: skip
 def test_the_id_says_whose_firmware(
     pytester: pytest.Pytester, checkout: Path, arguments: tuple[str, ...], of_model: list[str]
@@ -83,7 +83,14 @@ def test_the_id_says_whose_firmware(
 def test_each_is_a_test_of_its_own(
     pytester: pytest.Pytester, checkout: Path, workers: tuple[str, ...]
 ) -> None:
-    arguments = ("--executorch", "src/checkout", "--firmware", "both", "--simulator", "qemu")
+    arguments = (
+        "--hil-executorch",
+        "src/checkout",
+        "--hil-firmware",
+        "both",
+        "--hil-simulator",
+        "qemu",
+    )
     result = pytester.runpytest_subprocess(*arguments, "--junitxml=j.xml", *workers)
     result.assert_outcomes(passed=2, failed=1)
     said = result.stdout.str()
@@ -101,7 +108,7 @@ def test_the_environment_names_a_checkout_and_asks_for_nothing(
     monkeypatch.setenv("EXECUTORCH_ROOT", "src/checkout")
     ours = pytester.runpytest_subprocess("--collect-only", "-q")
     assert "executorch]" not in ours.stdout.str()
-    both = pytester.runpytest_subprocess("--collect-only", "-q", "--firmware=both")
+    both = pytester.runpytest_subprocess("--collect-only", "-q", "--hil-firmware=both")
     assert f"test_model[{CASE}-executorch]" in both.stdout.str()
 
 
@@ -109,15 +116,15 @@ def test_the_environment_names_a_checkout_and_asks_for_nothing(
 def test_without_a_checkout_it_is_wrong_usage(
     pytester: pytest.Pytester, checkout: Path, workers: tuple[str, ...]
 ) -> None:
-    result = pytester.runpytest_subprocess("--firmware=executorch", *workers)
+    result = pytester.runpytest_subprocess("--hil-firmware=executorch", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--firmware executorch needs a checkout*--executorch DIR*"])
+    result.stderr.fnmatch_lines(["*--firmware executorch needs a checkout*--hil-executorch DIR*"])
 
 
 def test_what_is_no_checkout_is_named_by_the_test_that_needs_it(
     pytester: pytest.Pytester, checkout: Path
 ) -> None:
     (checkout / "version.txt").unlink()
-    result = pytester.runpytest_subprocess("--executorch=src/checkout")
+    result = pytester.runpytest_subprocess("--hil-executorch=src/checkout")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*is not a checkout of ExecuTorch: it has no version.txt*"])

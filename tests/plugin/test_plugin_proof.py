@@ -28,11 +28,11 @@ TESTS = """
     pytestmark = pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
 
     @pytest.fixture(scope="session")
-    def program(tmp_path_factory):
+    def hil_program(tmp_path_factory):
         return double_program(tmp_path_factory.mktemp("p") / "program")
 
     @pytest.fixture(scope="session")
-    def firmware(tmp_path_factory):
+    def hil_firmware(tmp_path_factory):
         return double_firmware(tmp_path_factory.mktemp("f"))
 
     @pytest.fixture
@@ -43,50 +43,50 @@ TESTS = """
     right = pytest.mark.parametrize("ending", ["passes"], indirect=True)
 
     @wrong
-    def test_never_looks(ending, run):
+    def test_never_looks(ending, hil_run):
         pass
 
     @wrong
-    def test_looks_without_a_word(ending, run):
-        assert run.verdict is Verdict.MISMATCH
+    def test_looks_without_a_word(ending, hil_run):
+        assert hil_run.verdict is Verdict.MISMATCH
 
     @wrong
-    def test_asks_by_name(ending, case, request):
-        request.getfixturevalue("run")
+    def test_asks_by_name(ending, hil_case, request):
+        request.getfixturevalue("hil_run")
 
     @wrong
     @pytest.mark.hil_expect("HANG", Verdict.FAULT)
-    def test_named_others(ending, run):
+    def test_named_others(ending, hil_run):
         pass
 
     @right
     @pytest.mark.hil_expect("MISMATCH")
-    def test_named_and_passes(ending, run):
+    def test_named_and_passes(ending, hil_run):
         pass
 
     @wrong
     @pytest.mark.hil_expect(Verdict.MISMATCH)
-    def test_named(ending, run):
-        assert run.cause.kind == "outputs_differ"
+    def test_named(ending, hil_run):
+        assert hil_run.cause.kind == "outputs_differ"
 
     @wrong
     @pytest.mark.hil_expect("MISMATCH")
-    def test_named_and_required(ending, run):
-        require_pass(run)
+    def test_named_and_required(ending, hil_run):
+        require_pass(hil_run)
 
     @wrong
     @pytest.mark.hil_expect("MISMATCH")
     class TestOfAClass:
-        def test_named(self, ending, run):
+        def test_named(self, ending, hil_run):
             pass
 
     @right
-    def test_proven(ending, run):
+    def test_proven(ending, hil_run):
         pass
 
     @wrong
     @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["mine.py"])
-    def test_tolerated(ending, run):
+    def test_tolerated(ending, hil_run):
         pass
 """
 FAILED = {
@@ -132,7 +132,9 @@ def session(
     monkeypatch.setenv("HIL_REFERENCES", str(pytester.path / "references"))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "page.md"))
     pytester.makepyfile(TESTS)
-    result = pytester.runpytest_subprocess("--simulator=fvp", "--junitxml=j.xml", *request.param)
+    result = pytester.runpytest_subprocess(
+        "--hil-simulator=fvp", "--junitxml=j.xml", *request.param
+    )
     return Session(result, pytester.path)
 
 

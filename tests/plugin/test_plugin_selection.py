@@ -9,7 +9,7 @@ import pytest
 
 from harness.plugin.selection import NothingSelected, cases
 
-HEAD = "import pytest\n\n@pytest.mark.{marker}\ndef test_model(case, request):\n    pass\n"
+HEAD = "import pytest\n\n@pytest.mark.{marker}\ndef test_model(hil_case, request):\n    pass\n"
 WRONG = {
     "hil_cases(models=[])": "no case is selected: hil_cases has models=[]",
     "hil_cases(targets=[])": "no case is selected: hil_cases has targets=[]",

@@ -22,12 +22,14 @@ def region_of(firmware: Firmware, section: str) -> str:
     return next(r.name for r in firmware.regions if r.origin <= address and address + size <= r.end)
 
 
-@pytest.mark.hil_cases(
-    models=["add"], npu=True
-)  # one per target and mode; the model does not matter
-def test_everything_is_where_the_memory_mode_says(target: Target, firmware: Firmware) -> None:
+# One per target and mode; the model does not matter.
+@pytest.mark.hil_cases(models=["add"], npu=True)
+def test_everything_is_where_the_memory_mode_says(
+    hil_target: Target, hil_firmware: Firmware
+) -> None:
     """Weights are with the files, the arena is the other two pools; and the footprint, which is
     the bytes of each region, has the fast scratch only where a dedicated SRAM is."""
+    target, firmware = hil_target, hil_firmware
     assert target.npu is not None
     mode = target.npu.mode
     assert region_of(firmware, ".pool.files") == mode.weights

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness.plugin import require_pass
-from harness.run.record import RunRecord
+from executorch_hil import RunRecord, require_pass
 
 
-def test_model(run: RunRecord) -> None:
-    require_pass(run)
+def test_model(hil_run: RunRecord) -> None:
+    require_pass(hil_run)

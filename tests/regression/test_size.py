@@ -40,14 +40,18 @@ def require_gate(
     return require
 
 
-def test_program(case: Case, program: Program, require_gate: Callable[[Gate], None]) -> None:
-    require_gate(hold_measured(measure_program(case, program)))
+def test_program(
+    hil_case: Case, hil_program: Program, require_gate: Callable[[Gate], None]
+) -> None:
+    require_gate(hold_measured(measure_program(hil_case, hil_program)))
 
 
 # One per target. The model does not matter; this one is exported anyway.
 @pytest.mark.hil_cases(models=["ds_cnn"])
-def test_runner(target: Target, firmware: Firmware, require_gate: Callable[[Gate], None]) -> None:
-    if not target.memory:
-        pytest.skip(f"{target.name} has no memory map: its runner's size is of no interest")
-    subject = Case(target.name, RUNNER)
-    require_gate(hold_measured(measure_firmware(subject, firmware)))
+def test_runner(
+    hil_target: Target, hil_firmware: Firmware, require_gate: Callable[[Gate], None]
+) -> None:
+    if not hil_target.memory:
+        pytest.skip(f"{hil_target.name} has no memory map: its runner's size is of no interest")
+    subject = Case(hil_target.name, RUNNER)
+    require_gate(hold_measured(measure_firmware(subject, hil_firmware)))

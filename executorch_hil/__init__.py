@@ -1,0 +1,36 @@
+"""The public names of the test harness for ExecuTorch on Arm.
+
+``harness`` is the package they come from. That name is no distribution's alone, so what users
+import is here; it means nothing until it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.case.case import Case as Case
+    from harness.errors.verdict import Verdict as Verdict
+    from harness.plugin.proof import require_pass as require_pass
+    from harness.run.record import RunRecord as RunRecord
+    from harness.target.loading import Target as Target
+
+_WHERE = {
+    "Case": "harness.case.case",
+    "RunRecord": "harness.run.record",
+    "Target": "harness.target.loading",
+    "Verdict": "harness.errors.verdict",
+    "require_pass": "harness.plugin.proof",
+}
+__all__ = ["Case", "RunRecord", "Target", "Verdict", "require_pass"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

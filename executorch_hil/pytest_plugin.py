@@ -1,0 +1,28 @@
+"""What pytest loads: the plugin, unless another package is called ``harness`` here.
+
+``python -m pytest`` puts the current directory first in ``sys.path``, where a user's own package of
+that name may be. Such a session goes on without us, and says so if it asks for a case.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+_spec = find_spec("harness")
+_found = Path(_spec.origin).resolve().parent if _spec is not None and _spec.origin else None
+_ours = Path(__file__).resolve().parents[1] / "harness"
+
+if _found == _ours:
+    from harness.plugin import *  # noqa: F403
+else:
+    import pytest
+
+    @pytest.fixture(scope="session")
+    def hil_case() -> None:
+        """Not there: another package is called ``harness``."""
+        pytest.fail(
+            f"the hil plugin is not active: `harness` is {_found}, not {_ours}; "
+            "start `pytest` instead of `python -m pytest`, or from another directory",
+            pytrace=False,
+        )

@@ -1,0 +1,141 @@
+"""What a user's repository says of us: ``hil.toml``, or ``[tool.hil]`` of its ``pyproject.toml``.
+
+The next such file above a directory holds for all below it. Paths in it are relative to it. The
+environment, and after it the command line, are stronger::
+
+    [tool.hil]
+    targets = ["boards"]          # folders of target files, beside the bundled ones
+    default_targets = ["my-board", "corstone-300-m55"]
+    models = ["models/*.py"]      # what is run where nobody names a model
+    references = "references"     # of accepted runs, written by `hil accept`
+    budgets = "budgets"           # MODEL.yaml of catalogue models
+    cache = ".hil"                # programs, firmware, runs
+    executorch = "third_party/executorch"
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OWN = "hil.toml"
+_PROJECT = "pyproject.toml"
+_TABLE = "[tool.hil"
+VARIABLE = "HIL_PROJECT"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``folder``: of the file, None when there is none and all the rest says nothing."""
+
+    folder: Path | None = None
+    targets: tuple[Path, ...] = ()
+    default_targets: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    references: Path | None = None
+    budgets: Path | None = None
+    cache: Path | None = None
+    executorch: Path | None = None
+
+
+class SettingsError(UsageError):
+    """``path``: the file."""
+
+    def __init__(self, file: Path, what: str, hint: str = "") -> None:
+        super().__init__(f"{file}: {what}", hint=hint or None, path=file)
+
+
+def settings(directory: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """What holds in ``directory`` (None: the current one). Raises SettingsError."""
+    file = settings_file(directory, environ)
+    return Settings() if file is None else _read(file)
+
+
+def settings_file(
+    directory: Path | None = None, environ: Mapping[str, str] = os.environ
+) -> Path | None:
+    """The file that holds in ``directory``: ``$HIL_PROJECT``, which names it or its folder, else
+    the next one above. Raises SettingsError for one that cannot be read."""
+    named = environ.get(VARIABLE)
+    if named:
+        start = Path(named).absolute()
+        if start.is_file():
+            return start
+        found = _in(start)
+        if found is None:
+            raise SettingsError(
+                start,
+                f"${VARIABLE} names it, and it has no settings of ours",
+                f"write {OWN} there, or `[tool.hil]` into its {_PROJECT}",
+            )
+        return found
+    start = (directory or Path.cwd()).absolute()
+    return next((file for file in map(_in, (start, *start.parents)) if file is not None), None)
+
+
+def _in(folder: Path) -> Path | None:
+    own, project = folder / OWN, folder / _PROJECT
+    if own.is_file():
+        return own
+    try:  # what is wrong in a project that says nothing of us is not our business
+        return project if _TABLE in project.read_text("utf-8", "replace") else None
+    except OSError:
+        return None
+
+
+def _read(file: Path) -> Settings:
+    now = file.stat()
+    return _remembered(file, now.st_mtime_ns, now.st_size)
+
+
+@lru_cache(maxsize=8)
+def _remembered(file: Path, _time: int, _size: int) -> Settings:
+    try:
+        content: Any = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(file, f"cannot be read: {error}") from error
+    except ValueError as error:
+        raise SettingsError(file, f"is not TOML: {error}") from error
+    if file.name == _PROJECT:
+        content = content.get("tool", {}).get("hil", {})
+    if not isinstance(content, dict):
+        raise SettingsError(file, "hil under [tool] is not a table", "write [tool.hil]")
+    return Settings(folder=file.parent, **dict(_checked(file, content)))
+
+
+def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    known = {field.name: str(field.type) for field in fields(Settings) if field.name != "folder"}
+    for key, value in content.items():
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise SettingsError(file, f"no setting is named {key!r}{meant}",
+                                f"there are: {', '.join(known)}")  # fmt: skip
+        kind = known[key]
+        if kind.startswith("tuple"):
+            if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+                raise SettingsError(file, f"{key} is not a list of texts",
+                                    f'for example {key} = ["..."]')  # fmt: skip
+            yield key, tuple(_path(file, v) if "Path" in kind else v for v in value)
+        elif not isinstance(value, str) or not value:
+            raise SettingsError(file, f"{key} is not the path of a folder",
+                                f'for example {key} = "..."')  # fmt: skip
+        else:
+            yield key, _path(file, value)
+
+
+def _path(file: Path, said: str) -> Path:
+    return Path(os.path.abspath(file.parent / Path(said).expanduser()))
