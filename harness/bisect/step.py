@@ -23,7 +23,7 @@ from harness.run.record import RunRecord, failed_record
 from harness.simulate.pick import AUTO
 from harness.system.progress import Progress, silent
 from harness.system.worktree import Worktree, borrowed, top_of
-from harness.target.loading import load_target
+from harness.target.loading import load_target, spelled
 
 
 def bisect(
@@ -42,7 +42,7 @@ def bisect(
     Raises what ``Search.run`` and ``find_checkout`` do, UnknownRevision, WorktreeBusy.
     """
     assert options.firmware.root is not None
-    case = replace(case, target=load_target(case.target).name)
+    case = replace(case, target=spelled(load_target(case.target), case.target))
     tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # finds target and model, too
     history = History(top_of(options.firmware.root))
     ends = history.commit(good), history.commit(bad)

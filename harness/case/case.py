@@ -15,7 +15,8 @@ _LONGEST = 60  # characters of a name in the name of a directory
 
 @dataclass(frozen=True)
 class Case:
-    """``model`` is a catalogue name, the path of a user's model file, or ``RUNNER``.
+    """``target`` is a target's name or the path of its file, with ``@Mode`` where that is not the
+    default; ``model`` is a catalogue name, the path of a user's model file, or ``RUNNER``.
 
     ``name`` is the model's identity, the same from every directory; a record keeps it. It is
     found when a Case is made without it.
@@ -31,7 +32,13 @@ class Case:
 
     @property
     def id(self) -> str:
-        return f"{self.target}/{self.name}"
+        return f"{self.board}/{self.name}"
+
+    @property
+    def board(self) -> str:
+        """The target's name."""
+        file, at, mode = self.target.partition("@")
+        return f"{Path(file).stem}{at}{mode}" if file.endswith(".yaml") else self.target
 
     @property
     def slug(self) -> str:
@@ -43,7 +50,7 @@ class Case:
 def parse_case(text: str) -> Case:
     """``TARGET/MODEL`` as ``hil accept`` takes it, and as ``Case.id`` says it, from wherever in the
     user's repository. Raises UsageError for anything else."""
-    target, slash, model = text.partition("/")
+    target, slash, model = _split(text)
     if not (target and slash and model):
         raise UsageError(
             f"{text!r} is not a case",
@@ -51,3 +58,11 @@ def parse_case(text: str) -> Case:
         )
     here = Path.cwd()
     return Case(target, located(model, repository_of(here / model) or here))
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """At the slash behind the target, whose file may be named by its path."""
+    file = re.match(r".*?\.yaml(?:@\w+)?(?=/)", text)
+    head = file[0] if file else ""
+    before, slash, model = text[len(head) :].partition("/")
+    return head + before, slash, model

@@ -40,10 +40,10 @@ def repository_of(file: Path) -> Path | None:
     return git or next(reversed(projects), None)
 
 
-def located(model: str, folder: Path) -> str:
-    """A relative path of a file as seen from the current directory or, where there is none, from
-    ``folder``; a catalogue name as it is."""
-    if not is_user_file(model) or Path(model).is_file():
-        return model
-    there = folder / model
-    return str(there) if there.is_file() else model
+def located(name: str, folder: Path) -> str:
+    """A relative path of a model's or target's file as seen from the current directory or, where
+    there is none, from ``folder``; what is no path as it is."""
+    if not name.endswith((_SUFFIX, ".yaml")) or Path(name).is_file():
+        return name
+    there = folder / name
+    return str(there) if there.is_file() else name

@@ -16,7 +16,7 @@ from harness.case.case import Case
 from harness.case.identity import is_user_file
 from harness.case.models import catalogue
 from harness.system.settings import SettingsError, settings, settings_file
-from harness.target.loading import Target, load_target
+from harness.target.loading import Target, load_target, spelled
 from harness.target.npu import Npu, products
 
 Extent = Literal["all", "sample"]
@@ -47,9 +47,9 @@ def default_matrix(
 ) -> list[tuple[Case, Target]]:
     """``default_cases`` of ``targets``; or, where the settings name ``default_targets``, each model
     on each of those."""
-    named = [load_target(name) for name in settings().default_targets]
+    named = [(name, load_target(name)) for name in settings().default_targets]
     if named:
-        return [(Case(target.name, model), target) for target in named for model in models]
+        return [(Case(spelled(t, said), model), t) for said, t in named for model in models]
     return list(default_cases(targets, models, extent))
 
 

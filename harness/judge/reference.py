@@ -144,7 +144,7 @@ def reference_path(root: Path, case: Case, source: FirmwareSource = FirmwareSour
     """``<target>/<name>.json``; a model in no repository is below ``@``, with its whole path."""
     whose = "" if source is FirmwareSource.BUNDLED else f".{source}"
     name = f"@{case.name}" if case.name.startswith("/") else case.name
-    return root / case.target / f"{name}{whose}.json"
+    return root / case.board / f"{name}{whose}.json"
 
 
 def load_reference(

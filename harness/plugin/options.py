@@ -183,8 +183,7 @@ def activate(config: pytest.Config) -> None:
     global_factor()
     targets = load_targets()
     for marker in sorted({t.marker for t in targets}):
-        names = ", ".join(t.name for t in targets if t.marker == marker)
-        config.addinivalue_line("markers", f"{marker}: cases on {names}")
+        register(config, marker, ", ".join(t.name for t in targets if t.marker == marker))
     _refuse_misspelt(config, {t.marker for t in targets})
     for option in _OPTIONS:
         asked(config, option.name)
@@ -193,13 +192,22 @@ def activate(config: pytest.Config) -> None:
     config.stash[_ACTIVE] = True
 
 
+def register(config: pytest.Config, marker: str, names: str) -> None:
+    """A target's marker, unless there is one of its name."""
+    if marker not in _markers(config):
+        config.addinivalue_line("markers", f"{marker}: cases on {names}")
+
+
+def _markers(config: pytest.Config) -> set[str]:
+    return {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
+
+
 def _refuse_misspelt(config: pytest.Config, markers: set[str]) -> None:
     """A typo in ``-m`` selects nothing, and a run of nothing looks green in many a script. A name
     that is like none of ours is somebody else's."""
     expression = re.sub(r"\([^()]*=[^()]*\)", "", config.option.markexpr or "")
     used = set(re.findall(r"[A-Za-z_]\w*", expression)) - {"and", "or", "not", "True", "False"}
-    known = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
-    for name in sorted(used - known):
+    for name in sorted(used - _markers(config)):
         close = difflib.get_close_matches(name, markers, n=1, cutoff=_CLOSE)
         if close:
             raise UsageError(

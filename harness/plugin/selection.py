@@ -12,7 +12,7 @@ import pytest
 
 from harness.case.case import Case
 from harness.errors import HarnessError, Unknown, UsageError
-from harness.plugin.options import activate, firmware_choice, npu_cases
+from harness.plugin.options import activate, firmware_choice, npu_cases, register
 from harness.plugin.proof import expected_verdicts
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         expected_verdicts(definition)
         marker = definition.get_closest_marker("hil_cases")
         found = _marked(marker, npu_cases(config), config.rootpath)
+    for _, target in found:
+        register(config, target.marker, target.name)  # one of a file that is in no folder of them
     metafunc.parametrize(CASE, [*map(_parameter, found)], indirect=True)
     sources = firmware_choice(config).sources
     ours = all(str(source) == "bundled" for source in sources)  # then no id says whose it is
@@ -104,7 +106,7 @@ def cases(
     from harness.case.identity import located
     from harness.case.matrix import default_matrix, default_models
     from harness.case.models import find_model
-    from harness.target.loading import load_target, load_targets
+    from harness.target.loading import load_target, load_targets, spelled
 
     for name, said in zip(_LISTS, (targets, models), strict=True):
         if said == []:
@@ -115,8 +117,10 @@ def cases(
     if targets is None:
         found = default_matrix(_usable(load_targets()), names, extent)
     else:
-        loaded = [load_target(name) for name in targets]
-        found = [(Case(target.name, name), target) for target in loaded for name in names]
+        loaded = [(name, load_target(located(name, rootpath))) for name in targets]
+        found = [
+            (Case(spelled(target, said), name), target) for said, target in loaded for name in names
+        ]
     chosen = [one for one in found if npu is None or npu == (one[1].npu is not None)]
     if not chosen:
         there = ", ".join(dict.fromkeys(target.name for _, target in found))

@@ -47,7 +47,7 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
 
 def _group(record: RunRecord) -> str:
     whose = record.firmware_label
-    return f"{record.case.target} [{whose}]" if whose else record.case.target
+    return f"{record.case.board} [{whose}]" if whose else record.case.board
 
 
 def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> None:
@@ -112,7 +112,7 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
 
 def _within_group(record: RunRecord) -> str:
     """The title without the target, which stands above its table."""
-    return record.title.removeprefix(f"{record.case.target}/")
+    return record.title.removeprefix(f"{record.case.board}/")
 
 
 def _print_cause(console: Console, record: RunRecord) -> None:

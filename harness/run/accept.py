@@ -28,8 +28,10 @@ from harness.run.measure import Measured, measure_cases
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.system.files import disk_errors, write_whole
+from harness.system.paths import project_root
 from harness.system.progress import Progress
-from harness.target.loading import load_target
+from harness.system.settings import OWN
+from harness.target.loading import load_target, spelled
 
 # What to accept: the sizes of program and firmware, which need no run; the outputs alone; or,
 # where None stands, both and all that the run measures.
@@ -45,6 +47,21 @@ class NotAcceptable(HarnessError):
     kind = "not_acceptable"
     verdict = Verdict.NO_VERDICT
     exit_code = ExitCode.FAILED
+
+
+class NoReferences(UsageError):
+    """The case is of no repository that could keep its reference. ``case``: its name."""
+
+    kind = "no_references"
+
+    def __init__(self, case: Case) -> None:
+        self.case = case.id
+        super().__init__(
+            f"there is no place for the reference of {case.id}: those that come with the harness "
+            "are not yours to change",
+            hint=f"make an empty {OWN} at the root of your repository, and references are kept in "
+            "`references` beside it; or name a folder with $HIL_REFERENCES",
+        )
 
 
 @dataclass(frozen=True)
@@ -106,7 +123,9 @@ def accept_case(
     if len(options.firmware.sources) != 1:
         raise UsageError("--firmware both has two results, and one can be accepted at a time")
     (source,) = options.firmware.sources
-    case = replace(case, target=load_target(case.target).name)
+    case = replace(case, target=spelled(load_target(case.target), case.target))
+    root = references_of(case)
+    _refuse_ours(case, root)
     sized = case.model == RUNNER or only == "size"
     if sized and (truth or source is not FirmwareSource.BUNDLED):
         raise UsageError(
@@ -118,13 +137,19 @@ def accept_case(
     else:
         accepting, record = _run(case, reason, options, only, truth, progress)
     _refuse_what_is_over_a_limit(case, accepting)
-    root = references_of(case)
     old, path = load_reference(root, case, source), reference_path(root, case, source)
     new = propose(old, accepting)
     same = old is not None and old.says_the_same(new)
     if not same and not dry_run:
         _write(path, render(new))
     return Proposal(case, path, "" if same else diff(path, old, new), not (same or dry_run), record)
+
+
+def _refuse_ours(case: Case, root: Path) -> None:
+    """The references that come with the harness are for those to write who work on it."""
+    ours = project_root()
+    if root == ours / "references" and not Path.cwd().is_relative_to(ours):
+        raise NoReferences(case)
 
 
 def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:

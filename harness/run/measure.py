@@ -24,7 +24,7 @@ from harness.run.record import load_record
 from harness.simulate.pick import pick
 from harness.system.progress import Progress, silent
 from harness.target.figures import Stage, figure
-from harness.target.loading import load_target
+from harness.target.loading import load_target, spelled
 from harness.target.model import Region
 
 
@@ -52,8 +52,7 @@ def measure_cases(
 
     def one(case: Case) -> Measured | HarnessError:
         target = targets[case.target]
-        # a default memory mode that was named is not part of the target's name
-        named = replace(case, target=target.name)
+        named = replace(case, target=spelled(target, case.target))
         try:
             if case.model == RUNNER:
                 return measure_firmware(named, build(pick(target).target, progress=progress))

@@ -54,7 +54,7 @@ from harness.system.boundary import told
 from harness.system.files import sha256_of
 from harness.system.json_file import MALFORMED
 from harness.system.progress import Progress, silent
-from harness.target.loading import global_factor, load_target
+from harness.target.loading import global_factor, load_target, spelled
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,9 @@ def run_cases(
     exporter = options.exporter.find()
     checkout = options.firmware.checkout()
     targets = {name: load_target(name) for name in {c.target for c in cases}}
-    # a default memory mode that was named is not part of the target's name
-    cases = [replace(c, target=targets[c.target].name) for c in cases]
+    cases = [replace(c, target=spelled(targets[c.target], c.target)) for c in cases]
     _check_what_was_written(cases, options)
-    chosen = {t.name: pick(t, options.simulator) for t in targets.values()}
+    chosen = {spelled(t, said): pick(t, options.simulator) for said, t in targets.items()}
     if any(there.target.zephyr is not None for there in chosen.values()):
         require_workspace()  # it says at once how to get one
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:

@@ -36,6 +36,7 @@ __all__ = [
     "limit_factor",
     "load_target",
     "load_targets",
+    "spelled",
     "target_directories",
     "target_files",
 ]
@@ -109,6 +110,15 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
     )
 
 
+def spelled(target: Target, said: str) -> str:
+    """What loads ``target`` again, from every directory: its name, without a default memory mode
+    that ``said`` may have named; or the path of its file, where ``said`` is one."""
+    if not npu.split_mode(said)[0].endswith(".yaml"):
+        return target.name
+    _, at, mode = target.name.partition("@")
+    return f"{target.file}{at}{mode}"
+
+
 def _alike(name: str, known: Iterable[str]) -> list[str]:
     """The same board and NPU with other MACs, else the names that look most alike."""
     family = name.rpartition("-")[0]
@@ -152,11 +162,14 @@ def _default_mode(data: Mapping[str, Any]) -> str:
     return str(data["npu"]["default_memory_mode"])
 
 
-def _layered(own: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
-    """The file over what its NPU brings, over the file that it extends."""
-    base = _base(own, files) if "extends" in own.data else None
+def _layered(
+    own: strict_yaml.Document, files: Mapping[str, Path], above: tuple[Path, ...] = ()
+) -> strict_yaml.Document:
+    """The file over what its NPU brings, over the file that it extends, which is layered itself.
+    ``above``: the files that extend this one."""
+    base = _base(own, files, above) if "extends" in own.data else None
     document = own if base is None else strict_yaml.merge(base, own)
-    product = npu.layer(document)
+    product = npu.layer(document) if base is None or "npu" in own.data else None
     if product is not None:
         under = product if base is None else strict_yaml.merge(base, product)
         document = strict_yaml.merge(under, own)
@@ -164,22 +177,17 @@ def _layered(own: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yam
     return strict_yaml.Document(data, document.places)
 
 
-def _base(child: strict_yaml.Document, files: Mapping[str, Path]) -> strict_yaml.Document:
+def _base(
+    child: strict_yaml.Document, files: Mapping[str, Path], above: tuple[Path, ...]
+) -> strict_yaml.Document:
     name = child.data["extends"]
     place = child.place(("extends",))
-    if (
-        not isinstance(name, str)
-        or name not in files
-        or files[name].absolute() == place.file.absolute()
-    ):
+    above = (*above, place.file.absolute())
+    if not isinstance(name, str) or name not in files or files[name].absolute() == above[-1]:
         raise place.error(f"extends {name!r}, which is not another target")
-    base = _read(files[name])
-    if "extends" in base.data:
-        raise place.error(
-            f"extends {name!r}, which itself extends {base.data['extends']!r}; "
-            "one level is all there is"
-        )
-    return base
+    if files[name].absolute() in above:
+        raise place.error(f"extends {name!r}, which extends this one")
+    return _layered(_read(files[name]), files, above)
 
 
 def _with_model(document: strict_yaml.Document) -> strict_yaml.Document:

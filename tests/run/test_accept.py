@@ -22,7 +22,7 @@ from harness.footprint.anatomy import Anatomy, Part
 from harness.judge.evidence import Cause, Expectation, Judgement, Reason
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
-from harness.run.accept import NotAcceptable, Proposal, accept_case
+from harness.run.accept import NoReferences, NotAcceptable, Proposal, accept_case
 from harness.run.measure import Measured
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
@@ -287,3 +287,18 @@ def test_sizes_have_no_truth_and_are_the_bundled_runners(
         accept(**how)
     assert e.value.hint == "accept a case with its run: TARGET/MODEL, without --only size"
     assert plants.ran == 0
+
+
+def test_the_references_of_the_harness_are_not_a_users_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused before anything is run; an empty file of settings is a place for them."""
+    monkeypatch.delenv("HIL_REFERENCES", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoReferences, match="no place for the reference of host/add") as caught:
+        accept_case("host/add", "mine", RUN_OPTIONS, dry_run=True, progress=silent)
+    assert "hil.toml" in str(caught.value.hint)
+    (tmp_path / "hil.toml").touch()
+    monkeypatch.setattr(accepting, "run_cases", lambda *_: [replace(RUN, case=Case("host", "add"))])
+    made = accept_case("host/add", "mine", RUN_OPTIONS, dry_run=True, progress=silent)
+    assert made.path == tmp_path / "references" / "host" / "add.json"

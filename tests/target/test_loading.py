@@ -157,6 +157,26 @@ def test_extends_lays_over_the_base(folder: Path) -> None:
     assert big.marker == "board"
 
 
+def test_what_is_extended_may_extend(folder: Path) -> None:
+    """As a user's target does that is one of ours with other limits."""
+    (folder / "big.yaml").write_text("extends: board\nlimits: {host: 600}\nmarker: big\n")
+    (folder / "mine.yaml").write_text("extends: big\nmarker: mine\n")
+    mine = load_target("mine", (folder,))
+    assert (mine.limits.host, mine.limits.stall, mine.marker) == (600, 10.5, "mine")
+
+
+@pytest.mark.parametrize("macs", [None, 256])
+def test_an_npu_of_ours_with_something_of_ones_own(tmp_path: Path, macs: int | None) -> None:
+    """What our file says over the product stays, unless the NPU is another."""
+    npu = "" if macs is None else f"npu: {{product: u55, macs: {macs}}}\n"
+    (tmp_path / "mine.yaml").write_text(f"extends: corstone-300-u55-128\nmarker: mine\n{npu}")
+    mine = load_target("mine", (*target_directories({}), tmp_path))
+    theirs = load_target(f"corstone-300-u55-{macs or 128}", target_directories({}))
+    own = {"name", "file", "description", "marker"}
+    assert mine.model_dump(exclude=own) == theirs.model_dump(exclude=own)
+    assert mine.marker == "mine"
+
+
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
@@ -167,12 +187,12 @@ def test_extends_lays_over_the_base(folder: Path) -> None:
         ("extends: [board]\n", "big.yaml:1", "not another target"),
         ("extends: {}\n", "big.yaml:1", "not another target"),
         ("extends: null\n", "big.yaml:1", "not another target"),
-        ("extends: child\n", "big.yaml:1", "'child', which itself extends 'board'"),
+        ("extends: child\n", "child.yaml:1", "extends 'big', which extends this one"),
     ],
 )
 def test_mistake_in_extension(folder: Path, text: str, place: str, message: str) -> None:
     """The line is the one of the file that holds the mistake, also under ``extends``."""
-    (folder / "child.yaml").write_text("extends: board\n")
+    (folder / "child.yaml").write_text("extends: big\n")
     (folder / "big.yaml").write_text(text)
     with pytest.raises(TargetError) as caught:
         load_target("big", (folder,))
