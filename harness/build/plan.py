@@ -43,7 +43,7 @@ class BuildPlan:
         ]
         facts += [self.zephyr.key()] if self.zephyr is not None else []
         digest = hashlib.sha256(json.dumps([_LAYOUT, facts], sort_keys=True).encode())
-        root = paths.project_root()
+        root = paths.data_root()
         _hash_files(digest, root, self._own_files())
         _hash_files(digest, self.schemas, sorted(_schema_files(self.schemas)))
         return digest.hexdigest()[:32]
@@ -53,7 +53,7 @@ class BuildPlan:
         return [*self._own_files(), *sorted(_schema_files(self.schemas))]
 
     def _own_files(self) -> list[Path]:
-        folders = (self.sources, paths.project_root() / "cmake")
+        folders = (self.sources, paths.data_root() / "cmake")
         return [file for folder in folders for file in _sources(folder)]
 
 
@@ -63,7 +63,7 @@ def make_plan(
     for name, value in extra.items():
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"[^\x00-\x1f;]*", value):
             raise UsageError(f"not a build option: {name}={value}")
-    root = paths.project_root()
+    root = paths.data_root()
     schemas = executorch_package()
     cross = _TOOLCHAINS.get(target.port)
     workspace = _workspace(target, dev_mode)

@@ -14,7 +14,7 @@ from harness.case.case import RUNNER, Case
 from harness.case.models import find_model
 from harness.errors import UsageError
 from harness.system.ci import in_ci
-from harness.system.paths import project_root
+from harness.system.paths import data_root
 from harness.system.settings import settings
 from harness.target.budget import MOST_TOLERANCE_LSB, Budgets, read_model_budgets
 from harness.target.loading import load_target
@@ -73,4 +73,4 @@ def _file_of(model: str) -> Path:
     if source.file is not None:
         return source.file.with_suffix(".yaml")
     said = settings()
-    return (said.budgets or (said.folder or project_root()) / "budgets") / f"{source.name}.yaml"
+    return (said.budgets or (said.folder or data_root()) / "budgets") / f"{source.name}.yaml"

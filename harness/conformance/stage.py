@@ -118,7 +118,7 @@ def require_standins(stage: SuiteStage) -> None:
 
 def _environment(directory: Path, tooling: Tooling | None) -> dict[str, str]:
     """One thread per worker: the suite's tensors are tiny and the cores are taken already."""
-    packages = [str(paths.project_root())]
+    packages = [str(paths.import_root())]
     if tooling is not None:
         packages.insert(0, str(tooling.environment))
     path = [str(directory / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
@@ -152,7 +152,7 @@ def identify(
 ) -> dict[str, Any]:
     """Everything that decides which results a run gives."""
     model = hashlib.sha256()
-    root = paths.project_root()
+    root = paths.import_root()
     for path in sorted(path for pattern in _MODEL for path in root.glob(pattern)):
         model.update(path.read_bytes())
     return {

@@ -249,6 +249,7 @@ def run_steps(
     only: Sequence[str], fuzz_seconds: int, pytest_args: Sequence[str], *, as_json: bool
 ) -> tuple[dict[str, Any], ExitCode]:
     """Run the steps, all of them even when one fails. Returns the results and the exit code."""
+    project_root()  # there is nothing to run in an installed package
     known = {step.name: step for step in steps()}
     if "list" in only:
         for step in known.values():

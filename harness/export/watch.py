@@ -26,7 +26,7 @@ from typing import Any
 
 from harness.export.inputs import Inputs, Seen, seen_now, value_digest
 from harness.system.inotify import Opened, opened_below
-from harness.system.paths import project_root, state_dir
+from harness.system.paths import import_root, state_dir
 
 _LISTINGS = {"os.listdir", "os.scandir"}
 _FILES = {"open", "ctypes.dlopen", "sqlite3.connect", *_LISTINGS}
@@ -261,7 +261,7 @@ def _foreign_places() -> tuple[str, ...]:
     places = {paths[name] for name in names}
     places |= {sysconfig.get_paths(vars=base)[name] for name in names}
     places |= {*site.getsitepackages(), site.getusersitepackages()}
-    places |= {str(project_root() / "harness"), str(state_dir())}
+    places |= {str(import_root() / "harness"), str(state_dir())}
     return tuple(f"{place}{os.sep}" for place in {*places, *map(os.path.realpath, places)})
 
 

@@ -93,7 +93,7 @@ def _text(content: str) -> cpio.Entry:
 
 
 def _own() -> Path:
-    return paths.project_root() / "targets" / "linux"
+    return paths.data_root() / "targets" / "linux"
 
 
 def _shell_of(package: Package) -> bytes:

@@ -58,7 +58,7 @@ class Package:
 
 def wanted_packages() -> tuple[str, ...]:
     """The names in the list."""
-    lines = (paths.project_root() / "docker" / "guest-packages.txt").read_text().splitlines()
+    lines = (paths.data_root() / "docker" / "guest-packages.txt").read_text().splitlines()
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 

@@ -28,7 +28,7 @@ from harness.run.measure import Measured, measure_cases
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.system.files import disk_errors, write_whole
-from harness.system.paths import project_root
+from harness.system.paths import data_root
 from harness.system.progress import Progress
 from harness.system.settings import OWN
 from harness.target.loading import load_target, spelled
@@ -147,7 +147,7 @@ def accept_case(
 
 def _refuse_ours(case: Case, root: Path) -> None:
     """The references that come with the harness are for those to write who work on it."""
-    ours = project_root()
+    ours = data_root()
     if root == ours / "references" and not Path.cwd().is_relative_to(ours):
         raise NoReferences(case)
 

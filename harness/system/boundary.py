@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError, InfraError
 from harness.system.files import DiskError
-from harness.system.paths import project_root
+from harness.system.paths import import_root
 
 DEBUG = "HIL_DEBUG"
 # threading.Thread.start; the dynamic linker's dlopen(3), in an ImportError
@@ -79,7 +79,7 @@ def _exhausted(error: BaseException | None) -> bool:
 
 def place_of(error: BaseException) -> str:
     """The innermost line of the harness in a traceback; "" when there is none."""
-    root = project_root()
+    root = import_root()
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(frame.filename)
         if file.is_relative_to(root / "harness"):

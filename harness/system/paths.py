@@ -5,12 +5,41 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.system.settings import settings
 
 
-def project_root() -> Path:
-    """The checkout that holds ``targets/`` and ``cmake/``."""
+class NotAClone(UsageError):
+    """``path``: where the package is."""
+
+    kind = "not_a_clone"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(
+            f"this examines the harness itself, and needs a clone of it; {root} is an installation",
+            hint="clone the repository and call ./hil there",
+            path=root,
+        )
+
+
+def import_root() -> Path:
+    """The folder whose packages we are: of a clone, or of installed packages."""
     return Path(__file__).resolve().parents[2]
+
+
+def data_root() -> Path:
+    """The folder with ``targets``, ``cmake``, ``references`` and the lists of ``docker``: in an
+    installed package ``harness/data``, else the clone itself."""
+    installed = import_root() / "harness" / "data"
+    return installed if installed.is_dir() else import_root()
+
+
+def project_root() -> Path:
+    """The clone that this is. Raises NotAClone for an installed package, which has no tests."""
+    root = import_root()
+    if not (root / "tests" / "doubles").is_dir():
+        raise NotAClone(root)
+    return root
 
 
 def state_dir() -> Path:
@@ -38,4 +67,4 @@ def references_dir(repository: Path | None = None) -> Path:
     if os.environ.get("HIL_REFERENCES"):
         return Path(os.environ["HIL_REFERENCES"])
     said = settings(repository)
-    return said.references or (said.folder or repository or project_root()) / "references"
+    return said.references or (said.folder or repository or data_root()) / "references"

@@ -45,7 +45,7 @@ class Defects(Data):
 
 
 def defects_path() -> Path:
-    return paths.project_root() / "targets" / "npu" / "defects.yaml"
+    return paths.data_root() / "targets" / "npu" / "defects.yaml"
 
 
 @cache

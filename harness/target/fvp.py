@@ -88,7 +88,7 @@ class Fvp(Data):
 
 @cache
 def models_file() -> strict_yaml.Document:
-    return strict_yaml.read(paths.project_root() / "targets" / "fvp" / "models.yaml")
+    return strict_yaml.read(paths.data_root() / "targets" / "fvp" / "models.yaml")
 
 
 def load_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def global_factor(environ: Mapping[str, str] = os.environ) -> float:
 def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """The project's ``targets``, those of the user's settings, and those in ``$HIL_TARGETS``."""
     extra = environ.get("HIL_TARGETS", "").split(os.pathsep)
-    ours, users = paths.project_root() / "targets", settings(environ=environ).targets
+    ours, users = paths.data_root() / "targets", settings(environ=environ).targets
     return tuple(dict.fromkeys((ours, *users, *(Path(item).absolute() for item in extra if item))))
 
 

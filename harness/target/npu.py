@@ -110,7 +110,7 @@ def split_mode(name: str) -> tuple[str, str | None]:
 
 
 def products_path() -> Path:
-    return paths.project_root() / "targets" / "npu" / "products.yaml"
+    return paths.data_root() / "targets" / "npu" / "products.yaml"
 
 
 @cache

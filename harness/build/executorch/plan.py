@@ -185,7 +185,7 @@ def operators(checkout: Checkout, *, npu: bool) -> tuple[str, ...]:
 
 
 def _ours() -> Path:
-    return paths.project_root() / "targets" / "executorch"
+    return paths.data_root() / "targets" / "executorch"
 
 
 def _listed(checkout: Checkout, name: str) -> Sequence[str]:

@@ -19,7 +19,7 @@ from harness.export.batch import ExportEvent, Origin, export
 from harness.export.checkout.environment import PACKAGE
 from harness.export.checkout.exporter import confirm
 from harness.export.checkout.wire import Order, error_fields, line, read_order
-from harness.system.paths import project_root
+from harness.system.paths import import_root
 
 
 class NotTheCheckout(InfraError):
@@ -46,7 +46,7 @@ class ImportFailed(InfraError):
         self.detail = str(error)
         frames = traceback.extract_tb(error.__traceback__)
         self.place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        ours = bool(frames) and Path(frames[-1].filename).is_relative_to(project_root() / "harness")
+        ours = bool(frames) and Path(frames[-1].filename).is_relative_to(import_root() / "harness")
         named = error.name or "" if isinstance(error, ImportError) else ""
         self.missing = named if ours and named.split(".")[0] == PACKAGE else ""
         if isinstance(error, SyntaxError) and error.filename:

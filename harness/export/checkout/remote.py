@@ -28,7 +28,7 @@ from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.checkout.wire import Order, restored
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.system.paths import project_root
+from harness.system.paths import import_root
 
 # Without the current directory in front, where anything may lie.
 _START = "import sys; sys.path = [p for p in sys.path if p]; from {} import main; main()"
@@ -239,7 +239,7 @@ def _child(
 
 def _environment(environment: Path) -> dict[str, str]:
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    path = [str(environment), str(project_root()), *filter(None, inherited)]
+    path = [str(environment), str(import_root()), *filter(None, inherited)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 

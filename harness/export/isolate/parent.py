@@ -32,7 +32,7 @@ from harness.export.isolate.child import ERROR, TEMPORARY
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest
 from harness.system.confine import ENVIRONMENT, NotConfined, confined, what_lacks
-from harness.system.paths import project_root
+from harness.system.paths import import_root
 from harness.system.quota import Account, Quota
 
 _START = "import sys; sys.path[:] = {}; from harness.export.isolate.child import main; main()"
@@ -107,7 +107,7 @@ def _made(request: ExportRequest, place: Path) -> Program:
 
 def _run(request: ExportRequest, order: str, place: Path) -> tuple[int, str]:
     """The status of its process, and the end of what it printed."""
-    path = [str(project_root()), *filter(None, sys.path)]
+    path = [str(import_root()), *filter(None, sys.path)]
     python = Path(sys.executable).resolve()  # links of a virtual environment lead out of the walls
     argv = [str(python), "-I", "-S", "-c", _START.format(path)]
     account = Account(place, _QUOTA)
@@ -138,7 +138,7 @@ def _run(request: ExportRequest, order: str, place: Path) -> tuple[int, str]:
 
 
 def _readable(request: ExportRequest) -> Iterator[Path]:
-    yield from (project_root() / "harness", Path(sys.base_prefix) / "lib")
+    yield from (import_root() / "harness", Path(sys.base_prefix) / "lib")
     yield from (Path(place) for place in (*sys.path, *map(sysconfig.get_path, _PLACES))
                 if place.endswith(("-packages", "lib-dynload")) or "/python3" in place)  # fmt: skip
     if request.model.file is not None:
