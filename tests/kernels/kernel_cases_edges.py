@@ -105,6 +105,32 @@ def _wrapping_sums(draw: Draw) -> Case:
     return Case("depthwise of sums that wrap", "cortex_m.quantized_depthwise_conv2d", arguments)
 
 
+def _conv_one_by_one(draw: Draw) -> Case:
+    """No byte stands for zero: windows of a group, with columns left out, are summed alone."""
+    depth, groups, outs = 5, 3, 6
+    weight = Constant(draw.int8(outs, 3, 2, depth))
+    arguments = (
+        Activation(draw.image(2, groups * depth, 6, 7)), weight, draw.bias(outs), [1, 2], [1, 1],
+        [1, 3], 200, 3, *draw.scales(outs, 75.0 * 300 * (6 * depth) ** 0.5), -128, 127, Scratch(),
+    )  # fmt: skip
+    return Case("conv2d of groups, dilated, offset 200", "cortex_m.quantized_conv2d", arguments)
+
+
+def _whole_depthwise(
+    draw: Draw, ratio: int, dilation: list[int], *, kernel: tuple[int, int] = (3, 2), width: int = 9
+) -> Case:
+    """Every tap counts; a ratio of 2 has one path for all builds."""
+    channels = 9
+    outs = channels * ratio
+    arguments = (
+        Activation(draw.image(1, channels, 9, width)), Constant(draw.int8(1, *kernel, outs)),
+        draw.bias(outs), [1, 1], [1, 1], dilation, ratio, 5, -3,
+        *draw.scales(outs, 75.0 * 150 * 6**0.5), -128, 127, Scratch(),
+    )  # fmt: skip
+    name = f"depthwise of {width} columns, ratio {ratio}, dilation {dilation}"
+    return Case(name, "cortex_m.quantized_depthwise_conv2d", arguments)
+
+
 EDGES: tuple[Callable[[Draw], Case], ...] = (
     lambda draw: _depthwise(draw, 1, -128),
     lambda draw: _depthwise(draw, 2, -128),
@@ -124,6 +150,11 @@ EDGES: tuple[Callable[[Draw], Case], ...] = (
     _long_rows,
     _long_rows_with_wide_offset,
     _wrapping_sums,
+    _conv_one_by_one,
+    lambda draw: _whole_depthwise(draw, 1, [1, 2]),
+    lambda draw: _whole_depthwise(draw, 2, [2, 1]),
+    # more columns than the planned scratch has room for, packed
+    lambda draw: _whole_depthwise(draw, 1, [1, 1], kernel=(3, 3), width=180),
 )
 
 

@@ -102,7 +102,9 @@ def slice_copy(draw: Draw) -> Case:
     if r.random() < 0.4:
         x = x.to(memory_format=torch.channels_last)
     dim = r.randint(-4, 3)
-    start, end = (r.choice([None, r.randint(-12, 12), 0]) for _ in range(2))
+    beyond = x.shape[dim] + 1
+    start, end = (r.choice([None, r.randint(-beyond, beyond), 0]) for _ in range(2))
+    start = r.choice([start, x.shape[dim] // 2])
     end = r.choice([end, end, (1 << 63) - 1])
     step = r.choice([1, 1, 2, 3, 100])
     arguments = (Activation(x), dim, start, end, step)

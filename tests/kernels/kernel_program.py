@@ -159,8 +159,12 @@ def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
 
 def define(case: Case, kernels: Kernels) -> torch.Tensor:
     """The definition's result. Torch has no dilated integer convolution on the CPU, so there
-    the taps are spread instead."""
+    the taps are spread instead; and it leaves the order of equal elements open, which in our
+    sort is the one they had."""
     values = [plain(argument) for argument in case.arguments]
+    if case.operator == "aten.sort":
+        x, dim, descending = values
+        return picked(torch.sort(x, dim=dim, descending=descending, stable=True), case.output)
     if "quantized_conv2d" in case.operator or "depthwise" in case.operator:
         values[1], values[5] = spread_taps(values[1], values[5]), [1, 1]
     operator = resolve(case.operator)
