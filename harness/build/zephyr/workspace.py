@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build.zephyr.board import BoardUnknown, has_board, is_in, likely
 from harness.build.zephyr.compiler import Compiler, find_compiler
 from harness.errors import ToolMissing, UsageError
 from harness.system.files import sha256_of
@@ -47,14 +48,14 @@ class Workspace:
 def find_workspace(
     board: str, environ: Mapping[str, str] = os.environ, *, dev_mode: bool = False
 ) -> Workspace:
-    """The workspace that ``$ZEPHYR_BASE`` names. Raises UsageError without one, ToolMissing
-    without west or a compiler; all say how to get it.
+    """The workspace that ``$ZEPHYR_BASE`` names, its board believed. Raises UsageError without
+    one, ToolMissing without west or a compiler; all say how to get it.
 
     Every project but Zephyr is taken to be what the manifest pins. In development mode
     (``hil run --dev-mode``) each of them is looked at, so that an edit in a checkout that is
     linked into the workspace is another build.
     """
-    base, west = require_workspace(environ)
+    base, west = _base_and_west(environ)
     revisions = [_revision(base, _read_in_a_build(base, board))]
     if dev_mode:
         revisions += [_revision(project, [project]) for project in _projects(west, base)]
@@ -62,8 +63,16 @@ def find_workspace(
     return Workspace(west, base, board, "\n".join(revisions), compiler, zephyr_version(base))
 
 
-def require_workspace(environ: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
-    """Zephyr and west. Raises as ``find_workspace`` does, which also reads what is in it."""
+def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Raises as ``find_workspace`` does, and BoardUnknown and CpuUnknown; nothing of Zephyr is
+    read."""
+    base, west = _base_and_west(environ)
+    if not has_board(base, board) and not is_in(_projects(west, base), board):
+        raise BoardUnknown(board, zephyr_version(base), base, likely(base, board))
+    find_compiler(environ).require(cpu)
+
+
+def _base_and_west(environ: Mapping[str, str]) -> tuple[Path, Path]:
     said = environ.get("ZEPHYR_BASE")
     if not said:
         raise UsageError(
