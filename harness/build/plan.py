@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.zephyr.tree import in_kconfig
-from harness.build.zephyr.workspace import Workspace, find_workspace
+from harness.build.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.errors import InfraError, UsageError
 from harness.system import paths, toolchain
 from harness.target.loading import Target
@@ -95,9 +95,8 @@ def _regions(target: Target) -> dict[str, str]:
 def _workspace(target: Target, dev_mode: bool) -> Workspace | None:
     if target.zephyr is None:
         return None
-    workspace = find_workspace(target.zephyr.board, dev_mode=dev_mode)
-    workspace.compiler.require(target.cpu)
-    return workspace
+    require_workspace(target.zephyr.board, target.cpu)
+    return find_workspace(target.zephyr.board, dev_mode=dev_mode)
 
 
 def executorch_package() -> Path:

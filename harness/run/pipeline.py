@@ -92,7 +92,7 @@ def run_cases(
 ) -> list[RunRecord]:
     """One record per case and source of firmware, in order.
 
-    Raises UsageError, and what is wrong with a checkout, before any work.
+    Raises UsageError, and what is wrong with a checkout or a Zephyr workspace, before any work.
     """
     sources = options.firmware.sources
     exporter = options.exporter.find()
@@ -101,8 +101,9 @@ def run_cases(
     cases = [replace(c, target=spelled(targets[c.target], c.target)) for c in cases]
     _check_what_was_written(cases, options)
     chosen = {spelled(t, said): pick(t, options.simulator) for said, t in targets.items()}
-    if any(there.target.zephyr is not None for there in chosen.values()):
-        require_workspace()  # it says at once how to get one
+    for there in (each.target for each in chosen.values()):
+        if there.zephyr is not None:
+            require_workspace(there.zephyr.board, there.cpu)  # it says at once how to get one
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(

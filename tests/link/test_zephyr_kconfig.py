@@ -3,6 +3,7 @@ stayed n is named as the cause of the undefined symbol that follows, and that th
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def _build(zephyr: Path, root: Path, edits: dict[str, str], *options: str) -> tu
     done = subprocess.run(
         [WEST, "build", "-b", BOARD, "-d", str(root / "build"), str(root / "probe"), "--",
          *options],
-        cwd=zephyr, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        cwd=zephyr, env={**os.environ, "ZEPHYR_BASE": str(zephyr)}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout
 

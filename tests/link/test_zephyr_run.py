@@ -22,7 +22,7 @@ from harness.link.why.explain import explain
 from harness.system.paths import project_root
 from harness.target.loading import load_target
 from tests.link.test_own_builds import LISTS, forgetful_kernels
-from tests.link.workspace import make_workspace, needs_real_zephyr
+from tests.link.workspace import enter, make_workspace, needs_real_zephyr
 
 
 def _quiet(_message: str) -> None:
@@ -44,12 +44,15 @@ def home(tmp_path: Path, shared_hil_home: str) -> Path:
     return tmp_path / "hil"
 
 
-def test_a_run_builds_with_west_and_passes(zephyr: Path, home: Path) -> None:
+def test_a_run_builds_with_west_and_passes(
+    zephyr: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(zephyr, monkeypatch)
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", "zephyr-corstone-300", "add",
          "--simulator", "qemu", "--json"],
         capture_output=True, text=True, check=False, timeout=600,
-        env={**os.environ, "HIL_HOME": str(home), "ZEPHYR_BASE": str(zephyr)},
+        env={**os.environ, "HIL_HOME": str(home)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "PASS"
@@ -80,7 +83,7 @@ def test_a_failed_build_is_kept_explained_and_reduced(
     zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    enter(zephyr, monkeypatch)
     options = {"HIL_KERNELS_DIR": str(forgetful_kernels(tmp_path))}
     with pytest.raises(LinkError, match=r"undefined reference to .hil::op_forgotten") as caught:
         build(load_target("zephyr-corstone-300"), options=options)
@@ -103,7 +106,7 @@ def test_the_other_board_builds_too(
     """With a compiler that knows its CPU; Debian 12's does not, and is made to look as if."""
     monkeypatch.setattr(Compiler, "require", lambda _compiler, _cpu: None)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    enter(zephyr, monkeypatch)
     kernels = forgetful_kernels(
         tmp_path, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
     )
@@ -163,19 +166,35 @@ def test_another_zephyr_is_another_build(zephyr: Path) -> None:
     assert find_workspace("b", environ).key() not in (before.key(), edited)
 
 
-def test_an_edit_in_a_release_that_is_no_repository(zephyr: Path, tmp_path: Path) -> None:
-    """What Python leaves beside Zephyr's scripts is no edit."""
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("kernel/thread.c", True),
+        ("kernel/new.c", True),
+        ("VERSION", True),
+        ("boards/arm/mps3/mps3.dts", True),
+        ("boards/common/openocd.board.cmake", True),
+        ("boards/Kconfig", True),
+        ("boards/nxp/frdm/frdm.dts", False),
+        ("tests/kernel/main.c", False),
+        ("scripts/__pycache__/build.pyc", False),  # what Python leaves
+        (".cache", False),
+    ],
+)
+def test_an_edit_in_a_release_that_is_no_repository(
+    name: str, counts: bool, zephyr: Path, tmp_path: Path
+) -> None:
+    """It counts where a build for the board can read the file."""
     release = tmp_path / "zephyr"
     shutil.copytree(zephyr, release, ignore=shutil.ignore_patterns(".git"))
+    for folder in ("boards/arm/mps3", "boards/nxp/frdm", "boards/common", "tests/kernel"):
+        (release / folder).mkdir(parents=True)
     environ = {**os.environ, "ZEPHYR_BASE": str(release)}
-    before = find_workspace("b", environ).key()
-    (release / "scripts" / "__pycache__").mkdir(exist_ok=True)
-    (release / "scripts" / "__pycache__" / "build.pyc").touch()
-    (release / ".cache").touch()
-    assert find_workspace("b", environ).key() == before
-    source = release / "kernel" / "thread.c"
-    source.write_text(source.read_text() + "/* edited */\n")
-    assert find_workspace("b", environ).key() != before
+    before = find_workspace("mps3/corstone300/an547", environ).key()
+    (release / name).parent.mkdir(exist_ok=True)
+    with (release / name).open("a") as file:
+        file.write("/* edited */\n")
+    assert (find_workspace("mps3/corstone300/an547", environ).key() != before) == counts
 
 
 def test_in_development_mode_a_linked_checkout_is_looked_at(tmp_path: Path) -> None:
@@ -215,7 +234,7 @@ def test_a_workspace_whose_west_cannot_build(
     lines = manifest.read_text().splitlines()
     manifest.write_text("\n".join(x for x in lines if "west-commands" not in x) + "\n")
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    enter(zephyr, monkeypatch)
     with pytest.raises(WestCannotBuild, match="no command `build`") as caught:
         build(load_target("zephyr-corstone-300"))
     assert "scripts/west-commands.yml" in str(caught.value.hint)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.link.plants import _FILES, _SETTINGS, Plant, Project, _run
+from tests.link.plants import _FILES, _SETTINGS, Plant, Project
 
 REAL = os.environ.get("ZEPHYR_BASE")
 WITHOUT_REAL = "$ZEPHYR_BASE is not set: only the small workspace of tests/link was built in"
@@ -54,9 +54,17 @@ def make_workspace(root: Path) -> Path:
     return root / "ws" / "zephyr"
 
 
+def enter(zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small workspace for ``hil``, with the west whose Python has kconfiglib; that of a real
+    one, which may be first in PATH, need not."""
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(WEST).parent), os.environ["PATH"]]))
+
+
 def _environment(root: Path) -> dict[str, str]:
-    """The user's own configurations of git and west must not matter."""
-    return {**os.environ, "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1",
+    """The user's own configurations of git and west must not matter, nor a workspace of theirs."""
+    around = {name: value for name, value in os.environ.items() if name != "ZEPHYR_BASE"}
+    return {**around, "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_ALLOW_PROTOCOL": "file"}  # fmt: skip
 
 
@@ -84,9 +92,10 @@ class ZephyrProject(Project):
         for name, text in files.items():
             (self.source / name).write_text(text.replace("200000", "700000"))
         self._prebuilt(fixed)
-        return _run(
+        return subprocess.run(
             [WEST, "build", "-b", BOARD, "-d", str(self.build), str(self.source)],
-            check=False, cwd=self.workspace,
+            env={**os.environ, "ZEPHYR_BASE": str(self.workspace)}, cwd=self.workspace,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from harness.errors import BuildError, ToolMissing, UsageError
@@ -59,10 +60,7 @@ class Compiler:
 
     def require(self, cpu: str) -> None:
         """Raises CpuUnknown. A compiler that is not known here is believed."""
-        if self.path is None:
-            return
-        argv = [str(self.path), f"-mcpu={cpu}", "-E", "-xc", os.devnull, "-o", os.devnull]
-        if subprocess.run(argv, capture_output=True, check=False).returncode != 0:
+        if self.path is not None and not _knows(self.path, cpu):
             raise CpuUnknown(self, cpu)
 
 
@@ -84,6 +82,12 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
         if Path(folder).name == "bin" and (Path(folder) / _GNU_COMPILER).is_file():
             return _gnu(Path(folder).parent)
     raise ToolMissing("there is no compiler for Zephyr", hint=_HOW, tool=_GNU_COMPILER)
+
+
+@cache
+def _knows(compiler: Path, cpu: str) -> bool:
+    argv = [str(compiler), f"-mcpu={cpu}", "-E", "-xc", os.devnull, "-o", os.devnull]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
 def _gnu(folder: Path) -> Compiler:

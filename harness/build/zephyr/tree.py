@@ -25,6 +25,7 @@ from harness.system.progress import Progress
 _SETTLED = "settled.json"
 _CLOCK = ".clock"
 _ETHOSU = "HIL_ETHOSU"
+_REGISTERS = "registers"
 _NO_BUILD = 'unknown command "build"'
 
 
@@ -77,17 +78,17 @@ class Job:
 
 def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
     """The CMake options of our runner for Zephyr: there the Ethos-U backend is Kconfig's
-    (targets/runner/ports/zephyr/module/Kconfig)."""
+    (targets/runner/ports/zephyr/module/Kconfig). Whose driver is at the NPU's registers, and where
+    they are, is decided there, by what the workspace has."""
     kept = {name: value for name, value in options.items() if not name.startswith(_ETHOSU)}
     if options.get(_ETHOSU) != "ON":
         return kept
     kept[f"CONFIG_{_ETHOSU}"] = "y"
     scratch = f"{_ETHOSU}_FAST_SCRATCH_BYTES"
     kept[f"CONFIG_{scratch}"] = options.get(scratch, "0")
-    if options.get(f"{_ETHOSU}_DRIVER") == "doorbell":
-        kept[f"CONFIG_{_ETHOSU}_DOORBELL"] = "y"
-    elif f"{_ETHOSU}_BASE" in options:
-        kept[f"CONFIG_{_ETHOSU}_BASE"] = options[f"{_ETHOSU}_BASE"]
+    driver = options.get(f"{_ETHOSU}_DRIVER", _REGISTERS)
+    if driver != _REGISTERS:
+        kept[f"CONFIG_{_ETHOSU}_{driver.upper()}"] = "y"
     return kept
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build.zephyr.board import BoardUnknown, has_board, is_in, likely
 from harness.build.zephyr.compiler import Compiler, find_compiler
 from harness.errors import ToolMissing, UsageError
 from harness.system.files import sha256_of
@@ -47,23 +48,31 @@ class Workspace:
 def find_workspace(
     board: str, environ: Mapping[str, str] = os.environ, *, dev_mode: bool = False
 ) -> Workspace:
-    """The workspace that ``$ZEPHYR_BASE`` names. Raises UsageError without one, ToolMissing
-    without west or a compiler; all say how to get it.
+    """The workspace that ``$ZEPHYR_BASE`` names, its board believed. Raises UsageError without
+    one, ToolMissing without west or a compiler; all say how to get it.
 
     Every project but Zephyr is taken to be what the manifest pins. In development mode
     (``hil run --dev-mode``) each of them is looked at, so that an edit in a checkout that is
     linked into the workspace is another build.
     """
-    base, west = require_workspace(environ)
-    identity = _revision(base)
+    base, west = _base_and_west(environ)
+    revisions = [_revision(base, _read_in_a_build(base, board))]
     if dev_mode:
-        identity = "\n".join([identity, *map(_revision, _projects(west, base))])
+        revisions += [_revision(project, [project]) for project in _projects(west, base)]
     compiler = find_compiler(environ)
-    return Workspace(west, base, board, identity, compiler, zephyr_version(base))
+    return Workspace(west, base, board, "\n".join(revisions), compiler, zephyr_version(base))
 
 
-def require_workspace(environ: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
-    """Zephyr and west. Raises as ``find_workspace`` does, which also reads what is in it."""
+def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Raises as ``find_workspace`` does, and BoardUnknown and CpuUnknown; nothing of Zephyr is
+    read."""
+    base, west = _base_and_west(environ)
+    if not has_board(base, board) and not is_in(_projects(west, base), board):
+        raise BoardUnknown(board, zephyr_version(base), base, likely(base, board))
+    find_compiler(environ).require(cpu)
+
+
+def _base_and_west(environ: Mapping[str, str]) -> tuple[Path, Path]:
     said = environ.get("ZEPHYR_BASE")
     if not said:
         raise UsageError(
@@ -102,7 +111,8 @@ def find_west(environ: Mapping[str, str]) -> Path:
 
 def _projects(west: Path, base: Path) -> list[Path]:
     """Every other repository of the workspace, links followed."""
-    done = subprocess.run([west, "list", "--format", "{abspath}"], cwd=base, capture_output=True,
+    done = subprocess.run([west, "list", "--format", "{abspath}"], cwd=base,
+                          env={**os.environ, "ZEPHYR_BASE": str(base)}, capture_output=True,
                           text=True, check=False, timeout=_SECONDS)  # fmt: skip
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [""])[-1]
@@ -113,12 +123,25 @@ def _projects(west: Path, base: Path) -> list[Path]:
     return sorted(path for path in found - {base.resolve()} if path.is_dir())
 
 
-def _revision(repository: Path) -> str:
-    """What is checked out, edits to its files and new files included."""
+def _read_in_a_build(base: Path, board: str) -> list[Path]:
+    """Of Zephyr, all that a build of ours can read: no tests, no boards of other vendors. That is
+    two fifths of its files."""
+    boards = base / "boards"
+    vendors = {found.parent for found in boards.glob(f"*/{board.partition('/')[0]}")}
+    elsewhere = {base / "doc", base / "samples", base / "tests", boards}
+    kept = vendors | {boards / "common"}
+    return [path for path in base.iterdir() if path not in elsewhere] + [
+        path for path in boards.glob("*") if path.is_file() or path in kept
+    ]
+
+
+def _revision(repository: Path, read: Sequence[Path]) -> str:
+    """What is checked out, edits to its files and new files included; of what is no repository,
+    that of the files and folders ``read``."""
     git = shutil.which("git")
     digest = hashlib.sha256()
     if git is None or not (repository / ".git").exists():
-        digest.update(_times(repository))
+        digest.update(_times(read))
         return digest.hexdigest()
     for words in (["rev-parse", "HEAD"], ["diff", "HEAD", "--no-ext-diff", "--binary"]):
         digest.update(_git(git, repository, words))
@@ -131,12 +154,12 @@ def _revision(repository: Path) -> str:
     return digest.hexdigest()
 
 
-def _times(folder: Path) -> bytes:
+def _times(places: Sequence[Path]) -> bytes:
     """Of a release that was unpacked: every file's size and time. What Python and editors leave
-    does not count. Asked of find(1): these are forty thousand files, in every run."""
+    does not count. Asked of find(1): these are thousands of files, in every run."""
     hidden = ["(", "-name", ".?*", "-o", "-name", "__pycache__", ")", "-prune"]
-    shown = ["-o", "-type", "f", "-printf", "%P %s %T@\\n"]
-    done = subprocess.run(["find", str(folder), "-mindepth", "1", *hidden, *shown],
+    shown = ["-o", "-type", "f", "-printf", "%p %s %T@\\n"]
+    done = subprocess.run(["find", *map(str, places), *hidden, *shown],
                           capture_output=True, check=False, timeout=_SECONDS)  # fmt: skip
     return b"\n".join(sorted(done.stdout.splitlines()))
 

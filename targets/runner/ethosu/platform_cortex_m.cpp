@@ -1,10 +1,12 @@
-// A Cortex-M that drives the NPU itself, bare or under Zephyr (whose own Ethos-U driver is not
-// used): by its registers, or by the doorbell of the stand-in. pool.h is the port's.
+// A Cortex-M that drives the NPU itself, bare or under Zephyr: by its registers, by the doorbell of
+// the stand-in, or with the core driver of Zephyr's workspace. pool.h is the port's.
 #include "core/log.h"
 #include "ethosu/driver.h"
 #include "ethosu/platform.h"
 #include "pool.h"
-#if HIL_ETHOSU_DOORBELL
+#if HIL_ETHOSU_CORE
+#include "ethosu/core_driver.h"
+#elif HIL_ETHOSU_DOORBELL
 #include "ethosu/doorbell_device.h"
 #include "ports/semihosting.h"
 #else
@@ -57,7 +59,7 @@ Device& device() {
   return npu;
 }
 
-#else
+#elif !HIL_ETHOSU_CORE
 
 Device& device() {
   static MappedRegisters registers(HIL_ETHOSU_BASE);
@@ -82,7 +84,12 @@ Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
   const Region regions[] = {region(stream.weights),
                             region(Span<const uint8_t>(scratch.data(), scratch.size())),
                             fast_scratch()};
-  return ethosu::invoke(device(), stream.commands, Span<const Region>(regions, 3));
+  const Span<const Region> all(regions, 3);
+#if HIL_ETHOSU_CORE
+  return invoke_core_driver(stream.commands, all);
+#else
+  return ethosu::invoke(device(), stream.commands, all);
+#endif
 }
 
 void close(void*) {}
