@@ -62,7 +62,7 @@ def guest_kernel(modules: Sequence[str]) -> Kernel:
 
 
 def initramfs(settings: Settings, kernel: Kernel, shell: bytes, runner: bytes) -> bytes:
-    own = {path.name: path.read_text() for path in sorted(_own().iterdir())}
+    own = {path.name: path.read_text() for path in sorted(_own().iterdir()) if path.is_file()}
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
         "init": cpio.link("bin/busybox"),
