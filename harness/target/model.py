@@ -239,6 +239,11 @@ class Target(Data):
         return self
 
     @property
+    def direct_drive(self) -> bool:
+        """The NPU is driven by Linux, with inputs and outputs in regions of their own."""
+        return self.npu is not None and self.linux is not None
+
+    @property
     def simulators(self) -> tuple[SimulatorName, ...]:
         """The names of the simulators this target can run on."""
         return self.settings.names

@@ -23,6 +23,7 @@ from harness.system.strict_yaml import Document, read
 from harness.target.data import Data, Text
 
 Product = Annotated[str, Field(pattern=f"^({'|'.join(PRODUCTS)})$")]
+_LINUX = "linux"  # a target's port
 Place = Literal["SRAM", "DDR"]  # regions of the target
 
 
@@ -59,6 +60,7 @@ class ProductFacts(Data):
     memory_mode: Text  # the default
     pools: dict[Text, dict[Text, int]]  # by Mode.kind
     target: dict[Text, Any]  # lies under the target's own file
+    linux: dict[Text, Any] | None = None  # the same, of a target with Linux
 
     @property
     def macs(self) -> tuple[int, ...]:
@@ -150,9 +152,15 @@ def layer(document: Document) -> Document | None:
         raise document.place(("npu", "macs")).error(
             f"an {facts.name} has {', '.join(map(str, facts.macs))} MACs, not {section['macs']}"
         )
-    at = ("products", section["product"], "target")
+    has_linux = document.data.get("port") == _LINUX
+    if has_linux and facts.linux is None:
+        raise document.place(("npu", "product")).error(
+            f"no driver of Linux is known that has an {facts.name} (direct drive)",
+            hint="under Linux there is an Ethos-U85",
+        )
+    at = ("products", section["product"], "linux" if has_linux else "target")
     places = {p[len(at) :]: place for p, place in _file().places.items() if p[: len(at)] == at}
-    return Document(facts.target, places)
+    return Document(facts.linux if has_linux and facts.linux else facts.target, places)
 
 
 def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str, Any]:
@@ -178,10 +186,13 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
         "memory_modes": products().modes_of(facts),
         "mode": chosen,
     }
+    compile_target = f"ethos-{section['product']}-{section['macs']}"
+    if data.get("port") == _LINUX:  # its driver places everything
+        return {**data, "npu": npu, "compile_target": compile_target}
     return {
         **data,
         "npu": npu,
-        "compile_target": f"ethos-{section['product']}-{section['macs']}",
+        "compile_target": compile_target,
         "pools": {**data.get("pools", {}), **facts.pools[chosen.kind]},
         "cmake": {**data.get("cmake", {}), **chosen.cmake},
     }
