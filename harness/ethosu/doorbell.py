@@ -163,12 +163,23 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
         for fifo in fifos:
             os.mkfifo(fifo)
             stack.callback(fifo.unlink, missing_ok=True)  # the guest may have moved it
-        wake_read, wake_write = os.pipe()
-        stack.callback(os.close, wake_read)
-        executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
         # Read-write: neither end waits for the guest to open its own. Nor does an answer wait.
         request = os.open(fifos[0], os.O_RDONLY | os.O_NONBLOCK)
         answer = os.open(fifos[1], os.O_RDWR | os.O_NONBLOCK)
+        stack.enter_context(answering(request, answer, memory, identity, run))
+        yield
+
+
+@contextmanager
+def answering(
+    request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
+) -> Iterator[None]:
+    """The same, of a guest that is reached by two descriptors, which are closed when the service
+    ends; a write to ``answer`` must not wait."""
+    with ExitStack() as stack:
+        wake_read, wake_write = os.pipe()
+        stack.callback(os.close, wake_read)
+        executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
         server = _Server(request, answer, memory, identity, run)
         service = executor.submit(server.serve, wake_read)
         try:
