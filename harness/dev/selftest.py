@@ -76,7 +76,8 @@ def linted(commands: Sequence[Mapping[str, str]]) -> list[str]:
 def _laid_out() -> list[Path]:
     root = project_root()
     runner = (root / "targets" / "runner").rglob("*")
-    files = [*runner, *(root / "tests" / "kernels").glob("*.cpp")]
+    driver = (root / "targets" / "linux").rglob("*")
+    files = [*runner, *driver, *(root / "tests" / "kernels").glob("*.cpp")]
     return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h"))
 
 

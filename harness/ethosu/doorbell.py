@@ -207,7 +207,10 @@ class _Server:
                 ready = select.select([self._request, stop], [], [])[0]
                 if stop in ready:
                     return
-                ring = os.read(self._request, _RING.size)
+                try:
+                    ring = os.read(self._request, _RING.size)
+                except ConnectionResetError:  # a socket, closed with an answer unread
+                    return
                 if len(ring) != _RING.size:
                     return
                 magic, sequence, address = _RING.unpack(ring)
@@ -216,7 +219,7 @@ class _Server:
                 self._answer_mailbox(address)
                 try:
                     os.write(self._answer, struct.pack("<I", sequence))
-                except BlockingIOError:
+                except (BlockingIOError, BrokenPipeError):
                     return
         finally:
             os.close(self._request)

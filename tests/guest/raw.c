@@ -1,5 +1,5 @@
-// Uses /dev/ethosu0 by its ioctls alone, in the runner's place: as its program says that it is given.
-// A row is "NAME: value"; what is to be seen is for the test to say.
+// Uses /dev/ethosu0 by its ioctls alone, in the runner's place: as its program says that it is
+// given. A row is "NAME: value"; what is to be seen is for the test to say.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -75,26 +75,27 @@ static struct hil_ethosu_inference_status status(long fd) {
   return found;
 }
 
-// The network in s0i0.bin with the weights in s0i1.bin: "RUN scratch inputs outputs times sizes...".
+// "RUN first scratch inputs outputs times sizes...": the network is the input `first`, then come
+// its weights and what it is given; its outputs are named after the network's number.
 static void run(const char* words) {
   uint64_t scratch, sizes[2 * kMost];
   uint32_t inputs, outputs, times;
-  int at;
-  sscanf(words, "RUN %lu %u %u %u%n", &scratch, &inputs, &outputs, &times, &at);
+  int first, at;
+  sscanf(words, "RUN %d %lu %u %u %u%n", &first, &scratch, &inputs, &outputs, &times, &at);
   for (uint32_t i = 0, next; i < inputs + outputs; ++i, at += next)
     sscanf(words + at, " %lu%n", &sizes[i], (int*)&next);
   size_t bytes;
-  const uint8_t* data = input(0, &bytes);
+  const uint8_t* data = input(first, &bytes);
   const long net = network(data, bytes);
   row("network", net > 0);
-  data = input(1, &bytes);
+  data = input(first + 1, &bytes);
   const int32_t constant = buffer(bytes), intermediate = buffer(scratch);
   if (pwrite(constant, data, bytes, 0) != (ssize_t)bytes) exit(6);
   for (uint32_t time = 0; time < times; ++time) {
     int32_t ifms[kMost], ofms[kMost];
     if (buffers(sizes, inputs, ifms) < 0 || buffers(sizes + inputs, outputs, ofms) < 0) exit(7);
     for (uint32_t i = 0; i < inputs; ++i) {
-      data = input(2 + (int)i, &bytes);
+      data = input(first + 2 + (int)i, &bytes);
       if (write(ifms[i], data, bytes) != (ssize_t)bytes) exit(8);
     }
     const long work = inference(net, ifms, inputs, ofms, outputs, intermediate, constant);
@@ -108,7 +109,7 @@ static void run(const char* words) {
       uint8_t* out = malloc(sizes[inputs + i]);
       if (pread(ofms[i], out, sizes[inputs + i], 0) != (ssize_t)sizes[inputs + i]) exit(10);
       char name[32];
-      snprintf(name, sizeof(name), "s0-%u.bin", i);
+      snprintf(name, sizeof(name), "net%d-%u.bin", first, i);
       FILE* file = fopen(name, "wb");
       fwrite(out, 1, sizes[inputs + i], file);
       fclose(file);
@@ -157,11 +158,21 @@ static void of_networks(void) {
     int at;  // of the byte that is changed
     uint8_t by;
   } changes[] = {
-      {"COP1", 3, 3},         {"no magic", 0, 1},  {"version", 4, 3},    {"its length", 8, 4},
-      {"entry type", 16, 3},  {"entry length", 20, 4},
-      {"metadata length", 24, 4}, {"VEUM", 28, 1}, {"VEUM version", 32, 2},
-      {"VEUM length", 36, 0x10}, {"MACs", 40, 1}, {"product", 43, 0x10}, {"ID", 46, 1},
-      {"features", 48, 1},    {"cache", 55, 1},
+      {"COP1", 3, 3},
+      {"no magic", 0, 1},
+      {"version", 4, 3},
+      {"its length", 8, 4},
+      {"entry type", 16, 3},
+      {"entry length", 20, 4},
+      {"metadata length", 24, 4},
+      {"VEUM", 28, 1},
+      {"VEUM version", 32, 2},
+      {"VEUM length", 36, 0x10},
+      {"MACs", 40, 1},
+      {"product", 43, 0x10},
+      {"ID", 46, 1},
+      {"features", 48, 1},
+      {"cache", 55, 1},
   };
   for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); ++i) {
     good[changes[i].at] ^= changes[i].by;
@@ -253,6 +264,7 @@ static void dead(void) {
 
 int main(void) {
   setbuf(stdout, NULL);
+  puts("BEGIN");
   size_t size;
   char* words = (char*)whole("program.pte", &size);
   words[size] = '\0';
@@ -261,7 +273,7 @@ int main(void) {
     perror(HIL_ETHOSU_DEVICE);
     return 2;
   }
-  if (strncmp(words, "RUN", 3) == 0) run(words);
+  for (char* line = strstr(words, "RUN"); line != NULL; line = strstr(line + 1, "RUN")) run(line);
   if (strcmp(words, "RULES") == 0) rules();
   if (strcmp(words, "DEAD") == 0) dead();
   return 0;

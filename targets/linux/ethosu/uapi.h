@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The interface of /dev/ethosu0 in the Linux guest on QEMU: a stand-in for Arm's out-of-tree driver.
+ * The interface of /dev/ethosu0 in the Linux guest on QEMU: a stand-in for Arm's out-of-tree
+ * driver.
  *
  * It is ours. The numbers and structures of Arm's driver 26.05 are not public, so that a program
  * built with its header does not run here, nor one built with this one on a board; the seam is
@@ -41,30 +42,30 @@
 
 /* EIO: the NPU's model does not answer. */
 struct hil_ethosu_capabilities {
-	__u32 version;    /* HIL_ETHOSU_VERSION */
-	__u32 config;     /* register CONFIG: log2 of the MACs [3:0], product [31:28] */
-	__u32 id;         /* register ID: architecture version [31:16] */
-	__u32 reserved;   /* 0 */
-	__u64 sram_bytes; /* of the device, for region 2 */
+  __u32 version;    /* HIL_ETHOSU_VERSION */
+  __u32 config;     /* register CONFIG: log2 of the MACs [3:0], product [31:28] */
+  __u32 id;         /* register ID: architecture version [31:16] */
+  __u32 reserved;   /* 0 */
+  __u64 sram_bytes; /* of the device, for region 2 */
 };
 #define HIL_ETHOSU_CAPABILITIES _IOR('U', 0x80, struct hil_ethosu_capabilities)
 
 /*
- * EINVAL: no buffer, more than HIL_ETHOSU_BATCH_MAX, a size of 0. ENOMEM: no such contiguous memory.
- * The memory is zero. All descriptors are made, or none.
+ * EINVAL: no buffer, more than HIL_ETHOSU_BATCH_MAX, a size of 0. ENOMEM: no such contiguous
+ * memory. The memory is zero. All descriptors are made, or none.
  */
 struct hil_ethosu_create_buffers {
-	__u64 sizes;    /* const __u64[count], bytes */
-	__u64 fds;      /* __s32[count], written */
-	__u32 count;
-	__u32 reserved; /* 0 */
+  __u64 sizes; /* const __u64[count], bytes */
+  __u64 fds;   /* __s32[count], written */
+  __u32 count;
+  __u32 reserved; /* 0 */
 };
 #define HIL_ETHOSU_CREATE_BUFFERS _IOWR('U', 0x81, struct hil_ethosu_create_buffers)
 
 /* Returns the new descriptor. EINVAL: see above. EFBIG: more than its longest stream can be. */
 struct hil_ethosu_create_network {
-	__u64 data; /* const __u8[size]: from "COP2" to the end */
-	__u64 size;
+  __u64 data; /* const __u8[size]: from "COP2" to the end */
+  __u64 size;
 };
 #define HIL_ETHOSU_CREATE_NETWORK _IOW('U', 0x82, struct hil_ethosu_create_network)
 
@@ -76,18 +77,18 @@ struct hil_ethosu_create_network {
  * what the NPU has written so far.
  */
 struct hil_ethosu_buffer_info {
-	__u64 size;   /* as asked for */
-	__u64 offset; /* in its batch, bytes */
+  __u64 size;   /* as asked for */
+  __u64 offset; /* in its batch, bytes */
 };
 #define HIL_ETHOSU_BUFFER_INFO _IOR('U', 0x90, struct hil_ethosu_buffer_info)
 
 /* ---- of a network ------------------------------------------------------------------------ */
 
 struct hil_ethosu_network_info {
-	__u32 config;       /* that it was compiled for */
-	__u32 id;
-	__u64 cache_bytes;  /* of SRAM, region 2; 0: not used */
-	__u64 stream_bytes;
+  __u32 config; /* that it was compiled for */
+  __u32 id;
+  __u64 cache_bytes; /* of SRAM, region 2; 0: not used */
+  __u64 stream_bytes;
 };
 #define HIL_ETHOSU_NETWORK_INFO _IOR('U', 0xa0, struct hil_ethosu_network_info)
 
@@ -97,37 +98,37 @@ struct hil_ethosu_network_info {
  * or no outputs: allowed, region 3 or 4 is not there then, and the kernel's log warns.
  */
 struct hil_ethosu_create_inference {
-	__u64 ifm_fds; /* const __s32[ifm_count] */
-	__u64 ofm_fds; /* const __s32[ofm_count] */
-	__u32 ifm_count;
-	__u32 ofm_count;
-	__s32 intermediate_fd; /* <= 0: none */
-	__s32 constant_fd;     /* <= 0: none */
-	__u32 cycle_counter;   /* 0, 1 */
-	__u32 pmu_events[HIL_ETHOSU_PMU_MAX]; /* 0: none */
-	__u32 reserved;        /* 0 */
+  __u64 ifm_fds; /* const __s32[ifm_count] */
+  __u64 ofm_fds; /* const __s32[ofm_count] */
+  __u32 ifm_count;
+  __u32 ofm_count;
+  __s32 intermediate_fd;                /* <= 0: none */
+  __s32 constant_fd;                    /* <= 0: none */
+  __u32 cycle_counter;                  /* 0, 1 */
+  __u32 pmu_events[HIL_ETHOSU_PMU_MAX]; /* 0: none */
+  __u32 reserved;                       /* 0 */
 };
 #define HIL_ETHOSU_CREATE_INFERENCE _IOW('U', 0xa1, struct hil_ethosu_create_inference)
 
 /* ---- of an inference --------------------------------------------------------------------- */
 
 enum hil_ethosu_state {
-	HIL_ETHOSU_OK = 0,
-	HIL_ETHOSU_ERROR = 1,    /* the NPU stopped: npu_status, qread, message */
-	HIL_ETHOSU_RUNNING = 2,  /* or waiting in the queue */
-	HIL_ETHOSU_REJECTED = 3, /* nothing was run: message */
-	HIL_ETHOSU_ABORTED = 4   /* cancelled */
+  HIL_ETHOSU_OK = 0,
+  HIL_ETHOSU_ERROR = 1,    /* the NPU stopped: npu_status, qread, message */
+  HIL_ETHOSU_RUNNING = 2,  /* or waiting in the queue */
+  HIL_ETHOSU_REJECTED = 3, /* nothing was run: message */
+  HIL_ETHOSU_ABORTED = 4   /* cancelled */
 };
 
 /* Counters are 0: the NPU's model gives results, not time. */
 struct hil_ethosu_inference_status {
-	__u32 state;      /* enum hil_ethosu_state */
-	__u32 npu_status; /* register STATUS */
-	__u32 qread;      /* register QREAD: bytes of the command stream that were read */
-	__u32 reserved;   /* 0 */
-	__u64 cycles;
-	__u64 pmu_counts[HIL_ETHOSU_PMU_MAX];
-	char message[HIL_ETHOSU_MESSAGE_MAX]; /* UTF-8; empty when there is nothing to say */
+  __u32 state;      /* enum hil_ethosu_state */
+  __u32 npu_status; /* register STATUS */
+  __u32 qread;      /* register QREAD: bytes of the command stream that were read */
+  __u32 reserved;   /* 0 */
+  __u64 cycles;
+  __u64 pmu_counts[HIL_ETHOSU_PMU_MAX];
+  char message[HIL_ETHOSU_MESSAGE_MAX]; /* UTF-8; empty when there is nothing to say */
 };
 #define HIL_ETHOSU_INFERENCE_STATUS _IOR('U', 0xb0, struct hil_ethosu_inference_status)
 
