@@ -142,7 +142,7 @@ class Qemu(Data):
 
 
 class Host(Data):
-    """The machine we are on. ``shared_memory``: where the NPU's model works, of a target with one."""
+    """The machine we are on. ``shared_memory``: where the model of a target's NPU works."""
 
     shared_memory: Region | None = None
 

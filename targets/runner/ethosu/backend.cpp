@@ -69,10 +69,11 @@ Error check_placement(const VelaStream& stream) {
             "Ethos-U inputs and outputs lie in regions of their own, as a driver of Linux takes "
             "them (direct drive), not in scratch");
   } else {
-    HIL_LOG(Error,
-            "Ethos-U inputs and outputs lie in scratch, as bare metal takes them; a driver of Linux "
-            "takes them in regions of their own: compile with --separate-io-regions and "
-            "--cop-format=COP2 (direct drive)");
+    HIL_LOG(
+        Error,
+        "Ethos-U inputs and outputs lie in scratch, as bare metal takes them; a driver of Linux "
+        "takes them in regions of their own: compile with --separate-io-regions and "
+        "--cop-format=COP2 (direct drive)");
   }
   return Error::NotSupported;
 }

@@ -11,9 +11,9 @@ namespace hil::ethosu::linux_driver {
 constexpr size_t kCounters = 8;  // of an Ethos-U85
 
 struct Options {
-  char device[128] = "/dev/ethosu0";  // "ethosu.device"
-  int64_t timeout_ns = 60'000'000'000;  // "ethosu.timeout_ns", i64
-  bool cycle_counter = true;            // "ethosu.enable_cycle_counter", u8
+  char device[128] = "/dev/ethosu0";             // "ethosu.device"
+  int64_t timeout_ns = 60'000'000'000;           // "ethosu.timeout_ns", i64
+  bool cycle_counter = true;                     // "ethosu.enable_cycle_counter", u8
   std::array<uint32_t, kCounters> pmu_events{};  // "ethosu.pmu_event0" and so on, u32
 };
 

@@ -71,10 +71,10 @@ Error set_up(const DelegateSetup& setup, const VelaStream& stream, Driven& drive
   HIL_TRY(plan_batch(stream.outputs, "output", &driven.outputs.batch));
   driven.device = std::make_unique<EthosU::Device>(driven.options.device);
   EthosU::Device& device = *driven.device;
-  HIL_LOG(Info, "ethosu_stream: for config 0x%08x, id 0x%08x", static_cast<unsigned>(container.config),
-          static_cast<unsigned>(container.id));
-  driven.network = std::make_shared<EthosU::Network>(device, stream.commands.data(),
-                                                     stream.commands.size());
+  HIL_LOG(Info, "ethosu_stream: for config 0x%08x, id 0x%08x",
+          static_cast<unsigned>(container.config), static_cast<unsigned>(container.id));
+  driven.network =
+      std::make_shared<EthosU::Network>(device, stream.commands.data(), stream.commands.size());
   driven.constant = make_buffer(device, stream.weights.size());
   if (!stream.weights.empty()) {
     write(*driven.constant, stream.weights.data(), stream.weights.size());

@@ -3,8 +3,8 @@
 // runs as a native program, under sanitizers.
 #pragma once
 
-#include <ethosu_system.hpp>
 #include <uapi/ethosu.h>
+#include <ethosu_system.hpp>
 
 #include <map>
 #include <memory>

@@ -61,9 +61,9 @@ struct Container {
 inline Bytes cop2(const Container& container = Container()) {
   Bytes out;
   const uint32_t size = static_cast<uint32_t>(container.commands.size());
-  for (uint32_t word : {0x32504F43u, 1u, 48 + size, 0u, 1u, 40 + size, 36u, 0x4D554556u, 1u, 20u,
-                        container.config, container.id, container.features, container.cache, 0u,
-                        0xFFFFFFFFu}) {
+  for (uint32_t word :
+       {0x32504F43u, 1u, 48 + size, 0u, 1u, 40 + size, 36u, 0x4D554556u, 1u, 20u, container.config,
+        container.id, container.features, container.cache, 0u, 0xFFFFFFFFu}) {
     put_u32(&out, word);
   }
   out.insert(out.end(), container.commands.begin(), container.commands.end());

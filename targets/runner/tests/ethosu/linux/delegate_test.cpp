@@ -211,8 +211,7 @@ TEST_CASE("17367: nothing is left of a delegate, after a thousand of them") {
 
 TEST_CASE("17367: an inference that takes too long is cancelled") {
   const int64_t limit = 5;
-  Loaded loaded(direct(),
-                {{"ethosu.timeout_ns", {reinterpret_cast<const uint8_t*>(&limit), 8}}});
+  Loaded loaded(direct(), {{"ethosu.timeout_ns", {reinterpret_cast<const uint8_t*>(&limit), 8}}});
   REQUIRE(loaded.error == Error::Ok);
   loaded.add(ScalarType::Char, 4);
   const hil::Tensor& out = loaded.add(ScalarType::Char, 4, 9);

@@ -105,8 +105,8 @@ TEST_CASE("a call that a signal interrupts is made again") {
 
 TEST_CASE("a device that is not there, does not answer, or is of another version") {
   const char other[] = "/dev/ethosu7";
-  CHECK(Loaded(direct(), {{"ethosu.device",
-                           {reinterpret_cast<const uint8_t*>(other), sizeof(other)}}})
+  CHECK(Loaded(direct(),
+               {{"ethosu.device", {reinterpret_cast<const uint8_t*>(other), sizeof(other)}}})
             .error == Error::InvalidState);
   CHECK(fake::contains(fake::take_log(), "opening /dev/ethosu7: No such file or directory"));
   Loaded loaded(direct());

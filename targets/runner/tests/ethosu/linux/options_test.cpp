@@ -20,7 +20,8 @@ struct Spec {
 
 Error read(const std::vector<Spec>& specs, Options* out) {
   std::vector<CompileSpec> given;
-  for (const Spec& spec : specs) given.push_back({spec.key, {spec.value.data(), spec.value.size()}});
+  for (const Spec& spec : specs)
+    given.push_back({spec.key, {spec.value.data(), spec.value.size()}});
   return read_options({given.data(), given.size()}, out);
 }
 

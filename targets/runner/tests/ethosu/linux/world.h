@@ -35,9 +35,9 @@ class LinuxNpu final : public hil::ethosu::linux_driver::Npu {
   bool has_memory = true;
   Ending ending;
   std::function<void(Regions)> work;
-  std::vector<build::Bytes> commands;                       // of each stream that was started
-  std::map<uint8_t*, std::unique_ptr<uint8_t[]>> taken;     // each exactly as long as it says
-  std::vector<std::vector<size_t>> region_sizes;            // of each stream
+  std::vector<build::Bytes> commands;                    // of each stream that was started
+  std::map<uint8_t*, std::unique_ptr<uint8_t[]>> taken;  // each exactly as long as it says
+  std::vector<std::vector<size_t>> region_sizes;         // of each stream
 };
 
 struct World {
