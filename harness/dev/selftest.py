@@ -76,8 +76,9 @@ def linted(commands: Sequence[Mapping[str, str]]) -> list[str]:
 def _laid_out() -> list[Path]:
     root = project_root()
     runner = (root / "targets" / "runner").rglob("*")
-    files = [*runner, *(root / "tests" / "kernels").glob("*.cpp")]
-    return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h"))
+    driver = (root / "targets" / "linux").rglob("*")
+    files = [*runner, *driver, *(root / "tests" / "kernels").glob("*.cpp")]
+    return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h", ".hpp"))
 
 
 def _of_debian_12(name: str) -> str | None:

@@ -24,6 +24,7 @@ from pathlib import Path
 
 REQUEST_FIFO = "npu-request"
 ANSWER_FIFO = "npu-answer"
+MEMORY_FILE = "npu-memory"  # of a native program
 DDR_BASE = 0x60000000  # of QEMU's mps3-an547; its DDR is the memory backend
 
 _RING = struct.Struct("<IIQ")  # magic, sequence, address of the mailbox
@@ -162,12 +163,23 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
         for fifo in fifos:
             os.mkfifo(fifo)
             stack.callback(fifo.unlink, missing_ok=True)  # the guest may have moved it
-        wake_read, wake_write = os.pipe()
-        stack.callback(os.close, wake_read)
-        executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
         # Read-write: neither end waits for the guest to open its own. Nor does an answer wait.
         request = os.open(fifos[0], os.O_RDONLY | os.O_NONBLOCK)
         answer = os.open(fifos[1], os.O_RDWR | os.O_NONBLOCK)
+        stack.enter_context(answering(request, answer, memory, identity, run))
+        yield
+
+
+@contextmanager
+def answering(
+    request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
+) -> Iterator[None]:
+    """The same, of a guest that is reached by two descriptors, which are closed when the service
+    ends; a write to ``answer`` must not wait."""
+    with ExitStack() as stack:
+        wake_read, wake_write = os.pipe()
+        stack.callback(os.close, wake_read)
+        executor = stack.enter_context(ThreadPoolExecutor(1, "npu"))
         server = _Server(request, answer, memory, identity, run)
         service = executor.submit(server.serve, wake_read)
         try:
@@ -195,7 +207,10 @@ class _Server:
                 ready = select.select([self._request, stop], [], [])[0]
                 if stop in ready:
                     return
-                ring = os.read(self._request, _RING.size)
+                try:
+                    ring = os.read(self._request, _RING.size)
+                except ConnectionResetError:  # a socket, closed with an answer unread
+                    return
                 if len(ring) != _RING.size:
                     return
                 magic, sequence, address = _RING.unpack(ring)
@@ -204,7 +219,7 @@ class _Server:
                 self._answer_mailbox(address)
                 try:
                     os.write(self._answer, struct.pack("<I", sequence))
-                except BlockingIOError:
+                except (BlockingIOError, BrokenPipeError):
                     return
         finally:
             os.close(self._request)

@@ -172,6 +172,7 @@ class Exported:
             seed=self.request.seed,
             system_config=self.npu.system_config if self.npu else "",
             memory_mode=self.npu.memory_mode if self.npu else "",
+            direct_drive=self.npu.direct_drive if self.npu else False,
             oracles=self.oracles,
             delegates=tuple(
                 _write_delegate(directory, i, d, streams.index(d.blob))

@@ -2,8 +2,9 @@
 
 The steps are those of ``_to_edge_TOSA_delegate`` in ExecuTorch 1.5.1's
 ``backends/arm/scripts/aot_arm_compiler.py``: inputs keep the layout that the model was written
-for, and the quantisers that stay on the CPU become those of Cortex-M. As for Cortex-M
-(``lower.py``), capture is non-strict and inference-mode dropout is removed.
+for, and the quantisers that stay on the CPU become those of Cortex-M; for a driver under Linux (its
+``--direct_drive``) they stay as they are. As for Cortex-M (``lower.py``), capture is non-strict and
+inference-mode dropout is removed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ if TYPE_CHECKING:  # older checkouts have no such name
     from executorch.backends.arm.arm_vela import VelaCompileResult
 
 
+# What its ``--direct_drive`` tells Vela besides.
+_DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
+
+
 @dataclass(frozen=True)
 class Lowered:
     """``graphs``: the TOSA graph that Vela was given, by the blob that it made of it."""
@@ -45,6 +50,7 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
         options.compile_target,
         system_config=options.system_config,
         memory_mode=options.memory_mode,
+        extra_flags=[*_DIRECT_DRIVE] if options.direct_drive else None,
     )
 
 
@@ -70,7 +76,11 @@ def quantise(
 
 
 def to_ethos_u(
-    quantised: torch.fx.GraphModule, example: Sample, spec: EthosUCompileSpec
+    quantised: torch.fx.GraphModule,
+    example: Sample,
+    spec: EthosUCompileSpec,
+    *,
+    direct_drive: bool = False,
 ) -> Lowered:
     exported = torch.export.export(quantised, example, strict=False)
     with _recorded() as graphs:
@@ -79,7 +89,7 @@ def to_ethos_u(
             partitioner=[EthosUPartitioner(spec)],
             compile_config=EdgeCompileConfig(_check_ir_validity=False),
         )
-    return Lowered(edge.transform([ReplaceQuantNodesPass()]), graphs)
+    return Lowered(edge if direct_drive else edge.transform([ReplaceQuantNodesPass()]), graphs)
 
 
 @contextmanager

@@ -23,25 +23,36 @@ _VELA_INI = "ethosu/config_files/Arm/vela.ini"
 
 @dataclass(frozen=True)
 class NpuOptions:
-    """Everything that Vela is told; nothing is left to a default."""
+    """Everything that Vela is told; nothing is left to a default. ``direct_drive``: for a driver
+    under Linux, with inputs and outputs in regions of their own."""
 
     compile_target: str
     system_config: str
     memory_mode: str
+    direct_drive: bool = False
 
 
 def is_ethos_u(compile_target: str) -> bool:
     return compile_target.startswith("ethos-u")
 
 
-def resolve(compile_target: str, system_config: str = "", memory_mode: str = "") -> NpuOptions:
+def resolve(
+    compile_target: str,
+    system_config: str = "",
+    memory_mode: str = "",
+    *,
+    direct_drive: bool = False,
+) -> NpuOptions:
     """Fill in the defaults. Raises UsageError for what Vela does not know or cannot do.
 
     Call with ethos-u-vela installed.
     """
     product, facts = _product(compile_target)
     options = NpuOptions(
-        compile_target, system_config or facts.system_config, memory_mode or facts.memory_mode
+        compile_target,
+        system_config or facts.system_config,
+        memory_mode or facts.memory_mode,
+        direct_drive,
     )
     ini = configparser.ConfigParser()
     ini.read(str(metadata.distribution("ethos-u-vela").locate_file(_VELA_INI)))

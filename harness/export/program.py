@@ -170,6 +170,7 @@ class Program:
     seed: int
     system_config: str = ""  # of an Ethos-U, as Vela was told
     memory_mode: str = ""
+    direct_drive: bool = False
     oracles: tuple[OracleAgreement, ...] = ()
     delegates: tuple[Delegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet

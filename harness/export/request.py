@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.case.models import ModelSource, source_files
 from harness.errors import ToolMissing, UsageError
-from harness.export.npu_options import is_ethos_u, resolve
+from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
 from harness.system.files import sha256_of
 
 EXPORTERS = ("torch", "executorch", "torchao")
@@ -23,7 +23,7 @@ class ExportRequest:
     """``compile_target`` is the exporter's name for the core, such as ``cortex-m55``.
 
     For an Ethos-U (``ethos-u55-128``) an empty system configuration or memory mode is
-    ExecuTorch's default; for a Cortex-M both are empty.
+    ExecuTorch's default; for a Cortex-M both are empty. ``direct_drive``: see NpuOptions.
     """
 
     model: ModelSource
@@ -31,6 +31,17 @@ class ExportRequest:
     seed: int = 0
     system_config: str = ""
     memory_mode: str = ""
+    direct_drive: bool = False
+
+    @property
+    def npu(self) -> NpuOptions:
+        """Of a request for an Ethos-U. Raises what ``resolve`` does."""
+        return resolve(
+            self.compile_target,
+            self.system_config,
+            self.memory_mode,
+            direct_drive=self.direct_drive,
+        )
 
 
 class ExporterMissing(ToolMissing):
@@ -67,12 +78,13 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
     }
     name = f"{model.name}-{request.compile_target}"
     if is_ethos_u(request.compile_target):
-        npu = resolve(request.compile_target, request.system_config, request.memory_mode)
+        npu = request.npu
         parts |= {"system_config": npu.system_config, "memory_mode": npu.memory_mode}
-        name += f"-{npu.memory_mode}"
-    elif request.system_config or request.memory_mode:
+        parts |= {"direct_drive": npu.direct_drive}
+        name += f"-{npu.memory_mode}" + ("-direct" if npu.direct_drive else "")
+    elif request.system_config or request.memory_mode or request.direct_drive:
         raise UsageError(
-            f"a memory mode and a system configuration are for an Ethos-U, not for "
+            f"a memory mode, a system configuration and direct drive are for an Ethos-U, not for "
             f"'{request.compile_target}'"
         )
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

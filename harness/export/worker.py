@@ -25,7 +25,7 @@ from harness.export.exported import Description, Exported, RawDelegate, RawSet, 
 from harness.export.failures import NothingDelegated, StageFailed
 from harness.export.live import make_live, require_life
 from harness.export.lower_ethosu import Lowered
-from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
+from harness.export.npu_options import NpuOptions, is_ethos_u
 from harness.export.oracle import Answer
 from harness.export.program import NamedDifference, TensorSpec
 from harness.export.request import ExportRequest
@@ -129,7 +129,7 @@ _Route = Callable[
 def _route(request: ExportRequest) -> _Route:
     """Raises UsageError for a target that there is no compiler for, before any work."""
     if is_ethos_u(request.compile_target):
-        resolve(request.compile_target, request.system_config, request.memory_mode)
+        _ = request.npu
         return _ethos_u
     lower.target_config(request.compile_target)
     return _cortex_m
@@ -174,7 +174,7 @@ def _ethos_u(
     calibration: Sequence[Sample],
     sets: list[Sample],
 ) -> _Made:
-    options = resolve(request.compile_target, request.system_config, request.memory_mode)
+    options = request.npu
     spec = lower_ethosu.compile_spec(options)
     calibration = [in_layout_of(sets[0], sample) for sample in calibration]
     sets = [in_layout_of(sets[0], sample) for sample in sets]
@@ -184,7 +184,9 @@ def _ethos_u(
     with _stage(request, "quantise"):
         quantised = lower_ethosu.quantise(captured, calibration, spec)
     with _stage(request, "lower"):
-        lowered = lower_ethosu.to_ethos_u(quantised, sets[0], spec)
+        lowered = lower_ethosu.to_ethos_u(
+            quantised, sets[0], spec, direct_drive=options.direct_drive
+        )
     with _stage(request, "compute the expected outputs"):
         kernels, python = _both(request)
         answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets, kernels)

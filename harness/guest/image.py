@@ -9,28 +9,28 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.guest import cpio
+from harness.guest.driver import driver
 from harness.guest.kernel import Kernel, kernel_of, unpack
-from harness.guest.packages import Package, packages
+from harness.guest.packages import KERNEL, SHELL, Package, packages
 from harness.system import paths
 from harness.system.files import disk_errors, write_whole
 
 RUNNER = "/bin/executor_runner"
-_KERNEL = "linux-image-arm64"
-_SHELL = "busybox-static"
 
 
 @dataclass(frozen=True)
 class Settings:
     """What of a target decides what is in its image. ``modules``: what the kernel needs to reach
-    the machine's devices; what these need is found."""
+    the machine's devices; what these need is found. ``npu``: also our driver of an Ethos-U."""
 
     hostname: str
     console: str
     modules: tuple[str, ...]
+    npu: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,15 @@ class Image:
 
 
 def image(settings: Settings, runner: Path) -> Image:
-    """The image with ``runner`` in it. Raises NoGuestPackages, NotInKernel, InfraError."""
+    """The image with ``runner`` in it.
+
+    Raises NoGuestPackages, NotInKernel, DriverNotBuilt, InfraError.
+    """
     kernel = guest_kernel(settings.modules)
-    shell = _shell_of(packages()[_SHELL])
+    if settings.npu:
+        own = driver(packages(), kernel.version)
+        kernel = replace(kernel, modules=(*kernel.modules, own))
+    shell = _shell_of(packages()[SHELL])
     with disk_errors("making the guest's image"):
         content = initramfs(settings, kernel, shell, runner.read_bytes())
         place = paths.cache_dir("guest") / "images"
@@ -58,11 +64,11 @@ def image(settings: Settings, runner: Path) -> Image:
 
 def guest_kernel(modules: Sequence[str]) -> Kernel:
     """The kernel of every image. Raises NoGuestPackages, NotInKernel, InfraError."""
-    return kernel_of(packages()[_KERNEL], modules)
+    return kernel_of(packages()[KERNEL], modules)
 
 
 def initramfs(settings: Settings, kernel: Kernel, shell: bytes, runner: bytes) -> bytes:
-    own = {path.name: path.read_text() for path in sorted(_own().iterdir())}
+    own = {path.name: path.read_text() for path in sorted(_own().iterdir()) if path.is_file()}
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
         "init": cpio.link("bin/busybox"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -26,7 +27,11 @@ from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
 
 FOLDER = "HIL_GUEST_PACKAGES"
+KERNEL, SHELL = "linux-image-arm64", "busybox-static"
+# What a module is built from: of the kernel's configuration, of all, and what builds it.
+HEADERS, COMMON, KBUILD = "linux-headers-arm64", "linux-headers-common", "linux-kbuild"
 _ARCHITECTURE = "arm64"
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # what Debian calls them
 _SECONDS = 900
 _HOW = (
     f"where there is no such archive, put the .deb files into a folder and name it with ${FOLDER}"
@@ -91,8 +96,8 @@ def _kept(index: Path, names: Sequence[str]) -> dict[str, Package] | None:
 def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
     found = {}
     for name in names:
-        stem = re.escape(name.removesuffix(f"-{_ARCHITECTURE}"))
-        pattern = re.compile(rf"{stem}(?:-\d[^_]*-{_ARCHITECTURE})?_[^_]+_{_ARCHITECTURE}\.deb")
+        real = rf"(?:{re.escape(name)}|{_with_release(name)})"
+        pattern = re.compile(rf"{real}_[^_]+_{_architecture(name)}\.deb")
         files = sorted(p for p in folder.glob("*.deb") if pattern.fullmatch(unquote(p.name)))
         if not files:
             raise NoGuestPackages(f"looking into {folder}", f"it has no {name}")
@@ -103,13 +108,14 @@ def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
 def _fetched(store: Path, index: Path, names: Sequence[str]) -> dict[str, Package]:
     apt = _Apt(store / "apt")
     apt.run("reading the lists of packages", "apt-get", "update")
-    found = {}
+    found, needed = {}, ""
     for name in names:
-        real = apt.newest(name)
+        real, needed = apt.newest(name, needed)
         folder = store / "new"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        apt.run(f"downloading {real}", "apt-get", "download", real, folder=folder)
+        of = f"{real}:{_native()}" if name == KBUILD else real
+        apt.run(f"downloading {real}", "apt-get", "download", of, folder=folder)
         (fetched,) = folder.glob("*.deb")
         kept = store / fetched.name
         fetched.replace(kept)
@@ -121,8 +127,29 @@ def _fetched(store: Path, index: Path, names: Sequence[str]) -> dict[str, Packag
     return found
 
 
+def _with_release(name: str) -> str:
+    """A pattern of the names of packages that a name without a kernel's release stands for:
+    "linux-headers-6.1.0-56-arm64" for "linux-headers-arm64"."""
+    flavour = next((f for f in (f"-{_ARCHITECTURE}", "-common") if name.endswith(f)), "")
+    return rf"{re.escape(name.removesuffix(flavour))}-\d[^\s,_]*{flavour}"
+
+
+def _architecture(name: str) -> str:
+    """What a package's file says it is for. Programs of kbuild run on the machine that builds."""
+    if name == KBUILD:
+        return _native()
+    return "all" if name == COMMON else _ARCHITECTURE
+
+
+def _native() -> str:
+    machine = platform.machine()
+    if machine not in _MACHINES:
+        raise NoGuestPackages("choosing those that run here", f"none are for {machine}")
+    return _MACHINES[machine]
+
+
 class _Apt:
-    """apt for another architecture, with a state of its own in ``folder``; the archives, and whom
+    """apt for other architectures, with a state of its own in ``folder``; the archives, and whom
     they are signed by, are the system's (apt.conf(5))."""
 
     def __init__(self, folder: Path) -> None:
@@ -131,16 +158,23 @@ class _Apt:
             (folder / below).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
 
-    def newest(self, name: str) -> str:
-        """The package itself, or for a name of the newest kernel that kernel."""
-        said = self.run(f"looking {name} up", "apt-cache", "show", "--no-all-versions", name)
-        dependency = re.search(r"^Depends: (linux-image-\d\S*)", said, re.MULTILINE)
-        return dependency[1] if dependency else name
+    def newest(self, name: str, needed: str) -> tuple[str, str]:
+        """The package itself, or that of the newest kernel which its name stands for: one that
+        the packages so far need, or that it needs itself. And what all of them need."""
+        pattern = _with_release(name)
+        for _ in range(2):
+            found = re.search(pattern, needed)
+            name = found[0] if found else name
+            said = self.run(f"looking {name} up", "apt-cache", "show", "--no-all-versions", name)
+            needed += "".join(re.findall(r"^Depends: .*\n", said, re.MULTILINE))
+            if found:
+                break
+        return name, needed
 
     def run(self, step: str, program: str, *words: str, folder: Path | None = None) -> str:
         settings = {
             "APT::Architecture": _ARCHITECTURE,
-            "APT::Architectures": _ARCHITECTURE,
+            "APT::Architectures": ",".join(dict.fromkeys((_ARCHITECTURE, _native()))),
             "APT::Sandbox::User": "",
             "Dir::State": self.folder,
             "Dir::State::status": self.folder / "status",

@@ -142,7 +142,9 @@ def _inside(
             from harness.export.truncate import first_wrong_value
     except ImportError as error:
         return replace(wrong, unnamed=f"{type(error).__name__}: {error}")
-    options = NpuOptions(program.compile_target, program.system_config, program.memory_mode)
+    options = NpuOptions(
+        program.compile_target, program.system_config, program.memory_mode, program.direct_drive
+    )
     tosa = (program.directory / delegate.tosa).read_bytes()
     arrays = [spec.decode(raw) for spec, raw in zip(delegate.inputs, inputs, strict=True)]
     try:

@@ -59,4 +59,6 @@ def listed(smallest: Smallest) -> tuple[str, ...]:
 
 
 def _options(program: Program) -> NpuOptions:
-    return NpuOptions(program.compile_target, program.system_config, program.memory_mode)
+    return NpuOptions(
+        program.compile_target, program.system_config, program.memory_mode, program.direct_drive
+    )

@@ -57,4 +57,5 @@ def _request(model: str, target: Target) -> ExportRequest:
         target.compile_target,
         system_config=target.npu.system_config,
         memory_mode=target.npu.memory_mode,
+        direct_drive=target.direct_drive,
     )

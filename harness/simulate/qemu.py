@@ -57,7 +57,7 @@ class _Qemu:
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
         if target.linux is not None:
-            return qemu_linux.beside(target, job)
+            return qemu_linux.beside(target, _settings(target), job)
         return companion(target, _settings(target), _program(job), job.work, job.steps)
 
 

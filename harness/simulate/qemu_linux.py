@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 from harness.guest.image import RUNNER, Image, Settings, image
 from harness.simulate.launch import Companion, Job
 from harness.simulate.linux_console import COMMANDS, commands, talking
+from harness.simulate.linux_npu import with_npu
 from harness.target.loading import Qemu, Target
 
 _MOUNT = "/work"  # as targets/linux/init.sh mounts it
@@ -37,7 +39,7 @@ def guest_image(target: Target, settings: Qemu, job: Job) -> Image:
     assert guest is not None, "such a target has one"
     stripped = job.elf.with_name(job.elf.name + _STRIPPED)
     return image(
-        Settings(linux.hostname, guest.console, guest.modules),
+        Settings(linux.hostname, guest.console, guest.modules, npu=target.npu is not None),
         stripped if stripped.is_file() else job.elf,
     )
 
@@ -52,6 +54,12 @@ def readable(words: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(Path(given[name]) for name in ("-kernel", "-initrd"))
 
 
-def beside(target: Target, job: Job) -> AbstractContextManager[Companion]:
-    assert target.linux is not None, "a target with Linux has it"
-    return talking(target.linux, job, _MOUNT)
+@contextmanager
+def beside(target: Target, settings: Qemu, job: Job) -> Iterator[Companion]:
+    assert target.linux is not None, "asked only of a target with Linux"
+    with talking(target.linux, job, _MOUNT) as console:
+        if target.npu is None or settings.shared_memory is None:
+            yield console
+            return
+        with with_npu(console, target.npu, settings.shared_memory) as both:
+            yield both

@@ -68,6 +68,13 @@ SPECS = {
             required=False,
             version_arguments=("-dumpfullversion",),
         ),
+        ToolSpec(
+            "aarch64-linux-gnu-gcc",
+            "gcc-aarch64-linux-gnu",
+            required=False,
+            version_arguments=("-dumpfullversion",),
+        ),
+        ToolSpec("make", "make", required=False),  # of the guest's kernel module
         ToolSpec("qemu-system-aarch64", "qemu-system-arm", required=False),
         ToolSpec("apt-get", "apt", required=False),
         ToolSpec("apt-cache", "apt", required=False),

@@ -10,13 +10,10 @@ import pytest
 
 from harness.case.case import Case
 from harness.dev.doubles import FakeFirmware
-from harness.errors.verdict import Verdict
-from harness.guest import image
+from harness.dev.guest_doubles import ends_badly, guest_ending, guest_endings
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.simulate.pick import pick
-from harness.target.loading import Limits, Target, load_target, target_directories
-from tests.endings.linux_guest import ends_badly, faulty_module, told
 
 pytestmark = [
     pytest.mark.corstone1000,
@@ -39,22 +36,9 @@ def home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def target_with(**changes: object) -> Target:
-    target = load_target("corstone-1000-a320", target_directories({}))
-    return target.model_copy(update=changes)
-
-
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> FakeFirmware:
     return ends_badly(tmp_path_factory.mktemp("firmware"))
-
-
-def ran(
-    home: Path, firmware: FakeFirmware, ending: bytes, target: Target | None = None
-) -> RunRecord:
-    target = target or target_with()
-    given = told(home / "program", ending)
-    return run_case(Case(target.name, "add"), pick(target), given, firmware, RunOptions())  # type: ignore[arg-type]
 
 
 def check_no_leftover(record: RunRecord) -> None:
@@ -72,76 +56,26 @@ def _directory(pid: str) -> str:
         return ""
 
 
-ENDINGS = {
-    "PANIC": (Verdict.FAULT, "linux_panic"),
-    "OUT_OF_MEMORY": (Verdict.FAULT, "out_of_memory"),
-    "SEGFAULT": (Verdict.FAULT, "process_crash"),
-    "UNTOLD_SEGFAULT": (Verdict.FAULT, "process_crash"),
-    "HUNG_TASK": (Verdict.HANG, "hung_task"),
-    "DISK_FULL": (Verdict.INFRA, "disk_full"),
-    "POWERS_OFF": (Verdict.NO_VERDICT, "exit_unknown"),
-}
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", guest_endings())
 def test_ending_has_its_verdict(home: Path, firmware: FakeFirmware, ending: str) -> None:
-    """From the console: QEMU ends with 0 after most of these, or not at all."""
-    record = ran(home, firmware, ending.encode())
+    """From the console: QEMU ends with 0 after most of these, or not at all. A crash has its place
+    (the runner tells its own, the kernel that of any program), and so has an oops, whose guest
+    lives on and is not waited for."""
+    given = guest_ending(home / "program", ending)
+    record = run_case(
+        Case(given.target.name, "add"),
+        pick(given.target),
+        given.program,
+        firmware,
+        RunOptions(),  # type: ignore[arg-type]
+    )
     cause = record.cause
     assert cause is not None
-    assert (record.verdict, cause.kind) == ENDINGS[ending], cause
-    if ending.endswith("SEGFAULT"):  # the runner tells its own, the kernel that of any program
-        assert cause.facts is not None
-        assert "store" in cause.facts["pc_symbol"]
-        assert cause.facts["pc_source"].startswith("linux.cpp:")
-    check_no_leftover(record)
-
-
-def test_an_oops_of_the_kernel(home: Path, firmware: FakeFirmware) -> None:
-    """In a module's first function, with the place that the kernel names; the guest lives on, and
-    is not waited for."""
-    settings = load_target("corstone-1000-a320", target_directories({})).settings.qemu
-    assert settings is not None
-    assert settings.guest is not None
-    kernel = image.guest_kernel(settings.guest.modules)
-    module = next(path for path in kernel.modules if path.name == "virtio_mmio.ko")
-    record = ran(home, firmware, faulty_module(module))
-    cause = record.cause
-    assert cause is not None
-    assert (record.verdict, cause.kind) == (Verdict.FAULT, "linux_oops"), cause
-    assert cause.facts is not None
-    assert cause.facts["pc_symbol"].startswith("virtio_mmio_init+")
-    check_no_leftover(record)
-
-
-def test_a_login_that_is_refused(home: Path, firmware: FakeFirmware) -> None:
-    linux = target_with().linux
-    assert linux is not None
-    target = target_with(linux=linux.model_copy(update={"user": "nobody-here"}))
-    record = ran(home, firmware, b"SLEEPS", target)
-    cause = record.cause
-    assert cause is not None
-    assert (record.verdict, cause.kind) == (Verdict.INFRA, "login_refused"), cause
-    check_no_leftover(record)
-
-
-def test_no_root_file_system(
-    home: Path, firmware: FakeFirmware, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The image is no archive: the kernel's panic says what it looked for."""
-    monkeypatch.setattr(image, "initramfs", lambda *_: b"nothing that could be unpacked")
-    record = ran(home, firmware, b"SLEEPS")
-    cause = record.cause
-    assert cause is not None
-    assert (record.verdict, cause.kind) == (Verdict.INFRA, "no_root_file_system"), cause
-    check_no_leftover(record)
-
-
-def test_a_runner_that_waits_for_ever(home: Path, firmware: FakeFirmware) -> None:
-    """Its guest is idle, which is a stall as anywhere else."""
-    target = target_with(limits=Limits(host=200.0, stall=4.0))
-    record = ran(home, firmware, b"SLEEPS", target)
-    cause = record.cause
-    assert cause is not None
-    assert (record.verdict, cause.kind) == (Verdict.HANG, "stall"), cause
+    assert (record.verdict, cause.kind) == guest_endings()[ending], cause
+    facts = cause.facts or {}
+    if ending.endswith("SEGFAULT"):
+        assert "store" in facts["pc_symbol"]
+        assert facts["pc_source"].startswith("linux.cpp:")
+    if ending == "OOPS":
+        assert facts["pc_symbol"].startswith("virtio_mmio_init+")
     check_no_leftover(record)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +25,7 @@ from harness.ethosu.doorbell import (
     Result,
     Run,
     SharedMemory,
+    answering,
     serving,
 )
 
@@ -220,6 +224,35 @@ def test_a_guest_that_reads_no_answer_keeps_nobody(tmp_path: Path) -> None:
                 break
         else:
             pytest.fail("it took every ring")
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_a_line_that_is_cut_during_a_job(unread: bool) -> None:
+    """A socket, whose other end goes with its guest while the NPU is at work, an answer unread or
+    not: nobody is left to answer, which is nobody's fault."""
+    ours, guests = socket.socketpair()
+    ours.setblocking(False)
+
+    def cut(*_: object) -> Outcome:
+        guests.close()
+        return Outcome()
+
+    with SharedMemory(SIZE, BASE) as memory:
+        ends = os.dup(ours.fileno()), os.dup(ours.fileno())
+        with answering(*ends, memory, IDENTITY, cut):
+            box = struct.pack("<4I", 0x55504E48, 1, 1, 0).ljust(384, b"\0")
+            os.pwrite(memory.descriptor, box, MAILBOX - BASE)
+            guests.send(struct.pack("<IIQ", 0x474E4952, 1, MAILBOX))
+            while unread and not select.select([guests], [], [], 5)[0]:
+                pass
+            if not unread:
+                assert guests.recv(4) == b"\1\0\0\0"
+            struct.pack_into("<I", memory.at(MAILBOX, 12), 8, 2)
+            memory.at(MAILBOX + 32, 24)[:] = struct.pack("<QQII", COMMANDS, 16, 0, 0)
+            guests.send(struct.pack("<IIQ", 0x474E4952, 2, MAILBOX))
+            while guests.fileno() >= 0:
+                time.sleep(0.001)
+    ours.close()
 
 
 def test_where_a_view_lies() -> None:

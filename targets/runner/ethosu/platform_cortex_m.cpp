@@ -2,6 +2,7 @@
 // the stand-in, or with the core driver of Zephyr's workspace. pool.h is the port's.
 #include "core/log.h"
 #include "ethosu/driver.h"
+#include "ethosu/in_scratch.h"
 #include "ethosu/platform.h"
 #include "pool.h"
 #if HIL_ETHOSU_CORE
@@ -73,13 +74,6 @@ Region region(Span<const uint8_t> memory) {
   return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
 }
 
-}  // namespace
-
-Error open(const DelegateSetup&, const VelaStream&, void** state) {
-  *state = nullptr;
-  return Error::Ok;
-}
-
 Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
   const Region regions[] = {region(stream.weights),
                             region(Span<const uint8_t>(scratch.data(), scratch.size())),
@@ -90,6 +84,19 @@ Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
 #else
   return ethosu::invoke(device(), stream.commands, all);
 #endif
+}
+
+}  // namespace
+
+Placement placement() { return Placement::Scratch; }
+
+Error open(const DelegateSetup&, const VelaStream&, void** state) {
+  *state = nullptr;
+  return Error::Ok;
+}
+
+Error execute(void* state, const VelaStream& stream, Span<Value* const> args, Arena& temp) {
+  return execute_in_scratch(stream, args, temp, invoke, state);
 }
 
 void close(void*) {}
