@@ -61,7 +61,7 @@ def driver(packages: Mapping[str, Package], version: str) -> Path:
 
 
 def source_directory() -> Path:
-    return paths.project_root() / "targets" / "linux" / "ethosu"
+    return paths.data_root() / "targets" / "linux" / "ethosu"
 
 
 def _built(parts: list[Package], version: str, sources: Mapping[str, bytes], folder: Path) -> bytes:
