@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from harness.system.settings import OWN
+
 _SUFFIX = ".py"  # a model that ends so is a file
 
 
@@ -33,11 +35,13 @@ def identity(model: str) -> str:
 
 def repository_of(file: Path) -> Path | None:
     """The root of the repository that a file is in: the next folder above it with a ``.git``; where
-    none has one, as in an image, the uppermost with a ``pyproject.toml``. None without either."""
+    none has one, as in an image, the next with a ``hil.toml``, and then the uppermost with a
+    ``pyproject.toml``. None without any."""
     folders = list(file.absolute().parents)
     git = next((folder for folder in folders if (folder / ".git").exists()), None)
+    own = next((folder for folder in folders if (folder / OWN).is_file()), None)
     projects = [folder for folder in folders if (folder / "pyproject.toml").is_file()]
-    return git or next(reversed(projects), None)
+    return git or own or next(reversed(projects), None)
 
 
 def located(name: str, folder: Path) -> str:

@@ -42,12 +42,17 @@ def default_models() -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def named_targets() -> list[tuple[str, Target]]:
+    """``default_targets`` of the settings: as each is called there, and what it is."""
+    return [(name, load_target(name)) for name in settings().default_targets]
+
+
 def default_matrix(
     targets: Iterable[Target], models: Sequence[str], extent: Extent
 ) -> list[tuple[Case, Target]]:
     """``default_cases`` of ``targets``; or, where the settings name ``default_targets``, each model
     on each of those."""
-    named = [(name, load_target(name)) for name in settings().default_targets]
+    named = named_targets()
     if named:
         return [(Case(spelled(t, said), model), t) for said, t in named for model in models]
     return list(default_cases(targets, models, extent))

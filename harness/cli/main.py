@@ -32,6 +32,7 @@ _VERBS = {
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",
+    "init": "harness.cli.init:init",
     "zephyr": "harness.cli.zephyr:zephyr",
     "bench": "harness.cli.bench:bench",
     "test": "harness.cli.tools:test",

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.case.budgets import budgets_of
 from harness.case.case import RUNNER, Case
-from harness.case.matrix import default_matrix, default_models
+from harness.case.matrix import default_matrix, default_models, named_targets
 from harness.errors import HarnessError
 from harness.footprint.difference import Difference, causes, difference
 from harness.footprint.explain import sentences
@@ -85,13 +85,14 @@ class Gate:
 def every_subject() -> list[Case]:
     """The runners and all models (``default_models``); of the many Ethos-U targets a sample, and
     runners for Zephyr where there is a workspace to build them in."""
-    targets = load_targets()
+    named = named_targets()
+    targets = [target for _, target in named] or load_targets()
     workspace = "ZEPHYR_BASE" in os.environ
     runners = [
         Case(target.name, RUNNER)
         for target in targets
         if target.memory
-        and (target.npu is None or target.npu.has_default_macs)
+        and (named or target.npu is None or target.npu.has_default_macs)
         and (target.zephyr is None or workspace)
     ]
     return runners + [case for case, _ in default_matrix(targets, default_models(), "sample")]

@@ -69,7 +69,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "targets" / "runner" / "CMakeLists.txt").write_text(text)
     source(root, "int main() { return KNOWN; }\n")
     (root / "targets" / "t.yaml").write_text(TARGET)
-    monkeypatch.setattr(paths, "project_root", lambda: root)
+    monkeypatch.setattr(paths, "data_root", lambda: root)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     monkeypatch.delenv("HIL_TARGETS", raising=False)
     return root

@@ -117,7 +117,7 @@ def test_planted_growth(
     text = changed.read_text()
     assert text.count(ENTRY) == 1
     changed.write_text(text.replace(ENTRY, f"{before}\n{ENTRY}\n  {within}"))
-    monkeypatch.setattr(paths, "project_root", lambda: sources)
+    monkeypatch.setattr(paths, "data_root", lambda: sources)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     firmware = build(load_target(TARGET))
     found = difference(anatomy, measure_file(firmware.elf, regions(), firmware.map))
