@@ -188,7 +188,7 @@ def test_an_edit_in_a_release_that_is_no_repository(
     release = tmp_path / "zephyr"
     shutil.copytree(zephyr, release, ignore=shutil.ignore_patterns(".git"))
     for folder in ("boards/arm/mps3", "boards/nxp/frdm", "boards/common", "tests/kernel"):
-        (release / folder).mkdir(parents=True)
+        (release / folder).mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, "ZEPHYR_BASE": str(release)}
     before = find_workspace("mps3/corstone300/an547", environ).key()
     (release / name).parent.mkdir(exist_ok=True)

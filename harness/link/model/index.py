@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -103,10 +103,11 @@ class LinkIndex:
                         return Definition(unit, symbol)
         return None
 
-    def uses(self, name: str, limit: int = 8) -> tuple[CodePlace, ...]:
-        """Where relocations refer to the name."""
+    def uses(self, name: str, first: Collection[str] = (), limit: int = 8) -> tuple[CodePlace, ...]:
+        """Where relocations refer to the name, also in members of archives that no link takes;
+        ``first``: objects that come before all others."""
         found = []
-        for unit in self.references.get(name, ()):
+        for unit in sorted(self.references.get(name, ()), key=lambda unit: unit.name not in first):
             try:
                 places = uses_in(unit.object, name)
             except DamagedFile:  # its symbols are sound, its relocations are not

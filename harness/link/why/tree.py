@@ -241,17 +241,30 @@ def _definition(path: Path, name: str) -> tuple[int, bool] | None:
         label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
         weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
         return (text.count("\n", 0, label.start()) + 1, bool(weak)) if label else None
-    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+    text = _NO_CODE.sub(_blank, text)
+    for match in re.finditer(rf"(?<![\w.])(?<!->){re.escape(name)}(?!\w)", text):
         if (said := _defined_at(text, match)) is not None:
             return text.count("\n", 0, match.start()) + 1, bool(_WEAK.search(said))
     return None
+
+
+# Comments, directives and strings; a // in a string begins no comment.
+_NO_CODE = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:[^\\\n/]|\\.|/(?!\*))*',
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """The lines of a match, empty, and an empty string for one."""
+    return '""' if match[0][0] == '"' else "\n" * match[0].count("\n")
 
 
 _BEFORE = 4000  # characters of a declaration before its name that are looked at
 _PARAMETERS = re.compile(r"\s*\([^;{}]*\)\s*(?:\b\w+\b\s*(?:\([^;{})]*\)\s*)?)*\{")
 _VALUE = re.compile(r"\s*(?:\[[^\]]*\]\s*)*[=;]")
 _TYPE = re.compile(r"^[A-Za-z_][\w\s*:<>,]*\Z", re.MULTILINE)
-_NO_DEFINITION = re.compile(r"\b(?:return|if|while|extern|typedef)\b|=\s*$")
+_NO_DEFINITION = re.compile(r"\b(?:return|if|while|extern|typedef|static)\b|=\s*$")
 
 
 def _defined_at(text: str, name: re.Match[str]) -> str | None:

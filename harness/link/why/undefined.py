@@ -18,7 +18,8 @@ from harness.link.why.tree import Found, SourceFound, Tree, toolchain_archives
 def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
     """The failure with who needs the symbol, who could define it, and what to do."""
     symbol, shown = _names(failure.symbol or "", index)
-    uses = index.uses(symbol) or failure.places
+    named = {place.object for place in failure.places if place.object}
+    uses = index.uses(symbol, named) or failure.places
     zephyr = tree is not None and tree.zephyr is not None
     cause = (
         _on_the_line(symbol, shown, index)

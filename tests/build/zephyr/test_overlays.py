@@ -78,7 +78,7 @@ def test_the_devicetree_compiler_takes_it(tree: tuple[str, Path]) -> None:
 
 
 @needs_real_zephyr
-def test_zephyrs_bindings_take_it(tree: tuple[str, Path]) -> None:
+def test_the_real_bindings_take_it(tree: tuple[str, Path]) -> None:
     board, source = tree
     library = Path(str(REAL)) / "scripts" / "dts" / "python-devicetree" / "src"
     bindings = Path(str(REAL)) / "dts" / "bindings"

@@ -31,6 +31,30 @@ def test_definitions_are_told_from_calls(tmp_path: Path, text: str, weak: bool |
     assert [f.weak for f in found] == [weak]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/* Set hook(1) or none(0) */\nif (is_hook) { x(); }\n",
+        "// hook(1)\nint x(void) { return 1; }\n",
+        "static int hook(int a) { return a; }\n",
+        "static const int hook = 1;\n",
+        "#define send(c) \\\n\t(c->io.hook(c))\n#define id \\\n\tx\nint x(void) { return 1; }\n",
+        "int x(struct s *p) { p->hook = 1; p->io.hook = 2; return 1; }\n",
+        'const char *x = "// hook(1) {";\n',
+    ],
+)
+def test_what_only_looks_like_a_definition(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.c").write_text(text)
+    (tmp_path / "b.c").write_text('const char *url = "http://x"; int hook(void) { return 1; }\n')
+    assert [f.path.name for f in Tree(tmp_path).in_sources("hook")] == ["b.c"]
+
+
+def test_the_line_of_a_definition_behind_comments_and_directives(tmp_path: Path) -> None:
+    text = "/* one\n   two */\n#define a \\\n  b /* three\n four */\n#if 1\nint hook(void) {\n"
+    (tmp_path / "a.c").write_text(text)
+    assert [f.line for f in Tree(tmp_path).in_sources("hook")] == [7]
+
+
 def test_a_name_in_what_is_hardly_c_is_looked_up_in_no_time(tmp_path: Path) -> None:
     """A use followed by words without a body: each of them must be read once, not in every way
     that it can be cut (a driver of Zephyr's took for ever)."""

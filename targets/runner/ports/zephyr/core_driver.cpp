@@ -33,9 +33,8 @@ Error invoke_core_driver(Span<const uint8_t> payload, Span<const Region> regions
     HIL_LOG(Error, "Failed to reserve the Ethos-U driver");
     return Error::InvalidState;
   }
-  const int result =
-      ethosu_invoke_v3(driver, payload.data(), static_cast<int>(payload.size()), addresses, sizes,
-                       static_cast<int>(regions.size()), nullptr);
+  const int result = ethosu_invoke_v3(driver, payload.data(), static_cast<int>(payload.size()),
+                                      addresses, sizes, static_cast<int>(regions.size()), nullptr);
   ethosu_release_driver(driver);
   return result == 0 ? Error::Ok : Error::InvalidProgram;
 }
