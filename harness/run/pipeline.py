@@ -236,12 +236,20 @@ def run_case(
                              program.operators, program.versions, program.exporter),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
                                firmware.toolchain_id, firmware.checkout),
-        seconds={"simulate": round(transcript.seconds, 4)},
+        seconds=_seconds(transcript, judgement),
         source=firmware.source,
         starts=transcript.starts,
     ).with_evidence(evidence, judgement)  # fmt: skip
     record.save()
     return record
+
+
+def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:
+    """How long the simulation took; until its cause was on the console, or the last that was."""
+    found = {"simulate": transcript.seconds}
+    if judgement.cause is not None:
+        found["cause"] = transcript.came(judgement.cause.line)
+    return {name: round(seconds, 4) for name, seconds in found.items()}
 
 
 def judge_again(run_dir: Path) -> RunRecord:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 
+import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli.main import main
@@ -47,3 +49,16 @@ def test_a_wrong_verdict_and_a_late_one_are_told() -> None:
         .startswith("3 endings, 1 with a wrong verdict, 1 later than 1 s after their limit")
     )
     assert TimedEndings((FAULT, late)).exit_code == 0
+
+
+@pytest.mark.skipif(
+    not (shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-system-aarch64")),
+    reason="needs aarch64-linux-gnu-g++ and qemu-system-aarch64",
+)
+def test_a_linux_guest_is_timed_from_its_cause() -> None:
+    """To boot takes as long as it does; what counts is what passes afterwards."""
+    result = bench("--ending", "DISK_FULL", "--json")
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads(result.stdout)["endings"]
+    assert (row["simulator"], row["verdict"], row["cause"]) == ("guest", "INFRA", "disk_full")
+    assert 0 < row["limit"] <= row["seconds"]

@@ -107,6 +107,17 @@ def test_run_directory(script: Callable[..., Transcript]) -> None:
     assert (transcript.simulator, transcript.target) == ("host", "host")
 
 
+def test_when_a_line_came(script: Callable[..., Transcript]) -> None:
+    """Of several writes, which are kept with their times: the one that ended the line."""
+    said = replace(
+        script('printf "one\\ntwo\\nthree"'),
+        console_times=((2, 0.5), (5, 1.0), (9, 2.0), (13, 3.0)),
+    )
+    assert said.console() == b"one\ntwo\nthree"
+    assert [said.came(line) for line in (1, 2, None)] == [1.0, 2.0, 3.0]
+    assert replace(said, console_times=(), seconds=4.0).came(1) == 4.0
+
+
 def test_inputs_cannot_be_changed_through_the_run(
     script: Callable[..., Transcript], tmp_path: Path
 ) -> None:

@@ -1,7 +1,9 @@
 """``hil bench verdict``: the time from each way to end to its verdict.
 
-Doubles of an FVP and, where the tools are there, planted firmware on QEMU are run through the
-whole pipeline; the figure is the wall time of launching, running, observing and judging.
+Doubles of an FVP and, where the tools are there, planted firmware and Linux guests on QEMU are
+run through the whole pipeline; the figure is the wall time of launching, running, observing and
+judging. What has to pass before is a limit of ours; of a Linux guest, the time until its cause
+is on the console, or until the last that came.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.case.case import Case
-from harness.dev import doubles
+from harness.dev import doubles, guest_doubles
 from harness.errors import Unknown
 from harness.errors.verdict import ExitCode, Verdict
 from harness.export.program import Program
@@ -36,7 +38,7 @@ _BY_LIMIT: dict[str, float] = {Stop.DEADLINE: _LIMITS.host, Stop.STALL: _LIMITS.
 
 @dataclass(frozen=True)
 class TimedEnding:
-    """``limit``: the seconds our own limit had to wait before it could end the run."""
+    """``limit``: the seconds that our own limit, or the guest, took before the run could end."""
 
     simulator: str
     name: str
@@ -51,7 +53,7 @@ class TimedEnding:
         return self.seconds <= self.limit + _MOST_FAULT
 
     def text(self) -> str:
-        after = f" ({self.limit:.1f} s is the limit)" if self.limit else ""
+        after = f" (not before {self.limit:.1f} s)" if self.limit else ""
         problem = "" if self.expected else "  WRONG VERDICT"
         late = "" if self.in_time else "  LATE"
         shown = f"{self.verdict} {self.cause or ''}"
@@ -88,14 +90,17 @@ class TimedEndings:
 def measure_verdicts(progress: Progress, only: Sequence[str] = ()) -> TimedEndings:
     """All endings, or those that are named. Raises Unknown for one that there is not."""
     of_doubles, planted = doubles.endings(), doubles.planted_endings()
+    of_guests = guest_doubles.guest_endings()
+    known = [*of_doubles, *planted, *of_guests]
     for name in only:
-        if name not in of_doubles and name not in planted:
-            raise Unknown(f"there is no ending {name!r}", name, [*of_doubles, *planted])
+        if name not in known:
+            raise Unknown(f"there is no ending {name!r}", name, known)
     with tempfile.TemporaryDirectory(prefix="hil-bench-") as scratch:
         return TimedEndings(
             (
                 *_doubles(Path(scratch), progress, _chosen(of_doubles, only)),
                 *_planted(Path(scratch), progress, _chosen(planted, only)),
+                *_guests(Path(scratch), progress, _chosen(of_guests, only)),
             )
         )
 
@@ -133,9 +138,22 @@ def _planted(scratch: Path, progress: Progress, table: _Table) -> Iterator[Timed
         yield _timed(target, SimulatorName.QEMU, name, expected, program, firmware)
 
 
+def _guests(scratch: Path, progress: Progress, table: _Table) -> Iterator[TimedEnding]:
+    needed = ("aarch64-linux-gnu-g++", "qemu-system-aarch64")
+    if not table or not all(toolchain.find(name) for name in needed):
+        return
+    firmware = guest_doubles.ends_badly(scratch)
+    for name, expected in table.items():
+        progress(f"guest: {name}")
+        given = guest_doubles.guest_ending(scratch / f"guest-{name}", name)
+        yield _timed(
+            given.target, SimulatorName.QEMU, name, expected, given.program, firmware, "guest"
+        )
+
+
 def _timed(
     target: Target, simulator: SimulatorName, name: str, expected: tuple[str, str | None],
-    program: Program, firmware: Any,
+    program: Program, firmware: Any, shown: str = "",
 ) -> TimedEnding:  # fmt: skip
     # Budgets and references are looked up by name: this is a model that has neither.
     model = program.directory / "double.py"
@@ -149,9 +167,13 @@ def _timed(
         shutil.rmtree(record.run_dir, ignore_errors=True)
     cause = record.cause
     kind = None if cause is None else cause.kind
+    limit = _BY_LIMIT.get(kind or "", 0.0)
+    if target.linux is not None:
+        stall = target.limits.stall if kind == Stop.STALL else 0.0
+        limit = record.seconds.get("cause", 0.0) + stall
     return TimedEnding(
-        "double" if simulator is SimulatorName.FVP else simulator, name, record.verdict, kind,
-        (record.verdict, kind) == expected, seconds, _BY_LIMIT.get(kind or "", 0.0),
+        shown or ("double" if simulator is SimulatorName.FVP else simulator), name, record.verdict,
+        kind, (record.verdict, kind) == expected, seconds, limit,
     )  # fmt: skip
 
 
