@@ -16,6 +16,7 @@ from harness.build.zephyr.workspace import Workspace, find_workspace
 from harness.errors import InfraError, UsageError
 from harness.system import paths, toolchain
 from harness.target.loading import Target
+from harness.target.npu import DIRECT
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
@@ -53,8 +54,13 @@ class BuildPlan:
         return [*self._own_files(), *sorted(_schema_files(self.schemas))]
 
     def _own_files(self) -> list[Path]:
-        folders = (self.sources, paths.project_root() / "cmake")
-        return [file for folder in folders for file in _sources(folder)]
+        root = paths.project_root()
+        files = [*_sources(self.sources), *_sources(root / "cmake")]
+        if self.options.get("HIL_ETHOSU") == "ON" and self.options.get("HIL_PORT") in DIRECT:
+            driver = root / "targets" / "linux" / "ethosu"
+            files += [*_sources(driver / "driver_library"), *_sources(driver / "kernel")]
+            files.append(driver / "uapi.h")
+        return files
 
 
 def make_plan(

@@ -68,7 +68,11 @@ def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
 @click.argument("file", type=_File)
 @verb
 def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
-    """Operations, MACs and bytes moved, with zeros as input: hil npu stats model.pte"""
+    """Operations, MACs, bytes moved, with zeros as input, and memory: hil npu stats model.pte
+
+    Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
+    and outputs and the cache in the NPU's SRAM.
+    """
     found = []
     for index, blob in enumerate(_blobs(file)):
         network = Network(blob)
@@ -172,3 +176,5 @@ def _print(index: int, result: Stats) -> None:
     for region, kinds in result.moved.items():
         for kind, count in kinds.items():
             echo(f"  {region:<12} {kind:<10} {count:>10} bytes")
+    for kind, count in result.memory.items():
+        echo(f"  {'memory':<12} {kind:<10} {count:>10} bytes")

@@ -78,7 +78,7 @@ def _laid_out() -> list[Path]:
     runner = (root / "targets" / "runner").rglob("*")
     driver = (root / "targets" / "linux").rglob("*")
     files = [*runner, *driver, *(root / "tests" / "kernels").glob("*.cpp")]
-    return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h"))
+    return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h", ".hpp"))
 
 
 def _of_debian_12(name: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from harness.ethosu.errors import BlobError, Unsupported
 from harness.formats import cop, vela
-from harness.formats.cop import NpuConfig
+from harness.formats.cop import NpuConfig, Requirements
 from harness.formats.damage import DamagedFile
 
 _TENSOR = struct.Struct("<9i")
@@ -52,6 +52,7 @@ class Actions:
 
     config: NpuConfig
     words: tuple[int, ...]
+    requires: Requirements | None = None  # of a container for a driver of Linux, COP2
 
 
 def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blob:
@@ -93,7 +94,7 @@ def read_actions(commands: bytes) -> Actions:
     except cop.UnknownNpu as error:
         raise Unsupported(f"CONFIG.{error.field}", error.value, stream.npu_at, error.why) from None
     words = struct.unpack_from(f"<{stream.size // 4}I", commands, stream.start)
-    return Actions(config, words)
+    return Actions(config, words, stream.requires)
 
 
 def find_blobs(data: bytes) -> list[bytes]:

@@ -23,6 +23,9 @@ def disassemble(actions: Actions) -> Iterator[str]:
     names = register_set(actions.config.product)
     modes = _MODES_U85 if actions.config.product == "u85" else _MODES_U55
     yield f"; {actions.config.name}, {len(actions.words)} words"
+    if actions.requires is not None:
+        needs = actions.requires
+        yield f"; COP2: features {needs.features:#x}, {needs.cache_bytes} bytes of the NPU's SRAM"
     for item in instructions(actions.words, names):
         if isinstance(item, Write):
             yield f"{item.offset:6x}    {item.register:<20} {_value(item)}"

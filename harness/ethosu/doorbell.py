@@ -24,6 +24,7 @@ from pathlib import Path
 
 REQUEST_FIFO = "npu-request"
 ANSWER_FIFO = "npu-answer"
+MEMORY_FILE = "npu-memory"  # of a native program
 DDR_BASE = 0x60000000  # of QEMU's mps3-an547; its DDR is the memory backend
 
 _RING = struct.Struct("<IIQ")  # magic, sequence, address of the mailbox

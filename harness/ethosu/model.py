@@ -56,6 +56,27 @@ class Stats:
     operations: Mapping[str, int]
     macs: int
     moved: Mapping[str, Mapping[str, int]]
+    memory: Mapping[str, int]
+
+
+def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
+    """Bytes by class, as a driver has to provide them: ``inputs`` and ``outputs`` where they have
+    regions of their own (0: they are in scratch), ``cache`` of the NPU's SRAM where the container
+    says (COP2)."""
+
+    def region(number: int, tensors: Sequence[IoTensor]) -> int:
+        return max((t.offset + t.size for t in tensors if t.region == number), default=0)
+
+    found = {
+        "commands": 4 * len(actions.words),
+        "weights": len(blob.weights),
+        "scratch": blob.scratch_size,
+        "inputs": region(INPUTS, blob.inputs),
+        "outputs": region(OUTPUTS, blob.outputs),
+    }
+    if actions.requires is not None:
+        found["cache"] = actions.requires.cache_bytes
+    return found
 
 
 class DecodedStream:
@@ -153,7 +174,8 @@ class Network:
         work_limit: int = work.UNITS,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
-        self.program = DecodedStream(read_actions(self.blob.commands), codec, work_limit)
+        self.actions = read_actions(self.blob.commands)
+        self.program = DecodedStream(self.actions, codec, work_limit)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):
@@ -175,7 +197,7 @@ class Network:
         if strict:
             self._require_written(context.memory)
         outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
-        return outputs, _stats(context)
+        return outputs, _stats(context, memory_of(self.blob, self.actions))
 
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
@@ -208,8 +230,8 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     return region[tensor.offset : end]
 
 
-def _stats(context: Context) -> Stats:
+def _stats(context: Context, needed: Mapping[str, int]) -> Stats:
     moved: dict[str, dict[str, int]] = {}
     for (region, kind), count in sorted(context.memory.moved.items()):
         moved.setdefault(REGION_NAMES.get(region, str(region)), {})[kind] = count
-    return Stats(context.config, dict(context.counts), context.macs, moved)
+    return Stats(context.config, dict(context.counts), context.macs, moved, needed)

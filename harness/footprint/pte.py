@@ -141,6 +141,9 @@ class _Blobs:
             self._external_names[key] = f"{block} of {name}"
         if said.scratch:
             self.memory.append(Part((f"NPU scratch of {name}", "working memory"), said.scratch))
+        for kind, size in said.memory.items():
+            if size:
+                self.memory.append(Part((f"NPU {kind} of {name}", "working memory"), size))
 
     def owners(self, program: Table, plans: Plans) -> dict[int, segments.Owner]:
         """Who accounts for each segment."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from harness.footprint.anatomy import Path, Tally
 from harness.formats import cop
@@ -29,6 +30,7 @@ _SCALES = ((0x022, 0x023),)
 _LATER_PAIRS = ((0x092, 0x093), (0x094, 0x095))  # U65: scales of core 1; U85: weights 2 and 3
 _DMA_SRC_REGION, _DMA_DST_REGION = 0x130, 0x131
 _DMA_SRC, _DMA_DST, _DMA_LEN = 0x030, 0x031, 0x032
+_ROW = struct.Struct("<9i")  # of a table of tensors: shape, element size, offset, region
 _INTERNAL = 1 << 8  # destination is the NPU's own memory
 _USES = ("weights", "scales", "lookup tables", "copied by DMA")  # the first that fits wins
 
@@ -39,6 +41,7 @@ class DelegateNeeds:
 
     scratch: int
     keys: dict[str, str]
+    memory: dict[str, int]  # by what it is for; of a container that says so (COP2)
 
 
 def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
@@ -47,7 +50,7 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
         found = list(walk(blob))
     except DamagedFile:
         tally.add((*path, "opaque"), len(blob))
-        return DelegateNeeds(0, {})
+        return DelegateNeeds(0, {}, {})
     scratch, keys = 0, {}
     uses = _uses(blob, found)
     for block in found:
@@ -65,7 +68,29 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
             scratch = int(struct.unpack("<I", data)[0])
         tally.add((*path, "padding"), block.padding)
     tally.add((*path, "behind the stream"), len(blob) - found[-1].end)
-    return DelegateNeeds(scratch, keys)
+    return DelegateNeeds(scratch, keys, _of_driver(blob, found))
+
+
+def _of_driver(blob: memoryview, found: Sequence[VelaBlock]) -> dict[str, int]:
+    """What a driver of Linux provides besides scratch, in regions of their own."""
+    here = {b.name: blob[b.data : b.data + b.length] for b in found if not b.external}
+    try:
+        (stream,) = cop.command_streams(here.get("cmd_data", memoryview(b"")))
+    except (DamagedFile, ValueError):
+        return {}
+    if stream.requires is None:
+        return {}
+    needs = {"inputs": _end(here, "inputs", 3), "outputs": _end(here, "outputs", 4)}
+    return {**needs, "on-chip cache": stream.requires.cache_bytes}
+
+
+def _end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
+    """Where the last tensor of a region ends."""
+    table = blocks.get(name, memoryview(b""))[4:]
+    whole = len(table) // _ROW.size * _ROW.size
+    rows = _ROW.iter_unpack(table[:whole])
+    sizes = (row[7] + prod(row[:7]) for row in rows if row[8] == region)
+    return max(map(int, sizes), default=0)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 ``COP1`` and ``COP2`` are the two containers of driver actions (``ethosu/vela/driver_actions.py``
 and regor's ``custom_operator_ethosu.hpp``, both Vela 5.1.0). ``COP1`` is a row of actions, each
 with a word in front: action [7:0], length [31:16] and its high bits [15:8]. ``COP2`` is a header
-(version, u64 length) and one entry (type, length) of metadata and commands. The words that name
+(version, u64 length) and one entry (type, length) of metadata and commands; the commands begin
+at a multiple of 16. The words that name
 the NPU are its CONFIG and ID registers (regor's ``ethos_u65_interface.hpp`` and
 ``ethos_u85_interface.hpp``). ``targets/runner/ethosu/payload.cpp`` reads COP1 on the target.
 """
@@ -20,7 +21,10 @@ COP1, COP2 = b"COP1", b"COP2"
 OPTIMIZER_CONFIG, COMMAND_STREAM, NOP = 1, 2, 5
 _ENTRY_COMMANDS, _VEUM = 1, b"VEUM"
 _COP2_HEADER, _COP2_ENTRY = 16, 8
-_SHORTEST_METADATA = 32
+_COP2_VERSION, _VEUM_VERSION = (1, 0), (1, 0)
+_DESCRIPTION, _SHORTEST_DESCRIPTION = 12, 20  # "VEUM", version, length; and what that counts
+_SHORTEST_METADATA = _DESCRIPTION + _SHORTEST_DESCRIPTION
+STREAM_ALIGNMENT, MOST_STREAM = 16, 16 << 20  # of a driver of Linux, which takes COP2
 
 # The CONFIG word that Vela 5.1.0 compiles for (measured for each of ExecuTorch's targets), by
 # product and MACs per cycle: the one list of the NPUs that there are.
@@ -78,13 +82,24 @@ class NpuConfig:
 
 
 @dataclass(frozen=True)
+class Requirements:
+    """What COP2 says besides: ``features`` that the driver needs, bytes of the NPU's SRAM that the
+    stream has for itself (region 2)."""
+
+    features: int
+    cache_bytes: int
+
+
+@dataclass(frozen=True)
 class CommandStream:
-    """Where the commands lie in a payload, in bytes; what they were compiled for, if it says."""
+    """Where the commands lie in a payload, in bytes; what they were compiled for, if it says.
+    ``requires``: of COP2."""
 
     start: int
     size: int
     npu: tuple[int, int] | None  # the words CONFIG and ID
     npu_at: int  # their place
+    requires: Requirements | None = None
 
 
 def config_fields(word: int) -> dict[str, int]:
@@ -169,7 +184,9 @@ def _cop2(payload: bytes | memoryview) -> CommandStream:
     entry, data = _COP2_HEADER, _COP2_HEADER + _COP2_ENTRY
     if len(payload) < data + 4 + _SHORTEST_METADATA:
         raise DamagedFile("the COP2 header is cut short", len(payload))
-    total, kind, length, metadata = struct.unpack_from("<QIII", payload, 8)
+    *version, total, kind, length, metadata = struct.unpack_from("<HHQIII", payload, 4)
+    if tuple(version) != _COP2_VERSION:
+        raise DamagedFile(f"COP2 of version {version[0]}.{version[1]}", 4)
     if total != len(payload) - entry:
         raise DamagedFile(f"COP2 says {total} bytes of actions, there are {len(payload) - 16}", 8)
     if kind != _ENTRY_COMMANDS:
@@ -177,11 +194,19 @@ def _cop2(payload: bytes | memoryview) -> CommandStream:
     if length != len(payload) - data or not _SHORTEST_METADATA <= metadata <= length - 4:
         raise DamagedFile(f"COP2 entry of {length} bytes with {metadata} of metadata", entry + 4)
     described = data + 4
-    name, _, count, config, identity = struct.unpack_from("<4sIIII", payload, described)
-    if name != _VEUM or count < 20:
-        raise DamagedFile("the COP2 metadata is not VEUM", described)
+    name, *version, count = struct.unpack_from("<4sHHI", payload, described)
+    if name != _VEUM or tuple(version) != _VEUM_VERSION:
+        raise DamagedFile("the COP2 metadata is not VEUM 1.0", described)
+    if not _SHORTEST_DESCRIPTION <= count <= metadata - _DESCRIPTION:
+        raise DamagedFile(f"VEUM of {count} bytes in {metadata} of metadata", described + 8)
+    npu_at = described + _DESCRIPTION
+    config, identity, features, cache = struct.unpack_from("<IIIQ", payload, npu_at)
     start = described + metadata
     size = len(payload) - start
     if size % 4:
         raise DamagedFile("the command stream is not a whole number of words", start)
-    return CommandStream(start, size, (config, identity), described + 12)
+    if start % STREAM_ALIGNMENT:
+        raise DamagedFile(f"the command stream is not aligned to {STREAM_ALIGNMENT} bytes", start)
+    if size > MOST_STREAM:
+        raise DamagedFile(f"the command stream of {size} bytes is longer than 16 MiB", start)
+    return CommandStream(start, size, (config, identity), npu_at, Requirements(features, cache))

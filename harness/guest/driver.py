@@ -40,7 +40,8 @@ class DriverNotBuilt(InfraError):
 
 def driver(packages: Mapping[str, Package], version: str) -> Path:
     """The module for the kernel of this version. Raises DriverNotBuilt, ToolMissing, InfraError."""
-    sources = {path.name: path.read_bytes() for path in sorted(source_directory().iterdir())}
+    files = sorted(path for path in source_directory().iterdir() if path.is_file())
+    sources = {path.name: path.read_bytes() for path in files}
     parts = [packages[name] for name in (HEADERS, COMMON, KBUILD)]
     facts = [
         *(package.sha256 for package in parts),

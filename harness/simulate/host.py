@@ -1,15 +1,26 @@
-"""The runner as a native program of this machine."""
+"""The runner as a native program of this machine.
+
+An Ethos-U of its is the functional model in a process of its own, reached by the doorbell's files
+in the runner's directory (``targets/runner/ethosu/doorbell.h``).
+"""
 
 from __future__ import annotations
 
 import platform
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from harness.simulate.launch import Job, Launch, Simulator
+from harness.ethosu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
+from harness.ethosu.npu_process import NpuProcess
+from harness.formats.cop import CONFIG_WORDS, ID_WORDS
+from harness.simulate.companion import Attendant
+from harness.simulate.launch import Companion, Job, Launch, Simulator
+from harness.system.files import disk_errors
 from harness.system.toolchain import Tool
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
+from harness.target.npu import Npu
 
 
 class _Host:
@@ -26,8 +37,30 @@ class _Host:
         argv = (str(job.elf), *job.arguments[1:])
         return Launch(argv, environment=job.environment, readable=(job.elf,))
 
-    def beside(self, target: Target, job: Job) -> nullcontext[None]:
-        return nullcontext()
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        host = target.settings.host
+        if target.npu is None or host is None or host.shared_memory is None:
+            return nullcontext()
+        region = host.shared_memory
+        return _with_npu(target.npu, region.origin, region.size, job.work)
+
+
+@contextmanager
+def _with_npu(npu: Npu, origin: int, size: int, work: Path) -> Iterator[Companion]:
+    place = work / MEMORY_FILE
+    with disk_errors("making the memory that the NPU's model shares"):
+        memory = SharedMemory(size, origin)
+    identity = Identity(CONFIG_WORDS[npu.product, npu.macs], ID_WORDS[npu.product])
+    with memory, NpuProcess(npu.product, npu.macs, memory) as process:
+        attendant = Attendant(process)
+        attendant.descriptors = (memory.descriptor,)
+        place.symlink_to(memory.path)
+        try:
+            with serving(work, memory, identity, attendant.run):
+                yield attendant
+                process.stop()  # so that the service does not wait for a job
+        finally:
+            place.unlink(missing_ok=True)
 
 
 SIMULATOR: Simulator = _Host()

@@ -15,7 +15,7 @@ from harness.errors.verdict import Word
 from harness.target.budget import Budgets
 from harness.target.data import Data, Text
 from harness.target.fvp import Fvp
-from harness.target.npu import Npu
+from harness.target.npu import DIRECT, Npu
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
@@ -157,7 +157,15 @@ class QemuUser(Data):
 
 
 class Host(Data):
-    """The machine we are on. It has no settings."""
+    """The machine we are on. ``shared_memory``: where the model of a target's NPU works."""
+
+    shared_memory: Region | None = None
+
+    @property
+    def substitution(self) -> Substitution | None:
+        if self.shared_memory is None:
+            return None
+        return Substitution("a native program", shared_memory=self.shared_memory)
 
 
 class Linux(Data):
@@ -256,8 +264,8 @@ class Target(Data):
 
     @property
     def direct_drive(self) -> bool:
-        """The NPU is driven by Linux, with inputs and outputs in regions of their own."""
-        return self.npu is not None and self.linux is not None
+        """A driver of Linux has the NPU, with inputs and outputs in regions of their own."""
+        return self.npu is not None and self.port in DIRECT
 
     @property
     def simulators(self) -> tuple[SimulatorName, ...]:

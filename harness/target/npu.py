@@ -23,7 +23,7 @@ from harness.system.strict_yaml import Document, read
 from harness.target.data import Data, Text
 
 Product = Annotated[str, Field(pattern=f"^({'|'.join(PRODUCTS)})$")]
-_LINUX = "linux"  # a target's port
+DIRECT = ("linux", "host")  # ports where a driver of Linux has the NPU
 Place = Literal["SRAM", "DDR"]  # regions of the target
 
 
@@ -60,7 +60,7 @@ class ProductFacts(Data):
     memory_mode: Text  # the default
     pools: dict[Text, dict[Text, int]]  # by Mode.kind
     target: dict[Text, Any]  # lies under the target's own file
-    linux: dict[Text, Any] | None = None  # the same, of a target with Linux
+    direct: dict[Text, dict[Text, Any]] = Field(default_factory=dict)  # instead, by port
 
     @property
     def macs(self) -> tuple[int, ...]:
@@ -152,15 +152,17 @@ def layer(document: Document) -> Document | None:
         raise document.place(("npu", "macs")).error(
             f"an {facts.name} has {', '.join(map(str, facts.macs))} MACs, not {section['macs']}"
         )
-    has_linux = document.data.get("port") == _LINUX
-    if has_linux and facts.linux is None:
-        raise document.place(("npu", "product")).error(
-            f"no driver of Linux is known that has an {facts.name} (direct drive)",
-            hint="under Linux there is an Ethos-U85",
-        )
-    at = ("products", section["product"], "linux" if has_linux else "target")
+    at: tuple[str, ...] = ("products", section["product"], "target")
+    found, port = facts.target, document.data.get("port")
+    if port in DIRECT:
+        if port not in facts.direct:
+            raise document.place(("npu", "product")).error(
+                f"no driver of Linux is known that has an {facts.name} (direct drive)",
+                hint="under Linux there is an Ethos-U85",
+            )
+        at, found = (*at[:2], "direct", port), facts.direct[port]
     places = {p[len(at) :]: place for p, place in _file().places.items() if p[: len(at)] == at}
-    return Document(facts.linux if has_linux and facts.linux else facts.target, places)
+    return Document(found, places)
 
 
 def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str, Any]:
@@ -187,7 +189,7 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
         "mode": chosen,
     }
     compile_target = f"ethos-{section['product']}-{section['macs']}"
-    if data.get("port") == _LINUX:  # its driver places everything
+    if data.get("port") in DIRECT:  # its driver places everything
         return {**data, "npu": npu, "compile_target": compile_target}
     return {
         **data,

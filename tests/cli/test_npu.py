@@ -12,7 +12,7 @@ from harness.cli.npu import _print_reduced, npu
 from harness.localise.reduce import Smallest, Trouble
 from harness.run.smaller import Reduced
 from tests.cli.conftest import Hil
-from tests.ethosu.assembling import U55_128, blob, cop1, pool, words
+from tests.ethosu.assembling import U55_128, blob, cop1, cop2, pool, tensors, words
 
 INPUT = bytes(range(256))
 SLICED = """
@@ -51,6 +51,24 @@ def test_disasm_and_stats(tmp_path: Path) -> None:
     delegates = json.loads(figures.output)["delegates"]
     assert len(delegates) == 2
     assert delegates[0]["moved"]["scratch"] == {"IFM": 256, "OFM": 256}
+
+
+def test_memory_of_a_stream_for_a_driver_of_linux(tmp_path: Path) -> None:
+    """By class, as whoever places it has to know; the listing says what the container asks for."""
+    one = tensors(((1, 1, 1, 4, 4, 16), 1, 0, 3))
+    two = tensors(((1, 1, 1, 4, 4, 16), 1, 0, 4))
+    path = tmp_path / "direct.bin"
+    stream = words("u55", *pool(IFM_REGION=3, OFM_REGION=4, OFM_BASE0=0))
+    path.write_bytes(blob(cop2(U55_128, stream, cache=3440), scratch=0, inputs=one, outputs=two))
+    figures = CliRunner().invoke(npu, ["stats", str(path), "--json"])
+    assert figures.exit_code == 0, figures.output
+    (delegate,) = json.loads(figures.output)["delegates"]
+    assert delegate["memory"] == {
+        "commands": 4 * len(stream), "weights": 0, "scratch": 0,
+        "inputs": 256, "outputs": 256, "cache": 3440,
+    }  # fmt: skip
+    listing = CliRunner().invoke(npu, ["disasm", str(path)])
+    assert "; COP2: features 0x2, 3440 bytes of the NPU's SRAM" in listing.output
 
 
 def test_errors_end_with_their_exit_codes(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ def cop1(config: int, stream: list[int]) -> bytes:
     return b"COP1" + struct.pack(f"<{len(head) + len(stream)}I", *head, *stream)
 
 
-def cop2(config: int, stream: list[int]) -> bytes:
+def cop2(config: int, stream: list[int], cache: int = 0) -> bytes:
     content = struct.pack(f"<{len(stream)}I", *stream)
-    metadata = b"VEUM" + struct.pack("<III", 1, 20, config) + bytes(4) + struct.pack("<IQ", 1, 0)
-    metadata = metadata.ljust(32, b"\xff")
+    metadata = b"VEUM" + struct.pack("<IIIIIQ", 1, 20, config, 0, 2, cache)
+    metadata = metadata.ljust(36, b"\xff")
     entry = struct.pack("<I", len(metadata)) + metadata + content
     body = struct.pack("<II", 1, len(entry)) + entry
     return b"COP2" + struct.pack("<IQ", 1, len(body)) + body

@@ -78,6 +78,10 @@ def make(family: str, number: int) -> TosaCase:
 
 
 def reference(case: TosaCase) -> list[bytes]:
+    return [value.tobytes() for value in results(case)]
+
+
+def results(case: TosaCase) -> list[Array]:
     with _silent():
         outputs, status = tosa_reference_model.run(
             case.tosa,
@@ -87,7 +91,7 @@ def reference(case: TosaCase) -> list[bytes]:
         )
     if status != tosa_reference_model.GraphStatus.TOSA_VALID:
         raise AssertionError(f"the TOSA reference model calls it {status}: {case}")
-    return [np.asarray(value).tobytes() for value in outputs]
+    return [np.asarray(value) for value in outputs]
 
 
 def agrees(case: TosaCase, codec: Codec | None = None) -> bool:

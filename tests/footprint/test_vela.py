@@ -6,7 +6,7 @@ import struct
 
 from harness.footprint.anatomy import Tally
 from harness.footprint.vela import constant_uses, split
-from tests.ethosu.assembling import U55_128, cop1
+from tests.ethosu.assembling import U55_128, U85_256, blob, cop1, cop2, tensors
 from tests.footprint.samples import vela_blob
 
 PLACE = ("delegates", "x")
@@ -28,6 +28,18 @@ def test_every_truncation_is_one_opaque_part() -> None:
 
 def test_what_follows_a_stream_counts() -> None:
     assert parts(vela_blob() + b"more")["behind the stream"] == 4
+
+
+def test_what_a_driver_of_linux_provides() -> None:
+    """Regions of inputs and outputs, and on-chip memory: of COP2, and of no damaged table."""
+    one = tensors(((1, 1, 1, 1, 2, 5), 2, 16, 3))
+    out = tensors(((1, 1, 1, 1, 1, 9), 1, 0, 4))
+    made = blob(cop2(U85_256, [0], cache=64), inputs=one, outputs=out)
+    needs = split(memoryview(made), PLACE, Tally()).memory
+    assert needs == {"inputs": 36, "outputs": 9, "on-chip cache": 64}
+    cut = blob(cop2(U85_256, [0], cache=64), inputs=one[:-1], outputs=out + b"x")
+    assert split(memoryview(cut), PLACE, Tally()).memory["inputs"] == 0
+    assert split(memoryview(blob(cop1(U85_256, [0]))), PLACE, Tally()).memory == {}
 
 
 def test_constants_stay_whole_when_the_commands_are_damaged() -> None:

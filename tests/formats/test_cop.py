@@ -65,6 +65,12 @@ def test_every_truncation_is_named(payload: bytes) -> None:
         assert all(size % 4 == 0 for size in between)
 
 
+def test_what_cop2_asks_of_the_driver() -> None:
+    """Features and on-chip memory, of which COP1 says nothing."""
+    assert first(cop2(U85_256, WORDS, cache=3440)).requires == cop.Requirements(2, 3440)
+    assert first(cop1(U85_256, WORDS)).requires is None
+
+
 def cop2_with(at: int, value: int) -> bytes:
     payload = bytearray(cop2(U55_128, WORDS))
     struct.pack_into("<I", payload, at, value)
@@ -85,10 +91,15 @@ def cop2_with(at: int, value: int) -> bytes:
         (cop2_with(16, 7), "unknown COP2 entry type 7", 16),
         (cop2_with(20, 3), "COP2 entry of 3 bytes", 20),
         (cop2_with(24, 31), "with 31 of metadata", 20),
-        (cop2_with(24, 41), "with 41 of metadata", 20),
-        (cop2_with(24, 33), "not a whole number of words", 61),
-        (cop2_with(28, 0), "is not VEUM", 28),
-        (cop2_with(36, 19), "is not VEUM", 28),
+        (cop2_with(24, 45), "with 45 of metadata", 20),
+        (cop2_with(24, 37), "not a whole number of words", 65),
+        (cop2_with(24, 32), "not aligned to 16 bytes", 60),
+        (cop2_with(4, 2), "COP2 of version 2.0", 4),
+        (cop2_with(28, 0), "is not VEUM 1.0", 28),
+        (cop2_with(32, 2), "is not VEUM 1.0", 28),
+        (cop2_with(36, 19), "VEUM of 19 bytes in 36 of metadata", 36),
+        (cop2_with(36, 25), "VEUM of 25 bytes in 36 of metadata", 36),
+        (cop2(U55_128, [0] * ((16 << 18) + 1)), "is longer than 16 MiB", 64),
     ],
 )
 def test_what_is_damaged_is_named(payload: bytes, says: str, offset: int) -> None:
@@ -151,3 +162,11 @@ def test_the_runner_knows_the_same_actions() -> None:
         "CommandStream": cop.COMMAND_STREAM,
         "Nop": cop.NOP,
     }
+
+
+def test_the_runner_reads_the_same_container() -> None:
+    source = (project_root() / "targets/runner/ethosu/cop2.cpp").read_text()
+    assert "kDescription = 12;" in source
+    assert "kShortestDescription = 20;" in source
+    assert "kMostStream = size_t{16} << 20;" in source
+    assert cop.MOST_STREAM == 16 << 20

@@ -19,7 +19,9 @@ from harness.target.loading import (
 )
 
 DIRECTORIES = target_directories({})
-FILES = {t.name: t for t in load_targets(DIRECTORIES) if t.npu and not t.zephyr}
+ALL = {t.name: t for t in load_targets(DIRECTORIES) if t.npu and not t.zephyr}
+FILES = {name: target for name, target in ALL.items() if not target.direct_drive}
+DIRECT = {name: target for name, target in ALL.items() if target.direct_drive}
 BOARDS = {"corstone-300-u55": "u55", "corstone-300-u65": "u65", "corstone-320-u85": "u85"}
 DEDICATED = ("Dedicated_Sram", "Dedicated_Sram_256KB", "Dedicated_Sram_384KB",
              "Dedicated_Sram_512KB")  # fmt: skip
@@ -40,6 +42,29 @@ VARIATIONS = [f"{name}@{mode}" for name, target in FILES.items() for mode in mod
 def test_every_product_and_mac_count_is_a_target() -> None:
     expected = {f"{board}-{macs}" for board, name in BOARDS.items() for macs in MACS[name]}
     assert set(FILES) == expected
+
+
+def test_every_mac_count_is_driven_by_linux() -> None:
+    """Direct drive: the Corstone-1000 with its driver's own memory, whatever the mode; and one as
+    a native program."""
+    boards = {f"corstone-1000-u85-{macs}": macs for macs in MACS["u85"]}
+    assert set(DIRECT) == {*boards, "host-u85-256"}
+    for name, macs in boards.items():
+        target = load(f"{name}@Dedicated_Sram")
+        assert (target.marker, target.compile_target) == ("corstone1000", f"ethos-u85-{macs}")
+        assert target.cmake == {"HIL_ETHOSU": "ON"}
+        assert target.pools == load("corstone-1000-a320").pools
+        fvp = target.settings.fvp
+        assert fvp is not None
+        assert fvp.parameters["host.ethosu.num_macs"] == macs
+
+
+def test_no_driver_of_linux_has_a_u55(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: corstone-1000-a320\nnpu: {product: u55, macs: 128}\n")
+    with pytest.raises(TargetError, match=r"mine.yaml:2: no driver of Linux .* Ethos-U55") as e:
+        load_target("mine", (*DIRECTORIES, tmp_path))
+    assert e.value.hint == "under Linux there is an Ethos-U85"
 
 
 def test_products_are_those_of_command_streams() -> None:

@@ -18,7 +18,7 @@ LIST = Path(__file__).with_name("mutants.yaml")
 OWN_LISTS = Path(__file__).with_name("own")
 _Count = Annotated[int, Field(ge=1, le=99)]
 # A test of the project: pytest's node id, or a program of the runner's unit tests.
-UNIT_TESTS = ("runner_tests", "ethosu_tests")
+UNIT_TESTS = ("runner_tests", "ethosu_tests", "ethosu_linux_tests")
 
 
 class SuiteCheck(Data):

@@ -11,8 +11,7 @@ namespace hil::ethosu {
 
 namespace {
 
-constexpr uint32_t kAlive = 0x45544855;   // "UHTE"
-constexpr size_t kScratchAlignment = 16;  // the NPU's base pointers
+constexpr uint32_t kAlive = 0x45544855;  // "UHTE"
 
 /// What stays of a delegate between its executions.
 struct Delegate {
@@ -61,11 +60,30 @@ Error check(const VelaStream& stream, Span<Value* const> args) {
   return Error::Ok;
 }
 
+/// What Vela compiled is for a machine like this one.
+Error check_placement(const VelaStream& stream) {
+  const bool has_tensors = stream.inputs.size() + stream.outputs.size() > 0;
+  if (!has_tensors || stream.placement == platform::placement()) return Error::Ok;
+  if (stream.placement == Placement::Separate) {
+    HIL_LOG(Error,
+            "Ethos-U inputs and outputs lie in regions of their own, as a driver of Linux takes "
+            "them (direct drive), not in scratch");
+  } else {
+    HIL_LOG(
+        Error,
+        "Ethos-U inputs and outputs lie in scratch, as bare metal takes them; a driver of Linux "
+        "takes them in regions of their own: compile with --separate-io-regions and "
+        "--cop-format=COP2 (direct drive)");
+  }
+  return Error::NotSupported;
+}
+
 class EthosUBackend final : public Backend {
  public:
   Error init(DelegateSetup& setup, void** handle) override {
     VelaStream stream;
     HIL_TRY(read_vela_stream(setup.processed, {find_named_data, &setup.program}, &stream));
+    HIL_TRY(check_placement(stream));
     void* memory = setup.memory.allocate(sizeof(Delegate), alignof(Delegate));
     if (memory == nullptr) {
       HIL_LOG(Error,
@@ -91,21 +109,7 @@ class EthosUBackend final : public Backend {
     if (delegate == nullptr) return Error::DelegateInvalidHandle;
     const VelaStream& stream = delegate->stream;
     HIL_TRY(check(stream, args));
-    Span<uint8_t> scratch;
-    if (!take_scratch(stream.scratch_bytes, temp, &scratch)) return Error::MemoryAllocationFailed;
-    for (size_t i = 0; i < stream.inputs.size(); ++i) {
-      copy_input(args[i]->tensor, stream.inputs[i], scratch);
-    }
-    const Error error = platform::invoke(delegate->platform_state, stream, scratch);
-    if (error != Error::Ok) {
-      HIL_LOG(Error, "Ethos-U invocation failed error (-1)");
-      return error;
-    }
-    const Span<const uint8_t> results(scratch.data(), scratch.size());
-    for (size_t i = 0; i < stream.outputs.size(); ++i) {
-      copy_output(results, stream.outputs[i], args[stream.inputs.size() + i]->tensor);
-    }
-    return Error::Ok;
+    return platform::execute(delegate->platform_state, stream, args, temp);
   }
 
   void destroy(void* handle) override {
@@ -114,21 +118,6 @@ class EthosUBackend final : public Backend {
     platform::close(delegate->platform_state);
     *delegate = Delegate();
     delegate->mark = 0;  // whoever still holds the handle is told
-  }
-
- private:
-  static bool take_scratch(size_t bytes, Arena& temp, Span<uint8_t>* out) {
-    if (bytes == 0) return true;
-    auto* memory = static_cast<uint8_t*>(temp.allocate(bytes, kScratchAlignment));
-    if (memory == nullptr) {
-      HIL_LOG(Error,
-              "Failed to allocate scratch buffer of %zu bytes from temp_allocator; "
-              "build with a larger HIL_TEMP_POOL_BYTES",
-              bytes);
-      return false;
-    }
-    *out = Span<uint8_t>(memory, bytes);
-    return true;
   }
 };
 

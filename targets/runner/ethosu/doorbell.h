@@ -19,6 +19,9 @@ namespace hil::ethosu::doorbell {
 
 constexpr char kRequestFifo[] = "npu-request";
 constexpr char kAnswerFifo[] = "npu-answer";
+// Of a native program, which has no DDR of its own: memory to map, at this address for the host.
+constexpr char kMemoryFile[] = "npu-memory";
+constexpr uint64_t kMemoryBase = 0x40000000;
 
 constexpr uint32_t kRingMagic = 0x474E4952;     // "RING"
 constexpr uint32_t kMailboxMagic = 0x55504E48;  // "HNPU"

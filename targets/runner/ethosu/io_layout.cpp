@@ -26,7 +26,7 @@ enum class Layout { Same, Padded, Packed4Bit, Impossible };
 
 /// How the bytes of `io` become those of `tensor`. Chunks are rows of the last dimension.
 Layout output_layout(const Tensor& tensor, const IoTensor& io) {
-  if (tensor.nbytes == io.bytes()) return Layout::Same;
+  if (!is_adjusted(tensor, io)) return Layout::Same;
   if (io.chunks == 0 || io.chunk_bytes == 0 || tensor.nbytes % io.chunks != 0) {
     return Layout::Impossible;
   }
@@ -91,24 +91,21 @@ bool output_fits(const Tensor& tensor, const IoTensor& io, size_t index) {
   return false;
 }
 
-void copy_input(const Tensor& tensor, const IoTensor& io, Span<uint8_t> scratch) {
-  if (tensor.nbytes > 0) {
-    arm_ethos_io_memcpy(scratch.data() + io.offset, tensor.data, tensor.nbytes);
-  }
+void copy_input(const Tensor& tensor, uint8_t* to) {
+  if (tensor.nbytes > 0) arm_ethos_io_memcpy(to, tensor.data, tensor.nbytes);
 }
 
-void copy_output(Span<const uint8_t> scratch, const IoTensor& io, const Tensor& tensor) {
+void copy_output(const uint8_t* from, const IoTensor& io, const Tensor& tensor) {
   if (tensor.nbytes == 0) return;
-  const uint8_t* source = scratch.data() + io.offset;
   const Layout layout = output_layout(tensor, io);
   if (layout == Layout::Same) {
-    arm_ethos_io_memcpy(tensor.data, source, tensor.nbytes);
+    arm_ethos_io_memcpy(tensor.data, from, tensor.nbytes);
     return;
   }
   if (layout == Layout::Impossible) return;
   const size_t chunk = tensor.nbytes / io.chunks;
   for (size_t i = 0; i < io.chunks; ++i) {
-    const uint8_t* row = source + i * io.chunk_bytes;
+    const uint8_t* row = from + i * io.chunk_bytes;
     uint8_t* out = tensor.data + i * chunk;
     if (layout == Layout::Padded) {
       arm_ethos_io_memcpy(out, row, chunk);

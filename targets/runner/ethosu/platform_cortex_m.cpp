@@ -2,6 +2,7 @@
 // used): by its registers, or by the doorbell of the stand-in. pool.h is the port's.
 #include "core/log.h"
 #include "ethosu/driver.h"
+#include "ethosu/in_scratch.h"
 #include "ethosu/platform.h"
 #include "pool.h"
 #if HIL_ETHOSU_DOORBELL
@@ -71,18 +72,24 @@ Region region(Span<const uint8_t> memory) {
   return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
 }
 
+Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
+  const Region regions[] = {region(stream.weights),
+                            region(Span<const uint8_t>(scratch.data(), scratch.size())),
+                            fast_scratch()};
+  return ethosu::invoke(device(), stream.commands, Span<const Region>(regions, 3));
+}
+
 }  // namespace
+
+Placement placement() { return Placement::Scratch; }
 
 Error open(const DelegateSetup&, const VelaStream&, void** state) {
   *state = nullptr;
   return Error::Ok;
 }
 
-Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
-  const Region regions[] = {region(stream.weights),
-                            region(Span<const uint8_t>(scratch.data(), scratch.size())),
-                            fast_scratch()};
-  return ethosu::invoke(device(), stream.commands, Span<const Region>(regions, 3));
+Error execute(void* state, const VelaStream& stream, Span<Value* const> args, Arena& temp) {
+  return execute_in_scratch(stream, args, temp, invoke, state);
 }
 
 void close(void*) {}

@@ -16,7 +16,7 @@ constexpr size_t kAlignment = 16;
 constexpr size_t kMaxKeyBytes = 128;  // arm_vela.py writes a SHA-256 in hex
 constexpr size_t kDimensions = 6;
 constexpr size_t kRowBytes = (kDimensions + 3) * 4;  // shape, element size, offset, region
-constexpr int32_t kScratchRegion = 1;
+constexpr int32_t kScratchRegion = 1, kInputRegion = 3, kOutputRegion = 4;
 
 enum Block : unsigned { kFirst, kCommands, kWeights, kScratch, kInputs, kOutputs, kLast, kCount };
 constexpr const char* kBlockNames[kCount] = {"vela_bin_stream", "cmd_data", "weight_data",
@@ -152,11 +152,13 @@ class Reader {
     out->commands = data_[kCommands];
     out->weights = data_[kWeights];
     out->scratch_bytes = uint32_at(data_[kScratch].data());
-    HIL_TRY(read_table(kInputs, out->scratch_bytes, &out->inputs));
-    return read_table(kOutputs, out->scratch_bytes, &out->outputs);
+    HIL_TRY(read_table(kInputs, kInputRegion, out, &out->inputs));
+    return read_table(kOutputs, kOutputRegion, out, &out->outputs);
   }
 
-  Error read_table(unsigned block, size_t scratch, IoTable* out) const {
+  /// All tensors lie in scratch, or all inputs in `own` and all outputs in theirs; the first says
+  /// which.
+  Error read_table(unsigned block, int32_t own, VelaStream* stream, IoTable* out) const {
     const Span<const uint8_t> data = data_[block];
     const int32_t count = data.size() < 4 ? -1 : int32_at(data.data());
     if (count < 0 || data.size() != 4 + uint64_t{static_cast<uint32_t>(count)} * kRowBytes) {
@@ -167,16 +169,25 @@ class Reader {
       IoTensor tensor;
       int32_t region = 0;
       const char* wrong = read_row(data.data() + 4 + i * kRowBytes, &tensor, &region);
-      if (wrong == nullptr && region != kScratchRegion) {
-        HIL_LOG(Error, "Ethos-U %s %zu lies in region %d; only scratch (1) is supported",
-                kBlockNames[block], i, static_cast<int>(region));
+      if (wrong != nullptr) return malformed(start_[block], wrong);
+      if (region != kScratchRegion && region != own) {
+        HIL_LOG(Error,
+                "Ethos-U %s %zu lies in region %d; supported are scratch (1) and a region of "
+                "their own (%d)",
+                kBlockNames[block], i, static_cast<int>(region), static_cast<int>(own));
         return Error::NotSupported;
       }
-      if (wrong == nullptr &&
-          (tensor.offset > scratch || tensor.bytes() > scratch - tensor.offset)) {
-        wrong = "a tensor lies outside the scratch area";
+      const Placement here = region == own ? Placement::Separate : Placement::Scratch;
+      const bool is_first = i == 0 && (block == kInputs || stream->inputs.size() == 0);
+      if (is_first) stream->placement = here;
+      if (here != stream->placement) {
+        return malformed(start_[block], "some tensors lie in scratch and others do not");
       }
-      if (wrong != nullptr) return malformed(start_[block], wrong);
+      const size_t scratch = stream->scratch_bytes;
+      if (here == Placement::Scratch &&
+          (tensor.offset > scratch || tensor.bytes() > scratch - tensor.offset)) {
+        return malformed(start_[block], "a tensor lies outside the scratch area");
+      }
     }
     return Error::Ok;
   }

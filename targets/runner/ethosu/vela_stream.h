@@ -9,9 +9,15 @@
 
 namespace hil::ethosu {
 
-/// One input or output of the command stream, in the scratch region.
+/// Where a command stream has its inputs and outputs.
+enum class Placement : uint8_t {
+  Scratch,   // region 1, with everything else that the NPU writes
+  Separate,  // regions 3 and 4, of their own (Vela's --separate-io-regions)
+};
+
+/// One input or output of the command stream.
 struct IoTensor {
-  size_t offset = 0;
+  size_t offset = 0;  // in its region
   size_t element_size = 0;
   size_t chunks = 0;       // product of all dimensions but the last
   size_t chunk_bytes = 0;  // last dimension
@@ -36,6 +42,7 @@ struct VelaStream {
   size_t scratch_bytes = 0;
   IoTable inputs;
   IoTable outputs;
+  Placement placement = Placement::Scratch;
 };
 
 /// Finds the data of an external block; `context` is handed back.

@@ -234,6 +234,15 @@ TEST_CASE("destroy closes the platform's state once, and the handle is dead") {
   check_refused(loaded, "handle is null or destroyed", Error::DelegateInvalidHandle);
 }
 
+TEST_CASE("a stream for a driver of Linux is refused by name") {
+  build::Vela vela;
+  vela.inputs = {{{4}, 1, 0, 3}};
+  vela.outputs = {{{4}, 1, 0, 4}};
+  CHECK(Loaded(vela).error == Error::NotSupported);
+  CHECK(fake::contains(fake::take_log(), "lie in regions of their own"));
+  CHECK(fake::npu().opened == 0);
+}
+
 TEST_CASE("init fails on a bad stream, a full pool and a platform that will not") {
   build::Vela vela;
   vela.outputs = {{{4}, 1, 100, 1}};

@@ -16,7 +16,8 @@ namespace build {
 
 class Loaded {
  public:
-  explicit Loaded(const Vela& vela) : bytes_(vela.bytes()), file_(copy_program()) {
+  explicit Loaded(const Vela& vela, std::vector<hil::CompileSpec> with = {})
+      : specs(std::move(with)), bytes_(vela.bytes()), file_(copy_program()) {
     fake::reset_npu();
     fake::take_log();
     error = program_.load({file_.data(), file_.size()});
@@ -25,7 +26,8 @@ class Loaded {
   ~Loaded() { hil::ethosu::backend().destroy(handle); }
 
   hil::Error init() {
-    hil::DelegateSetup setup{program_, {bytes_.data(), bytes_.size()}, {}, memory};
+    hil::DelegateSetup setup{
+        program_, {bytes_.data(), bytes_.size()}, {specs.data(), specs.size()}, memory};
     return hil::ethosu::backend().init(setup, &handle);
   }
 
@@ -54,8 +56,10 @@ class Loaded {
 
   hil::Value& value(size_t index) { return *values_[index]; }
 
+  std::vector<hil::CompileSpec> specs;
+
  private:
-  alignas(16) uint8_t method_memory_[512];
+  alignas(16) uint8_t method_memory_[2048];
   alignas(16) uint8_t temp_memory_[256];
   Aligned bytes_, file_;
   hil::Program program_;

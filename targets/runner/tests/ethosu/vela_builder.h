@@ -50,6 +50,26 @@ inline Bytes payload(const std::vector<uint32_t>& commands, uint32_t config = kU
   return out;
 }
 
+constexpr uint32_t kU85_256 = 0x20000118, kU85Id = 0x20007000;  // the same
+
+struct Container {
+  uint32_t config = kU85_256, id = kU85Id, features = 2, cache = 0;
+  Bytes commands = u32(0xFFFF);
+};
+
+/// COP2, as Vela 5.1.0 writes it: the stream at a multiple of 16.
+inline Bytes cop2(const Container& container = Container()) {
+  Bytes out;
+  const uint32_t size = static_cast<uint32_t>(container.commands.size());
+  for (uint32_t word :
+       {0x32504F43u, 1u, 48 + size, 0u, 1u, 40 + size, 36u, 0x4D554556u, 1u, 20u, container.config,
+        container.id, container.features, container.cache, 0u, 0xFFFFFFFFu}) {
+    put_u32(&out, word);
+  }
+  out.insert(out.end(), container.commands.begin(), container.commands.end());
+  return out;
+}
+
 struct VelaBlock {
   std::string name;
   Bytes data;

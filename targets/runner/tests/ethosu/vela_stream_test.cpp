@@ -152,6 +152,23 @@ TEST_CASE("sizes against the buffer") {
   CHECK(fake::contains(fake::take_log(), "it is not aligned to 16 bytes"));
 }
 
+TEST_CASE("tensors in regions of their own, whatever the scratch") {
+  build::Vela vela;
+  vela.scratch = 0;
+  vela.inputs = {{{4}, 1, 112, 3}, {{4}, 1, 0, 3}};
+  vela.outputs = {{{4}, 1, 0, 4}};
+  hil::ethosu::VelaStream stream;
+  REQUIRE(read(vela.bytes(), &stream) == Error::Ok);
+  CHECK(stream.placement == hil::ethosu::Placement::Separate);
+  vela = build::Vela();
+  REQUIRE(read(vela.bytes(), &stream) == Error::Ok);
+  CHECK(stream.placement == hil::ethosu::Placement::Scratch);
+  vela.inputs = {};
+  vela.outputs = {{{4}, 1, 0, 4}};
+  REQUIRE(read(vela.bytes(), &stream) == Error::Ok);
+  CHECK(stream.placement == hil::ethosu::Placement::Separate);
+}
+
 TEST_CASE("input and output tables") {
   build::Vela vela;
   vela.outputs = {{{4}, 3, 0, 1}};
@@ -166,8 +183,11 @@ TEST_CASE("input and output tables") {
   check_refused(vela, "a tensor is too large");
   vela.outputs = {{{4}, 1, 61, 1}};
   check_refused(vela, "lies outside the scratch area");
+  vela.outputs = {{{4}, 1, 0, 3}};
+  check_refused(vela, "outputs 0 lies in region 3; supported are scratch (1) and a region of",
+                Error::NotSupported);
   vela.outputs = {{{4}, 1, 0, 4}};
-  check_refused(vela, "outputs 0 lies in region 4", Error::NotSupported);
+  check_refused(vela, "some tensors lie in scratch and others do not");
   auto blocks = build::Vela().blocks();
   blocks[4].data[0] = 2;
   check_refused(build::vela_stream(blocks), "tensor count does not fit its length");
