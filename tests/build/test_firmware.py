@@ -206,7 +206,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from harness.system import paths
-paths.project_root = lambda: Path(sys.argv[1])
+paths.data_root = lambda: Path(sys.argv[1])
 from harness.build.firmware import build
 from harness.simulate.pick import pick
 from harness.target.loading import load_target
@@ -236,6 +236,7 @@ def test_development_mode_reaches_the_workspace(
         seen.append((board, dev_mode))
         return Workspace(tmp_path, tmp_path, board, "", Compiler("gcc", ()), "4.1.0")
 
+    monkeypatch.setattr(build_plan, "require_workspace", lambda *_: None)
     monkeypatch.setattr(build_plan, "find_workspace", found)
     monkeypatch.setenv("HIL_DEV_MODE", "1")
     zephyr = load_target("zephyr-corstone-300", target_directories({}))

@@ -143,7 +143,7 @@ def _engine(root: Path) -> None:
     (core / "program.cpp").rename(root / "runtime" / "executor" / "program.cpp")
     backend = root / "backends" / "arm" / "runtime" / "ethosu"
     backend.mkdir()
-    for name in ("backend", "hooks", "io_layout", "io_memcpy", "vela_stream"):
+    for name in ("backend", "cop2", "hooks", "in_scratch", "io_layout", "io_memcpy", "vela_stream"):
         shutil.copy(_runner() / "ethosu" / f"{name}.cpp", backend)
     for header in (_runner() / "ethosu").glob("*.h"):
         shutil.copy(header, backend)
