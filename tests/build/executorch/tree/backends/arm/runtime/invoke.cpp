@@ -1,5 +1,6 @@
 // One invocation of a delegate through the driver's public interface.
 #include "core/log.h"
+#include "ethosu/in_scratch.h"
 #include "ethosu/platform.h"
 
 extern "C" {
@@ -17,13 +18,6 @@ namespace {
 
 uint64_t address(const void* at) { return reinterpret_cast<uintptr_t>(at); }
 
-}  // namespace
-
-Error open(const DelegateSetup&, const VelaStream&, void** state) {
-  *state = nullptr;
-  return Error::Ok;
-}
-
 Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
   ethosu_driver* driver = ethosu_reserve_driver();
   if (driver == nullptr) {
@@ -38,6 +32,19 @@ Error invoke(void*, const VelaStream& stream, Span<uint8_t> scratch) {
                        bases, sizes, 3, nullptr);
   ethosu_release_driver(driver);
   return result == 0 ? Error::Ok : Error::InvalidProgram;
+}
+
+}  // namespace
+
+Placement placement() { return Placement::Scratch; }
+
+Error open(const DelegateSetup&, const VelaStream&, void** state) {
+  *state = nullptr;
+  return Error::Ok;
+}
+
+Error execute(void* state, const VelaStream& stream, Span<Value* const> args, Arena& temp) {
+  return execute_in_scratch(stream, args, temp, invoke, state);
 }
 
 void close(void*) {}
