@@ -20,7 +20,7 @@ from tests.link.zephyr_stops import STOPS, ZephyrStop
 _OF_FILES = {"flash_overflow", "ram_overflow", "itcm_overflow", "ddr_overflow", "option_not_set",
              "whole_archive_twice", "driver_not_enabled", "weak_default_not_compiled",
              "sbrk_missing", "cxx_pure_virtual", "cxx_operator_new", "cxx_dso_handle",
-             "float_abi_mixed", "stayed_n", "two_arenas"}  # fmt: skip
+             "float_abi_mixed", "picolibc_gettimeofday", "stayed_n", "two_arenas"}  # fmt: skip
 
 
 def _quiet(_message: str) -> None:
@@ -123,3 +123,17 @@ def test_a_build_that_went_well_has_not_stopped() -> None:
     found = why_stopped(f"{warned}main.c:3:1: error: 'DT_N_S_probe_P_size' undeclared\n")
     assert found is not None
     assert found.where == "/p/io.yaml:5"
+
+
+def test_a_system_call_that_came_with_an_option_set_later() -> None:
+    """Zephyr 4.1.0 does not make its header in a tree that is there (CONFIG_POSIX_TIMERS)."""
+    found = why_stopped(
+        "In file included from /z/lib/posix/options/clock.c:8:\n"
+        "/z/lib/posix/options/posix_clock.h:17:10: fatal error: zephyr/syscalls/posix_clock.h: "
+        "No such file or directory\n   17 | #include <zephyr/syscalls/posix_clock.h>\n"
+        "ninja: build stopped: subcommand failed.\n"
+    )
+    assert found is not None
+    assert found.kind == StopKind.COMPILE
+    assert "the option that brings this one was set later" in found.cause
+    assert found.fix == "Begin the build anew: `west build -p always`."

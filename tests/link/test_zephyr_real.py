@@ -66,6 +66,12 @@ def test_a_plant_is_explained_reduced_and_fixed(
     assert plant.message in done.stdout + done.stderr
     write_sample(source, {**plant.wrong, **plant.right})
     log, status = west_build(source, tree)
+    if plant.anew and status != 0:
+        found = why_stopped(log)
+        assert found is not None
+        assert "west build -p always" in found.fix
+        shutil.rmtree(tree)
+        log, status = west_build(source, tree)
     assert status == 0, log
     with pytest.raises(UsageError, match="nothing to reduce"):
         reduce_build(tree, tmp_path / "again", with_test=False, progress=_quiet)
@@ -79,6 +85,10 @@ def test_a_build_that_stops_before_the_link(stop: ZephyrStop, tmp_path: Path) ->
                              board=stop.board, environment=around)  # fmt: skip
     assert status != 0, log
     assert_stop_explained(stop, log)
+    if stop.right:
+        write_sample(tmp_path / "probe", {**stop.wrong, **stop.right})
+        log, status = west_build(tmp_path / "probe", tmp_path / "build")
+        assert status == 0, log
     shutil.rmtree(tmp_path)
 
 

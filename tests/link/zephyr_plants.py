@@ -22,6 +22,7 @@ if(CONFIG_PROBE_BACKEND)
 endif()
 """
 CONF = "CONFIG_FPU=y\nCONFIG_MINIMAL_LIBC=y\nCONFIG_PROBE_BACKEND=y\n"
+PICOLIBC = CONF.replace("MINIMAL_LIBC", "PICOLIBC")
 KCONFIG = 'config PROBE_BACKEND\n\tbool "Backend of the probe"\n'
 MAIN = """\
 #include <zephyr/sys/printk.h>
@@ -70,7 +71,8 @@ def calling(declaration: str, call: str) -> str:
 class ZephyrPlant:
     """``wrong`` files replace or join FILES; ``right`` are those of them that the fix changes.
     ``message`` is what the linker says. ``conf``: the fix changes the configuration, so that all
-    is compiled again."""
+    is compiled again; ``anew``: it brings system calls of Zephyr, whose headers its build does not
+    add to a tree that is there."""
 
     name: str
     kind: str
@@ -81,6 +83,7 @@ class ZephyrPlant:
     wrong: Edits = field(default_factory=dict)
     right: Edits = field(default_factory=dict)
     conf: bool = False
+    anew: bool = False
     log_kind: str | None = None  # of the cause, from the log alone, where it is another one
 
 
@@ -201,6 +204,24 @@ PLANTS = (
         ("main.c.obj", "libc-hooks.c", "CONFIG_NEWLIB_LIBC"), ("CONFIG_NEWLIB_LIBC=y",),
         {"src/main.c": calling("void *_sbrk(int);", "_sbrk(4);")},
         {"src/main.c": calling("void *_sbrk(int n) { (void)n; return 0; }", "_sbrk(4);")},
+    ),
+    ZephyrPlant(
+        "picolibc_times", "undefined_symbol", "no_definition", _undefined("times"),
+        ("libc.a(clock.c.obj)", "function clock", "Zephyr does not have"),
+        ("Define it in the application",),
+        {"prj.conf": PICOLIBC, "src/main.c": calling("#include <time.h>", "return (int)clock();")},
+        {"src/main.c": calling("#include <time.h>\nlong times(void *p);\n"
+                               "long times(void *p) { (void)p; return -1; }",
+                               "return (int)clock();")},
+    ),
+    ZephyrPlant(
+        "picolibc_gettimeofday", "undefined_symbol", "option_not_set", _undefined("gettimeofday"),
+        ("libc.a(time.c.obj)", "function time", "lib/posix/options/clock.c",
+         "only with CONFIG_POSIX_TIMERS"),
+        ("CONFIG_POSIX_TIMERS=y",),
+        {"prj.conf": PICOLIBC,
+         "src/main.c": calling("#include <time.h>", "return (int)time(0);")},
+        {"prj.conf": PICOLIBC + "CONFIG_POSIX_TIMERS=y\n"}, conf=True, anew=True,
     ),
     _cpp("cxx_pure_virtual", "__cxa_pure_virtual", _SHAPE),
     _cpp("cxx_operator_new", "operator new(unsigned int)", _NEW),

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.link.zephyr_plants import CONF, KCONFIG, LISTS, SOURCES, Edits, calling
+from tests.link.zephyr_plants import CONF, KCONFIG, LISTS, PICOLIBC, SOURCES, Edits, calling
 
 
 @dataclass(frozen=True)
 class ZephyrStop:
     """``where``: the end of file:line that is named; "" when no file is to blame. ``options`` are
-    for CMake, ``environment`` is added to that of the build."""
+    for CMake, ``environment`` is added to that of the build. ``right``: what the fix changes, where
+    it is tried too."""
 
     name: str
     kind: str
@@ -23,6 +24,7 @@ class ZephyrStop:
     options: tuple[str, ...] = ()
     board: str = "mps3/corstone300/an547"
     environment: Mapping[str, str] = field(default_factory=dict)
+    right: Edits = field(default_factory=dict)
 
 
 def _conf(name: str, line: str, where: str, cause: str, fix: str) -> ZephyrStop:
@@ -138,7 +140,8 @@ STOPS = (
                options=("-DWEST_PYTHON=/usr/bin/python3", "-DPython3_EXECUTABLE=/usr/bin/python3")),
     ZephyrStop("newlib_without_locking", "toolchain", "", ("built without retargetable locking",),
                ("CONFIG_PICOLIBC=y",),
-               {"prj.conf": CONF.replace("MINIMAL_LIBC", "NEWLIB_LIBC")}),
+               {"prj.conf": CONF.replace("MINIMAL_LIBC", "NEWLIB_LIBC")},
+               right={"prj.conf": PICOLIBC}),
     _lists("package_missing", "package", LISTS + SOURCES + "find_package(executorch REQUIRED)\n",
            "CMakeLists.txt:6", "needs the CMake package executorch", "-Dexecutorch_DIR="),
     _lists("cmake_too_old", "version", "cmake_minimum_required(VERSION 9.1)\n" + LISTS,

@@ -30,7 +30,8 @@ class ZephyrTooOld(UsageError):
             f"{workspace.version}",
             hint=f"`west init --manifest-rev v{wanted}` makes a workspace with it "
             f"({checkout.root / _README}); older ones do not know all of the sample's Kconfig "
-            "symbols. Or --firmware bundled, which runs on this one",
+            "symbols: 4.1 has ARM_ETHOS_U where it sets ETHOS_U. Or --firmware bundled, which runs "
+            "on this one",
             path=workspace.base,
         )
 

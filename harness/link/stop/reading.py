@@ -20,6 +20,9 @@ _COMPILER = re.compile(
 )
 _EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion of macro")
 _HEADER = re.compile(r"^(?P<header>\S+): No such file or directory$")
+# Made by Zephyr's scripts/build/gen_syscalls.py; seen with 4.1.0, when CONFIG_POSIX_TIMERS was set
+# in a tree that was there.
+_SYSTEM_CALLS = "zephyr/syscalls/"
 _APPLICATION = re.compile(r"^-- Application: (?P<folder>.+)$")
 _FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
 _PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
@@ -91,6 +94,10 @@ def _compiler(statement: Statement) -> Stop | None:
         fix = (f"Enable the option or add the module that brings {header['header']}, link the "
                "library that has it, or add its folder to the target's include folders."
                )  # fmt: skip
+        if header["header"].startswith(_SYSTEM_CALLS):
+            cause += (" It is made for the system calls that the tree was configured for, and the "
+                      "option that brings this one was set later.")  # fmt: skip
+            fix = "Begin the build anew: `west build -p always`."
     return Stop(StopKind.COMPILE, statement.line, statement.text, cause, fix, statement.file,
                 statement.at)  # fmt: skip
 

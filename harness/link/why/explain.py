@@ -20,6 +20,7 @@ from harness.link.stop.model import Stop
 from harness.link.stop.reading import why_stopped
 from harness.link.stop.statements import statements_of
 from harness.link.why import causes
+from harness.link.why.sentences import without_objects
 from harness.link.why.tree import Tree
 from harness.link.why.undefined import explain_undefined
 from harness.system.progress import Progress
@@ -79,7 +80,7 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
             found = diagnose(parsed.failures, call, Tree(command.directory))
             return Explanation(str(path), found, command, text)
     line, refused = _line_words(text), not_taken(statements_of(text))
-    failures = tuple(causes.without_objects(f, line, refused) for f in parsed.failures)
+    failures = tuple(without_objects(f, line, refused) for f in parsed.failures)
     return Explanation(str(path), failures, None, text)
 
 
@@ -133,8 +134,8 @@ def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | Non
         scripts = [p.read_text("utf-8", "replace") for p in index.line.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
-        return _built_elsewhere(causes.without_objects(failure), tree)
-    return causes.without_objects(failure)
+        return _built_elsewhere(without_objects(failure), tree)
+    return without_objects(failure)
 
 
 def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:

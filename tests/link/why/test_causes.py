@@ -13,7 +13,9 @@ from harness.formats.elf import read_elf
 from harness.formats.linker_map import Contributor, Orphan, parse_map
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.log.parse import parse
-from harness.link.why.causes import attributes, difference, explain_overflow, without_objects
+from harness.link.why.abi import attributes, difference
+from harness.link.why.causes import explain_overflow
+from harness.link.why.sentences import without_objects
 
 MAP = """\
 Memory Configuration
