@@ -48,6 +48,7 @@ _BUNDLED: Final = "targets/runner"
 _TFLM: Final = "TensorFlow Lite Micro, micro/micro_interpreter*.cc and micro/arena_allocator"
 _JOBS: Final = "Zephyr samples/modules/tflite-micro/tflm_ethosu; core-platform applications"
 _SAMPLE: Final = "a vendor's ExecuTorch sample for Zephyr, which checks its own sum"
+_LINUX_BACKEND: Final = "ExecuTorch backends/arm/runtime/EthosUBackend_Cortex_A.cpp"
 _DRIVER: Final = "ethos-u-core-driver src (LOG_ERR); some retargeted loggers drop the prefix"
 
 # Also on a line that no runner wrote: in the log of some other module, behind a torn prefix.
@@ -226,6 +227,26 @@ NPU: Final[_Rows] = (
     Pattern(Kind.NPU_ERROR, (b"Ethos-U invocation",), rb"Ethos-U invocation failed",
             b"Ethos-U invocation failed error (-1)",
             "ExecuTorch backends/arm/runtime/EthosUBackend_Cortex_M.cpp"),
+    *(Pattern(Kind.NPU_ERROR, (needle,), regex, example, _LINUX_BACKEND)
+    for needle, regex, example in (
+        (b"Ethos-U inference t", rb"Ethos-U inference timed out after \d+ ns",
+         b"Ethos-U inference timed out after 60000000000 ns"),
+        (b"Ethos-U inference f", rb"Ethos-U inference failed with status (?P<state>\w+)",
+         b"Ethos-U inference failed with status ABORTED"),
+        (b"Ethos-U Linux dr", rb"Ethos-U Linux driver invocation failed: ",
+         b"Ethos-U Linux driver invocation failed: creating a network: Invalid argument"),
+    )),
+    Pattern(Kind.NPU_ERROR, (b"Ethos-U inputs an",), rb"Ethos-U inputs and outputs lie in ",
+            b"Ethos-U inputs and outputs lie in scratch, as bare metal takes them", _BUNDLED),
+    *(Pattern(Kind.NPU_ERROR, (needle,), rb"\bethosu\d+: " + said, example,
+              "targets/linux/ethosu; Arm's driver says it in its own words")
+    for needle, said, example in (
+        (b": network refused", rb"network refused: ",
+         b"misc ethosu0: network refused: no COP2 container (for CONFIG 00000000 ID 00000000)"),
+        (b": inference ", rb"inference (?:stopped|refused): ",
+         b"misc ethosu0: inference stopped: region 1 (scratch) ends at 0x40"),
+        (b": the NPU does", rb"the NPU does not answer", b"misc ethosu0: the NPU does not answer"),
+    )),
 )  # fmt: skip
 # Lines at any level, "I" included, that carry a code or a name: the code says what went wrong.
 LOADING: Final[_Rows] = tuple(

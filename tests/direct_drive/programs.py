@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,16 @@ class _Plan:
         return len(self.values) - 1
 
 
-def program_of(blob: bytes, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
-    """``inputs`` and ``outputs``: tensors of the shapes and types that the delegate has."""
+def program_of(
+    blob: bytes,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+    specs: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """``inputs`` and ``outputs``: tensors of the shapes and types that the delegate has; ``specs``:
+    the delegate's compile specs."""
+    said = [{"key": key, "value": list(value)} for key, value in (specs or {}).items()]
+    processed = {"location": "INLINE", "index": 0}
     plan = _Plan()
     going = [plan.add(tensor) for tensor in inputs]
     coming = [plan.add(tensor) for tensor in outputs]
@@ -53,7 +61,7 @@ def program_of(blob: bytes, inputs: Sequence[Array], outputs: Sequence[Array]) -
         "outputs": coming,
         "chains": [{"instructions": [{"instr_args_type": "DelegateCall", "instr_args": call}]}],
         "operators": [],
-        "delegates": [{"id": "EthosUBackend", "processed": {"location": "INLINE", "index": 0}}],
+        "delegates": [{"id": "EthosUBackend", "processed": processed, "compile_specs": said}],
         "non_const_buffer_sizes": [0, plan.end],
     }
     program = {
