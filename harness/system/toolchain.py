@@ -76,6 +76,7 @@ SPECS = {
         ),
         ToolSpec("make", "make", required=False),  # of the guest's kernel module
         ToolSpec("qemu-system-aarch64", "qemu-system-arm", required=False),
+        ToolSpec("qemu-aarch64-static", "qemu-user-static", required=False),
         ToolSpec("apt-get", "apt", required=False),
         ToolSpec("apt-cache", "apt", required=False),
         ToolSpec("dpkg-deb", "dpkg", required=False),

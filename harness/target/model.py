@@ -32,6 +32,7 @@ class SimulatorName(Word):
 
     FVP = "fvp"
     QEMU = "qemu"
+    QEMU_USER = "qemu_user"
     HOST = "host"
 
 
@@ -93,7 +94,7 @@ class Substitution:
     ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
     ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
     ``board``: what Zephyr calls the board that it is. ``machine``: on which a Linux of ours runs in
-    place of the board's.
+    place of the board's. ``process``: there is none, the runner is a process of this machine.
     """
 
     simulator: str  # as people call it
@@ -103,6 +104,7 @@ class Substitution:
     shared_memory: Region | None = None
     board: str | None = None
     machine: str | None = None
+    process: bool = False
 
 
 class GuestOnQemu(Data):
@@ -141,6 +143,19 @@ class Qemu(Data):
         )
 
 
+class QemuUser(Data):
+    """QEMU in user mode, for a program that runs under Linux. ``cpu``: as QEMU calls it; without a
+    name it would be one that there is not. ``core``: as everybody does."""
+
+    executable: Text
+    cpu: Text
+    core: Text
+
+    @property
+    def substitution(self) -> Substitution:
+        return Substitution("QEMU", core=self.core, process=True)
+
+
 class Host(Data):
     """The machine we are on. ``shared_memory``: where the model of a target's NPU works."""
 
@@ -171,6 +186,7 @@ class Simulators(Data):
     auto: tuple[Annotated[SimulatorName, Field(strict=False)], ...] = Field(min_length=1)
     fvp: Fvp | None = None
     qemu: Qemu | None = None
+    qemu_user: QemuUser | None = None
     host: Host | None = None
 
     @property
@@ -306,6 +322,11 @@ class Target(Data):
             found.append(
                 f"the guest is a Linux of ours on {there.simulator}'s {there.machine}: without the "
                 "board's firmware, kernel and devices"
+            )
+        if there.process:
+            found.append(
+                "there was no board and no guest: the runner was a process of the harness's own "
+                "machine, whose kernel answered its system calls"
             )
         if moved and self.npu is not None and model is not None:
             found += [
