@@ -80,14 +80,14 @@ def runner() -> Path:
     return build(load_target("host-u85-256", target_directories({})), variant="sanitized").elf
 
 
-def run(case: DirectCase, elf: Path, folder: Path) -> Ran:
-    """All but the kernel: our backend, the driver library, a driver in the program, the NPU's
-    model behind the doorbell."""
-    arguments = ["-m", "program.pte", "-o", "out"]
+def run(case: DirectCase, elf: Path, folder: Path, *, by_runner: bool = True) -> Ran:
+    """All but the kernel: a backend, the driver library, a driver in the program, the NPU's
+    model behind the doorbell. ``by_runner``: the program takes our runner's command line."""
+    arguments = ["-m", "program.pte", "-o", "out"] if by_runner else ["program.pte", "out"]
     (folder / "program.pte").write_bytes(program_of(case.blob, case.tosa.inputs, case.outputs))
     for index, value in enumerate(case.tosa.inputs):
         (folder / f"i{index}.bin").write_bytes(value.tobytes())
-        arguments += ["-i", f"i{index}.bin"]
+        arguments += [*(["-i"] if by_runner else []), f"i{index}.bin"]
     with SharedMemory(_SIZE, _BASE) as memory:
         (folder / MEMORY_FILE).symlink_to(memory.path)
         with serving(folder, memory, identity("u85", case.macs), npu("u85", case.macs)):

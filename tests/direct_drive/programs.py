@@ -67,7 +67,7 @@ def program_of(
     program = {
         "version": 0,
         "execution_plan": [method],
-        "constant_buffer": [{"storage": []}],
+        "constant_segment": {"segment_index": 0, "offsets": [0]},
         "backend_delegate_data": [{"data": list(blob)}],
     }
     return _serialised(program)

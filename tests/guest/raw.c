@@ -259,6 +259,7 @@ static void dead(void) {
   row("ended", ended(work, 0));
   row("state", status(work).state);
   row("the next", ended(next, 100));
+  row("another network", network(good, size) > 0);
   close((int)work);
 }
 

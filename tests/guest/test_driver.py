@@ -235,6 +235,7 @@ def test_a_model_that_does_not_answer(
     done = in_guest(home, raw, "DEAD", [blob.commands])
     assert rows(done) == [
         "ended: 0", "state: 2", "cancel: 0", "ended: 1", "state: 4", "the next: 0",
+        "another network: 1",
     ]  # fmt: skip
     assert b"reboot: Power down" in done.console_path.read_bytes()
     assert done.npu is not None

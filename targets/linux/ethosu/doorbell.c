@@ -145,8 +145,11 @@ static bool was_answered(struct ethosu_device* device) {
 
 int ethosu_identify(struct ethosu_device* device) {
   long left;
-  int error = mutex_lock_interruptible(&device->lock);
+  int error;
 
+  /* Not to wait for a job, which may never be answered. */
+  if (smp_load_acquire(&device->identified)) return 0;
+  error = mutex_lock_interruptible(&device->lock);
   if (error) return error;
   if (device->identified) goto out;
   error = ring(device, COMMAND_IDENTIFY);
@@ -161,7 +164,7 @@ int ethosu_identify(struct ethosu_device* device) {
   dma_rmb();
   device->config = le32_to_cpu(device->mailbox->config);
   device->id = le32_to_cpu(device->mailbox->id);
-  device->identified = true;
+  smp_store_release(&device->identified, true);
 out:
   mutex_unlock(&device->lock);
   return error;
