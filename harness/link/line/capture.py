@@ -97,8 +97,10 @@ def commands_in_log(text: str, log_directory: Path) -> tuple[LinkCommand, ...]:
 
 
 def _has_files(command: LinkCommand) -> bool:
+    """By the inputs that tell where it was run: an absolute path is there from anywhere."""
     named = [w for w in command.argv if re.search(r"\.(?:o|obj|a)$", w) and not w.startswith("-")]
-    return any((command.directory / name).is_file() for name in named)
+    telling = [name for name in named if not Path(name).is_absolute()] or named
+    return any((command.directory / name).is_file() for name in telling)
 
 
 def _commands(line: str, directory: Path, origin: Origin) -> Iterator[LinkCommand]:

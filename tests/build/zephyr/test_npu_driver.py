@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from harness.build.firmware import Firmware, build
+from harness.case.case import Case
+from harness.export.program import Program
+from harness.run.exports import export_cases
+from harness.run.pipeline import RunOptions, run_case
 from harness.simulate.pick import pick
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import NpuUse
@@ -20,7 +24,7 @@ from harness.system.process import Stop
 from harness.target.loading import load_target
 from tests.link.recorded_programs import PROGRAMS
 from tests.link.test_own_builds import LISTS, forgetful_kernels
-from tests.link.workspace import STANDIN, enter, make_workspace, needs_real_zephyr
+from tests.link.workspace import REAL, STANDIN, enter, make_workspace, needs_real_zephyr
 
 TARGET = load_target("zephyr-corstone-300-u55-128")
 ON_QEMU = pick(TARGET, "qemu")
@@ -103,6 +107,23 @@ def test_a_program_runs_through_zephyrs_driver(module: With, tmp_path: Path) -> 
     alone = what.run(firmware.elf, tmp_path / "alone")
     assert alone.status != 0
     assert module.alone in alone.console
+
+
+@needs_real_zephyr
+def test_the_networks_pass_through_the_real_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every kernel, at 0 LSB."""
+    monkeypatch.setenv("ZEPHYR_BASE", str(REAL))
+    models = ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
+    cases = [Case(TARGET.name, model) for model in models]
+    programs = export_cases(
+        cases, {TARGET.name: ON_QEMU.target}, lambda _message: None, None, isolate=False
+    )
+    firmware = build(ON_QEMU.target, options={"HIL_ETHOSU_DRIVER": "core"})
+    assert "hil::ethosu::invoke_core_driver" in _symbols(firmware)
+    for case, program in zip(cases, programs, strict=True):
+        assert isinstance(program, Program), program
+        record = run_case(case, ON_QEMU, program, firmware, RunOptions(simulator="qemu"))
+        assert (record.verdict, record.worst_lsb) == ("PASS", 0.0), record.cause
 
 
 def test_without_the_module_the_registers_are_ours(

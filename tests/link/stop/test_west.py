@@ -16,9 +16,13 @@ from tests.link.workspace import WEST
 _MANIFEST = "manifest:\n  projects:\n    - name: zephyr\n      url: file:///nowhere/zephyr\n"
 
 
+def _environ() -> dict[str, str]:
+    """Without the workspace of whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if name != "ZEPHYR_BASE"}
+
+
 def _west(folder: Path, *words: str, **environment: str) -> str:
-    environ = {name: value for name, value in os.environ.items() if name != "ZEPHYR_BASE"}
-    done = subprocess.run([WEST, *words], cwd=folder, env={**environ, **environment},
+    done = subprocess.run([WEST, *words], cwd=folder, env={**_environ(), **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False)  # fmt: skip
     assert done.returncode != 0, done.stdout
@@ -28,7 +32,8 @@ def _west(folder: Path, *words: str, **environment: str) -> str:
 def _workspace(folder: Path, manifest: str) -> Path:
     (folder / "manifest").mkdir()
     (folder / "manifest" / "west.yml").write_text(_MANIFEST + "  self:\n    path: manifest\n")
-    subprocess.run([WEST, "init", "-l", "manifest"], cwd=folder, check=True, capture_output=True)
+    subprocess.run([WEST, "init", "-l", "manifest"], cwd=folder, env=_environ(), check=True,
+                   capture_output=True)  # fmt: skip
     (folder / "manifest" / "west.yml").write_text(manifest)
     return folder
 
