@@ -47,6 +47,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("elf_text", ("firmware", "run"), "executable sections"),
     Figure("elf_stripped", ("firmware", "run"), "the ELF without symbols, as a board stores it"),
     Figure("elf_outside", ("firmware", "run"), "what lies in no region of the target"),
+    Figure("elf_memory", ("firmware", "run"), "all that it takes when loaded, without regions: "
+           "of a program under Linux"),
+    Figure("elf_memory_no_pools", ("firmware", "run"), "the same without the pools"),
     Figure("elf_<REGION>_pools", ("firmware", "run"), "the runner's pools in a memory region"),
     Figure("elf_<REGION>_no_pools", ("firmware", "run"), "a memory region without the pools"),
     Figure("elf_<REGION>", ("firmware", "run"), "all that the linker put into a memory region: "
