@@ -44,6 +44,12 @@ TARGETS = [
 U85, DIRECT = "ethos-u85-256", (COP2, APART)
 
 
+@pytest.fixture(autouse=True)
+def no_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was accepted is of another program than these."""
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+
+
 def difference() -> TosaCase:
     """The difference of two tensors: their order would show."""
     graph = Graph()
