@@ -205,7 +205,7 @@ def test_a_tolerance_of_the_command_line_is_refused_in_ci(hil: Hil) -> None:
     assert result.code == 2
     assert "--tolerance 2 is refused in CI" in result.err
     assert "`budgets: {tolerance_lsb: 2}` into " in result.err
-    assert "/models/add.yaml" in result.err
+    assert "/budgets/add.yaml" in result.err
 
 
 def test_a_tolerance_is_said_on_every_face(hil: Hil, tmp_path: Path) -> None:

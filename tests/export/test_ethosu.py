@@ -161,8 +161,8 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
     """Planted: other weights in the second convolution of the TOSA graph."""
     original = lower_ethosu.to_ethos_u
 
-    def planted(*args: object) -> Lowered:
-        lowered = original(*args)  # type: ignore[arg-type]
+    def planted(*args: object, **options: object) -> Lowered:
+        lowered = original(*args, **options)  # type: ignore[arg-type]
         return replace(lowered, graphs={b: damaged(t) for b, t in lowered.graphs.items()})
 
     monkeypatch.setattr(lower_ethosu, "to_ethos_u", planted)

@@ -30,6 +30,8 @@ def test_everything_is_where_the_memory_mode_says(
     """Weights are with the files, the arena is the other two pools; and the footprint, which is
     the bytes of each region, has the fast scratch only where a dedicated SRAM is."""
     target, firmware = hil_target, hil_firmware
+    if not target.memory:
+        pytest.skip(f"{target.name} has no memory map: Linux places what its driver asks for")
     assert target.npu is not None
     mode = target.npu.mode
     assert region_of(firmware, ".pool.files") == mode.weights
