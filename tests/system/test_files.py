@@ -90,7 +90,6 @@ def test_a_killed_writer_leaves_a_whole_file_and_nothing_else(tmp_path: Path) ->
     """SIGKILL at many moments of a writer that never rests. Only between the two steps that
     name and move the file could a killed one leave it: microseconds in a write of milliseconds."""
     path = tmp_path / "a.txt"
-    left = 0
     for attempt in range(8):
         argv = [sys.executable, "-c", WRITER, str(path)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as writer:
@@ -101,8 +100,7 @@ def test_a_killed_writer_leaves_a_whole_file_and_nothing_else(tmp_path: Path) ->
         content = path.read_text()
         assert len(content) == 4_000_000
         assert len(set(content)) == 1
-        left += len(os.listdir(tmp_path)) - 1
-    assert left <= 1
+    assert len(os.listdir(tmp_path)) <= 2  # the file, and what one of the eight may have left
 
 
 def test_a_writer_killed_within_its_write_leaves_nothing(tmp_path: Path) -> None:
