@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,18 @@ _ZEPHYR = "zephyr"
 def shared_hil_home() -> str:
     """The state directory of the session itself, so that inner runs export and build nothing."""
     return str(state_dir())
+
+
+@pytest.fixture
+def guest_home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, with what the Linux guest is made of as far as it is there already."""
+    shared = Path(shared_hil_home) / "cache" / "guest"
+    shared.mkdir(parents=True, exist_ok=True)
+    (tmp_path / ".hil" / "cache").mkdir(parents=True)
+    (tmp_path / ".hil" / "cache" / "guest").symlink_to(shared)
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    return tmp_path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -166,7 +166,7 @@ class Changed(NpuProcess):
         return super().__call__(commands, regions)
 
     def before(self) -> None:
-        raise NotImplementedError
+        raise AssertionError("each of those below says what it does instead")
 
 
 class Dies(Changed):

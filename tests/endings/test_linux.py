@@ -24,18 +24,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, with the packages of the guest that are there already."""
-    shared = Path(shared_hil_home) / "cache" / "guest"
-    shared.mkdir(parents=True, exist_ok=True)
-    (tmp_path / ".hil" / "cache").mkdir(parents=True)
-    (tmp_path / ".hil" / "cache" / "guest").symlink_to(shared)
-    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
-    monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> FakeFirmware:
     return ends_badly(tmp_path_factory.mktemp("firmware"))
@@ -57,11 +45,11 @@ def _directory(pid: str) -> str:
 
 
 @pytest.mark.parametrize("ending", guest_endings())
-def test_ending_has_its_verdict(home: Path, firmware: FakeFirmware, ending: str) -> None:
+def test_ending_has_its_verdict(guest_home: Path, firmware: FakeFirmware, ending: str) -> None:
     """From the console: QEMU ends with 0 after most of these, or not at all. A crash has its place
     (the runner tells its own, the kernel that of any program), and so has an oops, whose guest
     lives on and is not waited for."""
-    given = guest_ending(home / "program", ending)
+    given = guest_ending(guest_home / "program", ending)
     record = run_case(
         Case(given.target.name, "add"),
         pick(given.target),

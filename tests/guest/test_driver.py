@@ -39,17 +39,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, with the packages and the driver of the guest that are there already."""
-    shared = Path(shared_hil_home) / "cache" / "guest"
-    shared.mkdir(parents=True, exist_ok=True)
-    (tmp_path / ".hil" / "cache").mkdir(parents=True)
-    (tmp_path / ".hil" / "cache" / "guest").symlink_to(shared)
-    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> FakeFirmware:
     elf = tmp_path_factory.mktemp("raw") / "raw"
@@ -73,16 +62,16 @@ def network(name: str) -> tuple[Blob, list[bytes], list[bytes]]:
         return read_blob(arrays[f"{name}/blob"].tobytes()), values[0], values[1]
 
 
-def in_guest(home: Path, raw: FakeFirmware, words: str, files: Sequence[bytes]) -> Transcript:
+def in_guest(guest_home: Path, raw: FakeFirmware, words: str, files: Sequence[bytes]) -> Transcript:
     """``raw`` is told ``words``, and finds the files as its inputs."""
-    given = home / "given"
+    given = guest_home / "given"
     given.mkdir()
     (given / "program.pte").write_text(words)
     paths = [given / str(number) for number in range(len(files))]
     for path, content in zip(paths, files, strict=True):
         path.write_bytes(content)
     target = load_target("corstone-1000-u85-256", target_directories({}))
-    return simulate(pick(target), raw, given / "program.pte", [paths], run_dir=home / "run")
+    return simulate(pick(target), raw, given / "program.pte", [paths], run_dir=guest_home / "run")
 
 
 def rows(transcript: Transcript) -> list[str]:
@@ -93,7 +82,7 @@ def rows(transcript: Transcript) -> list[str]:
     return [line for line in lines if line]
 
 
-def test_networks_are_exact(home: Path, raw: FakeFirmware) -> None:
+def test_networks_are_exact(guest_home: Path, raw: FakeFirmware) -> None:
     """Two inputs that Vela has put in the other order, weights with scratch, two outputs; each 20
     times, with new buffers."""
     files: list[bytes] = []
@@ -107,9 +96,9 @@ def test_networks_are_exact(home: Path, raw: FakeFirmware) -> None:
         lines.append(" ".join(map(str, words)))
         expected |= {f"net{len(files)}-{at}.bin": answers[n] for at, n in enumerate(outs)}
         files += [blob.commands, blob.weights, *(inputs[n] for n in ins)]
-    done = in_guest(home, raw, "\n".join(lines), files)
+    done = in_guest(guest_home, raw, "\n".join(lines), files)
     assert rows(done) == ["network: 1", "inferences: 20"] * 3
-    written = {name: (home / "run" / "work" / name).read_bytes() for name in expected}
+    written = {name: (guest_home / "run" / "work" / name).read_bytes() for name in expected}
     assert written == expected
     assert done.npu is not None
     assert (done.npu.jobs, done.npu.stop) == (60, None)
@@ -194,10 +183,10 @@ RULES = {
 }
 
 
-def test_rules(home: Path, raw: FakeFirmware) -> None:
+def test_rules(guest_home: Path, raw: FakeFirmware) -> None:
     """Those of Arm's driver, each by breaking it. The kernel's log says what was refused."""
     blob, _, _ = network("add")
-    done = in_guest(home, raw, "RULES", [blob.commands])
+    done = in_guest(guest_home, raw, "RULES", [blob.commands])
     said = iter(rows(done))
     for rule, expected in RULES.items():
         for line in expected.strip().splitlines():
@@ -216,7 +205,7 @@ def test_rules(home: Path, raw: FakeFirmware) -> None:
 
 
 def test_a_model_that_does_not_answer(
-    home: Path, raw: FakeFirmware, monkeypatch: pytest.MonkeyPatch
+    guest_home: Path, raw: FakeFirmware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who waits does so for as long as they like; who cancels is free; the guest powers off."""
     over = Event()
@@ -232,7 +221,7 @@ def test_a_model_that_does_not_answer(
 
     monkeypatch.setattr(linux_npu, "NpuProcess", Silent)
     blob, _, _ = network("add")
-    done = in_guest(home, raw, "DEAD", [blob.commands])
+    done = in_guest(guest_home, raw, "DEAD", [blob.commands])
     assert rows(done) == [
         "ended: 0", "state: 2", "cancel: 0", "ended: 1", "state: 4", "the next: 0",
         "another network: 1",
@@ -242,11 +231,11 @@ def test_a_model_that_does_not_answer(
     assert (done.npu.jobs, done.npu.stop) == (1, None)
 
 
-def test_the_module_is_the_same_twice(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_module_is_the_same_twice(guest_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever and whenever it is built."""
     parts, version = packages(), guest_image.guest_kernel(()).version
     kept = driver(parts, version)
-    monkeypatch.setenv("HIL_HOME", str(home / "another"))
+    monkeypatch.setenv("HIL_HOME", str(guest_home / "another"))
     again = driver(parts, version)
     assert again != kept
     assert again.read_bytes() == kept.read_bytes()
@@ -254,8 +243,8 @@ def test_the_module_is_the_same_twice(home: Path, monkeypatch: pytest.MonkeyPatc
     assert driver(parts, version).stat().st_mtime_ns == times
 
 
-def test_what_the_compiler_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = home / "ethosu"
+def test_what_the_compiler_says(guest_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = guest_home / "ethosu"
     shutil.copytree(guest_driver.source_directory(), broken)
     with (broken / "device.c").open("a") as file:
         file.write("int wrong = undeclared;\n")
@@ -265,7 +254,7 @@ def test_what_the_compiler_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert caught.value.why == "make"
 
 
-def test_headers_of_another_kernel(home: Path) -> None:
+def test_headers_of_another_kernel(guest_home: Path) -> None:
     with pytest.raises(
         DriverNotBuilt, match=r"not those of 9\.9\.9-arm64: linux-headers-6"
     ) as caught:

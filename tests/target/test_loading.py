@@ -177,6 +177,13 @@ def test_an_npu_of_ours_with_something_of_ones_own(tmp_path: Path, macs: int | N
     assert mine.marker == "mine"
 
 
+def test_what_a_base_says_over_its_npu_stays(tmp_path: Path) -> None:
+    """The product is laid under the file that names the NPU, and not again under one above it."""
+    (tmp_path / "base.yaml").write_text("extends: corstone-300-u55-128\nmarker: base\n")
+    (tmp_path / "mine.yaml").write_text("extends: base\n")
+    assert load_target("mine", (*target_directories({}), tmp_path)).marker == "base"
+
+
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
