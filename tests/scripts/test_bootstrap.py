@@ -20,8 +20,8 @@ PIP = """#!/bin/sh
 if [ "$1 $2" = "-m pip" ]; then
   echo "$@" >> "{log}"
   case "$*" in
-    *--dry-run*) cp "{plan}" "$(echo "$*" | sed 's/.*--report \\([^ ]*\\).*/\\1/')" ;;
-    *"install torch=="*|*"{wheel}"*) touch "{log}.torch" ;;
+    *--dry-run*) cp "{plan}" "$(echo "$*" | sed 's/.*--report \\(.*\\) torch.*/\\1/')" ;;
+    *"--no-deps torch=="*|*"{wheel}"*) touch "{log}.torch" ;;
     *"-e "*) exit {project_status} ;;
   esac
   exit 0
@@ -36,16 +36,18 @@ exec "{python}" "$@"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what ./hil reads, with a .venv whose pip only pretends."""
-    root = tmp_path / "checkout"
-    for name in ("hil", "scripts/bootstrap.sh", "docker/packages.txt", "pyproject.toml"):
+    """A copy of what ./hil reads, with a .venv whose pip only pretends; its path has a space."""
+    root = tmp_path / "the checkout"
+    for name in ("hil", "scripts/bootstrap.sh", "scripts/run.lock", "scripts/dev.lock",
+                 "docker/packages.txt", "pyproject.toml"):  # fmt: skip
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     return root
 
 
 def bootstrap(
-    root: Path, *, plan: list[str], project_status: int = 0, **environment: str
+    root: Path, *, plan: list[str], project_status: int = 0, verb: str = "doctor",
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     (root / "plan.json").write_text(
         json.dumps({"install": [{"metadata": {"name": name}} for name in plan]})
@@ -61,7 +63,7 @@ def bootstrap(
     hil.write_text('#!/bin/sh\necho "hil got: $*"\n')
     hil.chmod(0o755)
     return subprocess.run(
-        [str(root / "hil"), "doctor", "--json"], capture_output=True, text=True, check=False,
+        [str(root / "hil"), verb, "--json"], capture_output=True, text=True, check=False,
         env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", **environment},
     )  # fmt: skip
 
@@ -72,8 +74,22 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
     assert done.stdout == "hil got: doctor --json\n"
     asked = (checkout / "pip.log").read_text().splitlines()
     installs = [line for line in asked if "--dry-run" not in line]
-    assert installs[0].endswith("install torch==2.13.0")
-    assert installs[1].endswith(f"install -e {checkout}[export,dev]")
+    assert installs[0].endswith(f"--require-hashes --no-deps -r {checkout}/scripts/run.lock")
+    assert installs[1].endswith("install --no-deps torch==2.13.0")
+    assert installs[2].endswith(f"install --no-deps --no-build-isolation -e {checkout}")
+
+
+def test_what_our_own_tests_need_is_for_them_alone(checkout: Path) -> None:
+    """A run takes neither their Python packages nor the system's; the suite takes both."""
+    packages = checkout / "docker/packages.txt"
+    packages.write_text("run no-such-a - -\nlinux no-such-b - -\ndev no-such-c - -\n")
+    ran = bootstrap(checkout, plan=["torch"])
+    assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a\n" in ran.stderr
+    assert "dev.lock" not in (checkout / "pip.log").read_text()
+    tested = bootstrap(checkout, plan=["torch"], verb="test")
+    assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a no-such-b no-such-c\n" in tested.stderr
+    assert "dev.lock" in (checkout / "pip.log").read_text()
+    assert [bootstrap(checkout, plan=[], verb=v).stderr for v in ("run", "test")] == ["", ""]
 
 
 def test_second_use_does_nothing_but_run(checkout: Path) -> None:
@@ -91,7 +107,7 @@ def test_cuda_is_refused_with_the_way_out(checkout: Path, package: str) -> None:
     assert "gigabytes of CUDA packages" in done.stderr
     assert "HIL_TORCH=" in done.stderr
     assert not any(
-        line.endswith("install torch==2.13.0")
+        line.endswith("install --no-deps torch==2.13.0")
         for line in (checkout / "pip.log").read_text().splitlines()
     )
 
@@ -105,7 +121,7 @@ def test_a_named_wheel_is_taken(checkout: Path) -> None:
 def test_a_failing_install_is_not_taken_for_done(checkout: Path) -> None:
     done = bootstrap(checkout, plan=["torch"], project_status=1)
     assert done.returncode == 3
-    assert "installing ExecuTorch and the project failed" in done.stderr
+    assert "installing the project failed" in done.stderr
     assert "bootstrap.log" in done.stderr
     assert bootstrap(checkout, plan=["torch"]).returncode == 0  # the next use tries again
 
@@ -114,7 +130,7 @@ def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) ->
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "tail", "touch", "cp", "rm", "test",
-                 "env", "flock"):  # fmt: skip
+                 "env", "flock", "awk", "sort", "grep", "tr", "cksum"):  # fmt: skip
         found = shutil.which(tool)
         assert found is not None
         (tools / tool).symlink_to(found)
@@ -128,7 +144,7 @@ def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) ->
 def test_no_python_is_said(checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "rm"):
+    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "rm", "awk", "sort", "grep"):
         found = shutil.which(tool)
         assert found is not None
         (tools / tool).symlink_to(found)
@@ -136,13 +152,13 @@ def test_no_python_is_said(checkout: Path, tmp_path: Path) -> None:
     (checkout / "scripts/bootstrap.sh").write_text(script)
     done = bootstrap(checkout, plan=["torch"], PATH=str(tools))
     assert done.returncode == 3
-    assert "no Python 3.10 to 3.14" in done.stderr
+    assert "no Python 3.10 to 3.13" in done.stderr
     assert "HIL_PYTHON" in done.stderr
 
 
 def test_missing_system_packages_are_named(checkout: Path) -> None:
     packages = checkout / "docker/packages.txt"
-    packages.write_text("# none has this\nno-such-package-anywhere\n")
+    packages.write_text("# none has this\nrun no-such-package-anywhere - -\n")
     done = bootstrap(checkout, plan=["torch"])
     if shutil.which("dpkg-query"):
         assert "missing and HIL_NO_SYSTEM_PACKAGES=1: no-such-package-anywhere" in done.stderr
@@ -175,9 +191,7 @@ def test_a_checkout_elsewhere_makes_its_own_environment(
     python.chmod(0o755)
     shutil.copy(checkout / ".venv/bin/python", tmp_path / "stub")
     if stamp == "old":
-        text = (checkout / ".venv/.hil-stamp").read_text()
-        (checkout / ".venv/.hil-stamp").write_text(text.partition("\n")[2])
-        (checkout / ".venv/bin/hil").write_text(f"#!{checkout}/.venv/bin/python\n")
+        (checkout / ".venv/.hil-stamp-run").rename(checkout / ".venv/.hil-stamp")
     other = tmp_path / "other"
     shutil.copytree(checkout, other, symlinks=True)
     if how == "moved":
@@ -189,7 +203,7 @@ def test_a_checkout_elsewhere_makes_its_own_environment(
     first = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert first.returncode == 0, first.stderr
     assert first.stdout == f"the hil of {other}/.venv\n"
-    assert f"the .venv here was made for {checkout}; making one for this folder" in first.stderr
+    assert f"the environment here was made for {checkout}; making one for this folder" in first.stderr
     again = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (again.stdout, again.stderr) == (f"the hil of {other}/.venv\n", "")
 
