@@ -362,7 +362,5 @@ def _statistics(model: Model, outcome: QemuEnding) -> str:
 def _qemu_executable() -> str:
     path = shutil.which(machine.QEMU)
     if path is None:
-        raise StandinError(
-            f"{machine.QEMU} is not installed ({how_to_get('qemu-system-arm')})"
-        )
+        raise StandinError(f"{machine.QEMU} is not installed ({how_to_get('qemu-system-arm')})")
     return path

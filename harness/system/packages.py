@@ -1,6 +1,6 @@
 """The system's packages: which there are for what, and how this system installs them.
 
-``docker/packages.txt`` is the one list. Names are Debian's; Ubuntu's and Fedora's stand beside them.
+``docker/packages.txt`` is the one list. Names are Debian's, with Ubuntu's and Fedora's beside them.
 """
 
 from __future__ import annotations
@@ -76,12 +76,16 @@ def how_to_get(*debian: str) -> str:
     system = this_system()
     known = [how for how in INSTALLERS if how.system == system]
     if known:
-        return _command(known[0], debian) or f"{known[0].spoken} has no {' '.join(debian)}"
+        return _command(known[0], debian) or _none(known[0], debian)
     lines: dict[str, list[str]] = {}
     for installer in INSTALLERS:
         if command := _command(installer, debian):
             lines.setdefault(command, []).append(installer.spoken)
     return "; ".join(f"{' and '.join(names)}: {command}" for command, names in lines.items())
+
+
+def _none(installer: Installer, debian: tuple[str, ...]) -> str:
+    return f"{installer.spoken} has no package for {', '.join(debian)}"
 
 
 def _command(installer: Installer, debian: tuple[str, ...]) -> str:

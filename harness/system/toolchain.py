@@ -118,9 +118,7 @@ def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...
     return tuple(found)
 
 
-def _inspected(
-    tool: Tool | None, name: str, required: bool, how: str, purpose: str
-) -> Inspected:
+def _inspected(tool: Tool | None, name: str, required: bool, how: str, purpose: str) -> Inspected:
     if tool is None:
         return Inspected(name, None, None, required, how, None, purpose)
     return Inspected(name, tool.version, str(tool.path), required, how, tool.note, purpose)

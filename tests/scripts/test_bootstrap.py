@@ -46,7 +46,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def bootstrap(
-    root: Path, *, plan: list[str], project_status: int = 0, verb: str = "doctor",
+    root: Path,
+    *,
+    plan: list[str],
+    project_status: int = 0,
+    verb: str = "doctor",
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     (root / "plan.json").write_text(
@@ -203,7 +207,9 @@ def test_a_checkout_elsewhere_makes_its_own_environment(
     first = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert first.returncode == 0, first.stderr
     assert first.stdout == f"the hil of {other}/.venv\n"
-    assert f"the environment here was made for {checkout}; making one for this folder" in first.stderr
+    assert (
+        f"the environment here was made for {checkout}; making one for this folder" in first.stderr
+    )
     again = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (again.stdout, again.stderr) == (f"the hil of {other}/.venv\n", "")
 
