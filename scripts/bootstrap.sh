@@ -34,7 +34,7 @@ step() {
 
 writable() { { mkdir -p "$1" && [ -w "$1" ]; } 2>/dev/null; }
 writable "$state" || die "$state cannot be written" \
-  "${HIL_BOOTSTRAP_HINT:-where the clone is read-only, set XDG_CACHE_HOME to a folder that is not}"
+  "where the clone cannot be written, set XDG_CACHE_HOME to a folder that can be"
 
 # One bootstrap at a time; the others wait for it.
 if [ "${HIL_BOOTSTRAP_LOCKED:-}" != 1 ] && command -v flock >/dev/null 2>&1; then

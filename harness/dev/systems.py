@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -189,6 +190,9 @@ def _settle(folder: Path) -> None:
         file.write(f"{_USER}:x:{_UID}:{_UID}::/home/{_USER}:/bin/sh\n")
     with (etc / "group").open("a") as file:
         file.write(f"{_USER}:x:{_UID}:\n")
+    with (etc / "shadow").open("a") as file:
+        file.write(f"{_USER}:*:19000:0:99999:7:::\n")
+    (etc / "hosts").write_text(f"127.0.0.1 localhost {platform.node()}\n")
     (etc / "sudoers.d" / _USER).write_text(f"{_USER} ALL=(ALL) NOPASSWD: ALL\n")
     home = folder / "home" / _USER
     home.mkdir(parents=True)
