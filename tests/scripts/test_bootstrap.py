@@ -11,13 +11,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.system.confine import what_lacks
+
 ROOT = Path(__file__).parents[2]
+CONFINED = pytest.mark.skipif(bool(what_lacks()), reason="bubblewrap does not work here")
 PIP = """#!/bin/sh
 if [ "$1 $2" = "-m pip" ]; then
   echo "$@" >> "{log}"
@@ -225,73 +226,57 @@ def test_the_same_checkout_by_another_path_is_the_same(checkout: Path, tmp_path:
 
 
 @pytest.fixture
-def read_only(checkout: Path) -> Iterator[Path]:
-    """The checkout, which nobody may write to, in a folder that everybody may look into."""
-    with tempfile.TemporaryDirectory() as folder:
-        top = Path(folder)
-        top.chmod(0o755)
-        shutil.move(checkout, top / "checkout")
-        (top / "home").mkdir()
-        (top / "home").chmod(0o777)
-        stub = PIP.format(log=top / "home" / "pip.log", plan=top / "plan.json", wheel="-",
-                          python=sys.executable, project_status=0)  # fmt: skip
-        (top / "stub").write_text(stub)
-        (top / "plan.json").write_text('{"install": []}')
-        (top / "python3").write_text(VENV.format(stub=top / "stub", python=sys.executable))
-        for name in ("stub", "python3"):
-            (top / name).chmod(0o755)
-        for path in (top / "checkout", *(top / "checkout").rglob("*")):
-            path.chmod(0o555 if path.is_dir() or os.access(path, os.X_OK) else 0o444)
-        yield top / "checkout"
-        (top / "checkout").chmod(0o755)
+def elsewhere(checkout: Path, tmp_path: Path) -> Path:
+    """A home for whoever cannot write to the checkout, and a Python that makes environments."""
+    stub = PIP.format(log=tmp_path / "home" / "pip.log", plan=tmp_path / "plan.json", wheel="-",
+                      python=sys.executable, project_status=0)  # fmt: skip
+    (tmp_path / "home").mkdir()
+    (tmp_path / "stub").write_text(stub)
+    (tmp_path / "plan.json").write_text('{"install": []}')
+    (tmp_path / "python3").write_text(VENV.format(stub=tmp_path / "stub", python=sys.executable))
+    for name in ("stub", "python3"):
+        (tmp_path / name).chmod(0o755)
+    return tmp_path / "home"
 
 
-def as_somebody(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """./hil, by somebody who is not root."""
-    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
-    become = nobody if os.geteuid() == 0 else ()
+def read_only(home: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+    """./hil where ``folders`` cannot be written, not by root either."""
+    words = [word for folder in folders for word in ("--ro-bind", str(folder), str(folder))]
     return subprocess.run(
-        [*become, "env", "-u", "XDG_CACHE_HOME", str(root / "hil"), "doctor"],
-        capture_output=True, text=True, cwd=root.parent,
-        env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", "HOME": str(root.parent / "home"),
-             "HIL_PYTHON": str(root.parent / "python3"), **environment},
+        ["bwrap", "--dev-bind", "/", "/", *words, "env", "-u", "XDG_CACHE_HOME",
+         str(folders[0] / "hil"), "doctor"],
+        capture_output=True, text=True,
+        env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", "HOME": str(home),
+             "HIL_PYTHON": str(home.parent / "python3")},
     )  # fmt: skip
 
 
-def test_a_clone_that_cannot_be_written(read_only: Path) -> None:
+@CONFINED
+def test_a_clone_that_cannot_be_written(checkout: Path, elsewhere: Path) -> None:
     """Its environment is made elsewhere, once."""
-    before = sorted(read_only.rglob("*"))
-    first = as_somebody(read_only)
+    first = read_only(elsewhere, checkout)
     assert first.returncode == 0, first.stderr
-    cache = read_only.parent / "home" / ".cache" / "executorch-hil"
+    cache = elsewhere / ".cache" / "executorch-hil"
     assert first.stdout.startswith(f"the hil of {cache}/")
-    again = as_somebody(read_only)
+    again = read_only(elsewhere, checkout)
     assert (again.stdout, again.stderr) == (first.stdout, "")
-    assert sorted(read_only.rglob("*")) == before
 
 
-def test_the_environment_that_root_made_is_taken(read_only: Path) -> None:
+@CONFINED
+def test_the_environment_that_its_owner_made_is_taken(checkout: Path, elsewhere: Path) -> None:
     """And nothing is made for whoever may not write there."""
-    first = as_somebody(read_only)
-    (made,) = (read_only.parent / "home" / ".cache" / "executorch-hil").glob("*/venv")
-    read_only.chmod(0o755)
-    shutil.copytree(made, read_only / ".venv")
-    shutil.rmtree(made.parent)
-    read_only.chmod(0o555)
-    again = as_somebody(read_only)
-    assert (again.returncode, again.stderr) == (0, "")
-    assert "ready" in first.stderr
-    assert not made.parent.exists()
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0
+    done = read_only(elsewhere, checkout)
+    assert (done.stdout, done.stderr) == ("hil got: doctor\n", "")
+    assert not (elsewhere / ".cache").exists()
 
 
-def test_nowhere_to_write(read_only: Path) -> None:
+@CONFINED
+def test_nowhere_to_write(checkout: Path, elsewhere: Path) -> None:
     """Said with the way out, not as mkdir says it."""
-    home = read_only.parent / "home"
-    home.chmod(0o555)
-    done = as_somebody(read_only)
-    home.chmod(0o755)
+    done = read_only(elsewhere, checkout, elsewhere)
     assert done.returncode == 3
-    assert f"{home}/.cache/executorch-hil/" in done.stderr
+    assert f"{elsewhere}/.cache/executorch-hil/" in done.stderr
     assert "cannot be written" in done.stderr
     assert "set XDG_CACHE_HOME to a folder that can be" in done.stderr
     assert "mkdir" not in done.stderr
