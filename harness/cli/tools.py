@@ -15,7 +15,7 @@ from harness.cli.verb import verb
 from harness.errors.verdict import ExitCode
 from harness.report.console import Terminal
 from harness.simulate.pick import available_simulators
-from harness.system.toolchain import inspect_tools
+from harness.system.toolchain import Inspected, inspect_tools
 from harness.target.loading import Target, load_targets
 
 
@@ -149,11 +149,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
     fvps = [t.settings.fvp for t in load_targets() if t.settings.fvp is not None]
     tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
     if show:
-        table = _table("tool", "version", "where, or how to get it")
-        for tool in tools:
-            state = tool.version or ("missing" if tool.required else "not installed (optional)")
-            table.add_row(tool.name, state, tool.path or tool.how_to_get)
-        Terminal().print(table)
+        _print_tools(tools)
     zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]
     missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
@@ -166,7 +162,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         Terminal().print(f"missing: {', '.join(missing)}", style="red")
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
-         "how_to_get": t.how_to_get, "note": t.note}
+         "how_to_get": t.how_to_get, "note": t.note, "for": t.purpose}
         for t in tools
     ]  # fmt: skip
     return {
@@ -174,6 +170,26 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         "zephyr": [asdict(finding) for finding in zephyr],
         "missing": missing,
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
+
+
+def _print_tools(tools: Sequence[Inspected]) -> None:
+    """What is there, a line each; then what is not, the same advice once."""
+    console = Terminal(highlight=False, soft_wrap=True)  # addresses and paths stay whole
+    there = [("tool", "for", "version", "where")]
+    there += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
+    wide = [max(len(row[column]) for row in there) + 2 for column in range(3)]
+    for number, row in enumerate(there):
+        line = "".join(f"{text:{width}}" for text, width in zip(row, (*wide, 0), strict=True))
+        console.print(line, style="bold" if number == 0 else "")
+    absent: dict[tuple[bool, str, str], list[str]] = {}
+    for tool in tools:
+        if tool.path is None:
+            key = (not tool.required, tool.purpose, tool.how_to_get)
+            absent.setdefault(key, []).append(tool.name)
+    for (optional, purpose, how), names in sorted(absent.items()):
+        kind = "not installed, optional" if optional else "missing"
+        console.print(f"{kind}, for {purpose}: {', '.join(names)}", style="" if optional else "red")
+        console.print(f"  {how}", style="dim")
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:

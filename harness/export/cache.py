@@ -7,6 +7,7 @@ An entry that is not what it says is not used. The exporter of a key holds a loc
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -25,7 +26,7 @@ import filelock
 from harness.errors import InfraError
 from harness.export.inputs import NO_INPUTS, Inputs, inputs_from
 from harness.export.program import Program, load_program
-from harness.system.files import read_regular, sha256_of, write_whole
+from harness.system.files import disk_hint, read_regular, sha256_of, write_whole
 from harness.system.json_file import MALFORMED, read_json
 from harness.system.paths import cache_dir
 
@@ -66,16 +67,19 @@ class NotAsStored(Exception):
         super().__init__(f"{name} is not what was stored")
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 class CacheNotWritable(InfraError):
-    """``free_bytes``: on the disk of the cache, when that can be told."""
+    """``free_bytes``: on the disk of the cache, where that was the matter and can be told."""
 
     def __init__(self, place: Path, error: OSError) -> None:
         self.errno = error.errno
-        self.free_bytes = _free_bytes(place)
+        self.free_bytes = _free_bytes(place) if error.errno in _FULL else None
         free = f" ({self.free_bytes} bytes free)" if self.free_bytes is not None else ""
         super().__init__(
             f"cannot write the program cache at {place}: {error.strerror or error}{free}",
-            hint="free some space, or point HIL_HOME at a directory that can be written",
+            hint=disk_hint(error) or "point HIL_HOME at a directory that can be written",
             path=place,
         )
 
