@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -156,19 +157,28 @@ def pytest_configure(config: pytest.Config) -> None:
         "have; without it only PASS",
     )
     with _usage_errors():
-        if _wanted(config):
+        file = _settings_of(config)
+        if file is not None or _asked_for_us(config):
             activate(config)
 
 
-def _wanted(config: pytest.Config) -> bool:
-    """Whether the session says before its first test that it is for us."""
-    if config.getoption("markers") or any(
-        config.getoption(option.flag) is not None for option in _OPTIONS
-    ):
-        return True
-    from harness.system.settings import settings_file
+def _settings_of(config: pytest.Config) -> Path | None:
+    """The settings that hold at the session's rootdir, which then hold for all of the session: an
+    IDE calls pytest from a folder of its choice."""
+    from harness.system.settings import VARIABLE, settings_file
 
-    return settings_file(config.rootpath) is not None
+    file = settings_file(config.rootpath)
+    if file is not None and file != settings_file():
+        os.environ[VARIABLE] = str(file)
+        config.add_cleanup(lambda: os.environ.pop(VARIABLE, None))
+    return file
+
+
+def _asked_for_us(config: pytest.Config) -> bool:
+    """Whether the command line says before the first test that the session is for us."""
+    return bool(config.getoption("markers")) or any(
+        config.getoption(option.flag) is not None for option in _OPTIONS
+    )
 
 
 def activate(config: pytest.Config) -> None:
