@@ -12,6 +12,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
+from harness.errors.words import counted
 from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.disasm import disassemble
 from harness.ethosu.model import Network, Stats
@@ -137,7 +138,7 @@ def _print_reduced(found: Reduced) -> None:
     echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
     echo(
         f"{len(smallest.operators)} of {smallest.whole} operators are left "
-        f"({smallest.tries} compilations):"
+        f"({counted(smallest.tries, 'compilation')}):"
     )
     for line in found.text:
         echo(f"  {line}")
@@ -161,7 +162,11 @@ def _blobs(file: Path) -> list[bytes]:
 def _delegate(file: Path, index: int) -> bytes:
     blobs = _blobs(file)
     if not 0 <= index < len(blobs):
-        raise UsageError(f"{file} has {len(blobs)} delegates, there is no {index}", path=file)
+        raise UsageError(
+            f"{file} has {counted(len(blobs), 'delegate')}, there is no {index}",
+            hint="they are counted from 0; `hil npu stats FILE` shows each",
+            path=file,
+        )
     return blobs[index]
 
 

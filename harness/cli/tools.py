@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +16,7 @@ from harness.cli.verb import verb
 from harness.errors.verdict import ExitCode
 from harness.report.console import Terminal
 from harness.simulate.pick import available_simulators
-from harness.system.toolchain import inspect_tools
+from harness.system.toolchain import Inspected, inspect_tools
 from harness.target.loading import Target, load_targets
 
 
@@ -149,11 +150,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
     fvps = [t.settings.fvp for t in load_targets() if t.settings.fvp is not None]
     tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
     if show:
-        table = _table("tool", "version", "where, or how to get it")
-        for tool in tools:
-            state = tool.version or ("missing" if tool.required else "not installed (optional)")
-            table.add_row(tool.name, state, tool.path or tool.how_to_get)
-        Terminal().print(table)
+        _print_tools(tools)
     zephyr = examine()
     missing = [t.name for t in tools if t.required and t.path is None]
     missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
@@ -174,6 +171,34 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         "zephyr": [asdict(finding) for finding in zephyr],
         "missing": missing,
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
+
+
+def _print_tools(tools: Sequence[Inspected]) -> None:
+    """What is there is a table; of what is not, each way to get it is told once."""
+    table = _table("tool", "version", "where")
+    for tool in tools:
+        if tool.path is not None:
+            table.add_row(tool.name, tool.version, tool.path)
+    console = Terminal(highlight=False)
+    console.print(table)
+    for required, head in ((True, "missing"), (False, "not installed (optional)")):
+        ways: dict[str, list[str]] = {}
+        for tool in tools:
+            if tool.path is None and tool.required is required:
+                ways.setdefault(tool.how_to_get, []).append(tool.name)
+        if ways:
+            console.print(f"\n{head}:", style="bold")
+        for how, names in ways.items():
+            for line in wrapped(f"{', '.join(names)}: {how}", console.width):
+                console.print(line, soft_wrap=True)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Within ``width`` where words allow it: no path, package or address is cut."""
+    return textwrap.wrap(
+        text, width, initial_indent="  ", subsequent_indent="    ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:

@@ -55,6 +55,12 @@ class UsageError(HarnessError):
     exit_code = ExitCode.USAGE
 
 
+class BadModel(UsageError):
+    """What is wrong in a user's model file, which nobody else can mend."""
+
+    kind = "bad_model"
+
+
 class Unknown(UsageError):
     """A name that nothing bears. ``close``: what may have been meant, for the hint; without it
     the known names that look like the unknown one.

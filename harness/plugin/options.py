@@ -170,8 +170,14 @@ def _settings_of(config: pytest.Config) -> Path | None:
     file = settings_file(config.rootpath)
     if file is not None and file != settings_file():
         os.environ[VARIABLE] = str(file)
-        config.add_cleanup(lambda: os.environ.pop(VARIABLE, None))
+        config.add_cleanup(_forget)
     return file
+
+
+def _forget() -> None:
+    from harness.system.settings import VARIABLE
+
+    os.environ.pop(VARIABLE, None)
 
 
 def _asked_for_us(config: pytest.Config) -> bool:
