@@ -174,7 +174,12 @@ def find_model(name: str) -> ModelSource:
     if is_user_file(name):
         path = Path(name)
         if not path.is_file():
-            raise UsageError(f"no such model file: {name}", path=path)
+            beside = sorted(other.name for other in path.parent.glob(f"*{path.suffix}"))
+            raise UsageError(
+                f"no such model file: {name}",
+                hint=f"{path.parent.absolute()} has {', '.join(beside) or 'no .py file'}",
+                path=path,
+            )
         return ModelSource(path.stem, f"user file {path.name}", file=path.resolve())
     known = catalogue()
     if name in known:

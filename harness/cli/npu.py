@@ -155,7 +155,11 @@ def _print_reduced(found: Reduced) -> None:
 def _blobs(file: Path) -> list[bytes]:
     blobs = find_blobs(file.read_bytes())
     if not blobs:
-        raise UsageError(f"{file} has no Ethos-U delegate", path=file)
+        raise UsageError(
+            f"{file} has no Ethos-U delegate",
+            hint="export the model for a target with an NPU: `hil targets`",
+            path=file,
+        )
     return blobs
 
 

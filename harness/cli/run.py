@@ -125,10 +125,14 @@ def run(
     if not wanted:
         raise UsageError("no model was named", hint="`hil models` lists them; or --model FILE.py")
     if pte is not None and len(wanted) != 1:
-        raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
+        raise UsageError(
+            f"--pte replaces one program, but {len(wanted)} models were named",
+            hint="name one model: the one whose inputs and outputs it has",
+        )
     if isolate_export and exporter.root is not None:
         raise UsageError(
-            "--isolate-export is for the installed wheel, not for a checkout's exporter"
+            "--isolate-export is for the installed wheel, not for a checkout's exporter",
+            hint="leave one of the two out",
         )
     missing = fvp_missing or missing_policy()
     options = RunOptions(

@@ -150,7 +150,10 @@ def diff(
 
     before, after = measure(old, target), measure(new, target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
-        raise UsageError(f"{old.name} is {before.kind}, {new.name} is {after.kind}")
+        raise UsageError(
+            f"{old.name} is {before.kind}, {new.name} is {after.kind}",
+            hint="compare a program with a program, an ELF with an ELF",
+        )
     found = difference(before, after)
     reasons = [] if why is None else explain.why(found, why)
     if html is not None:

@@ -61,7 +61,7 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     what = ran + exporter
     console.print(Text.assemble((title, "bold"), what), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
+    table.add_column("model", overflow="fold")
     table.add_column("verdict", no_wrap=True)
     others = list(dict.fromkeys(name for r in records for name in _others(r)))
     for header in ("LSB", *others, ".pte", "text", "planned", "stack", "instr"):

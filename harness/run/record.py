@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, NotThere, UsageError
 from harness.errors.verdict import ExitCode, Verdict
 from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
 from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement
@@ -272,6 +272,10 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
     try:
         fields = read_json(path, finite=False)
     except (FileNotFoundError, NotADirectoryError):
+        if not run_dir.exists():
+            raise NotThere(
+                run_dir, "file or directory", hint="run directories are under .hil/runs"
+            ) from None
         raise UsageError(
             f"{run_dir} is not a run directory: it has no {RECORD}",
             hint="run directories are under .hil/runs",

@@ -108,7 +108,9 @@ def _remembered(file: Path, _time: int, _size: int) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(file, f"cannot be read: {error}") from error
     except ValueError as error:
-        raise SettingsError(file, f"is not TOML: {error}") from error
+        raise SettingsError(
+            file, f"is not TOML: {error}", "texts are in quotes, lists in brackets"
+        ) from error
     if file.name == _PROJECT:
         content = content.get("tool", {}).get("hil", {})
     if not isinstance(content, dict):
