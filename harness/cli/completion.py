@@ -22,7 +22,7 @@ _WHERE = {
 @click.command()
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 @verb
-def completion(shell: str, as_json: bool) -> tuple[Any, ExitCode]:
+def completion(shell: str, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Print what makes SHELL complete verbs, options, targets and models.
 
     \b

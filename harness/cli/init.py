@@ -49,7 +49,7 @@ class AlreadyThere(UsageError):
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[DIR]")
 @verb
-def init(folder: Path, as_json: bool) -> tuple[Any, ExitCode]:
+def init(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Make a working example in DIR (default: here): settings, a target, a model, a test.
 
     \b

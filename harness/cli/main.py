@@ -37,6 +37,7 @@ _VERBS = {
     "init": "harness.cli.init:init",
     "zephyr": "harness.cli.zephyr:zephyr",
     "completion": "harness.cli.completion:completion",
+    "schema": "harness.cli.tools:schema",
     "bench": "harness.cli.bench:bench",
     "test": "harness.cli.tools:test",
 }

@@ -39,7 +39,7 @@ def npu() -> None:
 @verb
 def run_(
     file: Path, inputs: tuple[Path, ...], base: str, delegate: int, as_json: bool
-) -> tuple[object, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
     network = Network(_delegate(file, delegate))
     outputs, stats = network.run([path.read_bytes() for path in inputs])
@@ -56,7 +56,7 @@ def run_(
 @click.argument("file", type=_File)
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
-def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
+def disasm(file: Path, delegate: int, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """List the command stream: hil npu disasm add.pte"""
     actions = read_actions(read_blob(_delegate(file, delegate)).commands)
     lines = list(disassemble(actions))
@@ -68,7 +68,7 @@ def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
 @npu.command()
 @click.argument("file", type=_File)
 @verb
-def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
+def stats(file: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Operations, MACs, bytes moved, with zeros as input, and memory: hil npu stats model.pte
 
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
@@ -98,7 +98,7 @@ def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
 @verb
 def reduce(
     program: Path, target: str | None, base: str, tries: int, as_json: bool
-) -> tuple[object, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Shrink a program that the NPU computes wrongly to the smallest that still is wrong.
 
     FILE.pte is one that hil exported; a MODEL, by name or as a .py file, is exported for --target.

@@ -95,7 +95,7 @@ def run(
     limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
     isolate_export: bool, watch: bool, dev_mode: bool, firmware: FirmwareChoice,
     exporter: ExporterChoice, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
@@ -157,7 +157,9 @@ def run(
     return rerun(wanted, lambda: _run(cases, options, as_json), as_json)
 
 
-def _run(cases: Sequence[Case], options: RunOptions, as_json: bool) -> tuple[Any, ExitCode]:
+def _run(
+    cases: Sequence[Case], options: RunOptions, as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
     from harness.report.terminal import overall
     from harness.run.pipeline import run_cases
     from harness.run.record import exit_code
@@ -219,7 +221,7 @@ def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
     limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
     dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,

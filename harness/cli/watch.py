@@ -19,7 +19,7 @@ _State = dict[Path, tuple[int, int] | None]
 
 def rerun(
     models: Sequence[str], once: Callable[[], tuple[Any, ExitCode]], as_json: bool
-) -> tuple[Any, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Until the user interrupts it, which ends it as KeyboardInterrupt.
 
     Raises UsageError where there is no file to watch, and for what else is wrong before any run.

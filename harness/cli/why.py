@@ -25,7 +25,7 @@ _WIDEST = 300
 @click.command()
 @click.argument("subject", required=False, metavar="[TARGET/MODEL|RUN_DIR]")
 @verb
-def why(subject: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Explain the last recorded run, of a case or of any: verdict, cause, evidence, what to do.
 
     A case that ended before its program ran has no record; `hil run` said then why it did.
@@ -91,7 +91,9 @@ def _console(record: RunRecord) -> Iterator[str]:
 @click.argument("subject", required=False, metavar="[FILE|TARGET/MODEL|TARGET/runner|RUN_DIR]")
 @click.option("--target", help="Whose memory regions an ELF is counted by.")
 @verb
-def open_(subject: str | None, target: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+def open_(
+    subject: str | None, target: str | None, as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
     """Make a page of sizes, a treemap and a table, print its path, and show it in a browser.
 
     Of a FILE, of a target's runner, or of program and firmware of the last recorded run (of a

@@ -21,7 +21,7 @@ _FILES = {
     "models/empty.py": "import torch\n",
     "models/empty": "",
     "models/broken.py": "import torch\ndef f(:\n",
-    "models/odd.py": "import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = (torch.ones(3),)\n",
+    "models/odd.py": "import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = ()\n",
     "models/odd.yaml": "budget: 3\n",
     "wrong/hil.toml": 'target = ["boards"]\n',
     "torn/hil.toml": "targets = [\n",
