@@ -168,6 +168,7 @@ class Anatomy(TypedDict):
     unknown: int
     parts: list[Part]
     memory: list[Part]
+    dropped: list[Any]
     notes: list[str]
 
 
