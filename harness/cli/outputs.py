@@ -168,7 +168,7 @@ class Anatomy(TypedDict):
     unknown: int
     parts: list[Part]
     memory: list[Part]
-    dropped: list[Any]
+    dropped: list[Part]
     notes: list[str]
 
 
