@@ -46,7 +46,7 @@ class _Option(NamedTuple):
         return f"hil_{self.name.replace('-', '_')}"
 
 
-_OPTIONS = (
+OPTIONS = (
     _Option(
         "simulator",
         "simulator to run on, one of the target's; auto (default) takes an installed FVP first",
@@ -90,12 +90,12 @@ _OPTIONS = (
         choices=("all", "sample"),
     ),
 )
-_BY_NAME = {option.name: option for option in _OPTIONS}
+_BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hil", "ExecuTorch on Arm")
-    for option in _OPTIONS:
+    for option in OPTIONS:
         more: dict[str, Any] = {"choices": option.choices} if option.choices else {}
         if option.name == "limit-factor":
             more["type"] = _factor
@@ -183,7 +183,7 @@ def _forget() -> None:
 def _asked_for_us(config: pytest.Config) -> bool:
     """Whether the command line says before the first test that the session is for us."""
     return bool(config.getoption("markers")) or any(
-        config.getoption(option.flag) is not None for option in _OPTIONS
+        config.getoption(option.flag) is not None for option in OPTIONS
     )
 
 
@@ -201,7 +201,7 @@ def activate(config: pytest.Config) -> None:
     for marker in sorted({t.marker for t in targets}):
         register(config, marker, ", ".join(t.name for t in targets if t.marker == marker))
     _refuse_misspelt(config, {t.marker for t in targets})
-    for option in _OPTIONS:
+    for option in OPTIONS:
         asked(config, option.name)
     firmware_choice(config)
     exporter_choice(config)

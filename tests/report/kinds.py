@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import harness.export.failures
-import harness.simulate.pick  # noqa: F401
+import harness.simulate.pick
 import harness.system.confine  # noqa: F401
 from harness.errors import HarnessError
 
