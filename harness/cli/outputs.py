@@ -12,6 +12,7 @@ from harness.bisect.history import Commit
 from harness.build.zephyr.examine import Finding
 from harness.cli.contract import DEPRECATED, VERSION, Deprecated
 from harness.errors.verdict import Verdict
+from harness.export.estimates import Cycles, Layer
 from harness.formats.linker_map import Contributor, Orphan
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Cause
@@ -311,8 +312,30 @@ class NpuListing(TypedDict):
     lines: list[str]
 
 
+class NpuEstimate(TypedDict):
+    """What Vela expects; nothing of it is measured. ``clock`` in Hz."""
+
+    npu: str
+    system_config: str
+    memory_mode: str
+    clock: float
+    cycles: Cycles
+    macs: int
+    memory: Counts
+    moved: Counts
+    layers: list[Layer]
+    milliseconds: float
+    utilisation: float
+
+
 class NpuDelegates(TypedDict):
     delegates: list[NpuStats]
+    estimates: NotRequired[list[NpuEstimate]]  # with --cycles
+
+
+class NpuCompared(TypedDict):
+    model: str
+    estimates: list[NpuEstimate]
 
 
 class Smaller(TypedDict):
@@ -498,6 +521,7 @@ OUTPUTS: Final[dict[str, Any]] = {
     "npu run": NpuRun,
     "npu disasm": NpuListing,
     "npu stats": NpuDelegates,
+    "npu compare": NpuCompared,
     "npu reduce": NpuReduced,
     "standin install": Commands,
     "conformance": Suite | Suites,

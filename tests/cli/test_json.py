@@ -72,7 +72,7 @@ MADE: dict[str, Callable[[], dict[str, Any]]] = {
 # By tests that have what it takes: (file of tests/cli, a word in it)
 ELSEWHERE = {
     "npu run": "test_npu.py", "npu disasm": "test_npu.py", "npu stats": "test_npu.py",
-    "npu reduce": "test_npu.py", "link check": "test_link.py",
+    "npu reduce": "test_npu.py", "npu compare": "test_npu.py", "link check": "test_link.py",
 }  # fmt: skip
 
 
