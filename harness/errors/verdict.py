@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum, IntEnum
 
 
@@ -18,7 +17,7 @@ class ExitCode(IntEnum):
 
     PASSED = 0
     FAILED = 1  # a product failure, or nothing proven
-    USAGE = 2  # wrong usage or a bad target file
+    USAGE = 2  # wrong usage: an option, a target file, a model file
     INFRASTRUCTURE = 3  # a tool is missing, a simulator does not start
     INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -59,14 +58,3 @@ class Verdict(Word):
     @property
     def passed(self) -> bool:
         return self is Verdict.PASS
-
-
-def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
-    """Of several cases together: what failed outweighs the infrastructure.
-
-    A skipped case neither passes nor fails; nothing run, or only skipped cases, is nothing
-    proven.
-    """
-    codes = {verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED}
-    order = (ExitCode.FAILED, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
-    return next((code for code in order if code in codes), ExitCode.FAILED)

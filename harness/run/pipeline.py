@@ -138,8 +138,7 @@ def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
     if options.limit_factor is None:
         global_factor()
     for case in cases:
-        if options.tolerance_lsb is not None:
-            tolerance_of(case, budgets_of(case), options.tolerance_lsb)
+        tolerance_of(case, budgets_of(case), options.tolerance_lsb)
         for source in FirmwareSource:
             load_reference(references_of(case), case, source)
 

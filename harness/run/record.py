@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
-from harness.errors import HarnessError, UsageError
-from harness.errors.verdict import Verdict
+from harness.errors import HarnessError, NotThere, UsageError
+from harness.errors.verdict import ExitCode, Verdict
 from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
 from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement
 from harness.judge.reference import from_fields
@@ -111,7 +111,12 @@ class RunRecord:
     source: FirmwareSource = FirmwareSource.BUNDLED
     starts: tuple[int, ...] = (0,)
     differential: Differential | None = None  # against the bundled runner, when both ran
+    wrong_use: bool = False  # what the user asked for, or the user's model, made no sense
     schema: int = SCHEMA
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.USAGE if self.wrong_use else self.verdict.exit_code
 
     @property
     def verdict(self) -> Verdict:
@@ -240,7 +245,20 @@ def failed_record(
     """The record of a case that an error ended before its program ran."""
     text = error.message if error.hint is None else f"{error.message}; {error.hint}"
     cause = Cause(error.kind, text, None, dict(error.facts) or None)
-    return RunRecord(case, time, Judgement(error.verdict, cause), source=source)
+    wrong = error.exit_code is ExitCode.USAGE
+    return RunRecord(case, time, Judgement(error.verdict, cause), source=source, wrong_use=wrong)
+
+
+def exit_code(records: Iterable[RunRecord]) -> ExitCode:
+    """Of several cases together: what failed outweighs what the user got wrong, and both the
+    infrastructure.
+
+    A skipped case neither passes nor fails; nothing run, or only skipped cases, is nothing
+    proven.
+    """
+    codes = {record.exit_code for record in records if record.verdict is not Verdict.SKIPPED}
+    order = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
+    return next((code for code in order if code in codes), ExitCode.FAILED)
 
 
 def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
@@ -254,6 +272,10 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
     try:
         fields = read_json(path, finite=False)
     except (FileNotFoundError, NotADirectoryError):
+        if not run_dir.exists():
+            raise NotThere(
+                run_dir, "file or directory", hint="run directories are under .hil/runs"
+            ) from None
         raise UsageError(
             f"{run_dir} is not a run directory: it has no {RECORD}",
             hint="run directories are under .hil/runs",

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.errors import UsageError
 
@@ -49,6 +49,17 @@ class Settings:
     budgets: Path | None = None
     cache: Path | None = None
     executorch: Path | None = None
+
+
+DESCRIPTIONS: Final = {  # of each setting, for the documentation
+    "targets": "folders of target files, beside those that come with the harness",
+    "default_targets": "what a test without targets runs on, and `hil gate`; else all",
+    "models": "what a test without models runs: names, or patterns of model files",
+    "references": "the folder of accepted runs, written by `hil accept`; else `references`",
+    "budgets": "the folder of MODEL.yaml of catalogue models; else `budgets`",
+    "cache": "the state directory: programs, firmware, runs; else `.hil`",
+    "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
+}
 
 
 class SettingsError(UsageError):
@@ -108,7 +119,9 @@ def _remembered(file: Path, _time: int, _size: int) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(file, f"cannot be read: {error}") from error
     except ValueError as error:
-        raise SettingsError(file, f"is not TOML: {error}") from error
+        raise SettingsError(
+            file, f"is not TOML: {error}", "texts are in quotes, lists in brackets"
+        ) from error
     if file.name == _PROJECT:
         content = content.get("tool", {}).get("hil", {})
     if not isinstance(content, dict):
