@@ -35,7 +35,7 @@ __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware
 
 RUNNER = "executor_runner"
 STRIPPED = f"{RUNNER}.stripped"  # as a board stores it, where the port makes it
-_STAMP = "firmware.json"
+STAMP = "firmware.json"
 _REGION = "HIL_REGION_"
 
 
@@ -169,7 +169,7 @@ def build(
 def load_firmware(directory: Path) -> Firmware | None:
     """The Firmware in a directory; None when there is none, or not all of it."""
     try:
-        firmware = _from_stamp(json.loads((directory / _STAMP).read_text()), directory)
+        firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
@@ -178,11 +178,16 @@ def load_firmware(directory: Path) -> Firmware | None:
 
 def write_stamp(firmware: Firmware) -> None:
     """Last of all that a build leaves: a directory without it is not a Firmware."""
+    text = json.dumps(stamp_of(firmware), indent=1, sort_keys=True) + "\n"
+    write_whole(firmware.directory / STAMP, text)
+
+
+def stamp_of(firmware: Firmware) -> dict[str, Any]:
+    """What the stamp says, as plain data."""
     stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
     if firmware.checkout is not None:
         stamp["checkout"] = firmware.checkout.to_fields()
-    text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
-    write_whole(firmware.directory / _STAMP, text)
+    return stamp
 
 
 def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:

@@ -22,6 +22,8 @@ _VERBS = {
     "exec": "harness.cli.run:exec_",
     "judge": "harness.cli.judge:judge_",
     "accept": "harness.cli.judge:accept",
+    "bundle": "harness.cli.bundle:bundle",
+    "replay": "harness.cli.bundle:replay",
     "size": "harness.cli.size:size",
     "gate": "harness.cli.size:gate",
     "link": "harness.cli.link:link",

@@ -227,13 +227,14 @@ def run_case(
         judgement=judgement,
         static_metrics=static,
         run_dir=str(transcript.run_dir),
-        simulator=_simulator_facts(transcript, differences),
+        simulator=SimulatorFacts.of(transcript, differences),
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
         program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle_name,
                              tuple(asdict(agreement) for agreement in program.oracles),
-                             program.operators, program.versions, program.exporter),
+                             program.operators, program.versions, program.exporter,
+                             program.input_digests()),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
                                firmware.toolchain_id, firmware.checkout),
         seconds=_seconds(transcript, judgement),
@@ -374,19 +375,6 @@ def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
     own = () if program.exporter is None else program.exporter.notes
     read = schema_notes(program.exporter, firmware.source, there)
     return (*program.notes, *own, *read)
-
-
-def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
-    return SimulatorFacts(
-        name=transcript.simulator,
-        version=transcript.version,
-        confined=transcript.confined,
-        unconfined_reason=transcript.unconfined_reason,
-        argv=transcript.argv,
-        environment=transcript.environment,
-        eula=transcript.licence,
-        differences=differences,
-    )
 
 
 def _sha256(path: Path) -> str:

@@ -22,7 +22,7 @@ from harness.observe import Observation
 from harness.run import differential
 from harness.run.differential import Differential
 from harness.run.seal import SEAL, check_seal, sealed
-from harness.simulate.transcript import NpuUse, npu_use
+from harness.simulate.transcript import NpuUse, Transcript, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.json_file import MALFORMED, NotJson, read_json
 from harness.system.process import Stop
@@ -47,13 +47,27 @@ class SimulatorFacts:
     eula: str | None = None  # how the user said that an FVP's licence is accepted
     differences: tuple[str, ...] = ()  # what of the board it does not have
 
+    @classmethod
+    def of(cls, transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
+        return cls(
+            name=transcript.simulator,
+            version=transcript.version,
+            confined=transcript.confined,
+            unconfined_reason=transcript.unconfined_reason,
+            argv=transcript.argv,
+            environment=transcript.environment,
+            eula=transcript.licence,
+            differences=differences,
+        )
+
 
 @dataclass(frozen=True)
 class ProgramFacts:
     """Which program ran, and who computed what it had to give.
 
     ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
-    ``exporter``: the checkout that exported it, None for the installed wheel.
+    ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
+    of every input of every set; none in a record of before they were kept.
     """
 
     pte: str
@@ -63,6 +77,7 @@ class ProgramFacts:
     operators: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     exporter: ExporterFacts | None = None
+    input_sha256: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -353,4 +368,5 @@ def _program(fields: Mapping[str, Any] | None) -> ProgramFacts | None:
         return None
     lists = {name: tuple(fields.get(name, ())) for name in ("oracles", "operators")}
     exporter = exporter_facts(fields.get("exporter"))
-    return ProgramFacts(**{**fields, **lists, "exporter": exporter})
+    inputs = tuple(map(tuple, fields.get("input_sha256", ())))
+    return ProgramFacts(**{**fields, **lists, "exporter": exporter, "input_sha256": inputs})
