@@ -28,6 +28,7 @@ from harness.formats.elf import read_elf
 from harness.formats.linker_map import MapRegion, read_regions
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
 
@@ -168,6 +169,7 @@ def build(
 
 def load_firmware(directory: Path) -> Firmware | None:
     """The Firmware in a directory; None when there is none, or not all of it."""
+    in_use(directory)
     try:
         firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()

@@ -20,6 +20,8 @@ _SHF_COMPRESSED = 0x800  # System V ABI, chapter 4, "Section Attribute Flags"
 _STRINGS = (".debug_str", ".debug_line_str")  # DWARF 5, section 7.5.5: nothing but strings
 _FILL = b"_"
 _PATH = re.compile(r"(?<![\w./~-])/(?:[^\s/\"'`,:;=]+/)+([^\s/\"'`,:;=]*)")
+# Between other data (the file tables of DWARF 4 and before), so it has to look like one.
+_IN_DATA = re.compile(rb"(?<=\x00)/[\w.+-]{2,}/(?:[\w.+@~-]+/)*(?=[\w.+@~-]*\x00)")
 _IN_STRINGS = re.compile(rb"(?:\A|(?<=\x00))/(?:[^\x00]*/)?")
 _SHORT = 3  # a host's name that is no longer stands in everything
 _EVERYBODYS = ("localhost", "/root", "/")
@@ -60,8 +62,8 @@ def scrubbed_elf(member: str, data: bytes, roots: Iterable[str]) -> bytes:
         if section.flags & _SHF_COMPRESSED:
             raise PathInside(member, f"compressed debug information ({section.name})")
         content = elf.content(section)
-        if section.name in _STRINGS:
-            content = _IN_STRINGS.sub(lambda found: _FILL * len(found[0]), content)
+        pattern = _IN_STRINGS if section.name in _STRINGS else _IN_DATA
+        content = pattern.sub(lambda found: _FILL * len(found[0]), content)
         new[section.offset : section.offset + section.size] = overwritten(content, roots)
     return bytes(new)
 

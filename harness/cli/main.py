@@ -34,6 +34,7 @@ _VERBS = {
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",
+    "prune": "harness.cli.prune:prune",
     "init": "harness.cli.init:init",
     "zephyr": "harness.cli.zephyr:zephyr",
     "bench": "harness.cli.bench:bench",

@@ -110,6 +110,7 @@ def run(
     from harness.case.case import Case
     from harness.report.terminal import overall
     from harness.run.pipeline import RunOptions, run_cases
+    from harness.run.prune import prune_when_due
     from harness.simulate.fvp import missing_policy
 
     wanted = [*models, *map(str, files)]
@@ -148,6 +149,7 @@ def run(
         if profile:
             print_profile(Terminal(), records)
     _write_step_summary(records)
+    prune_when_due()
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
     return summary, exit_code(r.verdict for r in records)
