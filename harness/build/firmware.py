@@ -60,7 +60,8 @@ class SourcesChanged(InfraError):
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
 
-    ``checkout``: what it was built from when the source is not ours.
+    ``checkout``: what it was built from when the source is not ours. ``sources``: digest of the
+    files that it was built from when it is; "" of one that was built before it was kept.
     """
 
     directory: Path
@@ -74,6 +75,7 @@ class Firmware:
     options: dict[str, str] = field(default_factory=dict)
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
+    sources: str = ""
 
     @property
     def one_set_per_process(self) -> bool:
@@ -303,6 +305,7 @@ def _collect(
         elf_sha256=sha256_of(directory / RUNNER),
         seconds=round(seconds, 3),
         options=plan.options,
+        sources=plan.content(),
     )
     write_stamp(firmware)
     return firmware

@@ -15,9 +15,11 @@ from sqlalchemy.dialects.postgresql import insert as into_postgresql
 from sqlalchemy.dialects.sqlite import insert as into_sqlite
 
 from harness.errors import InfraError
+from harness.errors.verdict import Verdict
 from harness.history.model import Night, Row, night_from, row_from
 from harness.history.tables import endings, nights, rows
 
+_SILENT = (Verdict.INFRA.value, Verdict.SKIPPED.value)
 _AT_ONCE = 400  # rows in one statement; SQLite takes 32766 values (SQLITE_MAX_VARIABLE_NUMBER)
 
 
@@ -55,11 +57,18 @@ class History(Protocol):
     def ended(self, night: Night) -> bool:
         """All its shards have."""
 
+    def endings(self, night: str) -> dict[int, str]:
+        """The shards that have, and when."""
+
     def rows(self, nights: Sequence[str]) -> list[Row]:
         """All tries of these nights, in the order in which they were written."""
 
     def of_case(self, case: str, *, most: int | None = None) -> list[Row]:
         """All tries, the oldest first; the newest ``most`` of them."""
+
+    def settled_before(self, time: str) -> dict[str, Row]:
+        """Of every case the last row before ``time`` that says something of the product: neither
+        INFRA nor SKIPPED."""
 
     def cases(self) -> list[str]:
         """Every name in the history."""
@@ -116,9 +125,12 @@ class Database:
         return None if body is None else night_from(body)
 
     def ended(self, night: Night) -> bool:
-        there = sa.select(sa.func.count()).where(endings.c.night == night.id)
+        return len(self.endings(night.id)) >= night.shards
+
+    def endings(self, night: str) -> dict[int, str]:
+        wanted = sa.select(endings.c.shard, endings.c.time).where(endings.c.night == night)
         with self._transaction() as connection:
-            return int(connection.scalar(there) or 0) >= night.shards
+            return {row.shard: row.time for row in connection.execute(wanted)}
 
     def rows(self, nights: Sequence[str]) -> list[Row]:
         wanted = sa.select(rows.c.body).where(rows.c.night.in_(nights)).order_by(rows.c.id)
@@ -128,6 +140,18 @@ class Database:
         newest = (rows.c.time.desc(), rows.c.id.desc())
         wanted = sa.select(rows.c.body).where(rows.c.case == case).order_by(*newest)
         return self._rows(wanted.limit(most))[::-1]
+
+    def settled_before(self, time: str) -> dict[str, Row]:
+        told = sa.and_(rows.c.time < time, rows.c.verdict.not_in(_SILENT))
+        last = (
+            sa.select(rows.c.case, sa.func.max(rows.c.time).label("time"))
+            .where(told)
+            .group_by(rows.c.case)
+            .subquery()
+        )
+        same = sa.and_(rows.c.case == last.c.case, rows.c.time == last.c.time)
+        wanted = sa.select(rows.c.body).join(last, same).where(told).order_by(rows.c.attempt)
+        return {row.case: row for row in self._rows(wanted)}
 
     def cases(self) -> list[str]:
         with self._transaction() as connection:
