@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
 from harness.history.model import SCHEMA, Night, Row, night_from, row_from
 from harness.history.store import History
 from harness.system.json_file import MALFORMED, parsed
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter  # few verbs read lines
 
 _AT_ONCE = 200
 
@@ -92,11 +93,15 @@ def _item(path: Path, number: int, text: str) -> Item:
 
 @cache
 def _row_check() -> TypeAdapter[Row]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Row)
 
 
 @cache
 def _night_check() -> TypeAdapter[Night]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(Night)
 
 

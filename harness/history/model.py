@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from harness.errors.verdict import ExitCode, Verdict
-from harness.judge.evidence import Blame, Cause
+from harness.judge.cause import Blame, Cause
 
 SCHEMA = 1
 MOST_ATTEMPTS = 2

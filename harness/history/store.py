@@ -6,13 +6,11 @@ moment and any number of them may write at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as into_postgresql
-from sqlalchemy.dialects.sqlite import insert as into_sqlite
 
 from harness.errors import InfraError
 from harness.errors.verdict import Verdict
@@ -20,6 +18,7 @@ from harness.history.model import Night, Row, night_from, row_from
 from harness.history.tables import endings, nights, rows
 
 _SILENT = (Verdict.INFRA.value, Verdict.SKIPPED.value)
+_Insert = Callable[[sa.Table], Any]  # with PostgreSQL's "on conflict", which SQLite has, too
 _AT_ONCE = 400  # rows in one statement; SQLite takes 32766 values (SQLITE_MAX_VARIABLE_NUMBER)
 
 
@@ -85,7 +84,14 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._insert = into_postgresql if engine.dialect.name == "postgresql" else into_sqlite
+        if engine.dialect.name == "postgresql":
+            from sqlalchemy.dialects.postgresql import insert as into_postgresql  # and asyncio
+
+            self._insert: _Insert = into_postgresql
+        else:
+            from sqlalchemy.dialects.sqlite import insert as into_sqlite
+
+            self._insert = into_sqlite
 
     @property
     def url(self) -> str:

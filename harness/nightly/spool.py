@@ -7,14 +7,16 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-import filelock
+from typing import TYPE_CHECKING
 
 from harness.history.lines import Brought, Ending, Item, bring, line_of, read_lines
 from harness.history.model import Row
 from harness.history.store import History, HistoryUnreachable
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
+
+if TYPE_CHECKING:
+    import filelock  # as long as everything else that `hil history` imports
 
 _PAUSE = 30.0  # seconds until a database that was gone is asked again
 
@@ -57,6 +59,8 @@ class Spool:
             return 0
 
     def _lock(self) -> filelock.BaseFileLock:
+        import filelock
+
         return filelock.FileLock(self.file.with_suffix(".lock"))
 
 
