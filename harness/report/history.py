@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from harness.errors.plain import plain
 from harness.history.compare import FirstBad, Flaky
 from harness.history.model import Difference, Row
 
+_COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
+_LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
 _BARS = "▁▂▃▄▅▆▇█"
 _TRENDS = (("pte_bytes", "bytes of the .pte"), ("ticks_set0", "ticks of the first input set"))
 _MOST_FIGURES = 6
+_SHOWN = 12  # characters of a digest
+_DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # An input that changed comes before what follows from it.
-_ORDER = ("target", "exporter", "sources", "toolchain", "simulator", "reference", "harness",
-          "program", "firmware", "host")  # fmt: skip
+_ORDER = ("target", "exporter", "sources", "toolchain", "simulator", "reference", "program",
+          "firmware", "harness", "host")  # fmt: skip
 _NAMES = {
     "program": "program (.pte)",
     "exporter": "exporter",
@@ -37,22 +40,18 @@ _NAMES = {
 
 def print_case(console: Console, case: str, rows: Sequence[Row]) -> None:
     console.print(Text(plain(case), "bold"))
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for column in ("time", "night", "verdict", "cause"):
-        table.add_column(column, no_wrap=True)
-    for column in ("bytes", "ticks", "seconds"):
-        table.add_column(column, justify="right", no_wrap=True)
+    console.print(Text(_LINE.format(*_COLUMNS), "dim"), soft_wrap=True)
     for row in rows:
-        table.add_row(
+        cells = (
             row.time[:16].replace("T", " "),
-            plain(row.night),
-            Text(str(row.verdict), row.verdict.style),
-            plain("" if row.cause is None else row.cause.kind),
+            str(row.verdict),
+            "" if row.cause is None else row.cause.kind,
             _number(row.metrics.get("pte_bytes")),
             _number(row.metrics.get("ticks_set0")),
             f"{row.seconds['total']:.1f}" if "total" in row.seconds else "",
+            row.night,
         )
-    console.print(table)
+        console.print(Text(plain(_LINE.format(*cells)), row.verdict.style), soft_wrap=True)
     for name, said in _TRENDS:
         _print_trend(console, said, [r.metrics[name] for r in rows if name in r.metrics])
     _print_trend(console, "seconds", [r.seconds["total"] for r in rows if "total" in r.seconds])
@@ -106,14 +105,19 @@ def _print_differences(console: Console, found: FirstBad) -> None:
     if not differences:
         console.print("nothing that the history knows of differs: look whether it is flaky")
     for one in differences:
-        after = one.after or "(did not get so far)"
-        said = f"  {_NAMES[one.what]}: {one.before} -> {after}"
+        after = shown(one.after) or "(did not get so far)"
+        said = f"  {_NAMES[one.what]}: {shown(one.before)} -> {after}"
         console.print(Text(plain(said)), soft_wrap=True)
     for name, (then, now) in list(found.figures.items())[:_MOST_FIGURES]:
         console.print(Text(plain(f"  {name}: {then:,} -> {now:,} ({now - then:+,})")))
     command = next_step(found)
     if command:
         console.print(Text(plain(f"next: {command}")), soft_wrap=True)
+
+
+def shown(value: str) -> str:
+    """A digest by its beginning, all else as it is."""
+    return _DIGEST.sub(lambda found: found[0][:_SHOWN], value)
 
 
 def ordered(differences: Sequence[Difference]) -> list[Difference]:

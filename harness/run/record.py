@@ -68,7 +68,7 @@ class ProgramFacts:
 @dataclass(frozen=True)
 class FirmwareFacts:
     """``checkout``: what was built, where it was not our own runner. ``sha256``: of the ELF.
-    ``sources``: digest of our runner's files, "" of a firmware that was built before it was kept.
+    ``sources``: digest of our runner's files, "" in records from before it was kept.
     """
 
     elf: str
