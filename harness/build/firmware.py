@@ -61,7 +61,8 @@ class SourcesChanged(InfraError):
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
 
-    ``checkout``: what it was built from when the source is not ours.
+    ``checkout``: what it was built from when the source is not ours. ``sources``: digest of the
+    files that it was built from when it is.
     """
 
     directory: Path
@@ -75,6 +76,7 @@ class Firmware:
     options: dict[str, str] = field(default_factory=dict)
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
+    sources: str = ""
 
     @property
     def one_set_per_process(self) -> bool:
@@ -154,17 +156,23 @@ def build(
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
-        return replace(ready, target=target.name, variant=name)
+        return _of(ready, plan, target.name, name)
     with disk_errors("preparing the firmware cache"):
         cache.mkdir(parents=True, exist_ok=True)
         lock = acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
     try:
         if (ready := load_firmware(cache / key)) is not None:
-            return replace(ready, target=target.name, variant=name)
+            return _of(ready, plan, target.name, name)
         with disk_errors("building the runner"):
             return _build(plan, cache / key, target.name, name, progress)
     finally:
         lock.release()
+
+
+def _of(firmware: Firmware, plan: BuildPlan, target: str, variant: str) -> Firmware:
+    """Firmware of equal content may have been made for another target."""
+    sources = firmware.sources or plan.content()
+    return replace(firmware, target=target, variant=variant, sources=sources)
 
 
 def load_firmware(directory: Path) -> Firmware | None:
@@ -310,6 +318,7 @@ def _collect(
         elf_sha256=sha256_of(directory / RUNNER),
         seconds=round(seconds, 3),
         options=plan.options,
+        sources=plan.content(),
     )
     write_stamp(firmware)
     return firmware

@@ -169,7 +169,7 @@ def target_fields(target: Target) -> dict[str, Any]:
 
 
 def _in_bundle(run: _Run, pte: str) -> RunRecord:
-    """The record, with the names of the bundle."""
+    """The record, with the names of the bundle and without that of the host."""
     record = run.record
     assert record.simulator is not None  # of a whole run
     elf = f"{FIRMWARE}/{RUNNER}"
@@ -178,6 +178,7 @@ def _in_bundle(run: _Run, pte: str) -> RunRecord:
         record,
         case=replace(record.case, target=run.target.name, model=record.case.name),
         run_dir=".",
+        host="",
         program=replace(run.program, pte=pte),
         firmware=replace(run.facts, elf=elf),
         simulator=replace(record.simulator, argv=argv, environment={}),

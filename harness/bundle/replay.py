@@ -22,6 +22,7 @@ from harness.export.program import Program, load_program
 from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, new_run_dir
 from harness.run.gather import ending, gather, static_metrics
+from harness.run.identity import host, revision
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, SimulatorFacts, load_record
 from harness.simulate.pick import Chosen, pick
 from harness.simulate.simulation import simulate
@@ -212,6 +213,8 @@ def _judged(
         seconds={"simulate": round(transcript.seconds, 4)},
         starts=transcript.starts,
         differential=None,
+        harness=revision(),
+        host=host(),
     ).with_evidence(evidence, judgement)
 
 
@@ -220,7 +223,7 @@ def _moved_program(facts: ProgramFacts, program: Program) -> ProgramFacts:
 
 
 def _moved_firmware(facts: FirmwareFacts, firmware: Firmware) -> FirmwareFacts:
-    return replace(facts, elf=str(firmware.elf))
+    return replace(facts, elf=str(firmware.elf), sha256=firmware.elf_sha256)
 
 
 def _compared(there: RunRecord, here: RunRecord, version: str, transcript: Transcript) -> Replay:

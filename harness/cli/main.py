@@ -31,6 +31,8 @@ _VERBS = {
     "standin": "harness.cli.standin:standin",
     "conformance": "harness.cli.standin:conformance",
     "bisect": "harness.cli.bisect:bisect",
+    "nightly": "harness.cli.nightly:nightly",
+    "history": "harness.cli.history:history",
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",

@@ -35,6 +35,7 @@ from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.exports import export_cases
 from harness.run.gather import ending, gather, static_metrics
+from harness.run.identity import host, revision
 from harness.run.record import (
     FirmwareFacts,
     ProgramFacts,
@@ -236,10 +237,13 @@ def run_case(
                              program.operators, program.versions, program.exporter,
                              program.input_digests()),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
-                               firmware.toolchain_id, firmware.checkout),
+                               firmware.toolchain_id, firmware.checkout, firmware.elf_sha256,
+                               firmware.sources),
         seconds=_seconds(transcript, judgement),
         source=firmware.source,
         starts=transcript.starts,
+        harness=revision(),
+        host=host(),
     ).with_evidence(evidence, judgement)  # fmt: skip
     record.save()
     return record

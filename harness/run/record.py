@@ -82,13 +82,17 @@ class ProgramFacts:
 
 @dataclass(frozen=True)
 class FirmwareFacts:
-    """``checkout``: what was built, where it was not our own runner."""
+    """``checkout``: what was built, where it was not our own runner. ``sha256``: of the ELF.
+    ``sources``: digest of our runner's files, "" in records from before it was kept.
+    """
 
     elf: str
     key: str
     build_id: str
     toolchain: str
     checkout: CheckoutFacts | None = None
+    sha256: str = ""
+    sources: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,8 @@ class RunRecord:
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
     case ended before a simulator was started; then there is none of what a run has. ``source``:
-    whose firmware it was, or was to be. ``starts``: as in Transcript.
+    whose firmware it was, or was to be. ``starts``: as in Transcript. ``harness`` and ``host``:
+    who judged, and where (``harness.run.identity``).
     """
 
     case: Case
@@ -126,6 +131,8 @@ class RunRecord:
     source: FirmwareSource = FirmwareSource.BUNDLED
     starts: tuple[int, ...] = (0,)
     differential: Differential | None = None  # against the bundled runner, when both ran
+    harness: str = ""
+    host: str = ""
     schema: int = SCHEMA
 
     @property
