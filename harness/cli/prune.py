@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,33 +16,30 @@ from harness.system.settings import BYTES, SECONDS, quantity
 _MIB = 1 << 20
 
 
-class _Quantity(click.ParamType):
-    """A number with one of some units."""
+def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
+    """Of an option: a number with one of these units."""
 
-    def __init__(self, name: str, units: Mapping[str, float]) -> None:
-        self.name, self._units = name, units
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        number = quantity(str(value), self._units)
-        if number is None:
-            units = ", ".join(self._units)
-            self.fail(f"{value!r} is not a number with one of the units {units}.", param, ctx)
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+        number = None if value is None else quantity(value, units)
+        if value is not None and number is None:
+            said = f"{value!r} is not a number with one of the units {', '.join(units)}."
+            raise click.BadParameter(said, ctx, param)
         return number
+
+    return read
 
 
 @click.command()
 @click.option(
     "--cache-max",
-    type=_Quantity("size", BYTES),
+    callback=_quantity(BYTES),
     metavar="SIZE",
     help="Bring what can be made again below this (default: cache_max of the settings, 10GiB).",
 )
 @click.option(
     "--runs-older-than",
     "older",
-    type=_Quantity("age", SECONDS),
+    callback=_quantity(SECONDS),
     metavar="AGE",
     help="Remove runs not used for so long (default: runs_keep of the settings, 30d).",
 )

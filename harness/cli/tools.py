@@ -169,7 +169,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         _print_workspace(zephyr)
     if show and missing:
         Terminal().print(f"missing: {', '.join(missing)}", style="red")
-    state = _state(show=show)
+    kept = _state(show=show)
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
          "how_to_get": t.how_to_get, "note": t.note}
@@ -179,7 +179,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         "tools": rows,
         "zephyr": [asdict(finding) for finding in zephyr],
         "missing": missing,
-        "state": state,
+        "state": kept,
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
 
