@@ -114,6 +114,7 @@ class Database:
         for start in range(0, len(several), _AT_ONCE):
             values = [_columns(row) for row in several[start : start + _AT_ONCE]]
             statement = self._insert(rows).values(values).on_conflict_do_nothing()
+            statement = statement.inline().execution_options(preserve_rowcount=True)
             with self._transaction() as connection:
                 new += connection.execute(statement).rowcount
         return new
