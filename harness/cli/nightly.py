@@ -12,6 +12,7 @@ import click
 
 from harness.build.source import FIRMWARE
 from harness.cli.history_options import DefaultGroup, history_option, opened
+from harness.cli.page import page
 from harness.cli.progress import progress_shown
 from harness.cli.verb import (
     echo,
@@ -47,6 +48,7 @@ def nightly() -> None:
       hil nightly suite.yaml --resume    after a kill: what was judged is not run again
       hil nightly suite.yaml --shard 1/4 --night $GITHUB_RUN_ID
       hil nightly merge shard-1 shard-2 shard-3 shard-4
+      hil nightly page -o night.html     the last night, to look at
 
     The suite is YAML; docs/nightly.md has all of it:
 
@@ -260,3 +262,6 @@ def merge_(folders: tuple[Path, ...], url: str | None, as_json: bool) -> tuple[A
         code = ExitCode.INFRASTRUCTURE
     missing = [str(shard) for shard in merged.missing]
     return {**summary, "missing_shards": missing, "doubled": list(merged.doubled)}, code
+
+
+nightly.add_command(page)
