@@ -90,17 +90,17 @@ def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | 
 
 def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
     """An input that changed between the last good run and the first bad one of several."""
-    count = Counter(change for one in left for change in _inputs(one))
+    count = Counter(change for one in left for change in inputs_that_changed(one))
     if not count or count.most_common(1)[0][1] <= _ALONE:
         return None
     most = max(count.values())
     change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
-    those = tuple(one for one in left if change in _inputs(one))
+    those = tuple(one for one in left if change in inputs_that_changed(one))
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
     return Group(f"{change.what} changed", why, those)
 
 
-def _inputs(one: Failure) -> tuple[Difference, ...]:
+def inputs_that_changed(one: Failure) -> tuple[Difference, ...]:
     """What changed but for what is made of that."""
     causes = tuple(c for c in one.changed if c.what not in _FOLLOWS)
     return causes or tuple(c for c in one.changed if c.what not in NO_PLACE)

@@ -11,7 +11,7 @@ from harness.history.compare import FirstBad, Standing, State, first_bad, standi
 from harness.history.model import Difference, Excluded, Night, Row, last_tries
 from harness.history.store import History
 from harness.report.nightly import reproducing
-from harness.report.page.causes import Failure, Group, grouped
+from harness.report.page.causes import Failure, Group, grouped, inputs_that_changed
 from harness.report.page.trend import Trend, trends
 from harness.target.figures import is_accepted
 
@@ -27,7 +27,7 @@ class Sign(Word):
     STILL = "✖"
     FIXED = "✓+"
     PASSING = "✓"
-    QUARANTINED = "⏸"
+    QUARANTINED = "Q"
     INFRA = "!"
     SKIPPED = "-"
     MISSING = "?"
@@ -104,9 +104,12 @@ class CaseView:
 
 @dataclass(frozen=True)
 class GroupView:
+    """``changed``: inputs that are others for all of them since they last passed."""
+
     what: str
     why: str
     cases: tuple[CaseView, ...]
+    changed: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,9 @@ def _groups(cases: Sequence[CaseView]) -> list[GroupView]:
 def _group(group: Group, failing: Mapping[str, CaseView]) -> GroupView:
     cases = [failing[failure.row.case] for failure in group.failures]
     new_first = sorted(cases, key=lambda case: case.state is not State.NEW)
-    return GroupView(group.what, group.why, tuple(new_first))
+    every = [set(inputs_that_changed(failure)) for failure in group.failures]
+    shared = sorted(set.intersection(*every), key=lambda change: change.what)
+    return GroupView(group.what, group.why, tuple(new_first), tuple(shared))
 
 
 def _matrix(cases: Sequence[CaseView]) -> Matrix:

@@ -50,6 +50,7 @@ def test_the_planted_kernel_bug_is_one_group(page: Page) -> None:
     }
     changed = {one.what for one in first.cases[0].changed}
     assert changed == {"sources", "firmware"}
+    assert first.changed == (Difference("sources", "a" * 40, "b" * 40),)
     assert first.cases[0].since is not None
     assert first.cases[0].since.first.night == "n2"
 
