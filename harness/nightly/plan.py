@@ -76,7 +76,7 @@ def in_order(jobs: Sequence[Job], workers: int, seconds: Mapping[str, float]) ->
     """The shortest ones first, one for each worker, so that something is known at once; then the
     longest, so that none is left alone at the end."""
     by_time = sorted(jobs, key=lambda job: _time(job, seconds))
-    return by_time[:workers] + by_time[workers:][::-1]
+    return by_time[:workers] + sorted(by_time[workers:], key=lambda job: -_time(job, seconds))
 
 
 def _time(job: Job, seconds: Mapping[str, float]) -> float:

@@ -66,6 +66,10 @@ class LocalPool:
         given.add_done_callback(lambda done: _pass_on(done, answer))
         return answer
 
+    def pid_of(self, answer: Future[tuple[Row, ...]]) -> int:
+        """The process that is at a task."""
+        return self._busy[answer].pid
+
     def _collect(self) -> None:
         """Whoever has answered is free; in the place of one that is gone there is a new one."""
         for answer in [answer for answer in self._busy if answer.done()]:
@@ -93,10 +97,14 @@ class _Worker:
         )
         self._pid = self.executor.submit(os.getpid)
 
+    @property
+    def pid(self) -> int:
+        return self._pid.result()
+
     def end(self) -> None:
         """Whatever it does. One that is gone already is no error."""
         with suppress(BrokenProcessPool, ProcessLookupError):
-            os.kill(self._pid.result(), signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
         self.executor.shutdown(wait=True, cancel_futures=True)
 
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from harness.history.lines import Brought, Ending, Item, bring, line_of, read_lines
 from harness.history.model import Row
@@ -33,9 +33,8 @@ class Spool:
         text = "".join(map(line_of, items)).encode()
         with disk_errors("keeping results for the history"):
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            with self._lock(), self.file.open("ab") as file:
-                if file.tell() and not _ends_a_line(self.file):
-                    text = b"\n" + text  # of a writer that was killed
+            with self._lock(), self.file.open("a+b") as file:
+                _cut_unended(file)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -64,10 +63,11 @@ class Spool:
         return filelock.FileLock(self.file.with_suffix(".lock"))
 
 
-def _ends_a_line(file: Path) -> bool:
-    with file.open("rb") as there:
-        there.seek(-1, os.SEEK_END)
-        return there.read(1) == b"\n"
+def _cut_unended(file: IO[bytes]) -> None:
+    """A line that a killed writer did not end is no result: its case is run again."""
+    file.seek(0)
+    there = file.read()
+    file.truncate(there.rfind(b"\n") + 1)
 
 
 class Deliverer:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.build.source import FIRMWARE, FirmwareSource
 from harness.case.case import Case
@@ -34,6 +34,7 @@ from harness.target.loading import (
 
 DEFAULT = "default"  # the suite of who names none
 _DIGEST = 16
+_T = TypeVar("_T")
 
 
 class _Model(BaseModel):
@@ -50,7 +51,16 @@ def _as_date(said: object) -> object:
 
 
 Day = Annotated[date, BeforeValidator(_as_date)]
-Names = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+def _some(said: tuple[_T, ...]) -> tuple[_T, ...]:
+    """Looked at last: items that are wrong are told as what they are."""
+    if not said:
+        raise ValueError("at least one item is wanted")
+    return said
+
+
+Names = Annotated[tuple[str, ...], AfterValidator(_some)]
 Factor = Annotated[float, Field(gt=0, le=1000, strict=False)]
 
 
@@ -81,7 +91,7 @@ class Quarantine(Exclusion):
 
 
 class SuiteFile(_Model):
-    cases: Annotated[tuple[Group, ...], Field(min_length=1)]
+    cases: Annotated[tuple[Group, ...], AfterValidator(_some)]
     firmware: Literal["bundled", "executorch", "both"] = "bundled"
     limit_factor: Factor | None = None
     owner: str = ""
