@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.errors.verdict import Word
@@ -151,12 +151,12 @@ class Page:
         return said
 
 
-def page_of(history: History, night: Night) -> Page:
-    """Raises HistoryUnreachable."""
+def page_of(history: History, night: Night, only: Collection[str] | None = None) -> Page:
+    """``only``: these cases, not all that were planned. Raises HistoryUnreachable."""
     nights = _up_to(history, night)
     order = {one.id: number for number, one in enumerate(reversed(nights))}
     by_case = _by_case(history.rows(list({*order, night.id})), order)
-    found = standings(history, night)
+    found = [one for one in standings(history, night) if only is None or one.case in only]
     cases = tuple(_view(n, one, by_case.get(one.case, ())) for n, one in enumerate(found))
     count = Counter(case.state for case in cases)
     earlier = next((one for one in nights if one.id != night.id), None)
