@@ -153,14 +153,14 @@ def _one_per_night(rows: Sequence[Row]) -> list[Row]:
 @dataclass(frozen=True)
 class Flaky:
     """A case that ended otherwise with the same program, firmware, toolchain, simulator, target and
-    reference. ``rows``: one of each verdict, the oldest; ``runs``: how many there are of it all;
-    ``retried``: how many first tries were INFRA, and the second was not."""
+    reference. ``rows``: the oldest of each verdict; ``runs``: how many there are of it all;
+    ``outputs``: how many different ones; ``rescued``: how often a second try was not INFRA."""
 
     case: str
     runs: int
     verdicts: dict[str, int]
     outputs: int
-    retried: int
+    rescued: int
     rows: tuple[Row, ...]
 
 
@@ -173,9 +173,14 @@ def flaky(rows: Iterable[Row]) -> list[Flaky]:
             groups.setdefault(key, []).append(row)
     found = [_flaky(group) for group in groups.values()]
     return sorted(
-        (one for one in found if len(one.verdicts) > 1 or one.outputs > 1),
+        (one for one in found if one.outputs > 1 or one.rescued or _disagree(one.rows)),
         key=lambda one: (-min(one.verdicts.values()) / one.runs, one.case),
     )
+
+
+def _disagree(rows: Sequence[Row]) -> bool:
+    """What the infrastructure ended, both times, says nothing of the case."""
+    return sum(row.good or row.bad for row in rows) > 1
 
 
 def _flaky(group: Sequence[Row]) -> Flaky:
@@ -190,6 +195,6 @@ def _flaky(group: Sequence[Row]) -> Flaky:
         runs=len(group),
         verdicts={str(name): number for name, number in verdicts.items()},
         outputs=len({row.output for row in told if row.output}),
-        retried=sum(row.verdict is Verdict.INFRA and row.attempt == 1 for row in group),
+        rescued=sum(row.attempt > 1 and row.verdict is not Verdict.INFRA for row in group),
         rows=tuple(oldest.values()),
     )

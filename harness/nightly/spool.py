@@ -6,7 +6,6 @@ import hashlib
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from harness.history.lines import Brought, Ending, Item, bring, line_of, read_lines

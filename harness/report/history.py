@@ -91,7 +91,9 @@ def print_first_bad(console: Console, case: str, found: FirstBad | None) -> None
     else:
         console.print(Text(plain(f"last good  {_when(good)}"), "green"))
     if found.unsure:
-        console.print(f"           {found.unsure} runs between them say nothing of the product")
+        console.print(
+            f"           runs between them that say nothing of the product: {found.unsure}"
+        )
     if found.fixed is not None:
         console.print(Text(plain(f"fixed      {_when(found.fixed)}"), "green"))
     console.print(f"{found.bad_runs} bad in a row")

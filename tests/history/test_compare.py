@@ -111,6 +111,8 @@ def test_flaky_is_what_ends_otherwise_with_the_same() -> None:
         row(1, case="t/flaky"), row(2, "MISMATCH", "t/flaky", identity=other),
         row(1, case="t/broken"), row(2, "MISMATCH", "t/broken", identity=changed),
         row(1, "INFRA", "t/infra"), row(1, case="t/infra", attempt=2),
+        row(1, "INFRA", "t/killed"), row(1, "INFRA", "t/killed", attempt=2),
+        row(2, "PASS", "t/killed"),
         row(1, case="t/outputs", output="aa"), row(2, case="t/outputs", output="bb"),
         row(1, "BUILD_ERROR", "t/unbuilt", identity=replace(KNOWN, firmware="")),
         row(2, "PASS", "t/unbuilt", identity=replace(KNOWN, firmware="")),
@@ -118,7 +120,7 @@ def test_flaky_is_what_ends_otherwise_with_the_same() -> None:
     found = {one.case: one for one in flaky(rows)}
     assert sorted(found) == ["t/flaky", "t/infra", "t/outputs"]
     assert found["t/flaky"].verdicts == {"PASS": 1, "MISMATCH": 1}
-    assert found["t/infra"].retried == 1
+    assert found["t/infra"].rescued == 1
     assert found["t/outputs"].outputs == 2
 
 
