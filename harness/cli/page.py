@@ -71,7 +71,7 @@ class Surfaces:
             _write(self.html, found)
         if self.junit is not None:
             write_junit(self.junit, found)
-        for line in github.annotations(found, os.environ):
+        for line in github.workflow_commands(found, os.environ):
             tell_ci(line, err=as_json)
         with disk_errors("writing the step's summary"):
             github.write_summary(found, os.environ)

@@ -19,7 +19,7 @@ _MOST_CASES = 200  # of a table: a summary may have 1 MiB
 _NAMED = 8  # cases in an annotation
 
 
-def annotations(page: Page, environ: Mapping[str, str]) -> list[str]:
+def workflow_commands(page: Page, environ: Mapping[str, str]) -> list[str]:
     """Lines for standard output; nothing outside of GitHub Actions."""
     if environ.get("GITHUB_ACTIONS") != "true":
         return []

@@ -24,7 +24,9 @@ _SKIPPED = (State.SKIPPED, State.QUARANTINED)
 
 def write_junit(file: Path, page: Page) -> None:
     """A suite for each target. Raises DiskError."""
-    root = ElementTree.Element("testsuites", name=plain(page.night.suite), **_counts(page.cases))
+    root = ElementTree.Element(
+        "testsuites", {"name": plain(page.night.suite), **_counts(page.cases)}
+    )
     for target, cells in page.matrix.rows:
         cases = [case for cell in cells for case in cell]
         root.append(_suite(page, target, cases))
@@ -33,14 +35,14 @@ def write_junit(file: Path, page: Page) -> None:
 
 
 def _suite(page: Page, target: str, cases: Sequence[CaseView]) -> ElementTree.Element:
-    suite = ElementTree.Element(
-        "testsuite",
-        name=plain(target),
-        timestamp=page.night.began[:19],
-        hostname=plain(page.night.host),
-        skipped=str(sum(case.state in _SKIPPED for case in cases)),
-        **_counts(cases),
-    )
+    skipped = sum(case.state in _SKIPPED for case in cases)
+    said = {
+        "name": plain(target),
+        "timestamp": page.night.began[:19],
+        "hostname": plain(page.night.host),
+        "skipped": str(skipped),
+    }
+    suite = ElementTree.Element("testsuite", {**said, **_counts(cases)})
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in (("night", page.night.id), ("harness", page.night.harness)):
         ElementTree.SubElement(properties, "property", name=name, value=plain(value))

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors.verdict import Verdict
 from harness.judge.cause import Cause
-from harness.report.page.github import annotations, summary, write_summary
+from harness.report.page.github import summary, workflow_commands, write_summary
 from harness.report.page.view import Page, page_of
 
 from .nights import M55, U55, U85, many, night, row, two_nights
@@ -28,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 def test_an_annotation_for_what_they_share(page: Page) -> None:
     """The kernel bug is one line, which ends where it should; the infrastructure is a warning."""
-    lines = annotations(page, ON_GITHUB)
+    lines = workflow_commands(page, ON_GITHUB)
     assert all("\n" not in line for line in lines)
     first = lines[0]
     assert first.startswith("::error title=new%3A operator cortex_m%3A%3Apad.out::")
@@ -41,7 +41,7 @@ def test_an_annotation_for_what_they_share(page: Page) -> None:
 
 
 def test_elsewhere_nothing_is_said(page: Page) -> None:
-    assert annotations(page, {}) == []
+    assert workflow_commands(page, {}) == []
     write_summary(page, {})
 
 
@@ -56,7 +56,7 @@ def test_a_file_of_the_repository_is_named(page: Page) -> None:
         changed = replace(case.row, cause=cause, model=model)  # type: ignore[type-var]
         standing = replace(case.standing, row=changed)
         only = replace(group, cases=(replace(case, standing=standing),))
-        return annotations(replace(page, groups=(only,)), ON_GITHUB)[0]
+        return workflow_commands(replace(page, groups=(only,)), ON_GITHUB)[0]
 
     board = {"file": "/home/runner/work/it/boards/my, board.yaml", "line": 7}
     assert annotated(board).startswith("::error file=boards/my%2C board.yaml,line=7,title=")
@@ -75,7 +75,7 @@ def test_there_are_no_more_than_github_shows(tmp_path: Path) -> None:
     page = page_of(history, planned)
     history.close()
     assert len(page.groups) == 30
-    assert len(annotations(page, ON_GITHUB)) == 10
+    assert len(workflow_commands(page, ON_GITHUB)) == 10
     assert of.id != planned.id
 
 
