@@ -98,6 +98,8 @@ def replay(bundle: Path, options: ReplayOptions, progress: Progress = silent) ->
     with disk_errors("unpacking the bundle"):
         root.mkdir()
     manifest = unpack(bundle, root, options.most)
+    with disk_errors("unpacking the bundle"):
+        (root / FIRMWARE / RUNNER).chmod(0o755)  # a native one is started
     there, program, firmware = _read(bundle, root, manifest)
     simulator = there.simulator
     assert simulator is not None  # _read has looked

@@ -22,7 +22,7 @@ if [ "${{1-}}" != --plain ]; then
   exec "${{HIL:-hil}}" replay "$here" "$@"
 fi
 """
-_NONE = "echo 'repro.sh: {why}; use `hil replay`' >&2\nexit 2\n"
+_NONE = "echo {why} >&2\nexit 2\n"
 _PLAIN = """\
 work=$(mktemp -d)
 cp "$here"/{pte} "$here"/inputs/* "$work"
@@ -47,7 +47,7 @@ def script(
     title = plain(record.case.id).replace("\n", " ")
     head = _HEAD.format(title=title, verdict=record.verdict, simulator=told, plain=alone)
     if why:
-        return head + _NONE.format(why=why)
+        return head + _NONE.format(why=shlex.quote(f"repro.sh: {why}; use `hil replay`"))
     words = " ".join(_words(map(plain, record.simulator.argv)))
     return head + _PLAIN.format(pte=record.program.pte, command=words)
 

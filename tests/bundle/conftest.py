@@ -25,12 +25,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, shared_hil_home: str) -> Path
     return home
 
 
-def made(home: Path, options: RunOptions) -> RunRecord:
+def made(home: Path, options: RunOptions, target: str = TARGET, model: str = "ds_cnn") -> RunRecord:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         patch.setenv("HIL_HOME", str(home / ".hil"))
         patch.setenv("HIL_REFERENCES", str(home / "references"))
-        (record,) = run_cases([Case(TARGET, "ds_cnn")], options)
+        (record,) = run_cases([Case(target, model)], options)
     return record
 
 

@@ -65,6 +65,24 @@ def test_a_failure_is_reproduced(home: Path, tmp_path: Path) -> None:
     assert found.exit_code is record.verdict.exit_code is ExitCode.FAILED
 
 
+@pytest.mark.parametrize("target", ["host", "corstone-300-u55-128"])
+def test_other_ways_to_run(target: str, home: Path, tmp_path: Path) -> None:
+    """A native program, whose ticks are this machine's; one with an NPU, of which the harness has
+    the model and the script says so."""
+    record = made(home, RunOptions(), target, "add")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HIL_HOME", str(home / ".hil"))
+        file = pack(Path(str(record.run_dir)), tmp_path / "b.tar.zst").path
+    found = replay(file, OPTIONS)
+    assert found.same, found.summary()
+    (tmp_path / "repro.sh").write_bytes(members(file)["repro.sh"])
+    if target != "host":
+        alone = ["sh", str(tmp_path / "repro.sh"), "--plain"]
+        done = subprocess.run(alone, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "the model of the NPU is the harness's; use `hil replay`" in done.stderr
+
+
 def differs(found: Replay) -> bool:
     return not found.same and found.exit_code is not ExitCode.PASSED
 

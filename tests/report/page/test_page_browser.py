@@ -181,6 +181,7 @@ def test_the_button_copies_the_command(page: Any) -> None:
         "navigator.clipboard.writeText = async () => { throw new Error(); };"
         "document.execCommand = what => { said.push(document.activeElement.value); return true; }"
     )
+    page.execute_script("document.getElementById('case-1').open = true")
     by(page, "#case-1 .command button")[0].click()
     page.execute_async_script("setTimeout(arguments[0], 50)")
     assert page.execute_script("return said")[1].startswith(f"hil run {M55} ")
