@@ -25,6 +25,7 @@ from harness.run.seal import SEAL, check_seal, sealed
 from harness.simulate.transcript import NpuUse, Transcript, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.json_file import MALFORMED, NotJson, read_json
+from harness.system.lease import in_use
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from harness.target.budget import Budgets
@@ -273,6 +274,7 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
     written.
     """
     path = run_dir / RECORD
+    in_use(run_dir)
     try:
         fields = read_json(path, finite=False)
     except (FileNotFoundError, NotADirectoryError):

@@ -20,11 +20,15 @@ from harness.system.paths import state_dir
 
 def in_use(path: Path) -> None:
     """``path``, an entry of the state directory, is used from now on, and was last used now. To be
-    said before one looks whether it is there. A state directory that cannot be written is not
-    pruned either."""
-    with suppress(OSError), _gate(fcntl.LOCK_SH):
-        _enter(_register(), os.getpid(), real(path))
-        os.utime(path, follow_symlinks=False)
+    said before one looks whether it is there. What is elsewhere is nobody's to prune, and a state
+    directory that cannot be written is not pruned either."""
+    with suppress(OSError):
+        place = real(path)
+        if not any(place.is_relative_to(home) for home in (_register().parent, real(state_dir()))):
+            return
+        with _gate(fcntl.LOCK_SH):
+            _enter(_register(), os.getpid(), place)
+            os.utime(path, follow_symlinks=False)
 
 
 @contextmanager

@@ -82,6 +82,17 @@ def test_homes_that_share_a_cache_know_of_each_other(
     process.wait()
 
 
+def test_what_is_elsewhere_is_not_touched(state: Path, tmp_path: Path) -> None:
+    """A run directory that somebody copied keeps its time."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    os.utime(copy, (1, 1))
+    in_use(copy)
+    assert copy.stat().st_mtime == 1
+    with alone() as used:
+        assert used == set()
+
+
 def test_where_nothing_can_be_written_nothing_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
