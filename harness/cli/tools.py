@@ -17,9 +17,13 @@ from harness.cli.verb import echo, verb
 from harness.errors import Unknown
 from harness.errors.verdict import ExitCode
 from harness.report.console import Terminal
+from harness.run.prune import bounds, kinds
 from harness.simulate.pick import available_simulators
+from harness.system.paths import state_dir
 from harness.system.toolchain import Inspected, inspect_tools
 from harness.target.loading import Target, load_targets
+
+_MIB, _DAY = 1 << 20, 86400
 
 
 @click.command()
@@ -41,7 +45,8 @@ def models(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Show each tool, its version, and how to get what is missing (FVPs included).
 
-    Where ZEPHYR_BASE is set, what its workspace lacks, too.
+    Where ZEPHYR_BASE is set, what its workspace lacks, too; and how much is in .hil, which
+    `hil prune` makes smaller.
     """
     return list_tools(show=not as_json)
 
@@ -188,6 +193,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         _print_workspace(zephyr)
     if show and missing:
         Terminal().print(f"missing: {', '.join(missing)}", style="red")
+    kept = _state(show=show)
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
          "how_to_get": t.how_to_get, "note": t.note, "for": t.purpose}
@@ -197,6 +203,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         "tools": rows,
         "zephyr": [asdict(finding) for finding in zephyr],
         "missing": missing,
+        "state": kept,
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
 
@@ -230,6 +237,29 @@ def wrapped(text: str, width: int) -> list[str]:
         text, width, initial_indent="  ", subsequent_indent="    ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
+
+
+def _state(*, show: bool) -> dict[str, Any]:
+    """How much there is of what we keep, and what of it is bounded."""
+    found, within = kinds(), bounds()
+    if show:
+        table = _table("kept in .hil", "entries", "MiB", "")
+        for kind in found:
+            how = "" if kind.bounded else "not bounded"
+            table.add_row(kind.name, str(kind.entries), f"{kind.bytes / _MIB:.1f}", how)
+        Terminal().print()
+        Terminal().print(table)
+        Terminal().print(
+            f"{state_dir()}: {sum(kind.bytes for kind in found) / _MIB:.1f} MiB; the cache is held "
+            f"to {within.cache / _MIB:.0f} MiB, runs stay {within.runs / _DAY:g} days (hil prune)",
+            style="dim", highlight=False,
+        )  # fmt: skip
+    return {
+        "path": str(state_dir()),
+        "cache_max": within.cache,
+        "runs_keep_seconds": within.runs,
+        "kinds": [asdict(kind) for kind in found],
+    }
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:

@@ -30,6 +30,7 @@ from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
@@ -66,6 +67,7 @@ def build_checkout(
     if (ready := load_firmware(cache / key)) is not None:
         return _of(ready, target, plan)
     tree = paths.cache_dir("executorch") / plan.tree()
+    in_use(tree)
     with disk_errors("preparing the checkout's build"):
         cache.mkdir(parents=True, exist_ok=True)
         tree.mkdir(parents=True, exist_ok=True)
