@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -171,9 +172,13 @@ def build(
 
 
 def _of(firmware: Firmware, plan: BuildPlan, target: str, variant: str) -> Firmware:
-    """Firmware of equal content may have been made for another target."""
-    sources = firmware.sources or plan.content()
-    return replace(firmware, target=target, variant=variant, sources=sources)
+    """Firmware of equal content may have been made for another target; and before its sources were
+    kept, which an equal key says they are."""
+    if not firmware.sources:
+        firmware = replace(firmware, sources=plan.content())
+        with suppress(OSError):  # a cache that cannot be written is asked again
+            write_stamp(firmware)
+    return replace(firmware, target=target, variant=variant)
 
 
 def load_firmware(directory: Path) -> Firmware | None:

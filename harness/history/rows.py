@@ -22,7 +22,7 @@ from harness.target.loading import load_target, target_files
 from harness.target.npu import split_mode
 
 _DIGEST = 16  # hex digits, of what is only compared
-_BEFORE, _AFTER = 6, 3  # lines of the console around the one that the cause names
+_LINES, _AFTER = 10, 3  # of the console: how many, and how many behind the one of the cause
 _MOST_LINE = 160  # characters of one that is kept
 _MOST_TEXT = 600  # of a cause or a note: a row stays below 4 KiB
 _MOST_NOTES = 4
@@ -154,6 +154,6 @@ def _excerpt(record: RunRecord) -> Excerpt | None:
     lines = console.decode("utf-8", "replace").removesuffix("\n").split("\n")
     named = None if record.cause is None else record.cause.line
     last = len(lines) if named is None else min(named + _AFTER, len(lines))
-    first = max(last - _BEFORE - _AFTER, 0)
+    first = max(last - _LINES, 0)
     kept = tuple(plain(line)[:_MOST_LINE] for line in lines[first:last])
     return Excerpt(first + 1, kept) if kept else None
