@@ -14,16 +14,24 @@ function(hil_complete_runner)
   get_target_property(sources executor_runner SOURCES)
   list(FILTER sources INCLUDE REGEX "executor_runner\\.cpp$")
   set_property(SOURCE ${sources} APPEND PROPERTY
-    COMPILE_OPTIONS "SHELL:-include ${HIL_LINUX}/temp_memory.h")
+    COMPILE_OPTIONS "-include" "${HIL_LINUX}/temp_memory.h")
   set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${HIL_LINUX}/temp_memory.h")
   target_link_options(executor_runner PRIVATE -static -Wl,--gc-sections
     "-Wl,-Map=$<TARGET_FILE:executor_runner>.map")
   # The operators of programs that are lowered for a Cortex-M, which the runner itself leaves out.
-  target_link_libraries(executor_runner PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,cortex_m_ops_lib>)
-  # ExecuTorch links the backend whole, and once more by the list of its backends, which CMake 3.25
-  # refuses (3.31 does not).
-  set_property(TARGET executor_runner PROPERTY
-    LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,executorch_delegate_ethos_u,cortex_m_ops_lib")
+  set(registering cortex_m_ops_lib)
+  target_link_libraries(executor_runner PRIVATE cortex_m_ops_lib)
+  # ExecuTorch links the backend whole, and once more by the list of its backends, which CMake
+  # before 3.30 refuses. Here it is a library like others, and whole as the linker says it.
+  if(TARGET executorch_delegate_ethos_u)
+    list(APPEND registering executorch_delegate_ethos_u)
+    set_property(TARGET executor_runner PROPERTY
+      LINK_LIBRARY_OVERRIDE "DEFAULT,executorch_delegate_ethos_u")
+  endif()
+  foreach(library IN LISTS registering)
+    target_link_options(executor_runner PRIVATE
+      "LINKER:--whole-archive,$<TARGET_FILE:${library}>,--no-whole-archive")
+  endforeach()
   add_custom_command(TARGET executor_runner POST_BUILD
     COMMAND ${CMAKE_STRIP} -o "$<TARGET_FILE:executor_runner>.stripped"
       "$<TARGET_FILE:executor_runner>"
