@@ -17,6 +17,7 @@ from harness.ethosu.disasm import disassemble
 from harness.ethosu.model import Network, Stats
 
 if TYPE_CHECKING:
+    from harness.export.program import Program
     from harness.run.smaller import Reduced
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -26,7 +27,7 @@ _File = click.Path(exists=True, dir_okay=False, path_type=Path)
 def npu() -> None:
     """Run, list and measure Ethos-U command streams without an NPU.
 
-    FILE is a .pte with Ethos-U delegates or a bare Vela stream.
+    FILE is a .pte with Ethos-U delegates or a bare Vela stream; MODEL a name or a .py file.
     """
 
 
@@ -64,15 +65,33 @@ def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
     return {"npu": actions.config.name, "lines": lines}, ExitCode.PASSED
 
 
+_subject = click.argument("subject", type=click.Path(path_type=Path), metavar="FILE.pte|MODEL")
+_target = click.option("--target", help="For a model: the target that it is exported for.")
+
+
 @npu.command()
-@click.argument("file", type=_File)
+@click.argument("subject", type=click.Path(path_type=Path), metavar="FILE|MODEL")
+@_target
+@click.option("--cycles", is_flag=True, help="Also Vela's estimate of the time, per operator.")
 @verb
-def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
+def stats(
+    subject: Path, target: str | None, cycles: bool, as_json: bool
+) -> tuple[object, ExitCode]:
     """Operations, MACs, bytes moved, with zeros as input, and memory: hil npu stats model.pte
 
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
-    and outputs and the cache in the NPU's SRAM.
+    and outputs and the cache in the NPU's SRAM. A MODEL is exported for --target.
+
+    --cycles compiles the same stream once more and reads what Vela expects it to take: an estimate,
+    no measurement. It needs a program that hil exported, or a MODEL.
     """
+    from harness.run.exports import program_of
+
+    file, program = subject, None
+    if cycles or not subject.is_file() or subject.suffix == ".py":
+        with progress_shown(as_json) as progress:
+            program = program_of(subject, target, "hil npu stats", progress)
+        file = program.pte_path
     found = []
     for index, blob in enumerate(_blobs(file)):
         network = Network(blob)
@@ -80,12 +99,65 @@ def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
         found.append(_as_dict(result))
         if not as_json:
             _print(index, result)
-    return {"delegates": found}, ExitCode.PASSED
+    if not cycles or program is None:
+        return {"delegates": found}, ExitCode.PASSED
+    return {"delegates": found, "estimates": _estimates(program, as_json)}, ExitCode.PASSED
+
+
+def _estimates(program: Program, as_json: bool) -> list[dict[str, Any]]:
+    from harness.export.estimates import of_program
+    from harness.report.console import Terminal
+    from harness.report.estimates import fields, print_layers
+
+    found = of_program(program)
+    if not as_json:
+        for index, estimate in enumerate(found):
+            print_layers(Terminal(), index, estimate)
+    return [fields(one) for one in found]
 
 
 @npu.command()
-@click.argument("program", type=click.Path(path_type=Path), metavar="FILE.pte|MODEL")
-@click.option("--target", help="For a model: the target that it is exported for.")
+@_subject
+@_target
+@click.option("--page", type=click.Path(path_type=Path), help="Also write a page with a plot.")
+@verb
+def compare(
+    subject: Path, target: str | None, page: Path | None, as_json: bool
+) -> tuple[object, ExitCode]:
+    """One model on every MAC count and in every memory mode of its Ethos-U, as Vela estimates it.
+
+    Nothing is measured: cycles, time and traffic are what Vela's compiler expects of an NPU whose
+    memories are those of its system configuration.
+
+    \b
+    Examples:
+      hil npu compare ds_cnn --target corstone-300-u55-128
+      hil npu compare my_model.py --target corstone-320-u85-256 --page u85.html
+    """
+    from harness.export.estimates import choices_of, compare
+    from harness.report.console import Terminal
+    from harness.report.estimates import fields, print_comparison, write_page
+    from harness.run.exports import program_of
+
+    with progress_shown(as_json) as progress:
+        program = program_of(subject, target, "hil npu compare", progress)
+        choices = choices_of(program)
+        found = []
+        for estimate in compare(program, choices):
+            found.append(estimate)
+            progress(f"{program.model}: compiled {len(found)}/{len(choices)}")
+    if not as_json:
+        print_comparison(Terminal(), program.model, found)
+    if page is not None:
+        write_page(page, program.model, found)
+        if not as_json:
+            echo(f"written: {page}")
+    return {"model": program.model, "estimates": [fields(one) for one in found]}, ExitCode.PASSED
+
+
+@npu.command()
+@_subject
+@_target
 @click.option("-o", "--output", "base", default="smaller", help="Files are BASE.tosa and so on.")
 @click.option(
     "--tries",
@@ -96,7 +168,7 @@ def stats(file: Path, as_json: bool) -> tuple[object, ExitCode]:
 )
 @verb
 def reduce(
-    program: Path, target: str | None, base: str, tries: int, as_json: bool
+    subject: Path, target: str | None, base: str, tries: int, as_json: bool
 ) -> tuple[object, ExitCode]:
     """Shrink a program that the NPU computes wrongly to the smallest that still is wrong.
 
@@ -108,10 +180,12 @@ def reduce(
       hil npu reduce my_model.py --target corstone-300-u55-128
       hil npu reduce smaller.pte -o defect
     """
-    from harness.run.smaller import program_of, reduce_program
+    from harness.run.exports import program_of
+    from harness.run.smaller import reduce_program
 
     with progress_shown(as_json) as progress:
-        found = reduce_program(program_of(program, target, progress), Path(base), tries)
+        program = program_of(subject, target, "hil npu reduce", progress)
+        found = reduce_program(program, Path(base), tries)
     if found is None:
         if not as_json:
             echo("nothing to reduce: every delegate computes what TOSA means")

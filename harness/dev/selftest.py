@@ -222,6 +222,7 @@ def _imports() -> bool:
 def _pytest(arguments: Sequence[str]) -> bool:
     workers = [] if any(a.startswith("-n") for a in arguments) else ["-n", str(os.cpu_count() or 1)]
     environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the tests start Python hundreds of times
     if (missing := what_lacks()) and required():
         print(f"guests are not confined here, and tests of that are left out: {missing}",
               file=sys.stderr)  # fmt: skip

@@ -7,7 +7,7 @@ Their names begin with ``hil_``, so that they meet neither a user's own nor anot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,25 +60,34 @@ def hil_target(hil_case: Case) -> Target:
 def hil_program(hil_case: Case, request: pytest.FixtureRequest) -> Program:
     """The exported program with inputs and expected outputs.
 
-    The first test that needs one exports those of all collected cases, so that torch is
-    imported once, whatever the number of workers.
+    Each worker exports what its own test needs, so that workers export side by side and the first
+    result does not wait for the last export. A checkout's exporter is another Python, which takes
+    seconds to start: the first test that needs one has it export for all collected cases.
     """
-    from filelock import FileLock
-
     from harness.run.exports import export_cases
-    from harness.system.paths import cache_dir
     from harness.target.loading import load_target
 
-    wanted = [hil_case, *(c for c in _collected(request.session) if c != hil_case)]
     with _failing():
-        targets = {name: load_target(name) for name in {c.target for c in wanted}}
-        cache_dir("programs").mkdir(parents=True, exist_ok=True)
         exporter = exporter_choice(request.config).find()
-        with FileLock(cache_dir("programs") / "batch.lock"):
+        wanted = [hil_case]
+        if exporter is not None:
+            wanted += [c for c in _collected(request.session) if c != hil_case]
+        targets = {name: load_target(name) for name in {c.target for c in wanted}}
+        with _one_at_a_time() if exporter is not None else nullcontext():
             exported = export_cases(wanted, targets, exporter=exporter)[0]
         if isinstance(exported, HarnessError):
             raise exported
     return exported
+
+
+def _one_at_a_time() -> AbstractContextManager[object]:
+    """One checkout's exporter for all workers."""
+    from filelock import FileLock
+
+    from harness.system.paths import cache_dir
+
+    cache_dir("programs").mkdir(parents=True, exist_ok=True)
+    return FileLock(cache_dir("programs") / "batch.lock")
 
 
 def _collected(session: pytest.Session) -> list[Case]:

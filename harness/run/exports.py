@@ -1,19 +1,25 @@
-"""The Programs of cases: exported, or from the cache, by the wheel or by a checkout's exporter."""
+"""The Programs of cases: exported, or from the cache, by the wheel or by a checkout's exporter.
+
+And the one that a command names: ``program_of``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from harness.case.case import Case
 from harness.case.models import find_model
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
+from harness.export import cache
 from harness.export.batch import ExportEvent
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.checkout.remote import export_with
 from harness.export.program import Program
 from harness.export.request import ExportRequest
+from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent
-from harness.target.loading import Target
+from harness.target.loading import Target, load_target
 
 _EXPORT_WORDS = {
     "preparing": "starting the checkout's exporter",
@@ -46,6 +52,35 @@ def export_cases(
     else:
         results = export_with(exporter, requests, report)
     return [result.error or result.unwrap() for result in results]
+
+
+def program_of(subject: Path, target: str | None, command: str, progress: Progress) -> Program:
+    """An exported ``.pte``, or a model that is exported for ``target``.
+
+    Raises UsageError, which names ``command``, for a ``.pte`` whose TOSA graphs are not known, and
+    without a target for a model.
+    """
+    if subject.suffix == ".pte":
+        found = cache.by_pte(sha256_of(subject)) if subject.is_file() else None
+        if found is None:
+            raise UsageError(
+                f"{subject} is not a program that hil exported here, and a .pte does not hold the "
+                "graphs that its streams were compiled from",
+                hint=f"name the model instead: {command} MODEL --target TARGET",
+                path=subject,
+            )
+        return found
+    if target is None:
+        raise UsageError(
+            f"{subject} is no .pte, and a model is exported for a target",
+            hint="--target TARGET; `hil targets` lists them",
+        )
+    case = Case(target, str(subject))
+    find_model(case.model)  # says at once when there is none
+    (result,) = export_cases([case], {target: load_target(target)}, progress)
+    if isinstance(result, HarnessError):
+        raise result
+    return result
 
 
 def _request(model: str, target: Target) -> ExportRequest:

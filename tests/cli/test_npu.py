@@ -96,10 +96,33 @@ def test_reduce_needs_a_program_that_it_knows(tmp_path: Path) -> None:
     assert found["hint"] == ("name the model instead: hil npu reduce MODEL --target TARGET")
     model = CliRunner().invoke(npu, ["reduce", "add", "--json"])
     assert model.exit_code == 2
-    assert "a model is reduced for a target" in json.loads(model.stdout)["cause"]["text"]
+    assert "a model is exported for a target" in json.loads(model.stdout)["cause"]["text"]
     nothing = CliRunner().invoke(npu, ["reduce", "add", "--target", "corstone-300-m55", "--json"])
     assert nothing.exit_code == 2
     assert "nothing of add runs on an Ethos-U" in json.loads(nothing.stdout)["cause"]["text"]
+
+
+def test_estimates_of_a_model(hil: Hil, tmp_path: Path) -> None:
+    """Per operator of the one that is exported, and over all NPUs of its product."""
+    model = ("linear", "--target", "corstone-300-u55-128")
+    stats = hil("npu", "stats", *model, "--cycles", "--json")
+    (one,) = stats.json["estimates"]
+    assert (one["npu"], one["macs"], len(one["layers"])) == ("ethos-u55-128", 27, 1)
+    page = tmp_path / "page.html"
+    compared = hil("npu", "compare", *model, "--page", page)
+    assert compared.code == 0, compared.err
+    assert "Vela's own estimates, not measurements" in compared.out
+    assert f"written: {page}" in compared.out
+    assert "linear" in page.read_text()
+    found = hil("npu", "compare", *model, "--json").json
+    assert [(e["npu"], e["memory_mode"]) for e in found["estimates"]][:2] == [
+        ("ethos-u55-32", "Sram_Only"), ("ethos-u55-32", "Shared_Sram")
+    ]  # fmt: skip
+    stranger = hil("npu", "stats", program(tmp_path), "--cycles", "--json")
+    assert stranger.code == 2
+    assert stranger.json["hint"] == "name the model instead: hil npu stats MODEL --target TARGET"
+    nobody = hil("npu", "compare", "add", "--target", "corstone-300-m55", "--json")
+    assert (nobody.code, nobody.json["cause"]["text"]) == (2, "nothing of add runs on an Ethos-U")
 
 
 def test_reduce_leaves_the_smallest_wrong_program(hil: Hil, tmp_path: Path) -> None:
