@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class CheckoutPlan:
         return _hash([[str(path) for path in there], *self._facts()])
 
     def _facts(self) -> list[object]:
-        ours = [] if self.platform is None else [_content(self._own_files())]
+        ours = [] if self.platform is None else [_content(self.platform, self._own_files())]
         flatc = "" if self.flatc is None else self.flatc.version
         tools = [self.toolchain_id, flatc, self.torchgen]
         return [_LAYOUT, *tools, dict(self.options), self.relinked, ours]
@@ -261,10 +262,11 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def _content(files: Iterable[Path]) -> str:
-    digest, root = hashlib.sha256(), paths.data_root()
+def _content(folder: Path, files: Iterable[Path]) -> str:
+    """``folder`` is where they are looked at from."""
+    digest = hashlib.sha256()
     for path in files:
-        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+        digest.update(f"{os.path.relpath(path, folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -19,19 +19,15 @@ function(hil_complete_runner)
   target_link_options(executor_runner PRIVATE -static -Wl,--gc-sections
     "-Wl,-Map=$<TARGET_FILE:executor_runner>.map")
   # The operators of programs that are lowered for a Cortex-M, which the runner itself leaves out.
-  set(registering cortex_m_ops_lib)
   target_link_libraries(executor_runner PRIVATE cortex_m_ops_lib)
   # ExecuTorch links the backend whole, and once more by the list of its backends, which CMake
   # before 3.30 refuses. Here it is a library like others, and whole as the linker says it.
-  if(TARGET executorch_delegate_ethos_u)
-    list(APPEND registering executorch_delegate_ethos_u)
-    set_property(TARGET executor_runner PROPERTY
-      LINK_LIBRARY_OVERRIDE "DEFAULT,executorch_delegate_ethos_u")
-  endif()
-  foreach(library IN LISTS registering)
+  set(backend executorch_delegate_ethos_u)
+  if(TARGET ${backend})
+    set_property(TARGET executor_runner PROPERTY LINK_LIBRARY_OVERRIDE "DEFAULT,${backend}")
     target_link_options(executor_runner PRIVATE
-      "LINKER:--whole-archive,$<TARGET_FILE:${library}>,--no-whole-archive")
-  endforeach()
+      "LINKER:--whole-archive,$<TARGET_FILE:${backend}>,--no-whole-archive")
+  endif()
   add_custom_command(TARGET executor_runner POST_BUILD
     COMMAND ${CMAKE_STRIP} -o "$<TARGET_FILE:executor_runner>.stripped"
       "$<TARGET_FILE:executor_runner>"
