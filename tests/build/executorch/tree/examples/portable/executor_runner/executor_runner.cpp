@@ -97,8 +97,7 @@ int main(int argc, char** argv) {
   MemoryAllocator method_allocator{
       MemoryAllocator(sizeof(method_allocator_pool), method_allocator_pool)};
   MemoryAllocator temp_allocator{MemoryAllocator(sizeof(temp_allocator_pool), temp_allocator_pool)};
-  MemoryManager memory_manager(
-      &method_allocator, nullptr, &temp_allocator);
+  MemoryManager memory_manager(&method_allocator, nullptr, &temp_allocator);
   (void)&memory_manager;
   Arena memory({method_allocator_pool, sizeof(method_allocator_pool)});
   Arena temp({engine_pool, sizeof(engine_pool)});
