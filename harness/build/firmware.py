@@ -86,6 +86,15 @@ class Firmware:
         return self.source is FirmwareSource.EXECUTORCH
 
     @property
+    def takes_flags(self) -> bool:
+        """ExecuTorch's runner for Linux has a command line of its own."""
+        return self.source is FirmwareSource.EXECUTORCH and self._port == "linux"
+
+    @property
+    def _port(self) -> str | None:
+        return self.options.get("HIL_PORT")
+
+    @property
     def arithmetic(self) -> Arithmetic:
         """Whose arithmetic its kernels follow; a checkout's are ExecuTorch's C++."""
         return built_with(self.options)
@@ -112,7 +121,8 @@ class Firmware:
 
         Raises UsageError when the map cannot be read.
         """
-        if self.source is FirmwareSource.EXECUTORCH or self.options.get("HIL_PORT") == "zephyr":
+        own_script = self.source is FirmwareSource.EXECUTORCH and self._port != "linux"
+        if own_script or self._port == "zephyr":
             return _apart(read_regions(self.map))
         return linked_regions(self.options)
 
