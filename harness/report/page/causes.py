@@ -15,6 +15,7 @@ from harness.history.compare import FirstBad
 from harness.history.model import NO_PLACE, Difference, Row
 
 _ALONE = 1
+_NAMED = 4  # operators
 _FOLLOWS = ("program", "firmware", *NO_PLACE)  # made of the others, or not seen by the product
 
 
@@ -70,22 +71,29 @@ def _named(row: Row) -> str:
 
 
 def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
-    """One that several failures of a kind have, on targets where nothing that passed has it."""
-    best: tuple[str, tuple[Failure, ...]] | None = None
+    """Those that several failures of a kind have, on targets where nothing that passed has them."""
+    best: dict[tuple[int, ...], list[str]] = {}  # by their places in ``left``
     for kind in dict.fromkeys(_kind(one.row) for one in left):
-        alike = [one for one in left if _kind(one.row) == kind]
-        for name in sorted({name for one in alike for name in one.row.operators}):
-            those = tuple(one for one in alike if name in one.row.operators)
-            where = {(one.row.target, one.row.source) for one in those}
-            innocent = any(
-                name in row.operators for row in passed if (row.target, row.source) in where
-            )
-            if not innocent and len(those) > max(_ALONE, len(best[1]) if best else 0):
-                best = name, those
-    if best is None:
+        alike = [n for n, one in enumerate(left) if _kind(one.row) == kind]
+        for name in sorted({name for n in alike for name in left[n].row.operators}):
+            places = tuple(n for n in alike if name in left[n].row.operators)
+            if len(places) > _ALONE and not _is_innocent(name, [left[n] for n in places], passed):
+                best.setdefault(places, []).append(name)
+    if not best:
         return None
-    why = "all of these have it, and nothing that passed on their targets"
-    return Group(f"operator {best[0]}", why, best[1])
+    most = max(best, key=len)
+    names, those = best[most], tuple(left[n] for n in most)
+    if len(names) == 1:
+        why = "all of these have it, and nothing that passed on their targets"
+        return Group(f"operator {names[0]}", why, those)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    why = "all of these have them, and nothing that passed on their targets has one of them"
+    return Group(f"operators {', '.join(names[:_NAMED])}{more}", why, those)
+
+
+def _is_innocent(name: str, those: Sequence[Failure], passed: Sequence[Row]) -> bool:
+    where = {(one.row.target, one.row.source) for one in those}
+    return any(name in row.operators for row in passed if (row.target, row.source) in where)
 
 
 def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:

@@ -102,6 +102,13 @@ def test_an_operator_that_passes_elsewhere_on_the_target_is_not_accused() -> Non
     assert grouped(failures, [elsewhere])[0].what == f"operator {PAD}"
 
 
+def test_operators_that_cannot_be_told_apart_are_all_named() -> None:
+    """No one of them is accused alone."""
+    failures = [failing("a", (PAD, CONV)), failing("b", (PAD, CONV, LINEAR))]
+    (group,) = grouped(failures, [])
+    assert group.what == f"operators {CONV}, {PAD}"
+
+
 def test_verdicts_of_other_kinds_are_not_one_cause() -> None:
     failures = [failing("a", (PAD,)), failing("b", (PAD,), "FAULT")]
     assert [len(g.failures) for g in grouped(failures, [])] == [1, 1]
