@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.build import compiler_cache
 from harness.build import log as build_log
 from harness.build.arithmetic import Arithmetic, built_with
 from harness.build.plan import BuildPlan, executorch_package, make_plan
@@ -217,7 +218,8 @@ def _with_cmake(
 
     fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
     progress(f"{target}: configuring the runner")
-    run_step("configure", _configure(plan, tree), directory, target, progress)
+    environment = compiler_cache.environment(tree)
+    run_step("configure", _configure(plan, tree), directory, target, progress, environment)
     said = (directory / "configure.log").read_text("utf-8", "replace")
     # a port need not use every region of its target
     unused = [n for n in build_log.unused_options(said) if not n.startswith(_REGION)]
@@ -225,7 +227,8 @@ def _with_cmake(
         raise UnusedOptions(unused, directory / "configure.log")
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
-    run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
+    argv = (ninja, "-C", str(tree), "-j", jobs, RUNNER)
+    run_step("build", argv, directory, target, progress, environment)
 
 
 def west_job(plan: BuildPlan) -> zephyr_tree.Job | None:
@@ -268,6 +271,7 @@ def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree),
         "HIL_SCHEMA_DIR": str(plan.schemas / "schema"),
+        **compiler_cache.launchers("CXX"),
         **plan.options,
     }
     if plan.toolchain_file is not None:

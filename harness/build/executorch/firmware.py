@@ -19,6 +19,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+from harness.build import compiler_cache
 from harness.build.executorch import freshness
 from harness.build.executorch.checkout import Checkout, find_checkout
 from harness.build.executorch.overlay import Overlay, lay
@@ -165,9 +166,7 @@ def _environment(tree: Path) -> dict[str, str]:
     between trees, whose own paths do not count."""
     return {
         "PYTHONDONTWRITEBYTECODE": "1",
-        "CCACHE_DIR": str(paths.cache_dir("ccache")),
-        "CCACHE_BASEDIR": str(tree),
-        "CCACHE_NOHASHDIR": "1",
+        **compiler_cache.environment(tree),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
 

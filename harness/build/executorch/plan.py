@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from harness.build.compiler_cache import launchers
 from harness.build.executorch.checkout import Checkout
 from harness.build.executorch.overlay import Overlay
 from harness.build.executorch.parts import SPECS, PartMissing, places
@@ -157,8 +158,7 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
     }
     if plan.relinked:
         options["CMAKE_PROJECT_arm_executor_runner_INCLUDE"] = str(_ours() / "qemu_map.cmake")
-    if launcher := toolchain.find("ccache"):
-        options |= {f"CMAKE_{x}_COMPILER_LAUNCHER": str(launcher.path) for x in ("C", "CXX")}
+    options |= launchers("C", "CXX")
     entry = root / "examples" / "arm" / "executor_runner" / "standalone"
     return (
         str(toolchain.require("cmake").path),

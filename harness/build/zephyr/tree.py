@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build import compiler_cache
 from harness.build.step import clear, run_step
 from harness.build.zephyr.workspace import Workspace
 from harness.errors import BuildError, UsageError
@@ -133,12 +133,7 @@ def take_products(tree: Path, name: str) -> None:
 
 def _environment(job: Job) -> dict[str, str]:
     """Equal compilations are shared between trees, whose own paths do not count."""
-    return {
-        **job.workspace.environment,
-        "CCACHE_DIR": os.environ.get("CCACHE_DIR") or str(paths.cache_dir("ccache")),
-        "CCACHE_BASEDIR": str(job.place),
-        "CCACHE_NOHASHDIR": "1",
-    }
+    return {**job.workspace.environment, **compiler_cache.environment(job.place)}
 
 
 def _facts(job: Job) -> list[object]:
