@@ -220,7 +220,10 @@ def _settings() -> str:
     ))  # fmt: skip
 
 
-_KINDS = {"tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path"}
+_KINDS = {
+    "tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path",
+    "int": "amount", "float": "duration",
+}  # fmt: skip
 _SETTINGS = """# Settings and variables
 
 `hil.toml`, or `[tool.hil]` of `pyproject.toml`: the next one above the current directory, and for

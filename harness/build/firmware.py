@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from harness.formats.elf import read_elf
 from harness.formats.linker_map import MapRegion, read_regions
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
 
@@ -36,7 +38,7 @@ __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware
 
 RUNNER = "executor_runner"
 STRIPPED = f"{RUNNER}.stripped"  # as a board stores it, where the port makes it
-_STAMP = "firmware.json"
+STAMP = "firmware.json"
 _REGION = "HIL_REGION_"
 
 
@@ -61,7 +63,8 @@ class SourcesChanged(InfraError):
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
 
-    ``checkout``: what it was built from when the source is not ours.
+    ``checkout``: what it was built from when the source is not ours. ``sources``: digest of the
+    files that it was built from when it is.
     """
 
     directory: Path
@@ -75,11 +78,21 @@ class Firmware:
     options: dict[str, str] = field(default_factory=dict)
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
+    sources: str = ""
 
     @property
     def one_set_per_process(self) -> bool:
         """ExecuTorch's runner takes one input set, ours any number of them."""
         return self.source is FirmwareSource.EXECUTORCH
+
+    @property
+    def takes_flags(self) -> bool:
+        """ExecuTorch's runner for Linux has a command line of its own."""
+        return self.source is FirmwareSource.EXECUTORCH and self._port == "linux"
+
+    @property
+    def _port(self) -> str | None:
+        return self.options.get("HIL_PORT")
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -108,7 +121,8 @@ class Firmware:
 
         Raises UsageError when the map cannot be read.
         """
-        if self.source is FirmwareSource.EXECUTORCH or self.options.get("HIL_PORT") == "zephyr":
+        own_script = self.source is FirmwareSource.EXECUTORCH and self._port != "linux"
+        if own_script or self._port == "zephyr":
             return _apart(read_regions(self.map))
         return linked_regions(self.options)
 
@@ -154,23 +168,34 @@ def build(
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
-        return replace(ready, target=target.name, variant=name)
+        return _of(ready, plan, target.name, name)
     with disk_errors("preparing the firmware cache"):
         cache.mkdir(parents=True, exist_ok=True)
         lock = acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
     try:
         if (ready := load_firmware(cache / key)) is not None:
-            return replace(ready, target=target.name, variant=name)
+            return _of(ready, plan, target.name, name)
         with disk_errors("building the runner"):
             return _build(plan, cache / key, target.name, name, progress)
     finally:
         lock.release()
 
 
+def _of(firmware: Firmware, plan: BuildPlan, target: str, variant: str) -> Firmware:
+    """Firmware of equal content may have been made for another target; and before its sources were
+    kept, which an equal key says they are."""
+    if not firmware.sources:
+        firmware = replace(firmware, sources=plan.content())
+        with suppress(OSError):  # a cache that cannot be written is asked again
+            write_stamp(firmware)
+    return replace(firmware, target=target, variant=variant)
+
+
 def load_firmware(directory: Path) -> Firmware | None:
     """The Firmware in a directory; None when there is none, or not all of it."""
+    in_use(directory)
     try:
-        firmware = _from_stamp(json.loads((directory / _STAMP).read_text()), directory)
+        firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
@@ -179,11 +204,16 @@ def load_firmware(directory: Path) -> Firmware | None:
 
 def write_stamp(firmware: Firmware) -> None:
     """Last of all that a build leaves: a directory without it is not a Firmware."""
+    text = json.dumps(stamp_of(firmware), indent=1, sort_keys=True) + "\n"
+    write_whole(firmware.directory / STAMP, text)
+
+
+def stamp_of(firmware: Firmware) -> dict[str, Any]:
+    """What the stamp says, as plain data."""
     stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
     if firmware.checkout is not None:
         stamp["checkout"] = firmware.checkout.to_fields()
-    text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
-    write_whole(firmware.directory / _STAMP, text)
+    return stamp
 
 
 def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
@@ -307,6 +337,7 @@ def _collect(
         elf_sha256=sha256_of(directory / RUNNER),
         seconds=round(seconds, 3),
         options=plan.options,
+        sources=plan.content(),
     )
     write_stamp(firmware)
     return firmware

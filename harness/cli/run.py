@@ -162,6 +162,7 @@ def _run(
 ) -> tuple[dict[str, Any], ExitCode]:
     from harness.report.terminal import overall
     from harness.run.pipeline import run_cases
+    from harness.run.prune import prune_when_due
     from harness.run.record import exit_code
 
     with progress_shown(as_json) as progress:
@@ -176,6 +177,7 @@ def _run(
         if options.profile:
             print_profile(Terminal(), records)
     _write_step_summary(records)
+    prune_when_due()
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
     return summary, exit_code(records)

@@ -17,9 +17,13 @@ from harness.cli.verb import echo, verb
 from harness.errors import Unknown
 from harness.errors.verdict import ExitCode
 from harness.report.console import Terminal
+from harness.run.prune import bounds, kinds
 from harness.simulate.pick import available_simulators
+from harness.system.paths import state_dir
 from harness.system.toolchain import Inspected, inspect_tools
 from harness.target.loading import Target, load_targets
+
+_MIB, _DAY = 1 << 20, 86400
 
 
 @click.command()
@@ -41,7 +45,8 @@ def models(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Show each tool, its version, and how to get what is missing (FVPs included).
 
-    Where ZEPHYR_BASE is set, what its workspace lacks, too.
+    Where ZEPHYR_BASE is set, what its workspace lacks, too; and how much is in .hil, which
+    `hil prune` makes smaller.
     """
     return list_tools(show=not as_json)
 
@@ -188,36 +193,42 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         _print_workspace(zephyr)
     if show and missing:
         Terminal().print(f"missing: {', '.join(missing)}", style="red")
+    kept = _state(show=show)
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
-         "how_to_get": t.how_to_get, "note": t.note}
+         "how_to_get": t.how_to_get, "note": t.note, "for": t.purpose}
         for t in tools
     ]  # fmt: skip
     return {
         "tools": rows,
         "zephyr": [asdict(finding) for finding in zephyr],
         "missing": missing,
+        "state": kept,
     }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
 
 def _print_tools(tools: Sequence[Inspected]) -> None:
-    """What is there is a table; of what is not, each way to get it is told once."""
-    table = _table("tool", "version", "where")
-    for tool in tools:
-        if tool.path is not None:
-            table.add_row(tool.name, tool.version, tool.path)
+    """What is there, a line each; then what is not, the same advice once. No path is cut."""
     console = Terminal(highlight=False)
-    console.print(table)
-    for required, head in ((True, "missing"), (False, "not installed (optional)")):
-        ways: dict[str, list[str]] = {}
-        for tool in tools:
-            if tool.path is None and tool.required is required:
-                ways.setdefault(tool.how_to_get, []).append(tool.name)
-        if ways:
-            console.print(f"\n{head}:", style="bold")
-        for how, names in ways.items():
-            for line in wrapped(f"{', '.join(names)}: {how}", console.width):
-                console.print(line, soft_wrap=True)
+    there = [("tool", "for", "version", "where")]
+    there += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
+    wide = [max(len(row[column]) for row in there) + 2 for column in range(3)]
+    for number, row in enumerate(there):
+        line = "".join(f"{text:{width}}" for text, width in zip(row, (*wide, 0), strict=True))
+        console.print(line, style="bold" if number == 0 else "", soft_wrap=True)
+    absent: dict[tuple[bool, str, str], list[str]] = {}
+    for tool in tools:
+        if tool.path is None:
+            key = (not tool.required, tool.purpose, tool.how_to_get)
+            absent.setdefault(key, []).append(tool.name)
+    said = ""
+    for (optional, purpose, how), names in sorted(absent.items()):
+        head = f"\n{'not installed (optional)' if optional else 'missing'}, for {purpose}:"
+        if head != said:
+            console.print(head, style="bold" if optional else "bold red")
+            said = head
+        for line in wrapped(f"{', '.join(names)}: {how}", console.width):
+            console.print(line, soft_wrap=True)
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -226,6 +237,29 @@ def wrapped(text: str, width: int) -> list[str]:
         text, width, initial_indent="  ", subsequent_indent="    ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
+
+
+def _state(*, show: bool) -> dict[str, Any]:
+    """How much there is of what we keep, and what of it is bounded."""
+    found, within = kinds(), bounds()
+    if show:
+        table = _table("kept in .hil", "entries", "MiB", "")
+        for kind in found:
+            how = "" if kind.bounded else "not bounded"
+            table.add_row(kind.name, str(kind.entries), f"{kind.bytes / _MIB:.1f}", how)
+        Terminal().print()
+        Terminal().print(table)
+        Terminal().print(
+            f"{state_dir()}: {sum(kind.bytes for kind in found) / _MIB:.1f} MiB; the cache is held "
+            f"to {within.cache / _MIB:.0f} MiB, runs stay {within.runs / _DAY:g} days (hil prune)",
+            style="dim", highlight=False,
+        )  # fmt: skip
+    return {
+        "path": str(state_dir()),
+        "cache_max": within.cache,
+        "runs_keep_seconds": within.runs,
+        "kinds": [asdict(kind) for kind in found],
+    }
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, IntEnum
 
 
@@ -58,3 +59,19 @@ class Verdict(Word):
     @property
     def passed(self) -> bool:
         return self is Verdict.PASS
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
+    """Of several cases together.
+
+    A skipped case neither passes nor fails; nothing run, or only skipped cases, is nothing
+    proven.
+    """
+    return together(verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED)
+
+
+def together(codes: Iterable[ExitCode]) -> ExitCode:
+    """What failed outweighs what the user got wrong, and both the infrastructure."""
+    found = set(codes)
+    order = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
+    return next((code for code in order if code in found), ExitCode.FAILED)

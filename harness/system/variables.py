@@ -12,6 +12,7 @@ VARIABLES: Final[dict[str, str]] = {
     "HIL_LIMIT_FACTOR": "multiplies all time limits, as --limit-factor does",
     "HIL_REQUIRE_CONFINEMENT": "1: no run of a guest that cannot be confined; 0: also in CI",
     "HIL_DEBUG": "1: errors show their traceback, as with --debug",
+    "HIL_HISTORY": "the database of nights, as --history: sqlite:///FILE or postgresql://...",
     "HIL_FVP_DIR": "folders in which Arm's FVPs are installed, separated by colons",
     "HIL_BOARD_IMAGES": "the folder with the images that a Corstone-1000's FVP boots",
     "HIL_GUEST_PACKAGES": "a folder with the packages that the Linux guest is made of",

@@ -32,6 +32,7 @@ __all__ = [
     "Target",
     "Variant",
     "Zephyr",
+    "explain",
     "global_factor",
     "limit_factor",
     "load_target",
@@ -145,7 +146,7 @@ def _load(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Tar
     try:
         return Target.model_validate({**data, "name": name, "file": path.absolute()})
     except ValidationError as error:
-        raise _explain(error, document) from error
+        raise explain(error, document) from error
 
 
 def _read(path: Path) -> strict_yaml.Document:
@@ -220,7 +221,7 @@ def _macs(document: strict_yaml.Document, model: Mapping[str, Any]) -> dict[str,
     return {} if section is None else {model["macs"]: section["macs"]}
 
 
-def _explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:
+def explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:
     """The first of the errors, by line, in the words of the file."""
     found = []
     for item in error.errors(include_url=False):

@@ -30,11 +30,11 @@ from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
 
-RUNNER = "arm_executor_runner"
 _TOLD = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
 _CONFIGURED = "configured.json"
 
@@ -66,6 +66,7 @@ def build_checkout(
     if (ready := load_firmware(cache / key)) is not None:
         return _of(ready, target, plan)
     tree = paths.cache_dir("executorch") / plan.tree()
+    in_use(tree)
     with disk_errors("preparing the checkout's build"):
         cache.mkdir(parents=True, exist_ok=True)
         tree.mkdir(parents=True, exist_ok=True)
@@ -138,7 +139,7 @@ def _steps(plan: CheckoutPlan, tree: Path, name: str, progress: Progress) -> Non
         write_whole(done, wanted)
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
-    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, RUNNER)
+    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, plan.runner)
     run_step("build", argv, tree, name, progress, _environment(tree), places)
 
 
@@ -185,7 +186,7 @@ def _collect(
     aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
     aside.mkdir()
     try:
-        for name, found in (("", RUNNER), (".map", f"{RUNNER}.map")):
+        for name, found in plan.products.items():
             source = tree / "build" / found
             if not source.is_file():
                 raise BuildError(f"the build ended well but left no {found}", path=tree / "build")

@@ -20,6 +20,7 @@ from harness.build.zephyr.workspace import Workspace
 from harness.errors import BuildError, UsageError
 from harness.system import paths, toolchain
 from harness.system.files import sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress
 
 _SETTLED = "settled.json"
@@ -97,6 +98,7 @@ def build_in_tree(job: Job, target: str, progress: Progress) -> None:
     from harness.link.line import fileapi
 
     place = job.place
+    in_use(place)
     now = {str(path): sha256_of(path) for path in job.sources}
     argv, environment = job.command(), _environment(job)
     if _usable(job, now):
