@@ -19,5 +19,8 @@ VARIABLES: Final[dict[str, str]] = {
     "HIL_EXECUTORCH_PARTS": "NAME=DIR:NAME=DIR, as --part",
     "EXECUTORCH_ROOT": "a checkout of ExecuTorch, for --firmware executorch and both",
     "ZEPHYR_BASE": "the workspace in which the zephyr-* targets are built",
+    "HIL_PYTHON": "the interpreter that ./hil in a clone makes its environment with",
+    "HIL_TORCH": "a CPU build of torch for ./hil: a wheel file or a requirement",
+    "HIL_NO_SYSTEM_PACKAGES": "1: ./hil never calls apt",
     "CI": "set: missing FVPs fail, guests have to be confined, tolerances are the reviewed ones",
 }
