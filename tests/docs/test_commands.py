@@ -10,6 +10,7 @@ import click
 import pytest
 
 from harness.cli.main import main
+from tests.cli.schemas import verb_of
 from tests.examples.conftest import Call, call, repository
 
 from .blocks import Block, blocks, fits, shown, verbs
@@ -47,11 +48,12 @@ def test_every_command_is_one(name: str) -> None:
 
 def parse(words: list[str]) -> None:
     """Raises click.UsageError for a verb or an option that is none, and for what is missing."""
-    context = click.Context(main, info_name="hil")
-    command: click.Command | None = main
-    rest = words
-    while isinstance(command, click.Group):
-        _, command, rest = command.resolve_command(context, rest)
+    verb, _, below = verb_of(words).partition(" ")
+    command = main.get_command(click.Context(main, info_name="hil"), verb)
+    rest = words[1:]
+    if isinstance(command, click.Group):
+        command = command.commands[below]
+        rest = rest[1:] if rest[:1] == [below] else rest
     assert command is not None
     command.make_context(words[0], rest)
 
