@@ -21,4 +21,4 @@ compile() {
       --output-file "scripts/$purpose.lock" "$@" pyproject.toml -
 }
 compile dev --extra export --extra dev "$@"
-compile run --extra export --constraints scripts/dev.lock "$@"
+compile run --extra export --extra nightly --constraints scripts/dev.lock "$@"
