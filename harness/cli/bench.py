@@ -37,7 +37,7 @@ _WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "nightly", "
 def bench(
     what: str, endings: tuple[str, ...], only: tuple[str, ...], word: str, jobs: int | None,
     resume: bool, checkout: Path | None, parts: tuple[str, ...], as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional

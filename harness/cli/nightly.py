@@ -12,6 +12,7 @@ import click
 
 from harness.build.source import FIRMWARE
 from harness.cli.history_options import DefaultGroup, history_option, opened
+from harness.cli.page import Surfaces, page, surface_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import (
     echo,
@@ -47,6 +48,7 @@ def nightly() -> None:
       hil nightly suite.yaml --resume    after a kill: what was judged is not run again
       hil nightly suite.yaml --shard 1/4 --night $GITHUB_RUN_ID
       hil nightly merge shard-1 shard-2 shard-3 shard-4
+      hil nightly page -o night.html     the last night, to look at
 
     The suite is YAML; docs/nightly.md has all of it:
 
@@ -72,6 +74,7 @@ class _Asked:
     resume: bool
     jobs: int | None
     options: RunOptions
+    surfaces: Surfaces
 
 
 @nightly.command("run")
@@ -107,11 +110,12 @@ class _Asked:
 @fvp_missing_option
 @require_confinement_option
 @verb
+@surface_options
 def run_(
     suite: Path | None, jobs: int | None, shard: str, night: str | None, resume: bool,
     url: str | None, firmware: str | None, executorch: Path | None, parts: tuple[str, ...],
     limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
-    as_json: bool,
+    surfaces: Surfaces, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run SUITE.yaml, or without one the default matrix.
 
@@ -136,7 +140,7 @@ def run_(
         require_confinement=require_confinement,
         firmware=_firmware(wanted, executorch, parts),
     )
-    asked = _Asked(parse_shard(shard), night, resume, jobs, options)
+    asked = _Asked(parse_shard(shard), night, resume, jobs, options, surfaces)
     with opened(url) as history, progress_shown(as_json) as progress:
         return _run(wanted, asked, history, progress, as_json=as_json)
 
@@ -181,6 +185,7 @@ def _run(
         return _undelivered(night, deliverer, rows, exit_code(r.verdict for r in rows), as_json)
     mine = {one.case for one in night.of_shard(asked.shard.number)}
     found = [one for one in standings(history, night) if one.case in mine]
+    asked.surfaces.show(history, night, mine, as_json=as_json)
     return _shown(night, found, as_json), code_of(found)
 
 
@@ -232,7 +237,10 @@ def _shown(night: Night, found: list[Any], as_json: bool) -> dict[str, Any]:
                 metavar="DIR...")  # fmt: skip
 @history_option
 @verb
-def merge_(folders: tuple[Path, ...], url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+@surface_options
+def merge_(
+    folders: tuple[Path, ...], url: str | None, surfaces: Surfaces, as_json: bool
+) -> tuple[Any, ExitCode]:
     """Make one night of shards that ran on machines of their own.
 
     DIR is the state directory of a shard, or a folder with one, or with the JSON lines that
@@ -250,6 +258,7 @@ def merge_(folders: tuple[Path, ...], url: str | None, as_json: bool) -> tuple[A
         merged = merge(folders, history)
         found = standings(history, merged.night)
         summary = _shown(merged.night, found, as_json)
+        surfaces.show(history, merged.night, as_json=as_json)
     if not as_json:
         for shard in merged.missing:
             echo(f"hil: the shard {shard} is not there, or did not end", err=True, fg="red")
@@ -260,3 +269,6 @@ def merge_(folders: tuple[Path, ...], url: str | None, as_json: bool) -> tuple[A
         code = ExitCode.INFRASTRUCTURE
     missing = [str(shard) for shard in merged.missing]
     return {**summary, "missing_shards": missing, "doubled": list(merged.doubled)}, code
+
+
+nightly.add_command(page)

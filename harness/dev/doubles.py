@@ -52,6 +52,8 @@ class FakeFirmware:
     def one_set_per_process(self) -> bool:
         return self.source is FirmwareSource.EXECUTORCH
 
+    takes_flags = False
+
 
 def endings() -> dict[str, tuple[str, str | None]]:
     """Ending -> (verdict, kind of its cause)."""

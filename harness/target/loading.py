@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.errors import TargetError, Unknown, UsageError
+from harness.errors import NotThere, TargetError, Unknown, UsageError
 from harness.formats.cop import PRODUCTS
 from harness.system import paths, strict_yaml
 from harness.system.settings import settings
@@ -73,7 +73,11 @@ def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]
     found: dict[str, Path] = {}
     for directory in directories or target_directories():
         if not directory.is_dir():
-            raise UsageError(f"{directory} is not a directory of targets", path=directory)
+            raise UsageError(
+                f"{directory} is not a directory of targets",
+                hint="`targets` of your settings or $HIL_TARGETS names it",
+                path=directory,
+            )
         for path in sorted(directory.glob("*.yaml")):
             if path.stem in found and found[path.stem] != path:
                 raise strict_yaml.Place(path, 1).error(
@@ -99,7 +103,7 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
     path = Path(stem)
     if path.suffix == ".yaml":
         if not path.is_file():
-            raise UsageError(f"there is no target file {stem}", path=stem)
+            raise NotThere(stem, "target file", hint="or a name of `hil targets`")
         siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
         return _load(path, {**files, **siblings}, mode)
     raise Unknown(
