@@ -1,13 +1,17 @@
 #!/bin/sh
-# Makes the environment for ./hil: system packages, .venv, torch (CPU only), the project.
-# Called by ./hil when it is missing or older than the files it is made from.
+# Makes the environment for ./hil: system packages, a virtual environment, torch (CPU only), the
+# project. Called by ./hil with its folder, the environment's, and what for (`run`; `dev`: the
+# harness's own tests too), when there is none or it is older than the files it is made from.
 set -eu
 root=$1
-venv=$root/.venv
+venv=$2
+purpose=$3
 torch_version=2.13.0
-log=$root/.hil/bootstrap.log
-mkdir -p "$root/.hil"
-: >"$log"
+case $venv in
+  "$root"/*) state=$root/.hil ;;
+  *) state=${venv%/*} ;;
+esac
+log=$state/bootstrap.log
 
 say() { printf 'hil: %s\n' "$*"; }
 die() {
@@ -28,22 +32,41 @@ step() {
   }
 }
 
+writable() { { mkdir -p "$1" && [ -w "$1" ]; } 2>/dev/null; }
+writable "$state" || die "$state cannot be written" \
+  "where the clone cannot be written, set XDG_CACHE_HOME to a folder that can be"
+
 # One bootstrap at a time; the others wait for it.
 if [ "${HIL_BOOTSTRAP_LOCKED:-}" != 1 ] && command -v flock >/dev/null 2>&1; then
   HIL_BOOTSTRAP_LOCKED=1
   export HIL_BOOTSTRAP_LOCKED
-  exec flock "$root/.hil/bootstrap.lock" sh "$0" "$root"
+  exec flock "$state/bootstrap.lock" sh "$0" "$@"
 fi
-wanted="$root/hil $root/pyproject.toml $root/docker/packages.txt $root/scripts/bootstrap.sh"
-# shellcheck disable=SC2086
-stamped() { echo "$root"; cat $wanted; }
-if stamped | cmp -s - "$venv/.hil-stamp" 2>/dev/null; then exit 0; fi
+# As in ./hil, $1: the purpose.
+stamped() {
+  echo "$root"
+  cat -- "$root/hil" "$root/pyproject.toml" "$root/docker/packages.txt" \
+    "$root/scripts/bootstrap.sh" "$root/scripts/$1.lock"
+}
+if stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then exit 0; fi
+: >"$log"
 
 # --- system packages ---------------------------------------------------------------------
-packages=$(sed '/^#/d;/^$/d' "$root/docker/packages.txt")
+# $1: the column. A run needs no packages of targets with Linux: `hil doctor` has them.
+listed() {
+  awk -v column="$1" -v purpose="$purpose" '
+    /^#/ || NF == 0 || $column == "-" { next }
+    $1 == "run" || (purpose == "dev" && ($1 == "dev" || $1 == "linux")) { print $column }
+  ' "$root/docker/packages.txt" | sort -u
+}
+is_like() {
+  grep -Eqs "^ID(_LIKE)?=.*\\b$1\\b" /etc/os-release
+}
 if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
+  column=2
+  if is_like ubuntu; then column=3; fi
   missing=
-  for package in $packages; do
+  for package in $(listed $column); do
     dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' ||
       missing="$missing $package"
   done
@@ -63,40 +86,44 @@ if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; 
     step "apt-get install" $as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get install -y --no-install-recommends $missing
   fi
+elif is_like fedora; then
+  # shellcheck disable=SC2046
+  say "no apt here; what is needed comes by: dnf install" $(listed 4)
 else
   say "no apt here: install the equivalents of these Debian packages by hand:"
-  for package in $packages; do printf '       %s\n' "$package"; done
+  for package in $(listed 2); do printf '       %s\n' "$package"; done
 fi
 
 # --- Python ------------------------------------------------------------------------------
 usable() {
-  "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' \
+  "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
     >/dev/null 2>&1
 }
 python=
-for candidate in ${HIL_PYTHON:-} python3 python3.11 python3.12 python3.13 python3.10 /usr/bin/python3; do
+for candidate in "${HIL_PYTHON:-python3}" python3 python3.11 python3.12 python3.13 python3.10 /usr/bin/python3; do
   if usable "$candidate"; then
     python=$candidate
     break
   fi
 done
-[ -n "$python" ] || die "no Python 3.10 to 3.14 with venv and ensurepip was found" \
+[ -n "$python" ] || die "no Python 3.10 to 3.13 with venv and ensurepip was found" \
   "install python3 and python3-venv, or name one with HIL_PYTHON=/path/to/python3"
-# The .venv of a copied checkout has the original's paths in it. The stamp's first line says whose
-# it is; older stamps do not, but the command that pip made does.
-made_for=$(head -n 1 "$venv/.hil-stamp" 2>/dev/null || :)
-case $made_for in
-  "#!"*) made_for=$(sed -n '1s|^#!\(.*\)/.venv/bin/python.*|\1|p' "$venv/bin/hil" 2>/dev/null || :) ;;
-esac
+# The .venv of a copied checkout has the original's paths in it; the stamp's first line says whose
+# it is.
+made_for=$(cat "$venv/.hil-stamp-run" "$venv/.hil-stamp" 2>/dev/null | sed -n 1p)
 if [ -n "$made_for" ] && [ "$made_for" != "$root" ]; then
-  say "the .venv here was made for $made_for; making one for this folder"
+  say "the environment here was made for $made_for; making one for this folder"
   rm -rf "$venv"
 fi
 if [ ! -x "$venv/bin/python" ] || ! usable "$venv/bin/python"; then
   rm -rf "$venv"
   step "making .venv with $("$python" --version)" "$python" -m venv "$venv"
 fi
-pip="$venv/bin/python -m pip --disable-pip-version-check"
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check "$@"; }
+
+# --- all but torch, each version with its hash -------------------------------------------
+step "installing the Python packages of scripts/$purpose.lock" \
+  pip install --require-hashes --no-deps -r "$root/scripts/$purpose.lock"
 
 # --- torch, CPU only ---------------------------------------------------------------------
 has_torch() {
@@ -104,44 +131,38 @@ has_torch() {
 import importlib.metadata as m, sys
 sys.exit(m.version('torch').split('+')[0] != '$torch_version')" >/dev/null 2>&1
 }
-# True when pip would fetch CUDA packages with the torch it found.
-wants_cuda() {
+# True when pip would fetch no CUDA packages with the torch it found.
+only_cpu() {
   "$venv/bin/python" - "$1" <<'PY'
 import json, sys
 names = [i["metadata"]["name"].lower() for i in json.load(open(sys.argv[1]))["install"]]
-sys.exit(not any(n.startswith(("nvidia-", "cuda-")) or n == "triton" for n in names))
+sys.exit(any(n.startswith(("nvidia-", "cuda-")) or n == "triton" for n in names))
 PY
 }
 if ! has_torch; then
   cpu_index=https://download.pytorch.org/whl/cpu
   if [ -n "${HIL_TORCH:-}" ]; then
-    # shellcheck disable=SC2086
-    step "installing torch from HIL_TORCH" $pip install "$HIL_TORCH"
+    step "installing torch from HIL_TORCH" pip install "$HIL_TORCH"
   elif "$venv/bin/python" -c "
 import urllib.request as u
 u.urlopen('$cpu_index/torch/', timeout=5).read(1)" >/dev/null 2>&1; then
-    # shellcheck disable=SC2086
-    step "installing torch $torch_version (CPU build)" $pip install --index-url "$cpu_index" \
-      --extra-index-url https://pypi.org/simple "torch==$torch_version+cpu"
+    step "installing torch $torch_version (CPU build)" \
+      pip install --no-deps --index-url "$cpu_index" "torch==$torch_version+cpu"
   else
-    report=$root/.hil/torch-plan.json
-    # shellcheck disable=SC2086
-    step "asking pip what torch $torch_version would bring" $pip install --dry-run \
-      --report "$report" "torch==$torch_version"
-    if wants_cuda "$report"; then
+    report=$state/torch-plan.json
+    step "asking pip what torch $torch_version would bring" \
+      pip install --dry-run --report "$report" "torch==$torch_version"
+    only_cpu "$report" ||
       die "pip would install torch $torch_version with several gigabytes of CUDA packages" \
         "PyTorch's CPU index ($cpu_index) cannot be reached from here." \
         "Fetch a CPU wheel of torch $torch_version where it can be, and run" \
         "HIL_TORCH=/path/to/torch-$torch_version+cpu-....whl ./hil doctor"
-    fi
-    # shellcheck disable=SC2086
-    step "installing torch $torch_version (CPU build)" $pip install "torch==$torch_version"
+    step "installing torch $torch_version (CPU build)" pip install --no-deps "torch==$torch_version"
   fi
   has_torch || die "after the installation torch is not $torch_version" "see $log"
 fi
 
-# --- the project and ExecuTorch ----------------------------------------------------------
-# shellcheck disable=SC2086
-step "installing ExecuTorch and the project" $pip install -e "$root[export,dev]"
-stamped >"$venv/.hil-stamp"
+# --- the project -------------------------------------------------------------------------
+step "installing the project" pip install --no-deps --no-build-isolation -e "$root"
+for held in run "$purpose"; do stamped "$held" >"$venv/.hil-stamp-$held"; done
 say "ready"

@@ -45,6 +45,8 @@ class FakeFirmware:
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN
+    elf_sha256: str = ""
+    sources: str = ""
 
     @property
     def one_set_per_process(self) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 
 from harness.build.firmware import executorch_package
 from harness.case.models import find_model
+from harness.dev.systems import systems
 from harness.errors import HarnessError, Unknown
 from harness.errors.verdict import ExitCode
 from harness.export.batch import export
@@ -198,6 +199,7 @@ class Step:
     name: str
     what: str
     run: Callable[[int, Sequence[str]], bool]
+    asked: bool = False  # it is run only where --only names it
 
 
 def _python(*arguments: str, environment: Mapping[str, str] | None = None) -> bool:
@@ -244,6 +246,8 @@ def steps() -> tuple[Step, ...]:
              lambda _s, a: _pytest(a)),
         Step("fuzz", "program loader and Vela reader under libFuzzer and sanitizers",
              lambda s, _a: s == 0 or fuzz(s)),
+        Step("systems", "README's first command in clean Debians (an hour; only where asked)",
+             lambda _s, a: systems(a), asked=True),
     )  # fmt: skip
 
 
@@ -254,14 +258,14 @@ def run_steps(
     project_root()  # there is nothing to run in an installed package
     known = {step.name: step for step in steps()}
     if "list" in only:
-        for step in known.values():
+        for step in () if as_json else known.values():
             click.echo(f"{step.name:10} {step.what}")
         return {"steps": list(known)}, ExitCode.PASSED
     for name in only:
         if name not in known:
             raise Unknown(f"there is no step {name!r}", name, known, listing="steps: ")
     results: dict[str, dict[str, Any]] = {}
-    for name in only or known:
+    for name in only or [step.name for step in known.values() if not step.asked]:
         click.secho(f"== {name}: {known[name].what}", err=True, bold=True)
         started = time.monotonic()
         try:

@@ -7,6 +7,7 @@ An entry that is not what it says is not used. The exporter of a key holds a loc
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -25,8 +26,9 @@ import filelock
 from harness.errors import InfraError
 from harness.export.inputs import NO_INPUTS, Inputs, inputs_from
 from harness.export.program import Program, load_program
-from harness.system.files import read_regular, sha256_of, write_whole
+from harness.system.files import disk_hint, read_regular, sha256_of, write_whole
 from harness.system.json_file import MALFORMED, read_json
+from harness.system.lease import in_use
 from harness.system.paths import cache_dir
 
 ENTRY = "entry.json"
@@ -66,16 +68,19 @@ class NotAsStored(Exception):
         super().__init__(f"{name} is not what was stored")
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 class CacheNotWritable(InfraError):
-    """``free_bytes``: on the disk of the cache, when that can be told."""
+    """``free_bytes``: on the disk of the cache, where that was the matter and can be told."""
 
     def __init__(self, place: Path, error: OSError) -> None:
         self.errno = error.errno
-        self.free_bytes = _free_bytes(place)
+        self.free_bytes = _free_bytes(place) if error.errno in _FULL else None
         free = f" ({self.free_bytes} bytes free)" if self.free_bytes is not None else ""
         super().__init__(
             f"cannot write the program cache at {place}: {error.strerror or error}{free}",
-            hint="free some space, or point HIL_HOME at a directory that can be written",
+            hint=disk_hint(error) or "point HIL_HOME at a directory that can be written",
             path=place,
         )
 
@@ -95,6 +100,7 @@ def load(key: str, home: str = "") -> Program | None:
     """The cached Program; None when there is none that is whole, is what was stored under this
     key, and whose inputs are what they were. ``home``: the folder of the model's file."""
     for place in _entries(key):
+        in_use(place)
         with suppress(NotAsStored):
             entry = _read(place)
             if entry is not None and entry.key == key and entry.inputs.hold(home):
@@ -190,6 +196,7 @@ def store(key: str, write: Callable[[Path], Program], inputs: Inputs = NO_INPUTS
     Call with the key's lock held. Raises CacheNotWritable, leaving nothing, when the disk is full.
     """
     place = entry_dir(key, inputs)
+    in_use(place)
     with _explained(place):
         for stale in _left_over(key, place.parent):
             shutil.rmtree(stale)

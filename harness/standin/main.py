@@ -33,6 +33,7 @@ from harness.standin.parameters import Model, Settings, load_model
 from harness.standin.session import Clock, QemuEnding, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
 from harness.system.confine import Confinement, NotConfined, confined, ending_signal, required
+from harness.system.packages import how_to_get
 from harness.system.quota import QUOTA
 
 RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
@@ -361,7 +362,5 @@ def _statistics(model: Model, outcome: QemuEnding) -> str:
 def _qemu_executable() -> str:
     path = shutil.which(machine.QEMU)
     if path is None:
-        raise StandinError(
-            f"{machine.QEMU} is not installed (Debian and Ubuntu: apt-get install qemu-system-arm)"
-        )
+        raise StandinError(f"{machine.QEMU} is not installed ({how_to_get('qemu-system-arm')})")
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import pwd
 import stat
 import uuid
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR)
 _HINTS = {
     errno.ENOSPC: "free some space, or point HIL_HOME at another disk",
     errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
-    errno.EACCES: "check who owns the directory, or point HIL_HOME at one you can write",
     errno.EROFS: "point HIL_HOME at a disk that can be written",
 }
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -95,10 +96,37 @@ class DiskError(InfraError):
         place = f" ({error.filename})" if error.filename else ""
         super().__init__(
             f"{doing}: {error.strerror or error}{place}",
-            hint=_HINTS.get(error.errno or 0),
+            hint=disk_hint(error),
             path=str(error.filename) if error.filename else None,
         )
         self.errno = errno.errorcode.get(error.errno or 0, str(error.errno))
+
+
+def disk_hint(error: OSError) -> str | None:
+    """What to do about it, if anything is known."""
+    if error.errno in _NOT_ALLOWED and isinstance(error.filename, str):
+        return _whose(Path(error.filename).absolute())
+    return _HINTS.get(error.errno or 0)
+
+
+def _whose(path: Path) -> str:
+    """Who may do what we may not. Of what is not there, or may not be seen, its folder."""
+    for place in (path, *path.parents):
+        try:
+            status = place.lstat()
+        except OSError:
+            continue
+        owner, we = _name_of(status.st_uid), _name_of(os.geteuid())
+        said = f"{place} belongs to {owner}" + (f", and you are {we}" if owner != we else "")
+        return f"{said}; change that, or point HIL_HOME at a folder that you can write"
+    return "point HIL_HOME at a folder that you can write"
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError, ToolMissing
+from harness.system.packages import how_to_get
 
 _SECONDS = 120.0
 
@@ -73,7 +74,7 @@ def git_bytes(folder: Path, *arguments: str) -> bytes:
     except FileNotFoundError as error:
         raise ToolMissing(
             "git is not installed", tool="git", package="git",
-            hint="Debian and Ubuntu: apt-get install git",
+            hint=how_to_get("git"),
         ) from error  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise GitFailed(folder, arguments, f"no answer in {_SECONDS:.0f} s") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -44,11 +46,28 @@ def project_root() -> Path:
 
 def state_dir() -> Path:
     """``$HIL_HOME``, or ``cache`` of the user's settings, or ``.hil`` beside them; without settings
-    ``.hil`` in the current directory. Not created here."""
+    ``.hil`` in the current directory. Where that cannot be written (a read-only checkout, one that
+    another user works in) a folder of the user's own cache. Not created here."""
     if "HIL_HOME" in os.environ:
         return Path(os.environ["HIL_HOME"]).absolute()
     said = settings()
-    return said.cache or (said.folder or Path.cwd()) / ".hil"
+    if said.cache is not None:
+        return said.cache
+    beside = (said.folder or Path.cwd()) / ".hil"
+    place = beside if beside.exists() else beside.parent
+    if os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+        return beside
+    return _of_the_user(beside) or beside
+
+
+def _of_the_user(beside: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """In the cache folder of the XDG Base Directory Specification; None without a home."""
+    named = Path(environ.get("XDG_CACHE_HOME", ""))
+    cache = named if named.is_absolute() else Path("~/.cache").expanduser()
+    if not cache.is_absolute():
+        return None
+    digest = hashlib.sha256(os.fsencode(beside)).hexdigest()[:8]
+    return cache / "executorch-hil" / f"{beside.parent.name}-{digest}"
 
 
 def cache_dir(kind: str) -> Path:

@@ -19,6 +19,7 @@ from pathlib import Path
 from harness.errors import InfraError, ToolMissing
 from harness.system import paths
 from harness.system.files import write_whole
+from harness.system.packages import how_to_get, purpose_of, with_its_kind
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
@@ -103,24 +104,28 @@ class Inspected:
     required: bool
     how_to_get: str
     note: str | None = None  # as in Tool
+    purpose: str = "run"  # as in docker/packages.txt
 
 
 def inspect_tools(fvps: Mapping[str, str] | None = None) -> tuple[Inspected, ...]:
     """Every tool the harness may call. ``fvps``: executable and package of FVPs to look for."""
-    found = [_inspected(find(s.name), s.name, s.required, _install(s)) for s in SPECS.values()]
+    found = [
+        _inspected(find(s.name), s.name, s.required, _install(s), purpose_of(s.package))
+        for s in SPECS.values()
+    ]
     for name, package in (fvps or {}).items():
-        found.append(_inspected(find_fvp(name), name, False, _fvp_hint(package)))
+        found.append(_inspected(find_fvp(name), name, False, _fvp_hint(package), "run"))
     return tuple(found)
 
 
-def _inspected(tool: Tool | None, name: str, required: bool, how: str) -> Inspected:
+def _inspected(tool: Tool | None, name: str, required: bool, how: str, purpose: str) -> Inspected:
     if tool is None:
-        return Inspected(name, None, None, required, how)
-    return Inspected(name, tool.version, str(tool.path), required, how, tool.note)
+        return Inspected(name, None, None, required, how, None, purpose)
+    return Inspected(name, tool.version, str(tool.path), required, how, tool.note, purpose)
 
 
 def _install(spec: ToolSpec) -> str:
-    return f"Debian and Ubuntu: apt-get install {spec.package}"
+    return how_to_get(*with_its_kind(spec.package))
 
 
 def _fvp_hint(package: str) -> str:
@@ -207,8 +212,7 @@ def _newlib_version(compiler: Path) -> str:
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
-            hint="Debian and Ubuntu: apt-get install libnewlib-arm-none-eabi "
-            "libstdc++-arm-none-eabi-newlib",
+            hint=how_to_get("libnewlib-arm-none-eabi", "libstdc++-arm-none-eabi-newlib"),
             tool="newlib",
             package="libnewlib-arm-none-eabi",
         )

@@ -15,13 +15,16 @@ from pathlib import Path
 
 import pytest
 
+from harness.system.confine import what_lacks
+
 ROOT = Path(__file__).parents[2]
+CONFINED = pytest.mark.skipif(bool(what_lacks()), reason="bubblewrap does not work here")
 PIP = """#!/bin/sh
 if [ "$1 $2" = "-m pip" ]; then
   echo "$@" >> "{log}"
   case "$*" in
-    *--dry-run*) cp "{plan}" "$(echo "$*" | sed 's/.*--report \\([^ ]*\\).*/\\1/')" ;;
-    *"install torch=="*|*"{wheel}"*) touch "{log}.torch" ;;
+    *--dry-run*) cp "{plan}" "$(echo "$*" | sed 's/.*--report \\(.*\\) torch.*/\\1/')" ;;
+    *"--no-deps torch=="*|*"{wheel}"*) touch "{log}.torch" ;;
     *"-e "*) exit {project_status} ;;
   esac
   exit 0
@@ -36,16 +39,22 @@ exec "{python}" "$@"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what ./hil reads, with a .venv whose pip only pretends."""
-    root = tmp_path / "checkout"
-    for name in ("hil", "scripts/bootstrap.sh", "docker/packages.txt", "pyproject.toml"):
+    """A copy of what ./hil reads, with a .venv whose pip only pretends; its path has a space."""
+    root = tmp_path / "the checkout"
+    for name in ("hil", "scripts/bootstrap.sh", "scripts/run.lock", "scripts/dev.lock",
+                 "docker/packages.txt", "pyproject.toml"):  # fmt: skip
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     return root
 
 
 def bootstrap(
-    root: Path, *, plan: list[str], project_status: int = 0, **environment: str
+    root: Path,
+    *,
+    plan: list[str],
+    project_status: int = 0,
+    verb: str = "doctor",
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     (root / "plan.json").write_text(
         json.dumps({"install": [{"metadata": {"name": name}} for name in plan]})
@@ -61,7 +70,7 @@ def bootstrap(
     hil.write_text('#!/bin/sh\necho "hil got: $*"\n')
     hil.chmod(0o755)
     return subprocess.run(
-        [str(root / "hil"), "doctor", "--json"], capture_output=True, text=True, check=False,
+        [str(root / "hil"), verb, "--json"], capture_output=True, text=True, check=False,
         env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", **environment},
     )  # fmt: skip
 
@@ -72,8 +81,22 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
     assert done.stdout == "hil got: doctor --json\n"
     asked = (checkout / "pip.log").read_text().splitlines()
     installs = [line for line in asked if "--dry-run" not in line]
-    assert installs[0].endswith("install torch==2.13.0")
-    assert installs[1].endswith(f"install -e {checkout}[export,dev]")
+    assert installs[0].endswith(f"--require-hashes --no-deps -r {checkout}/scripts/run.lock")
+    assert installs[1].endswith("install --no-deps torch==2.13.0")
+    assert installs[2].endswith(f"install --no-deps --no-build-isolation -e {checkout}")
+
+
+def test_what_our_own_tests_need_is_for_them_alone(checkout: Path) -> None:
+    """A run takes neither their Python packages nor the system's; the suite takes both."""
+    packages = checkout / "docker/packages.txt"
+    packages.write_text("run no-such-a - -\nlinux no-such-b - -\ndev no-such-c - -\n")
+    ran = bootstrap(checkout, plan=["torch"])
+    assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a\n" in ran.stderr
+    assert "dev.lock" not in (checkout / "pip.log").read_text()
+    tested = bootstrap(checkout, plan=["torch"], verb="test")
+    assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a no-such-b no-such-c\n" in tested.stderr
+    assert "dev.lock" in (checkout / "pip.log").read_text()
+    assert [bootstrap(checkout, plan=[], verb=v).stderr for v in ("run", "test")] == ["", ""]
 
 
 def test_second_use_does_nothing_but_run(checkout: Path) -> None:
@@ -91,7 +114,7 @@ def test_cuda_is_refused_with_the_way_out(checkout: Path, package: str) -> None:
     assert "gigabytes of CUDA packages" in done.stderr
     assert "HIL_TORCH=" in done.stderr
     assert not any(
-        line.endswith("install torch==2.13.0")
+        line.endswith("install --no-deps torch==2.13.0")
         for line in (checkout / "pip.log").read_text().splitlines()
     )
 
@@ -105,7 +128,7 @@ def test_a_named_wheel_is_taken(checkout: Path) -> None:
 def test_a_failing_install_is_not_taken_for_done(checkout: Path) -> None:
     done = bootstrap(checkout, plan=["torch"], project_status=1)
     assert done.returncode == 3
-    assert "installing ExecuTorch and the project failed" in done.stderr
+    assert "installing the project failed" in done.stderr
     assert "bootstrap.log" in done.stderr
     assert bootstrap(checkout, plan=["torch"]).returncode == 0  # the next use tries again
 
@@ -114,7 +137,7 @@ def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) ->
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "tail", "touch", "cp", "rm", "test",
-                 "env", "flock"):  # fmt: skip
+                 "env", "flock", "awk", "sort", "grep", "tr", "cksum"):  # fmt: skip
         found = shutil.which(tool)
         assert found is not None
         (tools / tool).symlink_to(found)
@@ -128,7 +151,7 @@ def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) ->
 def test_no_python_is_said(checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "rm"):
+    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "rm", "awk", "sort", "grep"):
         found = shutil.which(tool)
         assert found is not None
         (tools / tool).symlink_to(found)
@@ -136,13 +159,13 @@ def test_no_python_is_said(checkout: Path, tmp_path: Path) -> None:
     (checkout / "scripts/bootstrap.sh").write_text(script)
     done = bootstrap(checkout, plan=["torch"], PATH=str(tools))
     assert done.returncode == 3
-    assert "no Python 3.10 to 3.14" in done.stderr
+    assert "no Python 3.10 to 3.13" in done.stderr
     assert "HIL_PYTHON" in done.stderr
 
 
 def test_missing_system_packages_are_named(checkout: Path) -> None:
     packages = checkout / "docker/packages.txt"
-    packages.write_text("# none has this\nno-such-package-anywhere\n")
+    packages.write_text("# none has this\nrun no-such-package-anywhere - -\n")
     done = bootstrap(checkout, plan=["torch"])
     if shutil.which("dpkg-query"):
         assert "missing and HIL_NO_SYSTEM_PACKAGES=1: no-such-package-anywhere" in done.stderr
@@ -175,9 +198,7 @@ def test_a_checkout_elsewhere_makes_its_own_environment(
     python.chmod(0o755)
     shutil.copy(checkout / ".venv/bin/python", tmp_path / "stub")
     if stamp == "old":
-        text = (checkout / ".venv/.hil-stamp").read_text()
-        (checkout / ".venv/.hil-stamp").write_text(text.partition("\n")[2])
-        (checkout / ".venv/bin/hil").write_text(f"#!{checkout}/.venv/bin/python\n")
+        (checkout / ".venv/.hil-stamp-run").rename(checkout / ".venv/.hil-stamp")
     other = tmp_path / "other"
     shutil.copytree(checkout, other, symlinks=True)
     if how == "moved":
@@ -189,7 +210,9 @@ def test_a_checkout_elsewhere_makes_its_own_environment(
     first = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert first.returncode == 0, first.stderr
     assert first.stdout == f"the hil of {other}/.venv\n"
-    assert f"the .venv here was made for {checkout}; making one for this folder" in first.stderr
+    assert (
+        f"the environment here was made for {checkout}; making one for this folder" in first.stderr
+    )
     again = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (again.stdout, again.stderr) == (f"the hil of {other}/.venv\n", "")
 
@@ -200,3 +223,60 @@ def test_the_same_checkout_by_another_path_is_the_same(checkout: Path, tmp_path:
     (tmp_path / "link").symlink_to(checkout)
     done = subprocess.run([str(tmp_path / "link" / "hil")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def elsewhere(checkout: Path, tmp_path: Path) -> Path:
+    """A home for whoever cannot write to the checkout, and a Python that makes environments."""
+    stub = PIP.format(log=tmp_path / "home" / "pip.log", plan=tmp_path / "plan.json", wheel="-",
+                      python=sys.executable, project_status=0)  # fmt: skip
+    (tmp_path / "home").mkdir()
+    (tmp_path / "stub").write_text(stub)
+    (tmp_path / "plan.json").write_text('{"install": []}')
+    (tmp_path / "python3").write_text(VENV.format(stub=tmp_path / "stub", python=sys.executable))
+    for name in ("stub", "python3"):
+        (tmp_path / name).chmod(0o755)
+    return tmp_path / "home"
+
+
+def read_only(home: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+    """./hil where ``folders`` cannot be written, not by root either."""
+    words = [word for folder in folders for word in ("--ro-bind", str(folder), str(folder))]
+    return subprocess.run(
+        ["bwrap", "--dev-bind", "/", "/", *words, "env", "-u", "XDG_CACHE_HOME",
+         str(folders[0] / "hil"), "doctor"],
+        capture_output=True, text=True,
+        env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", "HOME": str(home),
+             "HIL_PYTHON": str(home.parent / "python3")},
+    )  # fmt: skip
+
+
+@CONFINED
+def test_a_clone_that_cannot_be_written(checkout: Path, elsewhere: Path) -> None:
+    """Its environment is made elsewhere, once."""
+    first = read_only(elsewhere, checkout)
+    assert first.returncode == 0, first.stderr
+    cache = elsewhere / ".cache" / "executorch-hil"
+    assert first.stdout.startswith(f"the hil of {cache}/")
+    again = read_only(elsewhere, checkout)
+    assert (again.stdout, again.stderr) == (first.stdout, "")
+
+
+@CONFINED
+def test_the_environment_that_its_owner_made_is_taken(checkout: Path, elsewhere: Path) -> None:
+    """And nothing is made for whoever may not write there."""
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0
+    done = read_only(elsewhere, checkout)
+    assert (done.stdout, done.stderr) == ("hil got: doctor\n", "")
+    assert not (elsewhere / ".cache").exists()
+
+
+@CONFINED
+def test_nowhere_to_write(checkout: Path, elsewhere: Path) -> None:
+    """Said with the way out, not as mkdir says it."""
+    done = read_only(elsewhere, checkout, elsewhere)
+    assert done.returncode == 3
+    assert f"{elsewhere}/.cache/executorch-hil/" in done.stderr
+    assert "cannot be written" in done.stderr
+    assert "set XDG_CACHE_HOME to a folder that can be" in done.stderr
+    assert "mkdir" not in done.stderr

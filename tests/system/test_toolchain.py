@@ -103,7 +103,7 @@ def test_a_memory_that_cannot_be_written_is_told(
 def test_missing_tool_names_its_package(fake: Path) -> None:
     with pytest.raises(ToolMissing, match="ninja is not installed") as caught:
         toolchain.require("ninja")
-    assert caught.value.hint == "Debian and Ubuntu: apt-get install ninja-build"
+    assert str(caught.value.hint).endswith("install ninja-build")
     assert caught.value.facts == {"tool": "ninja", "package": "ninja-build"}
     assert caught.value.verdict == "INFRA"
 

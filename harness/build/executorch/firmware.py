@@ -19,6 +19,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+from harness.build import compiler_cache
 from harness.build.executorch import freshness
 from harness.build.executorch.checkout import Checkout, find_checkout
 from harness.build.executorch.overlay import Overlay, lay
@@ -29,6 +30,7 @@ from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
@@ -64,6 +66,7 @@ def build_checkout(
     if (ready := load_firmware(cache / key)) is not None:
         return _of(ready, target, plan)
     tree = paths.cache_dir("executorch") / plan.tree()
+    in_use(tree)
     with disk_errors("preparing the checkout's build"):
         cache.mkdir(parents=True, exist_ok=True)
         tree.mkdir(parents=True, exist_ok=True)
@@ -164,9 +167,7 @@ def _environment(tree: Path) -> dict[str, str]:
     between trees, whose own paths do not count."""
     return {
         "PYTHONDONTWRITEBYTECODE": "1",
-        "CCACHE_DIR": str(paths.cache_dir("ccache")),
-        "CCACHE_BASEDIR": str(tree),
-        "CCACHE_NOHASHDIR": "1",
+        **compiler_cache.environment(tree),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from harness.build.compiler_cache import launchers
 from harness.build.executorch import linux
 from harness.build.executorch.checkout import LINUX_PRESET, Checkout, RevisionUnsupported
 from harness.build.executorch.overlay import Overlay
@@ -187,8 +188,7 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
         "PYTHON_EXECUTABLE": str(python),
         **({"FLATC_EXECUTABLE": str(plan.flatc.path)} if plan.flatc else {}),
     }
-    if launcher := toolchain.find("ccache"):
-        options |= {f"CMAKE_{x}_COMPILER_LAUNCHER": str(launcher.path) for x in ("C", "CXX")}
+    options |= launchers("C", "CXX")
     root = overlay.checkout
     entry = root if plan.is_linux else root / "examples/arm/executor_runner/standalone"
     return (

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.errors import BuildError, ToolMissing, UsageError
 from harness.system import toolchain
+from harness.system.packages import how_to_get
 
 VARIANT, SDK_DIR, GNU_DIR = (
     "ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR", "GNUARMEMB_TOOLCHAIN_PATH"
@@ -29,10 +30,6 @@ _REGISTRY = ".cmake/packages/Zephyr-sdk"  # CMake's user package registry, fille
 # Up to 0.17, and since 1.0.
 _SDK_COMPILERS = ("arm-zephyr-eabi/bin/arm-zephyr-eabi-gcc",
                   "gnu/arm-zephyr-eabi/bin/arm-zephyr-eabi-gcc")  # fmt: skip
-_HOW = (
-    "install the Zephyr SDK (`west sdk install` in the workspace), or GNU's toolchain for Arm: "
-    "Debian and Ubuntu: apt-get install gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib"
-)
 
 
 class CpuUnknown(BuildError):
@@ -76,12 +73,12 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
     if sdk is not None:
         return sdk
     if variant == SDK:
-        raise UsageError(f"{VARIANT} is {SDK}, and there is no Zephyr SDK", hint=_HOW)
+        raise UsageError(f"{VARIANT} is {SDK}, and there is no Zephyr SDK", hint=_how())
     for folder in environ.get("PATH", "").split(os.pathsep):
         # a folder of links to ccache is no toolchain
         if Path(folder).name == "bin" and (Path(folder) / _GNU_COMPILER).is_file():
             return _gnu(Path(folder).parent)
-    raise ToolMissing("there is no compiler for Zephyr", hint=_HOW, tool=_GNU_COMPILER)
+    raise ToolMissing("there is no compiler for Zephyr", hint=_how(), tool=_GNU_COMPILER)
 
 
 @cache
@@ -93,7 +90,7 @@ def _knows(compiler: Path, cpu: str) -> bool:
 def _gnu(folder: Path) -> Compiler:
     path = folder / "bin" / _GNU_COMPILER
     if not path.is_file():
-        raise UsageError(f"{GNU_DIR} is {folder}, which has no bin/{_GNU_COMPILER}", hint=_HOW)
+        raise UsageError(f"{GNU_DIR} is {folder}, which has no bin/{_GNU_COMPILER}", hint=_how())
     version = toolchain.version_of(path, ("-dumpfullversion",))
     return Compiler(f"{_GNU_COMPILER} {version}", ((VARIANT, GNU), (GNU_DIR, str(folder))), path)
 
@@ -105,7 +102,7 @@ def _sdk(environ: Mapping[str, str]) -> Compiler | None:
     sdks = [(folder, path) for folder in found for path in _compilers(folder)]
     if not sdks:
         if named:
-            raise UsageError(f"{SDK_DIR} is {named}, which is no Zephyr SDK for Arm", hint=_HOW)
+            raise UsageError(f"{SDK_DIR} is {named}, which is no Zephyr SDK for Arm", hint=_how())
         return None
     folder, path = max(sdks, key=lambda sdk: _version(sdk[0]))
     version = ".".join(map(str, _version(folder)))
@@ -130,3 +127,11 @@ def _version(sdk: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return tuple(map(int, re.findall(r"\d+", said)[:3]))
+
+
+def _how() -> str:
+    gnu = how_to_get("gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib")
+    return (
+        "install the Zephyr SDK (`west sdk install` in the workspace), or GNU's toolchain for Arm: "
+        + gnu
+    )

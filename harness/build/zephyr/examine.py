@@ -15,6 +15,7 @@ from harness.build.zephyr.compiler import find_compiler
 from harness.build.zephyr.manifest import PROJECTS, is_old
 from harness.build.zephyr.workspace import find_west, is_zephyr, zephyr_version
 from harness.errors import HarnessError
+from harness.system.packages import how_to_get
 
 _SECONDS = 120
 _OPTIONAL = ("hal_ethos_u",)  # there is a driver of ours, too
@@ -121,7 +122,7 @@ def _python_of(west: Path) -> str:
 def _dtc(environ: Mapping[str, str]) -> Finding:
     """Zephyr builds without it, and checks less (cmake/modules/dts.cmake)."""
     found = shutil.which("dtc", path=environ.get("PATH"))
-    how = "the devicetree compiler; Debian and Ubuntu: apt-get install device-tree-compiler"
+    how = f"the devicetree compiler; {how_to_get('device-tree-compiler')}"
     return Finding("dtc", "found" if found else None, found or how, required=False)
 
 

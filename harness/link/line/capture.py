@@ -23,6 +23,7 @@ from harness.link.line.command import (
     with_output,
 )
 from harness.link.log.lines import lines_of
+from harness.system.packages import how_to_get
 
 _TIMEOUT = 300
 # Of CMake and of west; the latter says it only when it gives up, behind the failure.
@@ -59,7 +60,7 @@ def _from_ninja(build: Path) -> Iterator[LinkCommand]:
     ninja = shutil.which("ninja") or shutil.which("ninja-build") or shutil.which("samu")
     if ninja is None:
         raise ToolMissing("ninja is not installed, but the build directory is ninja's",
-                          hint="Debian and Ubuntu: apt-get install ninja-build")  # fmt: skip
+                          hint=how_to_get("ninja-build"))  # fmt: skip
     done = subprocess.run([ninja, "-C", str(build), "-t", "compdb", "-x"], capture_output=True,
                           text=True, timeout=_TIMEOUT, check=False)  # fmt: skip
     if done.returncode != 0:

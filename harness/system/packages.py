@@ -1,0 +1,113 @@
+"""The system's packages: which there are for what, and how this system installs them.
+
+``docker/packages.txt`` is the one list. Names are Debian's, with Ubuntu's and Fedora's beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harness.system import paths
+
+PURPOSES = ("run", "linux", "zephyr", "dev")
+_NONE = "-"
+_OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))  # os-release(5)
+
+
+@dataclass(frozen=True)
+class Package:
+    """``names``: by system, "debian", "ubuntu", "fedora"; no name where there is no package."""
+
+    purpose: str
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Installer:
+    """A family of systems. ``spoken``: its name in a sentence."""
+
+    system: str
+    spoken: str
+    command: str
+
+
+INSTALLERS = (
+    Installer("debian", "Debian", "apt-get install"),
+    Installer("ubuntu", "Ubuntu", "apt-get install"),
+    Installer("fedora", "Fedora", "dnf install"),
+)
+
+
+@cache
+def packages() -> Mapping[str, Package]:
+    """By Debian's name."""
+    lines = (paths.data_root() / "docker" / "packages.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line and not line.startswith("#")]
+    return {debian: Package(purpose, dict(_named(debian, ubuntu, fedora)))
+            for purpose, debian, ubuntu, fedora in rows}  # fmt: skip
+
+
+def _named(*names: str) -> Iterator[tuple[str, str]]:
+    for installer, name in zip(INSTALLERS, names, strict=True):
+        if name != _NONE:
+            yield installer.system, name
+
+
+def purpose_of(debian: str) -> str:
+    return packages()[debian].purpose
+
+
+def with_its_kind(debian: str) -> tuple[str, ...]:
+    """The package, and where it is for targets with Linux the others that these need, too: nobody
+    should have to find them out one by one."""
+    purpose = purpose_of(debian)
+    if purpose != "linux":
+        return (debian,)
+    return tuple(name for name, package in packages().items() if package.purpose == purpose)
+
+
+def how_to_get(*debian: str) -> str:
+    """What installs these packages here; where this system is none that we know, on those that
+    we do. Names are Debian's."""
+    system = this_system()
+    known = [how for how in INSTALLERS if how.system == system]
+    if known:
+        return _command(known[0], debian) or _none(known[0], debian)
+    lines: dict[str, list[str]] = {}
+    for installer in INSTALLERS:
+        if command := _command(installer, debian):
+            lines.setdefault(command, []).append(installer.spoken)
+    return "; ".join(f"{' and '.join(names)}: {command}" for command, names in lines.items())
+
+
+def _none(installer: Installer, debian: tuple[str, ...]) -> str:
+    return f"{installer.spoken} has no package for {', '.join(debian)}"
+
+
+def _command(installer: Installer, debian: tuple[str, ...]) -> str:
+    named = [packages()[name].names.get(installer.system) for name in debian]
+    there = [name for name in dict.fromkeys(named) if name is not None]
+    return " ".join((installer.command, *there)) if there else ""
+
+
+def this_system() -> str | None:
+    """One of the systems in INSTALLERS, or None: as os-release says, itself or what it is like."""
+    for file in _OS_RELEASE:
+        try:
+            text = file.read_text("utf-8", "replace")
+        except OSError:
+            continue
+        return system_in(text)
+    return None
+
+
+def system_in(os_release: str) -> str | None:
+    """The same, of the text of an os-release(5)."""
+    said = dict(re.findall(r"^(ID|ID_LIKE)=[\"']?([^\"'\n]*)", os_release, re.MULTILINE))
+    like = [*said.get("ID", "").split(), *said.get("ID_LIKE", "").split()]
+    known = {installer.system for installer in INSTALLERS}
+    return next((name for name in like if name in known), None)

@@ -1,0 +1,110 @@
+"""Protects the examination of clean systems: what it cannot do is said, what fails is red.
+
+The real ones take an hour; here a folder with a shell stands for the system's root.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.dev import systems
+from harness.dev.selftest import run_steps, steps
+from harness.dev.systems import SYSTEMS, Root, StepFailed, lacking
+from harness.errors.verdict import ExitCode
+
+ROOT_ONLY = pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"]).returncode != 0,
+    reason="no mount namespaces here",
+)
+
+
+def test_it_is_run_where_it_is_asked_for_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (step,) = [step for step in steps() if step.asked]
+    assert step.name == "systems"
+    monkeypatch.setattr(systems, "lacking", lambda: "planted")
+    found, code = run_steps(["systems"], 0, [], as_json=True)
+    assert (code, found["steps"]["systems"]["passed"]) == (ExitCode.PASSED, True)
+    assert "skipped: planted" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert lacking({"PATH": "/nowhere"}) == (
+        "debootstrap is not installed (apt-get install debootstrap)"
+    )
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert lacking() == "only root can make them"
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """With this machine's /usr, which it gets as a folder of wheels would be given to it."""
+    folder = tmp_path / "small"
+    for name in ("dev", "proc", "root"):
+        (folder / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64"):
+        (folder / name).symlink_to(f"usr/{name}")
+    monkeypatch.setenv("PIP_FIND_LINKS", "/usr")
+    (tmp_path / "debs").mkdir()
+    return Root(SYSTEMS[1], folder, tmp_path)
+
+
+@ROOT_ONLY
+def test_a_command_sees_its_root_alone(small: Root) -> None:
+    said = small.call(
+        "look",
+        ("sh", "-c", "ls /; ls -d /proc/[0-9]*; touch /usr/x || echo kept; pwd"),
+        where="/root",
+    )
+    assert "opt" not in said.split()
+    assert sum(word.startswith("/proc/") for word in said.split()) <= 2  # itself, and ls
+    assert said.split()[-2:] == ["kept", "/root"]
+    mounts = Path("/proc/self/mounts").read_text()
+    assert str(small.folder) not in mounts
+
+
+@ROOT_ONLY
+def test_offline_is_offline(small: Root) -> None:
+    look = ("sed", "1,2d", "/proc/net/dev")
+    assert len(small.call("offline", look, offline=True).splitlines()) == 1  # the loopback
+
+
+@ROOT_ONLY
+def test_a_step_that_fails_says_so_and_what_it_said(
+    small: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(StepFailed, match="Debian 13, planted: status 7") as caught:
+        small.call("planted", ("sh", "-c", "echo because >&2; exit 7"))
+    assert "because" in capsys.readouterr().err
+    assert "trixie planted.log" in str(caught.value.hint)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("cases", ["[]", '[{"verdict": "PASS"}, {"verdict": "MISMATCH"}]'])
+def test_anything_but_pass_is_red(small: Root, cases: str) -> None:
+    with pytest.raises(StepFailed, match="verdicts"):
+        small.cases("planted", ("sh", "-c", f"""echo '{{"cases": {cases}}}'"""))
+
+
+def test_a_mirror_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What debootstrap left is taken away, and the step is red."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    monkeypatch.setattr(systems, "lacking", lambda: None)
+
+    def failing(words: list[str], **_options: object) -> subprocess.CompletedProcess[bytes]:
+        Path(words[-2]).mkdir()
+        return subprocess.CompletedProcess(words, 1)
+
+    monkeypatch.setattr(systems.subprocess, "run", failing)
+    monkeypatch.setattr(systems, "git", lambda *_words: "")
+    assert not systems.systems(["trixie"])
+    assert "debootstrap's status is 1" in capsys.readouterr().err
+    assert not (tmp_path / "systems" / "trixie").exists()

@@ -1,0 +1,106 @@
+"""Protects a checkout that its user cannot write to: what is kept goes elsewhere."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.system.files import DiskError, disk_errors
+from harness.system.paths import state_dir
+
+NOBODY = 65534
+
+
+@contextmanager
+def somebody_else() -> Iterator[int]:
+    """For root, which may write everywhere: nobody. Where we are not root: we."""
+    root = os.geteuid() == 0
+    try:
+        if root:
+            os.seteuid(NOBODY)
+        yield os.geteuid()
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def checkout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Not writable; not below pytest's own folder, which others cannot read."""
+    monkeypatch.delenv("HIL_HOME", raising=False)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        home = Path(folder, "home")
+        home.mkdir(mode=0o777)
+        home.chmod(0o777)
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        repository = Path(folder, "repository")
+        repository.mkdir()
+        (repository / "hil.toml").touch()
+        repository.chmod(0o555)
+        monkeypatch.chdir(repository)
+        yield repository
+        repository.chmod(0o755)
+        monkeypatch.undo()
+
+
+def test_it_is_kept_in_the_users_cache(checkout: Path) -> None:
+    with somebody_else():
+        place = state_dir()
+        assert place.parent == checkout.parent / "home" / ".cache" / "executorch-hil"
+        assert place.name.startswith("repository-")
+        place.mkdir(parents=True)
+        assert state_dir() == place
+
+
+def test_another_repository_of_that_name_has_another_place(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with somebody_else():
+        first = state_dir()
+        (checkout.parent / "home" / "repository").mkdir(mode=0o555)
+        monkeypatch.chdir(checkout.parent / "home" / "repository")
+        assert state_dir() not in (first, checkout / ".hil")
+
+
+def test_the_xdg_folder_is_taken(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with somebody_else():
+        monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+        assert state_dir().parent == Path("/elsewhere/executorch-hil")
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the specification
+        assert state_dir().is_relative_to(checkout.parent / "home" / ".cache")
+
+
+def test_what_another_user_began_there(checkout: Path) -> None:
+    """An installation by root, used by somebody else."""
+    checkout.chmod(0o777)
+    (checkout / ".hil").mkdir(mode=0o555)
+    with somebody_else():
+        assert state_dir() != checkout / ".hil"
+    (checkout / ".hil").rmdir()
+    assert state_dir() == checkout / ".hil"
+
+
+def test_where_it_was_asked_for_it_is_not_moved(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_HOME", str(checkout / "mine"))
+    with somebody_else() as uid:
+        assert state_dir() == checkout / "mine"
+        with (
+            pytest.raises(DiskError, match="Permission denied") as caught,
+            disk_errors("making it"),
+        ):
+            state_dir().mkdir()
+    hint = str(caught.value.hint)
+    assert str(checkout) in hint
+    assert "point HIL_HOME at a folder that you can write" in hint
+    assert "free some" not in hint
+    if os.geteuid() == 0 and uid != 0:
+        assert "belongs to root, and you are nobody" in hint
