@@ -18,6 +18,8 @@ from harness.history.store import Database
 from harness.system.paths import import_root
 from tests.history.made import TARGET, at, night, row
 
+from .schemas import keeps_to_schema, verb_of
+
 CASE = f"{TARGET}/add"
 
 
@@ -38,6 +40,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
 def said(*words: str | Path, code: int = 0) -> str:
     result = CliRunner().invoke(main, [*map(str, words)])
     assert result.exit_code == code, result.output
+    if "--json" in words:
+        keeps_to_schema(verb_of(words), json.loads(result.stdout))
     return result.output
 
 
@@ -179,3 +183,14 @@ def test_a_run_imports_nothing_of_the_history() -> None:
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
     ).stdout.split()
     assert not [m for m in modules if m.startswith(("sqlalchemy", "alembic", "harness.history"))]
+
+
+def test_answers_of_nights_keep_to_their_schemas(
+    there: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(said("nightly", "page", "--json"))["night"] == "n3"
+    (tmp_path / "shard").mkdir()
+    said("history", "export", tmp_path / "shard" / "lines.jsonl")
+    merged = CliRunner().invoke(main, ["nightly", "merge", str(tmp_path / "shard"), "--json"])
+    keeps_to_schema("nightly merge", json.loads(merged.stdout))
