@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.system.progress import Progress
 
-_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "mutants")
+_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "plugin", "mutants")
 
 
 @click.command()
@@ -41,7 +41,8 @@ def bench(
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
-    Ethos-U model beside the TOSA reference model.
+    Ethos-U model beside the TOSA reference model, `plugin` what the pytest plugin costs a suite
+    that does not use it.
 
     `mutants` plants bugs, one at a time, and says what notices each; one that nothing notices
     fails. They are planted in copies of this project, and its own tests have to notice them; or,
@@ -90,6 +91,10 @@ def _measure(what: str, endings: tuple[str, ...], progress: Progress) -> Any:
         from harness.dev.bench.npu import measure_npu
 
         return measure_npu(progress)
+    if what == "plugin":
+        from harness.dev.bench.plugin import measure_plugin
+
+        return measure_plugin(progress)
     from harness.dev.bench.ratios import measure_all
 
     return measure_all(what, progress)
