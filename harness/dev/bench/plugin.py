@@ -79,12 +79,12 @@ class PluginCost:
     def text(self) -> str:
         same = "the same results" if self.same else "OTHER RESULTS"
         late = "" if self.cpu < MOST_SECONDS else "  TOO MUCH"
-        without = median(session.wall for _, session in self.pairs)
+        whole = median(session.wall for _, session in self.pairs)
+        cpu, wall, whole, most = (1000 * s for s in (self.cpu, self.wall, whole, MOST_SECONDS))
         return (
             f"{TESTS} unrelated tests: {same} with the plugin and without\n"
-            f"start-up: {self.cpu * 1000:+.1f} ms of processor, "
-            f"{self.wall * 1000:+.1f} ms of time, of {without * 1000:.0f} ms; {len(self.pairs)} pairs, at most "
-            f"{MOST_SECONDS * 1000:.0f} ms{late}"
+            f"start-up: {cpu:+.1f} ms of processor, {wall:+.1f} ms of time, of {whole:.0f} ms; "
+            f"{len(self.pairs)} pairs, at most {most:.0f} ms{late}"
         )
 
     def summary(self) -> dict[str, Any]:
