@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,18 @@ _ZEPHYR = "zephyr"
 def shared_hil_home() -> str:
     """The state directory of the session itself, so that inner runs export and build nothing."""
     return str(state_dir())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compilations_are_shared(
+    shared_hil_home: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """What one test compiled, in whatever tree, is there for the others, whatever their home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CCACHE_DIR", str(Path(shared_hil_home) / "cache" / "ccache"))
+        patch.setenv("CCACHE_BASEDIR", str(tmp_path_factory.getbasetemp()))
+        patch.setenv("CCACHE_NOHASHDIR", "1")
+        yield
 
 
 @pytest.fixture

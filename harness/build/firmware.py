@@ -12,10 +12,12 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.build import compiler_cache
 from harness.build import log as build_log
 from harness.build.arithmetic import Arithmetic, built_with
 from harness.build.plan import BuildPlan, executorch_package, make_plan
@@ -28,6 +30,7 @@ from harness.formats.elf import read_elf
 from harness.formats.linker_map import MapRegion, read_regions
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
 
@@ -35,7 +38,7 @@ __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware
 
 RUNNER = "executor_runner"
 STRIPPED = f"{RUNNER}.stripped"  # as a board stores it, where the port makes it
-_STAMP = "firmware.json"
+STAMP = "firmware.json"
 _REGION = "HIL_REGION_"
 
 
@@ -60,7 +63,8 @@ class SourcesChanged(InfraError):
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
 
-    ``checkout``: what it was built from when the source is not ours.
+    ``checkout``: what it was built from when the source is not ours. ``sources``: digest of the
+    files that it was built from when it is.
     """
 
     directory: Path
@@ -74,11 +78,21 @@ class Firmware:
     options: dict[str, str] = field(default_factory=dict)
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
+    sources: str = ""
 
     @property
     def one_set_per_process(self) -> bool:
         """ExecuTorch's runner takes one input set, ours any number of them."""
         return self.source is FirmwareSource.EXECUTORCH
+
+    @property
+    def takes_flags(self) -> bool:
+        """ExecuTorch's runner for Linux has a command line of its own."""
+        return self.source is FirmwareSource.EXECUTORCH and self._port == "linux"
+
+    @property
+    def _port(self) -> str | None:
+        return self.options.get("HIL_PORT")
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -107,7 +121,8 @@ class Firmware:
 
         Raises UsageError when the map cannot be read.
         """
-        if self.source is FirmwareSource.EXECUTORCH or self.options.get("HIL_PORT") == "zephyr":
+        own_script = self.source is FirmwareSource.EXECUTORCH and self._port != "linux"
+        if own_script or self._port == "zephyr":
             return _apart(read_regions(self.map))
         return linked_regions(self.options)
 
@@ -153,23 +168,34 @@ def build(
     key = plan.key()
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
-        return replace(ready, target=target.name, variant=name)
+        return _of(ready, plan, target.name, name)
     with disk_errors("preparing the firmware cache"):
         cache.mkdir(parents=True, exist_ok=True)
         lock = acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
     try:
         if (ready := load_firmware(cache / key)) is not None:
-            return replace(ready, target=target.name, variant=name)
+            return _of(ready, plan, target.name, name)
         with disk_errors("building the runner"):
             return _build(plan, cache / key, target.name, name, progress)
     finally:
         lock.release()
 
 
+def _of(firmware: Firmware, plan: BuildPlan, target: str, variant: str) -> Firmware:
+    """Firmware of equal content may have been made for another target; and before its sources were
+    kept, which an equal key says they are."""
+    if not firmware.sources:
+        firmware = replace(firmware, sources=plan.content())
+        with suppress(OSError):  # a cache that cannot be written is asked again
+            write_stamp(firmware)
+    return replace(firmware, target=target, variant=variant)
+
+
 def load_firmware(directory: Path) -> Firmware | None:
     """The Firmware in a directory; None when there is none, or not all of it."""
+    in_use(directory)
     try:
-        firmware = _from_stamp(json.loads((directory / _STAMP).read_text()), directory)
+        firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
@@ -178,11 +204,16 @@ def load_firmware(directory: Path) -> Firmware | None:
 
 def write_stamp(firmware: Firmware) -> None:
     """Last of all that a build leaves: a directory without it is not a Firmware."""
+    text = json.dumps(stamp_of(firmware), indent=1, sort_keys=True) + "\n"
+    write_whole(firmware.directory / STAMP, text)
+
+
+def stamp_of(firmware: Firmware) -> dict[str, Any]:
+    """What the stamp says, as plain data."""
     stamp = {name: value for name, value in vars(firmware).items() if name != "directory"}
     if firmware.checkout is not None:
         stamp["checkout"] = firmware.checkout.to_fields()
-    text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
-    write_whole(firmware.directory / _STAMP, text)
+    return stamp
 
 
 def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
@@ -217,7 +248,8 @@ def _with_cmake(
 
     fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
     progress(f"{target}: configuring the runner")
-    run_step("configure", _configure(plan, tree), directory, target, progress)
+    environment = compiler_cache.environment(tree)
+    run_step("configure", _configure(plan, tree), directory, target, progress, environment)
     said = (directory / "configure.log").read_text("utf-8", "replace")
     # a port need not use every region of its target
     unused = [n for n in build_log.unused_options(said) if not n.startswith(_REGION)]
@@ -225,7 +257,8 @@ def _with_cmake(
         raise UnusedOptions(unused, directory / "configure.log")
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
-    run_step("build", (ninja, "-C", str(tree), "-j", jobs, RUNNER), directory, target, progress)
+    argv = (ninja, "-C", str(tree), "-j", jobs, RUNNER)
+    run_step("build", argv, directory, target, progress, environment)
 
 
 def west_job(plan: BuildPlan) -> zephyr_tree.Job | None:
@@ -268,6 +301,7 @@ def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree),
         "HIL_SCHEMA_DIR": str(plan.schemas / "schema"),
+        **compiler_cache.launchers("CXX"),
         **plan.options,
     }
     if plan.toolchain_file is not None:
@@ -303,6 +337,7 @@ def _collect(
         elf_sha256=sha256_of(directory / RUNNER),
         seconds=round(seconds, 3),
         options=plan.options,
+        sources=plan.content(),
     )
     write_stamp(firmware)
     return firmware

@@ -44,10 +44,18 @@ class BuildPlan:
         ]
         facts += [self.zephyr.key()] if self.zephyr is not None else []
         digest = hashlib.sha256(json.dumps([_LAYOUT, facts], sort_keys=True).encode())
-        root = paths.data_root()
-        _hash_files(digest, root, self._own_files())
-        _hash_files(digest, self.schemas, sorted(_schema_files(self.schemas)))
+        self._hash_content(digest)
         return digest.hexdigest()[:32]
+
+    def content(self) -> str:
+        """Of what is read, whatever reads it: files alone, neither options nor tools."""
+        digest = hashlib.sha256()
+        self._hash_content(digest)
+        return digest.hexdigest()[:32]
+
+    def _hash_content(self, digest: hashlib._Hash) -> None:
+        _hash_files(digest, paths.data_root(), self._own_files())
+        _hash_files(digest, self.schemas, sorted(_schema_files(self.schemas)))
 
     def inputs(self) -> list[Path]:
         """Every file of ours, and of ExecuTorch's schemas, that the build may read."""

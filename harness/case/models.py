@@ -8,13 +8,18 @@ exported for cortex-m55; ``tests/export/test_catalogue.py`` repeats that and not
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.case.identity import is_user_file
-from harness.errors import ExportError, Unknown, UsageError
+from harness.errors import BadModel, Unknown, UsageError
 
+# What a user's file has to define, as for ExecuTorch's aot_arm_compiler; and words in a file that
+# may define a name without saying it.
+CONVENTION = ("ModelUnderTest", "ModelInputs")
+_UNSAID = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
 _EXAMPLES = "executorch.examples.models"
 _AOT = "executorch.backends.arm.scripts.aot_arm_compiler"
 
@@ -68,14 +73,30 @@ class UnknownModel(Unknown):
             self.hint = "`hil models` lists the names; a user's model is a path ending in .py"
 
 
-class NotPython(ExportError):
+class NotPython(BadModel):
     """A user's file does not parse. ``line`` is None when the parser does not say."""
 
     def __init__(self, path: Path, error: SyntaxError | ValueError) -> None:
         self.line: int | None = getattr(error, "lineno", None)
         self.cause = type(error).__name__
         where = f"{path.name}:{self.line}" if self.line else path.name
-        super().__init__(f"{where} is not valid Python: {getattr(error, 'msg', error)}", path=path)
+        super().__init__(
+            f"{where} is not valid Python: {getattr(error, 'msg', error)}",
+            hint=f"`python {path}` says the same",
+            path=path,
+        )
+
+
+class NamesMissing(BadModel):
+    """A user's file without the names that the convention asks for."""
+
+    def __init__(self, path: Path, missing: Iterable[str]) -> None:
+        self.missing = list(missing)
+        super().__init__(
+            f"{path.name} does not define {' and '.join(self.missing)}",
+            hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
+            path=path,
+        )
 
 
 def catalogue() -> dict[str, ModelSource]:
@@ -153,7 +174,12 @@ def find_model(name: str) -> ModelSource:
     if is_user_file(name):
         path = Path(name)
         if not path.is_file():
-            raise UsageError(f"no such model file: {name}", path=path)
+            beside = sorted(other.name for other in path.parent.glob(f"*{path.suffix}"))
+            raise UsageError(
+                f"no such model file: {name}",
+                hint=f"{path.parent.absolute()} has {', '.join(beside) or 'no .py file'}",
+                path=path,
+            )
         return ModelSource(path.stem, f"user file {path.name}", file=path.resolve())
     known = catalogue()
     if name in known:
@@ -161,6 +187,18 @@ def find_model(name: str) -> ModelSource:
     if name in unavailable():
         raise ModelUnavailable(name, unavailable()[name].reason)
     raise UnknownModel(name, [*known, *unavailable()])
+
+
+def require_names(file: Path) -> None:
+    """Raises NamesMissing for a user's file that cannot define what the convention asks for, as
+    far as that is to be seen without running it; UsageError where it cannot be read."""
+    try:
+        text = file.read_text("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}", path=file) from error
+    missing = [name for name in CONVENTION if name not in text]
+    if missing and not _UNSAID.search(text):
+        raise NamesMissing(file, missing)
 
 
 def source_files(file: Path) -> tuple[Path, ...]:

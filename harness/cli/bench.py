@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.system.progress import Progress
 
-_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "plugin", "mutants")
+_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "nightly", "plugin", "mutants")
 
 
 @click.command()
@@ -37,12 +37,13 @@ _WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "plugin", "m
 def bench(
     what: str, endings: tuple[str, ...], only: tuple[str, ...], word: str, jobs: int | None,
     resume: bool, checkout: Path | None, parts: tuple[str, ...], as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
-    Ethos-U model beside the TOSA reference model, `plugin` what the pytest plugin costs a suite
-    that does not use it.
+    Ethos-U model beside the TOSA reference model, `nightly` a night beside its simulations and
+    a history of 100,000 runs ($HIL_BENCH_HISTORY: in an empty PostgreSQL, too), `plugin` what the
+    pytest plugin costs a suite that does not use it.
 
     `mutants` plants bugs, one at a time, and says what notices each; one that nothing notices
     fails. They are planted in copies of this project, and its own tests have to notice them; or,
@@ -95,6 +96,10 @@ def _measure(what: str, endings: tuple[str, ...], progress: Progress) -> Any:
         from harness.dev.bench.plugin import measure_plugin
 
         return measure_plugin(progress)
+    if what == "nightly":
+        from harness.dev.bench.nightly import measure_nightly
+
+        return measure_nightly(progress)
     from harness.dev.bench.ratios import measure_all
 
     return measure_all(what, progress)

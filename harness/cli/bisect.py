@@ -57,7 +57,7 @@ def bisect(
     target: str, model: str, good: str, bad: str, checkout: Path | None, parts: tuple[str, ...],
     verify: bool, build_error: str, link_error: str, export_error: str, simulator: str,
     tolerance: float | None, limit_factor: float | None, fvp_missing: str | None, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Find the commit of a checkout from which on MODEL fails on TARGET.
 
     Each revision is built and run as `hil run --executorch` does; PASS is good, a failure of the

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,11 +12,19 @@ from harness.cli.verb import echo, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.system.files import disk_errors
+from harness.system.paths import data_root
+from harness.system.settings import OWN
 
-if TYPE_CHECKING:
-    from importlib.abc import Traversable  # where it is in Python 3.10, too
-
-_SUFFIX = ".example"
+# Of the repository in `examples`, which has references besides.
+_FILES = (
+    ".gitignore",
+    "boards/my-board.yaml",
+    "models/scores.py",
+    "models/scores.yaml",
+    "models/tiny.py",
+    "models/tiny.yaml",
+    "tests/test_models.py",
+)
 _NEXT = (
     ("hil run my-board models/tiny.py", "one run"),
     ("pytest -n 2", "every model on every default target"),
@@ -42,7 +49,7 @@ class AlreadyThere(UsageError):
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[DIR]")
 @verb
-def init(folder: Path, as_json: bool) -> tuple[Any, ExitCode]:
+def init(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Make a working example in DIR (default: here): settings, a target, a model, a test.
 
     \b
@@ -68,13 +75,9 @@ def init(folder: Path, as_json: bool) -> tuple[Any, ExitCode]:
 
 
 def _example() -> Iterator[tuple[str, str]]:
-    """Path and text of each file; in the package they have a suffix that no tool takes for code."""
-
-    def below(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
-        for entry in sorted(folder.iterdir(), key=lambda e: e.name):
-            if entry.is_dir():
-                yield from below(entry, f"{path}{entry.name}/")
-            elif entry.name.endswith(_SUFFIX):
-                yield f"{path}{entry.name.removesuffix(_SUFFIX)}", entry.read_text("utf-8")
-
-    yield from below(files("harness.cli") / "example", "")
+    """Path and text of each file; the settings in a file of their own, beside any project's."""
+    example = data_root() / "examples" / "repository"
+    for name in _FILES:
+        yield name, (example / name).read_text("utf-8")
+    project = (example / "pyproject.toml").read_text("utf-8")
+    yield OWN, project.partition("[tool.hil]\n")[2].partition("\n[")[0]

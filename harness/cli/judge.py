@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @verb
 def judge_(
     run_dir: Path, elf: Path | None, strict: bool, verbose: bool, as_json: bool
-) -> tuple[Any, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Judge a finished run again, offline, from its directory; or a lone console log.
 
     A LOG is from anybody's CI. It is PASS only when a runner in it completed and compared its
@@ -82,7 +82,7 @@ def judge_(
 def accept(
     subject: str, reason: str, only: Only | None, truth: bool, dry_run: bool,
     limit_factor: float | None, fvp_missing: str | None, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
     The file under references/ (in your repository for a model of yours, which is named by its path

@@ -30,7 +30,9 @@ def link() -> None:
 )
 @verb
 @firmware_options
-def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tuple[Any, ExitCode]:
+def explain_(
+    log_or_build: Path, firmware: FirmwareChoice, as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
     """Say why a link failed and what to do, from a log or a build directory.
 
     Reads GNU ld, gold, lld, mold, armlink, IAR's ilink and Apple's ld; of other linkers the error
@@ -63,7 +65,7 @@ def explain_(log_or_build: Path, firmware: FirmwareChoice, as_json: bool) -> tup
 @firmware_options
 def reduce_(
     build: Path, out: Path | None, with_test: bool, firmware: FirmwareChoice, as_json: bool
-) -> tuple[Any, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Shrink a failing link to a folder that fails in the same way and needs only the toolchain.
 
     \b
@@ -94,7 +96,7 @@ def reduce_(
 @firmware_options
 def check_(
     elf_or_build: Path, symbols: tuple[str, ...], firmware: FirmwareChoice, as_json: bool
-) -> tuple[Any, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Prove that a weak hook can be overridden, in every program of a build directory.
 
     \b

@@ -12,28 +12,37 @@ from typing import Any
 import click
 
 EPILOG = (
-    "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage or a bad "
-    "target file, 3 infrastructure (a tool is missing, a simulator does not start)."
+    "Exit codes: 0 all passed, 1 a product failure or nothing proven, 2 wrong usage: an option, a "
+    "target file or a model file, 3 infrastructure (a tool is missing, a simulator does not start)."
 )
 
 # Where each verb lives, in the order of the work; imported only when it is asked for.
 _VERBS = {
     "run": "harness.cli.run:run",
     "exec": "harness.cli.run:exec_",
+    "why": "harness.cli.why:why",
     "judge": "harness.cli.judge:judge_",
     "accept": "harness.cli.judge:accept",
+    "bundle": "harness.cli.bundle:bundle",
+    "replay": "harness.cli.bundle:replay",
     "size": "harness.cli.size:size",
     "gate": "harness.cli.size:gate",
+    "open": "harness.cli.why:open_",
     "link": "harness.cli.link:link",
     "npu": "harness.cli.npu:npu",
     "standin": "harness.cli.standin:standin",
     "conformance": "harness.cli.standin:conformance",
     "bisect": "harness.cli.bisect:bisect",
+    "nightly": "harness.cli.nightly:nightly",
+    "history": "harness.cli.history:history",
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",
+    "prune": "harness.cli.prune:prune",
     "init": "harness.cli.init:init",
     "zephyr": "harness.cli.zephyr:zephyr",
+    "completion": "harness.cli.completion:completion",
+    "schema": "harness.cli.tools:schema",
     "bench": "harness.cli.bench:bench",
     "test": "harness.cli.tools:test",
 }

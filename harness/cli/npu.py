@@ -12,6 +12,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
+from harness.errors.words import counted
 from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.disasm import disassemble
 from harness.ethosu.model import Network, Stats
@@ -39,7 +40,7 @@ def npu() -> None:
 @verb
 def run_(
     file: Path, inputs: tuple[Path, ...], base: str, delegate: int, as_json: bool
-) -> tuple[object, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Run one delegate: hil npu run add.pte -i a.bin -i b.bin -o sum"""
     network = Network(_delegate(file, delegate))
     outputs, stats = network.run([path.read_bytes() for path in inputs])
@@ -56,7 +57,7 @@ def run_(
 @click.argument("file", type=_File)
 @click.option("-d", "--delegate", default=0, show_default=True, help="Which delegate of a .pte.")
 @verb
-def disasm(file: Path, delegate: int, as_json: bool) -> tuple[object, ExitCode]:
+def disasm(file: Path, delegate: int, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """List the command stream: hil npu disasm add.pte"""
     actions = read_actions(read_blob(_delegate(file, delegate)).commands)
     lines = list(disassemble(actions))
@@ -76,7 +77,7 @@ _target = click.option("--target", help="For a model: the target that it is expo
 @verb
 def stats(
     subject: Path, target: str | None, cycles: bool, as_json: bool
-) -> tuple[object, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Operations, MACs, bytes moved, with zeros as input, and memory: hil npu stats model.pte
 
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
@@ -123,7 +124,7 @@ def _estimates(program: Program, as_json: bool) -> list[dict[str, Any]]:
 @verb
 def compare(
     subject: Path, target: str | None, page: Path | None, as_json: bool
-) -> tuple[object, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """One model on every MAC count and in every memory mode of its Ethos-U, as Vela estimates it.
 
     Nothing is measured: cycles, time and traffic are what Vela's compiler expects of an NPU whose
@@ -169,7 +170,7 @@ def compare(
 @verb
 def reduce(
     subject: Path, target: str | None, base: str, tries: int, as_json: bool
-) -> tuple[object, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Shrink a program that the NPU computes wrongly to the smallest that still is wrong.
 
     FILE.pte is one that hil exported; a MODEL, by name or as a .py file, is exported for --target.
@@ -211,7 +212,7 @@ def _print_reduced(found: Reduced) -> None:
     echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
     echo(
         f"{len(smallest.operators)} of {smallest.whole} operators are left "
-        f"({smallest.tries} compilations):"
+        f"({counted(smallest.tries, 'compilation')}):"
     )
     for line in found.text:
         echo(f"  {line}")
@@ -228,14 +229,22 @@ def _print_reduced(found: Reduced) -> None:
 def _blobs(file: Path) -> list[bytes]:
     blobs = find_blobs(file.read_bytes())
     if not blobs:
-        raise UsageError(f"{file} has no Ethos-U delegate", path=file)
+        raise UsageError(
+            f"{file} has no Ethos-U delegate",
+            hint="export the model for a target with an NPU: `hil targets`",
+            path=file,
+        )
     return blobs
 
 
 def _delegate(file: Path, index: int) -> bytes:
     blobs = _blobs(file)
     if not 0 <= index < len(blobs):
-        raise UsageError(f"{file} has {len(blobs)} delegates, there is no {index}", path=file)
+        raise UsageError(
+            f"{file} has {counted(len(blobs), 'delegate')}, there is no {index}",
+            hint="they are counted from 0; `hil npu stats FILE` shows each",
+            path=file,
+        )
     return blobs[index]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.build.arithmetic import Arithmetic
+from harness.cli.completion import complete_model, complete_target
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
@@ -22,12 +23,14 @@ from harness.cli.verb import (
     verb,
 )
 from harness.errors import InfraError, UsageError
-from harness.errors.verdict import ExitCode, exit_code
+from harness.errors.verdict import ExitCode
 
 if TYPE_CHECKING:
     from harness.build.choice import FirmwareChoice
+    from harness.case.case import Case
     from harness.export.checkout.choice import ExporterChoice
     from harness.run.execute import Execution
+    from harness.run.pipeline import RunOptions
     from harness.run.record import RunRecord
 
 _dev_mode = click.option(
@@ -38,8 +41,8 @@ _dev_mode = click.option(
 
 
 @click.command()
-@click.argument("target")
-@click.argument("models", nargs=-1, metavar="MODEL...")
+@click.argument("target", shell_complete=complete_target)
+@click.argument("models", nargs=-1, metavar="MODEL...", shell_complete=complete_model)
 @click.option(
     "--model",
     "files",
@@ -73,6 +76,12 @@ _dev_mode = click.option(
     help="Export in the guests' sandbox: no network, only the model's folder to read and the "
     "result to write.",
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Run again whenever a model file, or a file beside it that it imports, has changed; "
+    "Ctrl-C ends it.",
+)
 @limit_factor_option
 @fvp_missing_option
 @require_confinement_option
@@ -84,9 +93,9 @@ def run(
     target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
     pte: Path | None, tolerance: float | None, oracle: str | None, profile: bool,
     limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
-    isolate_export: bool, dev_mode: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
-    as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+    isolate_export: bool, watch: bool, dev_mode: bool, firmware: FirmwareChoice,
+    exporter: ExporterChoice, as_json: bool,
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
@@ -101,6 +110,7 @@ def run(
     Examples:
       hil run corstone-300-m55 ds_cnn resnet8 mobilenet_v1_025 deep_autoencoder
       hil run host --model my_model.py
+      hil run host my_model.py --watch
       hil run host --model strangers_model.py --isolate-export
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
       hil run corstone-300-m55 ds_cnn --oracle python
@@ -108,18 +118,21 @@ def run(
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
     from harness.case.case import Case
-    from harness.report.terminal import overall
-    from harness.run.pipeline import RunOptions, run_cases
+    from harness.run.pipeline import RunOptions
     from harness.simulate.fvp import missing_policy
 
     wanted = [*models, *map(str, files)]
     if not wanted:
         raise UsageError("no model was named", hint="`hil models` lists them; or --model FILE.py")
     if pte is not None and len(wanted) != 1:
-        raise UsageError(f"--pte replaces one program, but {len(wanted)} models were named")
+        raise UsageError(
+            f"--pte replaces one program, but {len(wanted)} models were named",
+            hint="name one model: the one whose inputs and outputs it has",
+        )
     if isolate_export and exporter.root is not None:
         raise UsageError(
-            "--isolate-export is for the installed wheel, not for a checkout's exporter"
+            "--isolate-export is for the installed wheel, not for a checkout's exporter",
+            hint="leave one of the two out",
         )
     missing = fvp_missing or missing_policy()
     options = RunOptions(
@@ -136,8 +149,24 @@ def run(
         isolate_export=isolate_export,
         require_confinement=require_confinement,
     )
+    cases = [Case(target, model) for model in wanted]
+    if not watch:
+        return _run(cases, options, as_json)
+    from harness.cli.watch import rerun
+
+    return rerun(wanted, lambda: _run(cases, options, as_json), as_json)
+
+
+def _run(
+    cases: Sequence[Case], options: RunOptions, as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
+    from harness.report.terminal import overall
+    from harness.run.pipeline import run_cases
+    from harness.run.prune import prune_when_due
+    from harness.run.record import exit_code
+
     with progress_shown(as_json) as progress:
-        records = run_cases([Case(target, m) for m in wanted], options, progress)
+        records = run_cases(cases, options, progress)
     if not as_json:
         from harness.report.console import Terminal
         from harness.report.differential import print_differentials
@@ -145,12 +174,13 @@ def run(
 
         print_records(Terminal(), records)
         print_differentials(Terminal(), records)
-        if profile:
+        if options.profile:
             print_profile(Terminal(), records)
     _write_step_summary(records)
+    prune_when_due()
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
-    return summary, exit_code(r.verdict for r in records)
+    return summary, exit_code(records)
 
 
 def _write_step_summary(records: Sequence[RunRecord]) -> None:
@@ -165,7 +195,7 @@ def _write_step_summary(records: Sequence[RunRecord]) -> None:
 
 
 @click.command("exec")
-@click.argument("target")
+@click.argument("target", shell_complete=complete_target)
 @click.argument("program", type=click.Path(path_type=Path), metavar="FILE.pte|.bpte")
 @click.option(
     "-i",
@@ -193,7 +223,7 @@ def exec_(
     target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
     limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
     dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,

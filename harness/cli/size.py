@@ -73,7 +73,7 @@ _html_option = click.option(
 def show(
     file: Path, target: str | None, linker_map: Path | None, depth: int, top: int,
     html: Path | None, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Account for every byte of a .pte, .bpte, .ptd or ELF; or show what a run used.
 
     TARGET/runner is the firmware of a target, built where it is not cached. That of a checkout
@@ -134,7 +134,7 @@ def _things(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict
 def diff(
     old: Path, new: Path, target: str | None, as_markdown: bool, why: int | None, top: int,
     html: Path | None, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """What was added, removed, grew or got another name between two files; most first.
 
     \b
@@ -150,7 +150,10 @@ def diff(
 
     before, after = measure(old, target), measure(new, target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
-        raise UsageError(f"{old.name} is {before.kind}, {new.name} is {after.kind}")
+        raise UsageError(
+            f"{old.name} is {before.kind}, {new.name} is {after.kind}",
+            hint="compare a program with a program, an ELF with an ELF",
+        )
     found = difference(before, after)
     reasons = [] if why is None else explain.why(found, why)
     if html is not None:
@@ -171,7 +174,7 @@ def diff(
 @click.command("gate")
 @click.argument("subjects", nargs=-1, metavar="[TARGET/MODEL|TARGET/runner]...")
 @verb
-def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[Any, ExitCode]:
+def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Hold sizes against budgets and accepted references; without names, all of them.
 
     \b

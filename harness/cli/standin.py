@@ -29,7 +29,7 @@ def standin() -> None:
 @standin.command("install")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @verb
-def install_(directory: Path, as_json: bool) -> tuple[Any, ExitCode]:
+def install_(directory: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """Put commands with the names of Arm's models into DIR.
 
     They take the models' options, run the program on QEMU's mps3-an547 (Corstone-300 with a
@@ -76,7 +76,7 @@ def conformance(
     suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
     elf: Path | None, report: Path | None, junit: Path | None, workers: int, resume: bool,
     firmware: FirmwareChoice, exporter: ExporterChoice, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
+) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
     The suite is the installed wheel's, or with --exporter checkout that of the checkout, whose

@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.cli import contract
 from harness.errors import HarnessError
 from harness.errors.plain import plain
 from harness.errors.verdict import ExitCode
 from harness.system.boundary import DEBUG, debugging, told, traceback_of
 
-_Verb = TypeVar("_Verb", bound=Callable[..., tuple[Any, ExitCode]])
+_Verb = TypeVar("_Verb", bound=Callable[..., tuple[dict[str, Any], ExitCode]])
 
 
 class FiniteRange(click.FloatRange):
@@ -83,6 +84,8 @@ def verb(function: _Verb) -> _Verb:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
         if as_json:
+            name = click.get_current_context().command_path.partition(" ")[2]
+            result = contract.answer(name, result)
             # "##[" anywhere in a line is a command to GitHub; in JSON it can stand in a string only
             click.echo(json.dumps(result, indent=1, default=str).replace("##[", "#\\u0023["))
         sys.exit(code)

@@ -45,7 +45,7 @@ def zephyr() -> None:
 @verb
 def init_(
     folder: Path, version: str, url: str, packages: bool, dry_run: bool, as_json: bool
-) -> tuple[Any, ExitCode]:
+) -> tuple[dict[str, Any], ExitCode]:
     """Make a west workspace in DIR with Zephyr and the four modules that our targets need.
 
     Only files, no history. What there is of an earlier attempt is kept: the same command goes on.

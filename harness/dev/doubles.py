@@ -45,10 +45,14 @@ class FakeFirmware:
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN
+    elf_sha256: str = ""
+    sources: str = ""
 
     @property
     def one_set_per_process(self) -> bool:
         return self.source is FirmwareSource.EXECUTORCH
+
+    takes_flags = False
 
 
 def endings() -> dict[str, tuple[str, str | None]]:

@@ -258,7 +258,7 @@ def run_steps(
     project_root()  # there is nothing to run in an installed package
     known = {step.name: step for step in steps()}
     if "list" in only:
-        for step in known.values():
+        for step in () if as_json else known.values():
             click.echo(f"{step.name:10} {step.what}")
         return {"steps": list(known)}, ExitCode.PASSED
     for name in only:

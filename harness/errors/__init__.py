@@ -55,6 +55,25 @@ class UsageError(HarnessError):
     exit_code = ExitCode.USAGE
 
 
+class NotThere(UsageError):
+    """``path``: what was named, ``what`` it should be."""
+
+    def __init__(self, path: Path | str, what: str = "file", *, hint: str = "") -> None:
+        self.what = what
+        also = f"; {hint}" if hint else ""
+        super().__init__(
+            f"there is no {what} {path}",
+            hint=f"paths start at the current directory, {Path.cwd()}{also}",
+            path=path,
+        )
+
+
+class BadModel(UsageError):
+    """What is wrong in a user's model file, which nobody else can mend."""
+
+    kind = "bad_model"
+
+
 class Unknown(UsageError):
     """A name that nothing bears. ``close``: what may have been meant, for the hint; without it
     the known names that look like the unknown one.

@@ -58,6 +58,20 @@ def as_markdown(text: str) -> str:
     return " ".join(escaped.split())
 
 
+def workflow_command(name: str, message: str, **properties: object) -> str:
+    """A command to GitHub's runner, whose texts cannot end it or begin another one."""
+    said = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    return f"::{name} {said}::{_data(message)}" if said else f"::{name}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
 def _told(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

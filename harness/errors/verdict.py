@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
 
     PASSED = 0
     FAILED = 1  # a product failure, or nothing proven
-    USAGE = 2  # wrong usage or a bad target file
+    USAGE = 2  # wrong usage: an option, a target file, a model file
     INFRASTRUCTURE = 3  # a tool is missing, a simulator does not start
     INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -62,11 +62,16 @@ class Verdict(Word):
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
-    """Of several cases together: what failed outweighs the infrastructure.
+    """Of several cases together.
 
     A skipped case neither passes nor fails; nothing run, or only skipped cases, is nothing
     proven.
     """
-    codes = {verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED}
-    order = (ExitCode.FAILED, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
-    return next((code for code in order if code in codes), ExitCode.FAILED)
+    return together(verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED)
+
+
+def together(codes: Iterable[ExitCode]) -> ExitCode:
+    """What failed outweighs what the user got wrong, and both the infrastructure."""
+    found = set(codes)
+    order = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
+    return next((code for code in order if code in found), ExitCode.FAILED)

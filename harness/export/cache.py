@@ -28,6 +28,7 @@ from harness.export.inputs import NO_INPUTS, Inputs, inputs_from
 from harness.export.program import Program, load_program
 from harness.system.files import disk_hint, read_regular, sha256_of, write_whole
 from harness.system.json_file import MALFORMED, read_json
+from harness.system.lease import in_use
 from harness.system.paths import cache_dir
 
 ENTRY = "entry.json"
@@ -99,6 +100,7 @@ def load(key: str, home: str = "") -> Program | None:
     """The cached Program; None when there is none that is whole, is what was stored under this
     key, and whose inputs are what they were. ``home``: the folder of the model's file."""
     for place in _entries(key):
+        in_use(place)
         with suppress(NotAsStored):
             entry = _read(place)
             if entry is not None and entry.key == key and entry.inputs.hold(home):
@@ -194,6 +196,7 @@ def store(key: str, write: Callable[[Path], Program], inputs: Inputs = NO_INPUTS
     Call with the key's lock held. Raises CacheNotWritable, leaving nothing, when the disk is full.
     """
     place = entry_dir(key, inputs)
+    in_use(place)
     with _explained(place):
         for stale in _left_over(key, place.parent):
             shutil.rmtree(stale)

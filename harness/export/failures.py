@@ -7,23 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import ExportError, UsageError
+from harness.errors import BadModel, ExportError
+from harness.errors.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest
 
 if TYPE_CHECKING:
     from harness.export.exported import RawSet
-
-
-class NamesMissing(UsageError):
-    """A user's file without the names that the convention asks for."""
-
-    def __init__(self, path: Path, missing: list[str]) -> None:
-        self.missing = missing
-        super().__init__(
-            f"{path.name} does not define {' and '.join(missing)}",
-            hint="ModelUnderTest is a torch.nn.Module, ModelInputs a tuple of its inputs",
-            path=path,
-        )
 
 
 class StageFailed(ExportError):
@@ -53,6 +42,18 @@ class StageFailed(ExportError):
                 f"{which} of '{self.model}' is the same for every input, which ExecuTorch may not "
                 "expect: leave it out, or let it depend on an input"
             )
+
+
+class FileRaised(StageFailed, BadModel):
+    """A user's file or model by itself, in PyTorch: nothing of it is exported yet."""
+
+    kind = BadModel.kind
+    verdict = Verdict.NO_VERDICT
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, request: ExportRequest, stage: str, error: BaseException) -> None:
+        super().__init__(request, stage, error)
+        self.hint = "the file, and then `ModelUnderTest(*ModelInputs)`, has to run by itself"
 
 
 class NothingDelegated(ExportError):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.build.arithmetic import Arithmetic
 from harness.export.exporter import ExporterFacts, exporter_facts
-from harness.system.files import write_whole
+from harness.system.files import sha256_of, write_whole
 from harness.system.json_file import read_json
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
@@ -203,12 +203,22 @@ class Program:
         plain = tuple(replace(one, by_design=()) for one in self.sets)
         return replace(self, sets=plain, by_design=())
 
+    def input_digests(self) -> tuple[tuple[str, ...], ...]:
+        """The sha256 of every input of every set. Raises OSError."""
+        return tuple(
+            tuple(sha256_of(self.directory / name) for name in one.inputs) for one in self.sets
+        )
+
     def save(self) -> None:
         """Write ``program.json`` atomically; everything it names must already be there."""
+        text = json.dumps(self.to_fields(), indent=1, sort_keys=True) + "\n"
+        write_whole(self.directory / "program.json", text)
+
+    def to_fields(self) -> dict[str, Any]:
+        """The description, as plain data."""
         fields = asdict(self)
         del fields["directory"], fields["notes"]
-        text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
-        write_whole(self.directory / "program.json", text)
+        return fields
 
 
 def load_program(directory: Path) -> Program | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from harness.case.models import ModelSource, source_files
+from harness.case.models import ModelSource, require_names, source_files
 from harness.errors import ToolMissing, UsageError
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
 from harness.system.files import sha256_of
@@ -94,7 +94,9 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
 def _user_sources(model: ModelSource) -> dict[str, str]:
     if model.file is None:
         return {}
-    return _digests(source_files(model.file), model.file.parent)
+    files = source_files(model.file)
+    require_names(model.file)
+    return _digests(files, model.file.parent)
 
 
 def _own_sources() -> tuple[Path, ...]:

@@ -13,9 +13,8 @@ from types import ModuleType
 
 import torch
 
-from harness.case.models import ModelSource
-from harness.errors import ExportError, UsageError
-from harness.export.failures import NamesMissing
+from harness.case.models import CONVENTION, ModelSource, NamesMissing
+from harness.errors import BadModel
 from harness.export.program import DTYPE_BYTES
 from harness.export.samples import Sample
 
@@ -45,14 +44,15 @@ def load_model(source: ModelSource) -> LoadedModel:
 def _load_user_file(file: Path) -> LoadedModel:
     """The convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
     with _executed(file) as user:
-        missing = [n for n in ("ModelUnderTest", "ModelInputs") if not hasattr(user, n)]
+        missing = [n for n in CONVENTION if not hasattr(user, n)]
         if missing:
             raise NamesMissing(file, missing)
         module = user.ModelUnderTest
         if not isinstance(module, torch.nn.Module):
             kind = f"the class {module.__name__}" if isinstance(module, type) else type(module)
-            raise UsageError(
+            raise BadModel(
                 f"ModelUnderTest of {file.name} must be a torch.nn.Module instance, got {kind}",
+                hint="ModelUnderTest = MyModel().eval()",
                 path=file,
             )
         examples = _as_tuple(user.ModelInputs)
@@ -92,22 +92,22 @@ def _executed(file: Path) -> Iterator[ModuleType]:
 
 
 def _check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
-    """Raise ExportError unless ``value`` is a tuple of tensors the runner can be given."""
+    """Raise BadModel unless ``value`` is a tuple of tensors the runner can be given."""
     if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
         kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
-        raise ExportError(
+        raise BadModel(
             f"{what} must be a tuple of tensors, got {type(value).__name__}"
             + (f" of {', '.join(kinds)}" if kinds else "")
         )
     for index, tensor in enumerate(value):
         if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
-            raise ExportError(
+            raise BadModel(
                 f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take"
             )
     if like is not None and [(t.shape, t.dtype) for t in value] != [
         (t.shape, t.dtype) for t in like
     ]:
-        raise ExportError(
+        raise BadModel(
             f"{what} does not have the shapes and dtypes of ModelInputs: "
             f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}"
         )

@@ -22,7 +22,7 @@ from harness.export import lower, lower_ethosu, oracle
 from harness.export.agreement import Rival, agreements, check_operators
 from harness.export.by_design import Kernels, run_with
 from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
-from harness.export.failures import NothingDelegated, StageFailed
+from harness.export.failures import FileRaised, NothingDelegated, StageFailed
 from harness.export.live import make_live, require_life
 from harness.export.lower_ethosu import Lowered
 from harness.export.npu_options import NpuOptions, is_ethos_u
@@ -36,18 +36,21 @@ from harness.export.trial import try_out
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
 
+_LOAD, _RUN = "load", "run as it is"
+_BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
+
 
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
     """Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError."""
     make = _route(request)
     with _reproducible(request.seed):
-        with _stage(request, "load"):
+        with _stage(request, _LOAD):
             model = load_model(request.model)
         with _stage(request, "prepare inputs"):
             calibration, sets = _prepare(request, model)
         constant: tuple[int, ...] = ()
         if request.model.is_user_file:
-            with _stage(request, "run as it is"):
+            with _stage(request, _RUN):
                 constant = try_out(request.model.name, model.module, sets)
         with _suspecting(constant):
             made = make(request, versions, model.module, calibration, sets)
@@ -228,7 +231,8 @@ def _stage(request: ExportRequest, name: str) -> Iterator[None]:
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
-        raise StageFailed(request, name, error) from error
+        own = name in _BEFORE_EXPORT and request.model.is_user_file
+        raise (FileRaised if own else StageFailed)(request, name, error) from error
 
 
 @contextmanager
@@ -245,11 +249,13 @@ def _reproducible(seed: int) -> Iterator[None]:
     """Seeds, one thread and torch's own kernels; the caller's state comes back afterwards.
 
     The garbage collector is paused: tracing makes millions of objects that live to the end,
-    and looking through them again and again takes a tenth of the time.
+    and looking through them again and again takes a tenth of the time. Afterwards it looks through
+    those alone, and not through all of torch.
     """
     python_state, numpy_state = random.getstate(), np.random.get_state()
     threads, collecting = torch.get_num_threads(), gc.isenabled()
     gc.disable()
+    gc.freeze()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]), torch.backends.mkldnn.flags(enabled=False):
@@ -264,3 +270,4 @@ def _reproducible(seed: int) -> Iterator[None]:
         if collecting:
             gc.enable()
             gc.collect()
+        gc.unfreeze()

@@ -31,6 +31,7 @@ from harness.formats.elf import (
 )
 from harness.formats.linker_map import FILL, InputSection, LinkMap, read_map
 from harness.system.files import write_whole
+from harness.system.lease import in_use
 from harness.system.paths import cache_dir
 
 _VERSION = "4"  # of what is computed here; part of the cache's key
@@ -55,6 +56,7 @@ def anatomy(
 ) -> Anatomy:
     """Computed once per content and kept. Without ``regions`` the map's own are taken."""
     cached = cache_dir("size") / f"{_key(view, regions, linker_map)}.json"
+    in_use(cached)
     try:
         return names.from_fields(json.loads(cached.read_text()))
     except (OSError, ValueError, KeyError):

@@ -24,6 +24,20 @@ _BUNDLE, _TABLES = ("bundle",), ("tables",)
 _PTD_MAGIC, _PTD_HEADER = b"FH01", 40
 
 
+class UnknownKind(UsageError):
+    """``identifier``: what the file has at offset 4, where a FlatBuffer has its kind."""
+
+    kind = "damaged_file"
+
+    def __init__(self, path: Path, identifier: bytes) -> None:
+        self.identifier = repr(identifier)
+        super().__init__(
+            f"{path} is no .pte, .bpte, .ptd or ELF: it has {identifier!r} where the kind stands",
+            hint="a model file is exported by `hil run TARGET FILE.py`",
+            path=path,
+        )
+
+
 def measure_file(
     path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
 ) -> Anatomy:
@@ -50,10 +64,7 @@ def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
         return partial(_bundle, of_bundle=load(schema.BPTE), of_program=load(schema.PTE))
     if identifier[:2] == b"FT":
         return partial(_tensors, schema=load(schema.PTD))
-    raise DamagedFile(
-        f"{path} is no .pte, .bpte, .ptd or ELF: it has {identifier!r} where the kind stands",
-        4 if len(identifier) == 4 else 0,
-    )
+    raise UnknownKind(path, identifier)
 
 
 def _mapped(path: Path) -> memoryview:

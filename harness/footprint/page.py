@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InfraError
+from harness.errors import InfraError, NotThere
 from harness.errors.plain import plain
 from harness.footprint.anatomy import Anatomy, Part
 
@@ -16,7 +16,9 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
-    """Raises InfraError when the page cannot be written."""
+    """Raises NotThere, InfraError when the page cannot be written."""
+    if not path.absolute().parent.is_dir():
+        raise NotThere(path.parent, "directory", hint="the page would go there")
     try:
         path.write_text(render_page(title, new, old), encoding="utf-8")
     except OSError as error:

@@ -18,6 +18,7 @@ from harness.guest.kernel import Kernel, kernel_of, unpack
 from harness.guest.packages import KERNEL, SHELL, Package, packages
 from harness.system import paths
 from harness.system.files import disk_errors, write_whole
+from harness.system.lease import in_use
 
 RUNNER = "/bin/executor_runner"
 
@@ -57,6 +58,7 @@ def image(settings: Settings, runner: Path) -> Image:
         place = paths.cache_dir("guest") / "images"
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{hashlib.sha256(content).hexdigest()[:24]}.cpio"
+        in_use(file)
         if not file.is_file() or file.stat().st_size != len(content):
             write_whole(file, content)
     return Image(kernel.image, file, f"Debian's Linux {kernel.version}")

@@ -5,6 +5,7 @@ Pure. The first failure line is the cause; what follows it is usually only its c
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,6 +89,10 @@ _TOO_MUCH = {
     Excess.TOTAL_BYTES: f"over {QUOTA.total_bytes >> 20} MiB to its files, more",
     Excess.FILES: f"over {QUOTA.files} files, more",
 }
+# By somebody else: no simulator sends these to itself, and what ends a run of ours is a Stop.
+_KILLED: dict[int, Verdict] = dict.fromkeys(
+    (signal.SIGHUP, signal.SIGKILL, signal.SIGTERM), Verdict.INFRA
+)
 _NOT_STARTED = (126, 127)  # what shells, loaders and env say of a program they cannot start
 
 
@@ -107,7 +112,7 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
             Reason.PROCESS_CRASH, f"the runner was ended by signal {ending.signal}{after}", last
         )
     if ending.signal is not None:
-        return Verdict.NO_VERDICT, Cause(
+        return _KILLED.get(ending.signal, Verdict.NO_VERDICT), Cause(
             Reason.SIMULATOR_KILLED,
             f"the simulator was ended by signal {ending.signal}{after}",
             last,

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.build.source import FirmwareSource
-from harness.errors.verdict import Verdict, Word
+from harness.errors.verdict import Verdict
+from harness.judge.cause import Blame as Blame
+from harness.judge.cause import Cause as Cause
+from harness.judge.cause import Reason as Reason
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
 from harness.observe import Observation
@@ -15,49 +18,6 @@ from harness.simulate.transcript import NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from harness.target.budget import MOST_TOLERANCE_LSB, Budgets
-
-
-class Reason(Word):
-    """Causes that no line of the console names; those that one does are ``observe.Kind``."""
-
-    OUTPUT_MISSING = "output_missing"
-    OUTPUT_SIZE = "output_size"
-    OUTPUTS_DIFFER = "outputs_differ"
-    REFERENCE_OUTPUTS = "reference_outputs"
-    TRUTH_OUTPUTS = "truth_outputs"
-    NOTHING_COMPARED = "nothing_compared"
-    PROGRAM_CHANGED = "program_changed"
-    WRONG_FIRMWARE = "wrong_firmware"
-    OVER_LIMIT = "over_limit"
-    GROWN = "grown"
-    NOT_MEASURED = "not_measured"
-    PROCESS_CRASH = "process_crash"
-    SIMULATOR_KILLED = "simulator_killed"
-    NOT_STARTED = "not_started"
-    EXIT_STATUS = "exit_status"
-    EXIT_UNKNOWN = "exit_unknown"
-    NO_END_MARKER = "no_end_marker"
-    NO_RUNNER_LINE = "no_runner_line"
-    EMPTY_LOG = "empty_log"
-    CONSOLE_CUT = "console_cut"
-    NPU_UNSUPPORTED = "npu_unsupported"
-    NPU_MODEL = "npu_model"
-    NPU_FAULT = "npu_fault"
-    NPU_REFUSED = "npu_refused"
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Why a verdict is not PASS. ``line`` counts transcript lines from 1.
-
-    ``kind`` is the word of an ``observe.Kind``, a ``Reason``, a stop or a ``HarnessError``.
-    """
-
-    kind: str
-    text: str
-    line: int | None = None
-    facts: dict[str, Any] | None = None
-
 
 Finding = tuple[Verdict, Cause] | None  # what is not PASS, and why; None: nothing is wrong
 
@@ -131,15 +91,6 @@ class Outputs:
     misshapen: tuple[str, ...] = ()
     sha256: tuple[tuple[str, ...], ...] = ()
     by_design: ByDesign | None = None
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Whose fault a wrong result of an NPU is: in one word, in words, and as data."""
-
-    culprit: str
-    text: str
-    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

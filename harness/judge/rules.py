@@ -31,7 +31,7 @@ from harness.judge.growth import State, check
 from harness.judge.reference import Reference
 from harness.observe import Kind
 from harness.simulate.transcript import NpuResult, NpuStop
-from harness.target.figures import is_only_printed
+from harness.target.figures import is_of_any_runner, is_only_printed
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
@@ -183,7 +183,8 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
 
 def _not_told(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
     """Limits of what our runner prints, which hold for every firmware, but which another one
-    does not tell; it has to where it has been accepted as telling it."""
+    does not tell; it has to where it has been accepted as telling it. And limits that are of our
+    runner alone."""
     reference = expectation.reference
     if expectation.source is FirmwareSource.BUNDLED:
         return ()
@@ -191,13 +192,15 @@ def _not_told(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str
     limits = expectation.budgets.limits
     return tuple(
         name for name in sorted(limits)
-        if name not in metrics and name not in accepted and is_only_printed(name)
+        if name not in metrics and name not in accepted
+        and (is_only_printed(name) or not is_of_any_runner(name))
     )  # fmt: skip
 
 
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
-    if silent := _not_told(evidence.metrics, expectation):
+    silent = [n for n in _not_told(evidence.metrics, expectation) if is_of_any_runner(n)]
+    if silent:
         notes.append(f"not held, for the runner does not tell it: {', '.join(silent)}")
     notes += evidence.differences
     if evidence.outputs.by_design is not None and finding is None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import InfraError, UsageError
+from harness.errors import InfraError, NotThere, UsageError
 from harness.formats.demangle import demangled
 from harness.formats.elf import STB_GLOBAL, STB_WEAK, read_elf
 from harness.link.failure import CodePlace
@@ -58,7 +58,7 @@ class Checked:
 def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
     """Every program of a build directory, or the one program ``path``."""
     if not path.exists():
-        raise UsageError(f"there is no file or directory {path}", path=path)
+        raise NotThere(path, "file or directory")
     findings: list[HookFinding] = []
     for command in _programs(path.resolve()):
         progress(f"checking {command.output}")

@@ -21,6 +21,7 @@ from harness.ethosu.model import Network
 from harness.export import quiet
 from harness.export.program import Program, TensorSpec
 from harness.localise.first_difference import Disagreement, elsewhere, localise
+from harness.localise.placement import Misplaced, one_after_another
 from harness.localise.reduce import Smallest
 from harness.target.defects import defects
 
@@ -51,6 +52,7 @@ class Blame:
     defect: str = ""
     same_bytes: bool | None = None
     unreduced: str = ""  # why there is no smallest part
+    at: str = ""  # what of a delegate the runner has wrong, where that was found
 
     @property
     def is_settling(self) -> bool:
@@ -65,6 +67,7 @@ class Blame:
             "defect": self.defect or None,
             "operators": list(self.operators),
             "same_bytes": self.same_bytes,
+            **({"at": self.at} if self.at else {}),
         }
 
     def __str__(self) -> str:
@@ -114,7 +117,9 @@ def explain(
     compiler = f"Vela {program.versions.get('ethos-u-vela', '?')}"
     found = localise(program, pte=pte)
     if found is None:
-        return elsewhere(), Blame(Culprit.RUNNER, compiler, str(pte))
+        misplaced = _misplaced(program, produced)
+        blame = Blame(Culprit.RUNNER, compiler, str(pte), at="inputs" if misplaced else "")
+        return str(misplaced or elsewhere()), blame
     blame = _of_stream(program, pte, found, Blame(Culprit.COMPILER, compiler, str(pte)))
     if blame.culprit is Culprit.COMPILER:
         blame = replace(blame, same_bytes=_same_bytes(program, found, produced))
@@ -146,18 +151,35 @@ def _of_stream(program: Program, pte: Path, found: Disagreement, blame: Blame) -
     )
 
 
+def _misplaced(program: Program, produced: Produced) -> Misplaced | None:
+    """Inputs in wrong places, when that explains every input set."""
+    for number, delegate in enumerate(program.delegates):
+        found = one_after_another(number, (program.directory / delegate.blob).read_bytes())
+        every = range(len(delegate.sets))
+        if found and all(_given(program, found.network, number, n, produced) for n in every):
+            return found
+    return None
+
+
 def _same_bytes(program: Program, found: Disagreement, produced: Produced) -> bool | None:
-    """Told for an output of the program that is an output of the delegate, by its values in the
-    oracle's run."""
     if found.trouble:
         return None
-    delegate = program.delegates[found.delegate]
-    sets, own = delegate.sets[found.set], program.sets[found.set]
+    blob = (program.directory / program.delegates[found.delegate].blob).read_bytes()
+    return _given(program, Network(blob), found.delegate, found.set, produced)
+
+
+def _given(
+    program: Program, network: Network, number: int, input_set: int, produced: Produced
+) -> bool | None:
+    """Whether the runner's output is what ``network`` gives in the place of a delegate. Told for
+    an output of the program that is an output of the delegate, by its values in the oracle's
+    run."""
+    delegate = program.delegates[number]
+    sets, own = delegate.sets[input_set], program.sets[input_set]
     inputs = [(program.directory / name).read_bytes() for name in sets.inputs]
-    blob = (program.directory / delegate.blob).read_bytes()
-    outputs, _ = Network(blob).run(inputs, strict=False)
+    outputs, _ = network.run(inputs, strict=False)
     for n, spec in enumerate(program.outputs):
-        actual, expected = produced(found.set, n), program.directory / own.expected[n]
+        actual, expected = produced(input_set, n), program.directory / own.expected[n]
         if actual is None:
             continue
         for m, inner in enumerate(delegate.outputs):

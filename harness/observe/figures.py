@@ -109,7 +109,9 @@ MESSAGES: Final[_Rows] = (
     Pattern(Stage.EXECUTING, (b"Starting the model", b"Starting running"),
             rb"^(?:Starting the model execution|Starting running \d+)",
             b"Starting the model execution...", _RUNNER),
-    Pattern(Stage.ENDED, (b"Model executed succ",), rb"^Model executed successfully \d+ time\(s\)",
+    # Its own last word; what it writes and prints after it, a run's files and exit status show.
+    Pattern(Stage.COMPLETE, (b"Model executed succ",),
+            rb"^(Model executed successfully \d+ time\(s\))",
             b"Model executed successfully 1 time(s) in 0.69 ms.", _LINUX),
     Pattern(Stage.ENDED, (b"MobileNetV2 Demo C",), rb"^MobileNetV2 Demo Complete",
             b"MobileNetV2 Demo Complete", _ZEPHYR),

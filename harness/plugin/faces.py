@@ -88,6 +88,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     ran = any(reporter.stats.get(outcome) for outcome in _OUTCOMES)
     ours = any(map(_is_ours, reporter.stats.get("skipped", ())))
+    if any(_is_ours(r) for outcome in _OUTCOMES for r in reporter.stats.get(outcome, ())):
+        from harness.run.prune import prune_when_due
+
+        prune_when_due()
     if ours and not ran and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
         reporter.write_line("hil: nothing ran, so nothing was proven", red=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ class _Option(NamedTuple):
         return f"hil_{self.name.replace('-', '_')}"
 
 
-_OPTIONS = (
+OPTIONS = (
     _Option(
         "simulator",
         "simulator to run on, one of the target's; auto (default) takes an installed FVP first",
@@ -89,12 +90,12 @@ _OPTIONS = (
         choices=("all", "sample"),
     ),
 )
-_BY_NAME = {option.name: option for option in _OPTIONS}
+_BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hil", "ExecuTorch on Arm")
-    for option in _OPTIONS:
+    for option in OPTIONS:
         more: dict[str, Any] = {"choices": option.choices} if option.choices else {}
         if option.name == "limit-factor":
             more["type"] = _factor
@@ -156,19 +157,34 @@ def pytest_configure(config: pytest.Config) -> None:
         "have; without it only PASS",
     )
     with _usage_errors():
-        if _wanted(config):
+        file = _settings_of(config)
+        if file is not None or _asked_for_us(config):
             activate(config)
 
 
-def _wanted(config: pytest.Config) -> bool:
-    """Whether the session says before its first test that it is for us."""
-    if config.getoption("markers") or any(
-        config.getoption(option.flag) is not None for option in _OPTIONS
-    ):
-        return True
-    from harness.system.settings import settings_file
+def _settings_of(config: pytest.Config) -> Path | None:
+    """The settings that hold at the session's rootdir, which then hold for all of the session: an
+    IDE calls pytest from a folder of its choice."""
+    from harness.system.settings import VARIABLE, settings_file
 
-    return settings_file(config.rootpath) is not None
+    file = settings_file(config.rootpath)
+    if file is not None and file != settings_file():
+        os.environ[VARIABLE] = str(file)
+        config.add_cleanup(_forget)
+    return file
+
+
+def _forget() -> None:
+    from harness.system.settings import VARIABLE
+
+    os.environ.pop(VARIABLE, None)
+
+
+def _asked_for_us(config: pytest.Config) -> bool:
+    """Whether the command line says before the first test that the session is for us."""
+    return bool(config.getoption("markers")) or any(
+        config.getoption(option.flag) is not None for option in OPTIONS
+    )
 
 
 def activate(config: pytest.Config) -> None:
@@ -185,7 +201,7 @@ def activate(config: pytest.Config) -> None:
     for marker in sorted({t.marker for t in targets}):
         register(config, marker, ", ".join(t.name for t in targets if t.marker == marker))
     _refuse_misspelt(config, {t.marker for t in targets})
-    for option in _OPTIONS:
+    for option in OPTIONS:
         asked(config, option.name)
     firmware_choice(config)
     exporter_choice(config)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from harness.bisect.search import Bisection, Mark, Trial
 from harness.errors.plain import plain
+from harness.errors.words import counted
 from harness.report.terminal import verdict_text
 
 _STYLES = {Mark.GOOD: "green", Mark.BAD: "bold red", Mark.SKIP: "yellow"}
@@ -24,7 +25,7 @@ def print_bisection(console: Console, found: Bisection, command: str) -> None:
     for trial in found.trials:
         say((f"{trial.mark:5}", _STYLES[trial.mark]), f" {trial.commit}  ", _verdict(trial))
     counts = Counter(trial.mark for trial in found.trials)
-    say(f"{len(found.trials)} revisions run: "
+    say(f"{counted(len(found.trials), 'revision')} run: "
         + ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark]))  # fmt: skip
     say()
     if found.first_bad is None:

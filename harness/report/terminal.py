@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors.plain import plain
+from harness.errors.words import counted
 from harness.judge.console_log import JudgedLog
 from harness.report.summary import by_note, told
 from harness.run.record import RunRecord
@@ -53,13 +54,14 @@ def _group(record: RunRecord) -> str:
 def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> None:
     simulators = {_simulator(r) for r in records if r.simulator is not None}
     sets = max(r.sets for r in records)
-    where = ", ".join(sorted(simulators)) or "no simulator"
+    where = ", ".join(sorted(simulators))
     checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
-    what = f" on {where}; {sets} input sets, sizes in bytes{exporter}"
+    ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
+    what = ran + exporter
     console.print(Text.assemble((title, "bold"), what), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
+    table.add_column("model", overflow="fold")
     table.add_column("verdict", no_wrap=True)
     others = list(dict.fromkeys(name for r in records for name in _others(r)))
     for header in ("LSB", *others, ".pte", "text", "planned", "stack", "instr"):

@@ -12,6 +12,7 @@ from harness.errors import InfraError
 from harness.export.program import InputSet, Program, load_program
 from harness.simulate.guest_files import by_design_name, expected_name
 from harness.system.json_file import MALFORMED
+from harness.system.lease import in_use
 from harness.system.paths import runs_dir
 
 EXPECTED = "expected"
@@ -21,6 +22,7 @@ def new_run_dir(label: str) -> Path:
     """A fresh directory under ``.hil/runs``. Raises InfraError when it cannot be made."""
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     path = runs_dir() / f"{stamp}-{label}-{uuid.uuid4().hex[:6]}"
+    in_use(path)
     try:
         path.mkdir(parents=True)
     except OSError as error:

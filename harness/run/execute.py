@@ -12,7 +12,7 @@ from harness.build.choice import BUNDLED, FirmwareChoice, build_for
 from harness.build.firmware import Firmware
 from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource, named
-from harness.errors import InfraError, UsageError
+from harness.errors import InfraError, NotThere
 from harness.errors.verdict import ExitCode, Verdict
 from harness.judge.ending import console_cut, execution_cause
 from harness.judge.evidence import Cause
@@ -86,9 +86,9 @@ def execute(
     chosen = pick(load_target(target_name), options.simulator)
     for path in (program, *inputs):
         if not path.is_file():
-            raise UsageError(f"there is no file {path}", path=path)
+            raise NotThere(path)
     if not base.parent.is_dir():
-        raise UsageError(f"there is no directory {base.parent} for the outputs")
+        raise NotThere(base.parent, "directory", hint="the outputs would go there")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     done: list[Execution] = []

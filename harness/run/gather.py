@@ -141,7 +141,7 @@ def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, i
 
 def stored_metrics(firmware: Firmware) -> dict[str, int]:
     """Of a runner that a file system stores, without its symbols."""
-    size = firmware.stored_bytes
+    size = firmware.stored_bytes if firmware.source is FirmwareSource.BUNDLED else None
     return {} if size is None else {"elf_stripped": size}
 
 

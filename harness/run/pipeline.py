@@ -35,6 +35,7 @@ from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.exports import export_cases
 from harness.run.gather import ending, gather, static_metrics
+from harness.run.identity import host, revision
 from harness.run.record import (
     FirmwareFacts,
     ProgramFacts,
@@ -138,8 +139,7 @@ def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
     if options.limit_factor is None:
         global_factor()
     for case in cases:
-        if options.tolerance_lsb is not None:
-            tolerance_of(case, budgets_of(case), options.tolerance_lsb)
+        tolerance_of(case, budgets_of(case), options.tolerance_lsb)
         for source in FirmwareSource:
             load_reference(references_of(case), case, source)
 
@@ -227,18 +227,22 @@ def run_case(
         judgement=judgement,
         static_metrics=static,
         run_dir=str(transcript.run_dir),
-        simulator=_simulator_facts(transcript, differences),
+        simulator=SimulatorFacts.of(transcript, differences),
         npu=transcript.npu,
         ending=evidence.ending,
         expectation=expectation,
         program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle_name,
                              tuple(asdict(agreement) for agreement in program.oracles),
-                             program.operators, program.versions, program.exporter),
+                             program.operators, program.versions, program.exporter,
+                             program.input_digests()),
         firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
-                               firmware.toolchain_id, firmware.checkout),
+                               firmware.toolchain_id, firmware.checkout, firmware.elf_sha256,
+                               firmware.sources),
         seconds=_seconds(transcript, judgement),
         source=firmware.source,
         starts=transcript.starts,
+        harness=revision(),
+        host=host(),
     ).with_evidence(evidence, judgement)  # fmt: skip
     record.save()
     return record
@@ -374,19 +378,6 @@ def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
     own = () if program.exporter is None else program.exporter.notes
     read = schema_notes(program.exporter, firmware.source, there)
     return (*program.notes, *own, *read)
-
-
-def _simulator_facts(transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
-    return SimulatorFacts(
-        name=transcript.simulator,
-        version=transcript.version,
-        confined=transcript.confined,
-        unconfined_reason=transcript.unconfined_reason,
-        argv=transcript.argv,
-        environment=transcript.environment,
-        eula=transcript.licence,
-        differences=differences,
-    )
 
 
 def _sha256(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
-from harness.errors import HarnessError, UsageError
-from harness.errors.verdict import Verdict
+from harness.errors import HarnessError, NotThere, UsageError
+from harness.errors.verdict import ExitCode, Verdict, together
 from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
 from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement
 from harness.judge.reference import from_fields
@@ -22,9 +22,10 @@ from harness.observe import Observation
 from harness.run import differential
 from harness.run.differential import Differential
 from harness.run.seal import SEAL, check_seal, sealed
-from harness.simulate.transcript import NpuUse, npu_use
+from harness.simulate.transcript import NpuUse, Transcript, npu_use
 from harness.system.files import disk_errors, write_whole
 from harness.system.json_file import MALFORMED, NotJson, read_json
+from harness.system.lease import in_use
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from harness.target.budget import Budgets
@@ -47,13 +48,27 @@ class SimulatorFacts:
     eula: str | None = None  # how the user said that an FVP's licence is accepted
     differences: tuple[str, ...] = ()  # what of the board it does not have
 
+    @classmethod
+    def of(cls, transcript: Transcript, differences: tuple[str, ...]) -> SimulatorFacts:
+        return cls(
+            name=transcript.simulator,
+            version=transcript.version,
+            confined=transcript.confined,
+            unconfined_reason=transcript.unconfined_reason,
+            argv=transcript.argv,
+            environment=transcript.environment,
+            eula=transcript.licence,
+            differences=differences,
+        )
+
 
 @dataclass(frozen=True)
 class ProgramFacts:
     """Which program ran, and who computed what it had to give.
 
     ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
-    ``exporter``: the checkout that exported it, None for the installed wheel.
+    ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
+    of every input of every set; none in a record of before they were kept.
     """
 
     pte: str
@@ -63,17 +78,22 @@ class ProgramFacts:
     operators: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     exporter: ExporterFacts | None = None
+    input_sha256: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class FirmwareFacts:
-    """``checkout``: what was built, where it was not our own runner."""
+    """``checkout``: what was built, where it was not our own runner. ``sha256``: of the ELF.
+    ``sources``: digest of our runner's files, "" in records from before it was kept.
+    """
 
     elf: str
     key: str
     build_id: str
     toolchain: str
     checkout: CheckoutFacts | None = None
+    sha256: str = ""
+    sources: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +105,8 @@ class RunRecord:
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
     case ended before a simulator was started; then there is none of what a run has. ``source``:
-    whose firmware it was, or was to be. ``starts``: as in Transcript.
+    whose firmware it was, or was to be. ``starts``: as in Transcript. ``harness`` and ``host``:
+    who judged, and where (``harness.run.identity``).
     """
 
     case: Case
@@ -111,7 +132,14 @@ class RunRecord:
     source: FirmwareSource = FirmwareSource.BUNDLED
     starts: tuple[int, ...] = (0,)
     differential: Differential | None = None  # against the bundled runner, when both ran
+    wrong_use: bool = False  # what the user asked for, or the user's model, made no sense
+    harness: str = ""
+    host: str = ""
     schema: int = SCHEMA
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.USAGE if self.wrong_use else self.verdict.exit_code
 
     @property
     def verdict(self) -> Verdict:
@@ -240,7 +268,13 @@ def failed_record(
     """The record of a case that an error ended before its program ran."""
     text = error.message if error.hint is None else f"{error.message}; {error.hint}"
     cause = Cause(error.kind, text, None, dict(error.facts) or None)
-    return RunRecord(case, time, Judgement(error.verdict, cause), source=source)
+    wrong = error.exit_code is ExitCode.USAGE
+    return RunRecord(case, time, Judgement(error.verdict, cause), source=source, wrong_use=wrong)
+
+
+def exit_code(records: Iterable[RunRecord]) -> ExitCode:
+    """Of several cases together, as ``verdict.exit_code``; a case may also be a wrong use."""
+    return together(r.exit_code for r in records if r.verdict is not Verdict.SKIPPED)
 
 
 def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
@@ -251,9 +285,14 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
     written.
     """
     path = run_dir / RECORD
+    in_use(run_dir)
     try:
         fields = read_json(path, finite=False)
     except (FileNotFoundError, NotADirectoryError):
+        if not run_dir.exists():
+            raise NotThere(
+                run_dir, "file or directory", hint="run directories are under .hil/runs"
+            ) from None
         raise UsageError(
             f"{run_dir} is not a run directory: it has no {RECORD}",
             hint="run directories are under .hil/runs",
@@ -353,4 +392,5 @@ def _program(fields: Mapping[str, Any] | None) -> ProgramFacts | None:
         return None
     lists = {name: tuple(fields.get(name, ())) for name in ("oracles", "operators")}
     exporter = exporter_facts(fields.get("exporter"))
-    return ProgramFacts(**{**fields, **lists, "exporter": exporter})
+    inputs = tuple(map(tuple, fields.get("input_sha256", ())))
+    return ProgramFacts(**{**fields, **lists, "exporter": exporter, "input_sha256": inputs})

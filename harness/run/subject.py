@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.build.choice import FirmwareChoice, build_for, build_tree
 from harness.build.firmware import Firmware
 from harness.case.case import RUNNER
-from harness.errors import UsageError
+from harness.errors import NotThere, UsageError
 from harness.simulate.pick import pick
 from harness.system.progress import Progress
 from harness.target.loading import load_target
@@ -57,6 +57,4 @@ def _target(path: Path) -> str | None:
         return None
     if path.name == RUNNER and len(path.parts) == 2:
         return path.parts[0]
-    raise UsageError(
-        f"there is no file {path}", hint="or TARGET/runner, for a target's firmware", path=path
-    )
+    raise NotThere(path, hint="or TARGET/runner, for a target's firmware")

@@ -50,6 +50,8 @@ class _Firmware(Protocol):
     def variant(self) -> str: ...
     @property
     def one_set_per_process(self) -> bool: ...
+    @property
+    def takes_flags(self) -> bool: ...
 
 
 class NoInputs(UsageError):
@@ -134,7 +136,7 @@ def _parts(
     every = range(len(sets))
     batches: list[Sequence[int]] = [every]
     if firmware.one_set_per_process:
-        if not (sets and all(sets)):
+        if not sets or not (firmware.takes_flags or all(sets)):
             raise NoInputs(program)
         batches = [(number,) for number in every]
     counts = [len(files) for files in sets]
@@ -265,7 +267,8 @@ def _arguments(
 ) -> tuple[str, ...]:
     if firmware.one_set_per_process:
         (number,) = numbers
-        return executorch_arguments(program, number, counts[number])
+        words = flag_arguments if firmware.takes_flags else executorch_arguments
+        return words(program, number, counts[number])
     return runner_arguments(program, counts, profile)
 
 
@@ -291,6 +294,21 @@ def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, .
     """
     inputs = (word for index in range(count) for word in ("-i", input_name(number, index)))
     return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
+
+
+def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
+    """The command line of ExecuTorch's runner for Linux, likewise.
+
+    Source: the flags of examples/portable/executor_runner/executor_runner.cpp, which fills inputs
+    that it is not given with ones.
+    """
+    inputs = ",".join(input_name(number, index) for index in range(count))
+    return (
+        "executor_runner",
+        f"--model_path={program_name(program)}",
+        *((f"--inputs={inputs}",) if inputs else ()),
+        f"--output_file={output_base(number)}",
+    )
 
 
 def _copies(

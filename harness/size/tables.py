@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from harness.errors.plain import as_markdown, plain
+from harness.errors.plain import as_markdown, workflow_command
 from harness.footprint.anatomy import Anatomy, Part, group, shown
 from harness.footprint.difference import Change, Difference
 from harness.size.gate import Gate
@@ -137,7 +137,7 @@ def workflow_commands(gates: Sequence[Gate], environ: Mapping[str, str]) -> list
     if environ.get("GITHUB_ACTIONS") != "true":
         return []
     return [
-        f"::error title={_property(f'size of {g.subject}')}::{_data(g.message())}"
+        workflow_command("error", g.message(), title=f"size of {g.subject}")
         for g in gates
         if g.failed
     ]
@@ -169,11 +169,3 @@ def summary(gates: Sequence[Gate]) -> str:
             lines.append(markdown(gate.subject, gate.difference, _MOST_CHANGES, reasons))
             lines += [f"Accept it with `{gate.accept_command}`", ""]
     return "\n".join(lines) + "\n"
-
-
-def _data(text: str) -> str:
-    return plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

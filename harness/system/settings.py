@@ -11,18 +11,21 @@ environment, and after it the command line, are stronger::
     budgets = "budgets"           # MODEL.yaml of catalogue models
     cache = ".hil"                # programs, firmware, runs
     executorch = "third_party/executorch"
+    cache_max = "10 GiB"          # of what can be made again; `hil prune`
+    runs_keep = "30 d"            # how long run directories stay
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.errors import UsageError
 
@@ -35,6 +38,15 @@ OWN = "hil.toml"
 _PROJECT = "pyproject.toml"
 _TABLE = "[tool.hil"
 VARIABLE = "HIL_PROJECT"
+BYTES: Mapping[str, float] = {
+    "B": 1,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "TiB": 1 << 40,
+}
+SECONDS: Mapping[str, float] = {"h": 3600, "d": 86400, "w": 7 * 86400}
+_QUANTITIES = {"cache_max": (BYTES, "10 GiB"), "runs_keep": (SECONDS, "30 d")}
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,19 @@ class Settings:
     budgets: Path | None = None
     cache: Path | None = None
     executorch: Path | None = None
+    cache_max: int | None = None  # bytes
+    runs_keep: float | None = None  # seconds
+
+
+DESCRIPTIONS: Final = {  # of each setting, for the documentation
+    "targets": "folders of target files, beside those that come with the harness",
+    "default_targets": "what a test without targets runs on, and `hil gate`; else all",
+    "models": "what a test without models runs: names, or patterns of model files",
+    "references": "the folder of accepted runs, written by `hil accept`; else `references`",
+    "budgets": "the folder of MODEL.yaml of catalogue models; else `budgets`",
+    "cache": "the state directory: programs, firmware, runs; else `.hil`",
+    "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
+}
 
 
 class SettingsError(UsageError):
@@ -108,7 +133,9 @@ def _remembered(file: Path, _time: int, _size: int) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(file, f"cannot be read: {error}") from error
     except ValueError as error:
-        raise SettingsError(file, f"is not TOML: {error}") from error
+        raise SettingsError(
+            file, f"is not TOML: {error}", "texts are in quotes, lists in brackets"
+        ) from error
     if file.name == _PROJECT:
         content = content.get("tool", {}).get("hil", {})
     if not isinstance(content, dict):
@@ -130,11 +157,26 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
                 raise SettingsError(file, f"{key} is not a list of texts",
                                     f'for example {key} = ["..."]')  # fmt: skip
             yield key, tuple(_path(file, v) if "Path" in kind else v for v in value)
+        elif key in _QUANTITIES:
+            units, example = _QUANTITIES[key]
+            number = quantity(value, units) if isinstance(value, str) else None
+            if number is None:
+                raise SettingsError(file, f"{key} is not a number with a unit",
+                                    f'for example {key} = "{example}"')  # fmt: skip
+            yield key, int(number) if kind.startswith("int") else number
         elif not isinstance(value, str) or not value:
             raise SettingsError(file, f"{key} is not the path of a folder",
                                 f'for example {key} = "..."')  # fmt: skip
         else:
             yield key, _path(file, value)
+
+
+def quantity(said: str, units: Mapping[str, float]) -> float | None:
+    """ "1.5 GiB" in units of one; None for what is no number with one of the units."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", said.strip())
+    if match is None or match[2] not in units:
+        return None
+    return float(match[1]) * units[match[2]]
 
 
 def _path(file: Path, said: str) -> Path:

@@ -135,7 +135,10 @@ def _compose(path: Path, text: str) -> Node | None:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise Place(path, line).error(f"not valid YAML: {error.problem}") from error
+        raise Place(path, line).error(
+            f"not valid YAML: {error.problem}",
+            hint="look for a bracket, a quote or an indentation at that line or above it",
+        ) from error
     except YAMLError as error:  # a character that YAML does not allow
         line = text[: getattr(error, "position", 0)].count("\n") + 1
         reason = getattr(error, "reason", "unreadable")

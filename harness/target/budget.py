@@ -98,4 +98,8 @@ def read_model_budgets(path: Path) -> Budgets:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = tuple(part for part in first["loc"] if part != "[key]")
-        raise document.place(where).error(f"{'.'.join(map(str, where))}: {first['msg']}") from error
+        name = ".".join(map(str, where))
+        said = "unknown key" if first["type"] == "extra_forbidden" else str(first["msg"])
+        raise document.place(where).error(
+            f"{name}: {said}", hint="for example `budgets: {limits: {pte_bytes: 0x4000}}`"
+        ) from error

@@ -30,6 +30,7 @@ class Figure:
     unit: str = "bytes"
     per_toolchain: bool = True
     accepted: bool = True
+    of_any_runner: bool = True  # else of the bundled one alone
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -45,7 +46,8 @@ FIGURES: tuple[Figure, ...] = (
            "for", per_toolchain=False),
     Figure("elf_loaded", ("firmware", "run"), "code and initialised data, stored copies too"),
     Figure("elf_text", ("firmware", "run"), "executable sections"),
-    Figure("elf_stripped", ("firmware", "run"), "the ELF without symbols, as a board stores it"),
+    Figure("elf_stripped", ("firmware", "run"), "the ELF without symbols, as a board stores it; "
+           "not of a checkout's runner, which has every kernel there is", of_any_runner=False),
     Figure("elf_outside", ("firmware", "run"), "what lies in no region of the target"),
     Figure("elf_memory", ("firmware", "run"), "all that it takes when loaded, without regions: "
            "of a program under Linux"),
@@ -101,6 +103,11 @@ def is_only_printed(name: str) -> bool:
     """Whether nobody but the runner tells it, while it runs."""
     row = figure(name)
     return row is None or row.stages == ("run",)
+
+
+def is_of_any_runner(name: str) -> bool:
+    row = figure(name)
+    return row is None or row.of_any_runner
 
 
 def of_stages(figures: Mapping[str, int], stages: Iterable[Stage]) -> dict[str, int]:

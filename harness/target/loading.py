@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.errors import TargetError, Unknown, UsageError
+from harness.errors import NotThere, TargetError, Unknown, UsageError
 from harness.formats.cop import PRODUCTS
 from harness.system import paths, strict_yaml
 from harness.system.settings import settings
@@ -32,6 +32,7 @@ __all__ = [
     "Target",
     "Variant",
     "Zephyr",
+    "explain",
     "global_factor",
     "limit_factor",
     "load_target",
@@ -72,7 +73,11 @@ def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]
     found: dict[str, Path] = {}
     for directory in directories or target_directories():
         if not directory.is_dir():
-            raise UsageError(f"{directory} is not a directory of targets", path=directory)
+            raise UsageError(
+                f"{directory} is not a directory of targets",
+                hint="`targets` of your settings or $HIL_TARGETS names it",
+                path=directory,
+            )
         for path in sorted(directory.glob("*.yaml")):
             if path.stem in found and found[path.stem] != path:
                 raise strict_yaml.Place(path, 1).error(
@@ -98,7 +103,7 @@ def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Targe
     path = Path(stem)
     if path.suffix == ".yaml":
         if not path.is_file():
-            raise UsageError(f"there is no target file {stem}", path=stem)
+            raise NotThere(stem, "target file", hint="or a name of `hil targets`")
         siblings = {p.stem: p for p in path.absolute().parent.glob("*.yaml")}
         return _load(path, {**files, **siblings}, mode)
     raise Unknown(
@@ -141,7 +146,7 @@ def _load(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Tar
     try:
         return Target.model_validate({**data, "name": name, "file": path.absolute()})
     except ValidationError as error:
-        raise _explain(error, document) from error
+        raise explain(error, document) from error
 
 
 def _read(path: Path) -> strict_yaml.Document:
@@ -216,7 +221,7 @@ def _macs(document: strict_yaml.Document, model: Mapping[str, Any]) -> dict[str,
     return {} if section is None else {model["macs"]: section["macs"]}
 
 
-def _explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:
+def explain(error: ValidationError, document: strict_yaml.Document) -> TargetError:
     """The first of the errors, by line, in the words of the file."""
     found = []
     for item in error.errors(include_url=False):

@@ -173,7 +173,10 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
     if "npu" not in data:
         if mode is None:
             return dict(data)
-        raise UsageError(f"{target} has no NPU, and so no memory mode {mode!r}")
+        raise UsageError(
+            f"{target} has no NPU, and so no memory mode {mode!r}",
+            hint=f"leave @{mode} out; `hil targets` says which targets have modes",
+        )
     section = data["npu"]
     facts = products().products[section["product"]]
     name = mode if mode is not None else facts.memory_mode

@@ -104,6 +104,21 @@ def test_built_once(target: Target, tmp_path: Path) -> None:
     assert not (first.directory / "build").exists()
 
 
+def test_firmware_knows_its_sources_though_its_stamp_does_not(target: Target) -> None:
+    """Firmware that was kept before its sources were: an equal key says which they are."""
+    first = build(target)
+    assert len(first.sources) == 32
+    stamp = first.directory / "firmware.json"
+    said = json.loads(stamp.read_text())
+    del said["sources"]
+    stamp.write_text(json.dumps(said))
+    again = build(target)
+    assert again.sources == first.sources
+    kept = load_firmware(first.directory)
+    assert kept is not None
+    assert kept.sources == first.sources
+
+
 def test_another_variant_is_another_firmware(target: Target, tmp_path: Path) -> None:
     plain, other = build(target), build(target, variant="other")
     assert plain.key != other.key

@@ -90,6 +90,7 @@ def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
         source_files(file)
     assert (caught.value.line, caught.value.cause) == (2, "SyntaxError")
     assert caught.value.path == str(file)
+    assert caught.value.exit_code == 2
 
 
 def test_importing_the_catalogue_and_the_verbs_imports_no_torch() -> None:

@@ -18,16 +18,21 @@ from harness.export.batch import export
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 
+from .schemas import keeps_to_schema, verb_of
+
 
 @dataclass(frozen=True)
 class Result:
     code: int
     out: str
     err: str
+    verb: str
 
     @property
     def json(self) -> dict[str, Any]:
+        """Which keeps to the schema of its verb, whoever asks for it."""
         parsed: dict[str, Any] = json.loads(self.out)
+        keeps_to_schema(self.verb, parsed)
         return parsed
 
 
@@ -46,7 +51,7 @@ def hil(shared_hil_home: str) -> Hil:
         )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         assert "\x1b" not in done.stdout + done.stderr
-        return Result(done.returncode, done.stdout, done.stderr)
+        return Result(done.returncode, done.stdout, done.stderr, verb_of(arguments))
 
     return call
 

@@ -104,18 +104,6 @@ def test_wrong_size_of_an_input(hil: Hil, add: Program, inputs: list[str], tmp_p
     assert "expected 4 bytes, got 5" in result.json["cause"]["text"]
 
 
-def test_too_small_a_method_pool_says_how_much_it_takes(
-    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
-) -> None:
-    (tmp_path / "tiny.yaml").write_text("extends: corstone-300-m55\npools: {method: 1024}\n")
-    result = hil("exec", "tiny", add.pte_path, *inputs, "--json", HIL_TARGETS=str(tmp_path))
-    assert result.code == 1
-    cause = result.json["cause"]
-    assert cause["kind"] == "allocation_failed"
-    assert int(cause["facts"]["needed"]) > int(cause["facts"]["had"])
-    assert "HIL_METHOD_POOL_BYTES" in cause["text"]
-
-
 USAGE = {
     "unknown target": (
         ("run", "corstone-300-m5", "add"),

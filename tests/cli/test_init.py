@@ -1,11 +1,11 @@
-"""Protects the first minutes of a user's repository: what `hil init` writes works, from its root
-and from below, and never writes over anything."""
+"""Protects the first minutes of a user's repository: what `hil init` writes is the example that
+is run elsewhere, and it never writes over anything."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.size.gate import every_subject
+from harness.system.paths import project_root
+from harness.system.settings import settings
 
 
 @pytest.fixture
@@ -37,19 +39,28 @@ def test_nothing_is_written_over(example: Path) -> None:
 
 def test_what_is_gated_is_what_the_settings_name(example: Path) -> None:
     ids = [case.id for case in every_subject()]
-    assert ids == ["my-board/runner", "my-board/models/tiny.py"]
+    assert ids == ["my-board/runner", "my-board/models/scores.py", "my-board/models/tiny.py"]
 
 
-def test_it_works_from_every_folder(example: Path) -> None:
-    """One export and one run each: accepted from the root, held from below and under workers."""
+def test_it_is_the_repository_of_the_examples(example: Path) -> None:
+    """Which ``tests/examples`` runs: the same files, the same settings in a file of their own."""
+    theirs = project_root() / "examples" / "repository"
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    known = subprocess.run(listed, cwd=theirs, check=True, capture_output=True, text=True)
+    files = {name for name in known.stdout.split() if not name.startswith("references/")}
+    mine = {path.relative_to(example).as_posix() for path in example.rglob("*") if path.is_file()}
+    assert mine == files - {"pyproject.toml"} | {"hil.toml"}
+    for name in mine - {"hil.toml"}:
+        assert (example / name).read_text() == (theirs / name).read_text()
+    said, ours = settings(example), settings(theirs)
+    assert replace(said, folder=None, targets=(), references=None) == replace(
+        ours, folder=None, targets=(), references=None
+    )
+    assert (said.targets, said.references) == ((example / "boards",), example / "references")
+
+
+def test_accepted_in_the_users_repository(example: Path) -> None:
     accepted = "my-board/models/tiny.py"
-    words = ["accept", accepted, "--reason", "first"]
-    done = CliRunner().invoke(main, words)
+    done = CliRunner().invoke(main, ["accept", accepted, "--reason", "first"])
     assert done.exit_code == 0, done.output
     assert (example / "references" / f"{accepted}.json").is_file()
-    for folder, workers in (("tests", ()), (".", ("-n", "2"))):
-        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *workers]
-        ran = subprocess.run(argv, cwd=example / folder, capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stdout
-        assert "test_model[my-board/models/tiny.py]" in ran.stdout
-        assert "no reference run accepted" not in ran.stdout

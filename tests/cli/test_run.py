@@ -101,11 +101,11 @@ def test_a_dead_model_is_refused(hil: Hil, tmp_path: Path) -> None:
 
 
 def test_one_bad_model_does_not_lose_the_others(hil: Hil, tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("import torch\nModelUnderTest = 1 / 0\n")
+    (tmp_path / "broken.py").write_text("import torch\nModelUnderTest = 1 / 0\nModelInputs = ()\n")
     result = hil("run", TARGET, "add", "--model", tmp_path / "broken.py", "--json")
-    assert result.code == 1
+    assert result.code == 2
     verdicts = {c["case"]: c["verdict"] for c in result.json["cases"]}
-    assert verdicts == {f"{TARGET}/add": "PASS", f"{TARGET}/{tmp_path}/broken.py": "EXPORT_ERROR"}
+    assert verdicts == {f"{TARGET}/add": "PASS", f"{TARGET}/{tmp_path}/broken.py": "NO_VERDICT"}
     assert "broken.py:2" in json.dumps(result.json["cases"][1]["cause"])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.tools import list_tools
+from harness.system.toolchain import FVP_DOWNLOADS
 
 
 def test_what_went_wrong_with_a_version_reaches_the_reader(
@@ -24,3 +25,23 @@ def test_what_went_wrong_with_a_version_reaches_the_reader(
     assert "NotADirectoryError" in row["note"]
     assert f"cmake: {row['note']}" in " ".join(capsys.readouterr().out.split())
     assert next(row["note"] for row in data["tools"] if row["path"] is None) is None
+
+
+def test_what_is_missing_is_told_once_and_within_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No name, package or address is cut: only an address may be longer than its line."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    monkeypatch.setenv("HIL_FVP_DIR", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    list_tools(show=True)
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert (
+        max(len(line) for line in lines if "https://" not in line and "missing: " not in line) <= 80
+    )
+    assert "FVP_Corstone_SSE-300_Ethos-U55, FVP_Corstone_SSE-300_Ethos-U65: get" in out
+    assert " ".join(out.split()).count("apt-get install gcc-arm-none-eabi") == 1
+    assert FVP_DOWNLOADS in out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from harness.build.compiler_cache import launchers
 from harness.build.plan import executorch_package
 from harness.system.paths import project_root
 
@@ -45,7 +46,8 @@ def test_a_folder_is_all_a_backend_needs(tmp_path: Path) -> None:
     subprocess.run(
         ["cmake", "-S", project_root() / "targets" / "runner", "-B", build, "-G", "Ninja",
          "-DHIL_PORT=host", "-DBUILD_TESTING=OFF", f"-DHIL_BACKENDS={folder}",
-         f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}"],
+         f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
+         *(f"-D{name}={value}" for name, value in launchers("CXX").items())],
         check=True, capture_output=True,
     )  # fmt: skip
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)

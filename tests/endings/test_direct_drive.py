@@ -85,8 +85,15 @@ def _kept(folder: Path, stem: str, values: Sequence[Array]) -> tuple[TensorSpec,
 
 
 def run(target: str, given: Program) -> RunRecord:
+    """``pytest -rP`` shows how long the verdict took when its cause was on the console."""
     chosen = pick(load_target(target))
-    return run_case(Case(target, "add"), chosen, given, build(chosen.target), RunOptions())
+    firmware = build(chosen.target)
+    started = time.monotonic()
+    record = run_case(Case(target, "add"), chosen, given, firmware, RunOptions())
+    cause = record.seconds.get("cause", 0.0)
+    late = time.monotonic() - started - cause
+    print(f"{target}: {told(record)}, its cause at {cause:.3f} s, and {late:.3f} s later")
+    return record
 
 
 def told(record: RunRecord) -> tuple[str, str]:

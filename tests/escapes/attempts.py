@@ -57,6 +57,7 @@ class _Elf:
     key: str = "0" * 32
     variant: str = "plain"
     one_set_per_process: bool = False
+    takes_flags: bool = False
 
 
 class Ground:

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from harness.case.models import ModelSource
-from harness.errors import ExportError, HarnessError, UsageError
+from harness.case.models import ModelSource, NamesMissing
+from harness.errors import BadModel, ExportError, HarnessError, UsageError
 from harness.export.batch import export
 from harness.export.failures import (
     DeadModelError,
-    NamesMissing,
     NotFinite,
     StageFailed,
     UnsupportedTensor,
@@ -118,7 +117,7 @@ def test_a_class_instead_of_an_instance(user_model: Write) -> None:
     error = failure(
         user_model("import torch\nModelUnderTest = torch.nn.Identity\nModelInputs = ()\n")
     )
-    assert isinstance(error, UsageError)
+    assert isinstance(error, BadModel)
     assert "must be a torch.nn.Module instance, got the class Identity" in error.message
 
 
@@ -134,7 +133,7 @@ def test_unusable_inputs(user_model: Write, inputs: str, message: str) -> None:
     error = failure(
         user_model(f"import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = {inputs}\n")
     )
-    assert isinstance(error, ExportError)
+    assert isinstance(error, BadModel)
     assert message in error.message
 
 
@@ -151,6 +150,7 @@ def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cau
     assert isinstance(error, StageFailed)
     assert f"failed to load at mine.py:3: {cause}" in error.message
     assert (error.file, error.line, error.stage, error.cause) == ("mine.py", 3, "load", cause)
+    assert (error.kind, error.verdict, error.exit_code) == ("bad_model", "NO_VERDICT", 2)
 
 
 def test_an_error_has_what_was_printed_meanwhile(user_model: Write) -> None:
@@ -170,7 +170,8 @@ ModelUnderTest = Broken()
 ModelInputs = (torch.ones(2),)
 """)
     )
-    assert isinstance(error, ExportError)
+    assert isinstance(error, BadModel)
+    assert error.exit_code == 2
     assert "failed to run as it is at mine.py:4" in error.message
 
 
@@ -205,7 +206,7 @@ def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
     assert events[0] == ("failed", "broken")
     assert ("started", "bad") in events
     assert ("done", "good") in events
-    with pytest.raises(ExportError):
+    with pytest.raises(BadModel):
         results[0].unwrap()
 
 

@@ -81,6 +81,8 @@ CAUSES = {
         {"ending": Ending(Stop.EXITED, 126, None, 0.1)}, "FAULT", "exit_status", 3),
     "the simulator died of a signal": (
         {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
+    "somebody else killed the simulator": (
+        {"ending": Ending(Stop.EXITED, None, 9, 0.1)}, "INFRA", "simulator_killed", 3),
     "a guest that ended without a word of the runner": (
         {"ending": Ending(Stop.EXITED, None, None, 5.0)}, "NO_VERDICT", "exit_unknown", 3),
     "a guest that refused the login": (

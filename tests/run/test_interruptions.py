@@ -24,7 +24,7 @@ def test_interruptions(how: str, tmp_path: Path, shared_hil_home: str) -> None:
     script = Path(__file__).with_name("interruptions.py")
     cache = tmp_path / ".hil" / "cache"
     cache.mkdir(parents=True)
-    for kind in ("programs", "firmware", "ccache", "tools", "schemas"):
+    for kind in ("programs", "firmware", "tools", "schemas"):
         source = Path(shared_hil_home) / "cache" / kind
         if source.is_dir():
             subprocess.run(["cp", "-r", "--reflink=auto", source, cache], check=True)

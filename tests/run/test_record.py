@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from harness.case.case import Case
-from harness.errors import ExportError, UsageError
-from harness.errors.verdict import Verdict, exit_code
+from harness.errors import BadModel, ExportError, UsageError
+from harness.errors.verdict import Verdict
 from harness.judge.evidence import Blame, Cause, Ending, Expectation, Judgement
 from harness.judge.reference import Reference
 from harness.report.summary import summary as step_summary
@@ -23,6 +23,7 @@ from harness.run.record import (
     ProgramFacts,
     RunRecord,
     SimulatorFacts,
+    exit_code,
     failed_record,
     load_record,
 )
@@ -226,7 +227,18 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
      (["NO_VERDICT"], 1), (["SKIPPED"], 1), (["SKIPPED", "PASS"], 0), ([], 1), (["INFRA"], 3)],
 )  # fmt: skip
 def test_exit_codes(verdicts: list[str], code: int) -> None:
-    assert exit_code(record(verdict=v).verdict for v in verdicts) == code
+    assert exit_code(record(verdict=v) for v in verdicts) == code
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"), [([], 2), (["PASS"], 2), (["INFRA"], 2), (["SKIPPED"], 2), (["FAULT"], 1)]
+)
+def test_what_the_user_got_wrong_is_not_the_products_failure(
+    verdicts: list[str], code: int
+) -> None:
+    wrong = failed_record(Case("host", "m.py"), "now", BadModel("m.py defines nothing"))
+    assert wrong.exit_code == 2
+    assert exit_code([wrong, *(record(verdict=v) for v in verdicts)]) == code
 
 
 def test_the_first_failure_speaks_for_all() -> None:

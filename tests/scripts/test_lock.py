@@ -22,7 +22,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 def project() -> dict[str, list[str]]:
     said = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = said["optional-dependencies"]
-    run = [*said["dependencies"], *extras["export"]]
+    run = [*said["dependencies"], *extras["export"], *extras["nightly"]]
     return {"run": run, "dev": [*run, *extras["dev"]]}
 
 

@@ -36,6 +36,7 @@ class Foreign:
     key: str = "0" * 32
     variant: str = "plain"
     one_set_per_process: bool = True
+    takes_flags: bool = False
 
 
 def run(elf: Path, program: Program, folder: Path, *, profile: bool) -> Transcript:

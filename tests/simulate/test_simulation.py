@@ -36,6 +36,7 @@ class Elf:
     key: str = "0" * 32
     variant: str = "plain"
     one_set_per_process: bool = False
+    takes_flags: bool = False
 
 
 @pytest.fixture

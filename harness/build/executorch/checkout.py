@@ -21,6 +21,8 @@ from harness.errors import BuildError, UsageError
 from harness.system.git import Revision, is_work_tree, revision
 
 ENTRY = Path("examples/arm/executor_runner/standalone/CMakeLists.txt")
+LINUX_PRESET = Path("tools/cmake/preset/arm_ethosu_linux.cmake")
+_SINCE = {ENTRY: "19018 (May 2026)", LINUX_PRESET: "17367 (February 2026)"}
 _IS_EXECUTORCH = ("CMakeLists.txt", "version.txt", "runtime/executor/program.cpp")
 # What a build of the runner can read; a change elsewhere is no other firmware.
 BUILT = ("CMakeLists.txt", "Test.cmake", "backends", "codegen", "configurations", "devtools",
@@ -47,15 +49,15 @@ class RevisionUnsupported(BuildError):
 
     kind = "revision_unsupported"
 
-    def __init__(self, folder: Path, there: Revision) -> None:
+    def __init__(self, folder: Path, there: Revision, missing: Path) -> None:
         self.commit = there.commit
         self.branch = there.branch
         where = f"branch {there.branch}" if there.branch else "a detached HEAD"
         super().__init__(
-            f"the checkout at {there.commit[:10]} ({where}) has no {ENTRY}, which is how its "
+            f"the checkout at {there.commit[:10]} ({where}) has no {missing}, which is how its "
             "runner is built",
             hint=f"is it the right branch? `git -C {folder} checkout main`; ExecuTorch has that "
-            "file since pull request 19018 (May 2026)",
+            f"file since pull request {_SINCE[missing]}",
             path=folder,
         )
 
@@ -111,7 +113,7 @@ def find_checkout(
         there = pool.submit(revision, root, BUILT)
         looked = {name: pool.submit(find, name) for name in (*_PARTS, *_OPTIONAL)}
         if not (root / ENTRY).is_file():
-            raise RevisionUnsupported(root, there.result())
+            raise RevisionUnsupported(root, there.result(), ENTRY)
         found = {name: part for name, task in looked.items() if (part := task.result())}
     if missing := [name for name in _PARTS if name not in found]:
         raise PartMissing(root, {SPECS[name]: places(name, root, fallback) for name in missing})

@@ -19,6 +19,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+from harness.build import compiler_cache
 from harness.build.executorch import freshness
 from harness.build.executorch.checkout import Checkout, find_checkout
 from harness.build.executorch.overlay import Overlay, lay
@@ -29,11 +30,11 @@ from harness.build.step import acquire, clear, run_step
 from harness.errors import BuildError, InfraError
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
 
-RUNNER = "arm_executor_runner"
 _TOLD = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
 _CONFIGURED = "configured.json"
 
@@ -65,6 +66,7 @@ def build_checkout(
     if (ready := load_firmware(cache / key)) is not None:
         return _of(ready, target, plan)
     tree = paths.cache_dir("executorch") / plan.tree()
+    in_use(tree)
     with disk_errors("preparing the checkout's build"):
         cache.mkdir(parents=True, exist_ok=True)
         tree.mkdir(parents=True, exist_ok=True)
@@ -137,7 +139,7 @@ def _steps(plan: CheckoutPlan, tree: Path, name: str, progress: Progress) -> Non
         write_whole(done, wanted)
     ninja = str(toolchain.require("ninja").path)
     jobs = str(len(os.sched_getaffinity(0)))
-    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, RUNNER)
+    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, plan.runner)
     run_step("build", argv, tree, name, progress, _environment(tree), places)
 
 
@@ -165,9 +167,7 @@ def _environment(tree: Path) -> dict[str, str]:
     between trees, whose own paths do not count."""
     return {
         "PYTHONDONTWRITEBYTECODE": "1",
-        "CCACHE_DIR": str(paths.cache_dir("ccache")),
-        "CCACHE_BASEDIR": str(tree),
-        "CCACHE_NOHASHDIR": "1",
+        **compiler_cache.environment(tree),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
 
@@ -186,7 +186,7 @@ def _collect(
     aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
     aside.mkdir()
     try:
-        for name, found in (("", RUNNER), (".map", f"{RUNNER}.map")):
+        for name, found in plan.products.items():
             source = tree / "build" / found
             if not source.is_file():
                 raise BuildError(f"the build ended well but left no {found}", path=tree / "build")

@@ -2,20 +2,24 @@
 
 The options are those of ``backends/arm/scripts/build_executor_runner.sh`` of ExecuTorch. On an
 FVP the SDK's own ``core_platform`` starts the board; QEMU gets ``targets/executorch/platform``,
-and a Corstone-320's program is linked for the memory map that QEMU has.
+and a Corstone-320's program is linked for the memory map that QEMU has. A Linux target has another
+runner of ExecuTorch's (``linux``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from harness.build.executorch.checkout import Checkout
+from harness.build.compiler_cache import launchers
+from harness.build.executorch import linux
+from harness.build.executorch.checkout import LINUX_PRESET, Checkout, RevisionUnsupported
 from harness.build.executorch.overlay import Overlay
 from harness.build.executorch.parts import SPECS, PartMissing, places
 from harness.build.executorch.zephyr_sample import refuse
@@ -38,10 +42,10 @@ class NoRunnerFor(UsageError):
     def __init__(self, target: Target, simulator: SimulatorName) -> None:
         self.target = target.name
         super().__init__(
-            f"ExecuTorch's arm_executor_runner is linked for Corstone-300 and Corstone-320, and "
-            f"{target.name} on {simulator} is neither",
-            hint="a target whose name begins with corstone-300- or corstone-320-; or "
-            "--firmware bundled",
+            f"ExecuTorch's arm_executor_runner is linked for Corstone-300 and Corstone-320, its "
+            f"executor_runner for Linux, and {target.name} on {simulator} is neither",
+            hint="a target whose name begins with corstone-300-, corstone-320- or corstone-1000-; "
+            "or --firmware bundled",
         )
 
 
@@ -64,6 +68,7 @@ class CheckoutPlan:
     flatc: Flatc | None
     torchgen: str  # version of torch, whose generators write the kernels' registration
     options: Mapping[str, str]  # without paths, which say nothing of the content
+    runner: str = "arm_executor_runner"  # ExecuTorch's name for it
 
     def key(self) -> str:
         """Equal for equal firmware, wherever the checkout lies."""
@@ -77,15 +82,32 @@ class CheckoutPlan:
         return _hash([[str(path) for path in there], *self._facts()])
 
     def _facts(self) -> list[object]:
-        ours = [_content(self.platform.parent)] if self.platform is not None else []
+        ours = [] if self.platform is None else [_content(self.platform, self._own_files())]
         flatc = "" if self.flatc is None else self.flatc.version
         tools = [self.toolchain_id, flatc, self.torchgen]
         return [_LAYOUT, *tools, dict(self.options), self.relinked, ours]
 
+    def _own_files(self) -> Iterator[Path]:
+        return linux.own_files() if self.is_linux else _files(_ours())
+
+    @property
+    def is_linux(self) -> bool:
+        return self.runner == linux.RUNNER
+
+    @property
+    def products(self) -> Mapping[str, str]:
+        """What the build leaves, by what it is called behind the name of a Firmware's ELF."""
+        made = {"": self.runner, ".map": f"{self.runner}.map"}
+        return {**made, ".stripped": f"{self.runner}.stripped"} if self.is_linux else made
+
     @property
     def notes(self) -> tuple[str, ...]:
         notes = list(self.checkout.notes)
-        if self.platform is not None:
+        if self.is_linux:
+            notes.append("temporary memory ends at a page that nobody may touch")
+            if self.options["EXECUTORCH_BUILD_ARM_ETHOSU_LINUX"] == "ON":
+                notes.append("linked with the harness's own driver library, not Arm's")
+        elif self.platform is not None:
             notes.append("started by the harness's own platform code, not ethos-u-core-platform's")
         if self.relinked:
             notes.append("linked for QEMU's memory map, not Corstone-320's")
@@ -97,6 +119,8 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     Zephyr what ``refuse`` gives."""
     if target.zephyr is not None:
         raise refuse(target, checkout)
+    if target.port == "linux":
+        return _linux_plan(target, checkout)
     if not target.name.startswith(_PREFIXES) or target.port != "cortex_m":
         raise NoRunnerFor(target, simulator)
     ours = simulator is SimulatorName.QEMU
@@ -139,27 +163,34 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     )
 
 
+def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
+    """One program for every simulator."""
+    if not (checkout.root / LINUX_PRESET).is_file():
+        raise RevisionUnsupported(checkout.root, checkout.revision, LINUX_PRESET)
+    return CheckoutPlan(
+        checkout=checkout,
+        platform=linux.platform(),
+        relinked=False,
+        toolchain_id=toolchain.toolchain_id(target.toolchain),
+        flatc=_flatc(checkout),
+        torchgen=_version("torch"),
+        options=linux.options(target),
+        runner=linux.RUNNER,
+    )
+
+
 def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) -> tuple[str, ...]:
     """CMake's command line. ``python`` runs the checkout's code generators."""
-    root, software = overlay.checkout, overlay.sdk / "core_software"
-    setup = root / "examples" / "arm" / "ethos-u-setup"
+    places = linux.places(overlay) if plan.is_linux else _places(plan, overlay)
     options = {
         **plan.options,
-        "EXECUTORCH_ROOT": str(root),
-        "CMAKE_TOOLCHAIN_FILE": str(setup / "arm-none-eabi-gcc.cmake"),
-        "EXECUTORCH_BUILD_PRESET_FILE": str(root / "tools/cmake/preset/arm_baremetal.cmake"),
-        "ETHOS_SDK_PATH": str(overlay.sdk),
-        "CMSIS_NN_LOCAL_PATH": str(software / "cmsis-nn"),
-        "HIL_CORE_DRIVER": str(software / "core_driver"),
-        "HIL_CMSIS_6": str(software / "cmsis_6"),
+        **places,
         "PYTHON_EXECUTABLE": str(python),
         **({"FLATC_EXECUTABLE": str(plan.flatc.path)} if plan.flatc else {}),
     }
-    if plan.relinked:
-        options["CMAKE_PROJECT_arm_executor_runner_INCLUDE"] = str(_ours() / "qemu_map.cmake")
-    if launcher := toolchain.find("ccache"):
-        options |= {f"CMAKE_{x}_COMPILER_LAUNCHER": str(launcher.path) for x in ("C", "CXX")}
-    entry = root / "examples" / "arm" / "executor_runner" / "standalone"
+    options |= launchers("C", "CXX")
+    root = overlay.checkout
+    entry = root if plan.is_linux else root / "examples/arm/executor_runner/standalone"
     return (
         str(toolchain.require("cmake").path),
         *("-S", str(entry)),
@@ -167,6 +198,25 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
         *("-G", "Ninja"),
         *(f"-D{name}={value}" for name, value in options.items()),
     )
+
+
+def _places(plan: CheckoutPlan, overlay: Overlay) -> Mapping[str, str]:
+    root, software = overlay.checkout, overlay.sdk / "core_software"
+    setup = root / "examples" / "arm" / "ethos-u-setup"
+    return {
+        "EXECUTORCH_ROOT": str(root),
+        "CMAKE_TOOLCHAIN_FILE": str(setup / "arm-none-eabi-gcc.cmake"),
+        "EXECUTORCH_BUILD_PRESET_FILE": str(root / "tools/cmake/preset/arm_baremetal.cmake"),
+        "ETHOS_SDK_PATH": str(overlay.sdk),
+        "CMSIS_NN_LOCAL_PATH": str(software / "cmsis-nn"),
+        "HIL_CORE_DRIVER": str(software / "core_driver"),
+        "HIL_CMSIS_6": str(software / "cmsis_6"),
+        **(
+            {"CMAKE_PROJECT_arm_executor_runner_INCLUDE": str(_ours() / "qemu_map.cmake")}
+            if plan.relinked
+            else {}
+        ),
+    }
 
 
 def operators(checkout: Checkout, *, npu: bool) -> tuple[str, ...]:
@@ -212,10 +262,11 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def _content(folder: Path) -> str:
+def _content(folder: Path, files: Iterable[Path]) -> str:
+    """``folder`` is where they are looked at from."""
     digest = hashlib.sha256()
-    for path in _files(folder):
-        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    for path in files:
+        digest.update(f"{os.path.relpath(path, folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

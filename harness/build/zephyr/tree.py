@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build import compiler_cache
 from harness.build.step import clear, run_step
 from harness.build.zephyr.workspace import Workspace
 from harness.errors import BuildError, UsageError
 from harness.system import paths, toolchain
 from harness.system.files import sha256_of, write_whole
+from harness.system.lease import in_use
 from harness.system.progress import Progress
 
 _SETTLED = "settled.json"
@@ -97,6 +98,7 @@ def build_in_tree(job: Job, target: str, progress: Progress) -> None:
     from harness.link.line import fileapi
 
     place = job.place
+    in_use(place)
     now = {str(path): sha256_of(path) for path in job.sources}
     argv, environment = job.command(), _environment(job)
     if _usable(job, now):
@@ -133,12 +135,7 @@ def take_products(tree: Path, name: str) -> None:
 
 def _environment(job: Job) -> dict[str, str]:
     """Equal compilations are shared between trees, whose own paths do not count."""
-    return {
-        **job.workspace.environment,
-        "CCACHE_DIR": os.environ.get("CCACHE_DIR") or str(paths.cache_dir("ccache")),
-        "CCACHE_BASEDIR": str(job.place),
-        "CCACHE_NOHASHDIR": "1",
-    }
+    return {**job.workspace.environment, **compiler_cache.environment(job.place)}
 
 
 def _facts(job: Job) -> list[object]:

@@ -25,6 +25,7 @@ from pathlib import Path, PurePosixPath
 from harness.build.plan import executorch_package
 from harness.export.checkout.sources import ExporterIncomplete, Sources
 from harness.system.files import disk_errors
+from harness.system.lease import in_use
 from harness.system.paths import cache_dir
 
 LAYOUT = 2  # raise it when what an environment holds changes
@@ -80,6 +81,7 @@ def lay_environment(root: Path, sources: Sources, compiled: Compiled) -> Path:
     facts = [LAYOUT, str(root), sorted(files), version, str(compiled.package),
              sorted(compiled.files)]  # fmt: skip
     place = cache_dir("executorch-python") / _hash(facts)
+    in_use(place)
     if place.is_dir():
         return place
     links = {name: root / name for name in files}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import UsageError
+from harness.errors.words import counted
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
@@ -147,7 +148,7 @@ class _Reducer:
     def run(self, out: Path, with_test: bool) -> Reduced:
         line = understand(self.again.call)
         everything = pieces_of(self.again.call)
-        self.progress(f"reducing {len(line.inputs)} inputs")
+        self.progress(f"reducing {counted(len(line.inputs), 'input')}")
         pieces = brought_in(self._fewer_inputs(everything), self.work, line.search)
         pieces = self._smallest(self._fewer_members(self._smallest(pieces)))
         pieces = self._fewer_sections(pieces)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InfraError, UsageError
+from harness.errors import InfraError, NotThere
 from harness.formats.linker_map import LinkMap, parse_map
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.line.capture import commands_in_log, failing_link, run_linker
@@ -60,7 +60,7 @@ def explain(path: Path, progress: Progress) -> Explanation:
     if path.is_dir():
         return _explain_build(path.resolve(), progress)
     if not path.is_file():
-        raise UsageError(f"there is no file or directory {path}", path=path)
+        raise NotThere(path, "file or directory")
     return explain_log(decode(path.read_bytes()), path.resolve(), progress)
 
 

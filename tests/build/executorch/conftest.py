@@ -1,4 +1,4 @@
-"""Checkouts to build, and a state directory of each test's own that shares compiled objects."""
+"""Checkouts to build, and a state directory of each test's own."""
 
 from __future__ import annotations
 
@@ -58,18 +58,11 @@ def source(request: pytest.FixtureRequest) -> Source:
 
 
 @pytest.fixture
-def home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_hil_home: str
-) -> Callable[[str], Path]:
-    """Makes a state directory and uses it. All of them have one ccache."""
-    shared = Path(shared_hil_home) / "cache" / "ccache"
-    shared.mkdir(parents=True, exist_ok=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes a state directory and uses it."""
 
     def use(name: str) -> Path:
-        cache = tmp_path / name / "cache"
-        cache.mkdir(parents=True, exist_ok=True)
-        if not (cache / "ccache").exists():
-            (cache / "ccache").symlink_to(shared)
+        (tmp_path / name / "cache").mkdir(parents=True, exist_ok=True)
         monkeypatch.setenv("HIL_HOME", str(tmp_path / name))
         return tmp_path / name
 

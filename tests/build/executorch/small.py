@@ -21,6 +21,9 @@ from harness.system.paths import project_root
 HERE = Path(__file__).parent
 OPS = Path("backends/cortex_m/ops")
 PORTABLE = Path("kernels/portable/cpu")
+STAGE = Path("backends/arm/runtime/stage.cpp")  # of inputs, under Linux
+BATCH = Path("backends/arm/runtime/ethosu/linux/batch.cpp")  # their places
+PLATFORM = Path("ethosu/linux/platform_cortex_a.cpp")
 KERNEL = OPS / "op_quantized_add.cpp"  # one that tests edit
 SUBMODULES = ("flatbuffers", "flatcc", "gflags", "json")
 PARTS = (*SUBMODULES, "core_driver", "cmsis_6", "cmsis-nn")
@@ -138,8 +141,8 @@ def _flatbuffers(to: Path) -> None:
 
 def _engine(root: Path) -> None:
     core = root / "runtime" / "core"
-    shutil.copytree(_runner() / "core", core, ignore=shutil.ignore_patterns("CMakeLists.txt"))
-    (root / "runtime" / "executor").mkdir()
+    nothing = shutil.ignore_patterns("CMakeLists.txt")
+    shutil.copytree(_runner() / "core", core, ignore=nothing, dirs_exist_ok=True)
     (core / "program.cpp").rename(root / "runtime" / "executor" / "program.cpp")
     backend = root / "backends" / "arm" / "runtime" / "ethosu"
     backend.mkdir()
@@ -147,10 +150,26 @@ def _engine(root: Path) -> None:
         shutil.copy(_runner() / "ethosu" / f"{name}.cpp", backend)
     for header in (_runner() / "ethosu").glob("*.h"):
         shutil.copy(header, backend)
+    _linux_backend(backend)
     for schemas in ("schema", "devtools/bundled_program/schema"):
         (root / schemas).mkdir(parents=True, exist_ok=True)
         for schema in (executorch_package() / schemas).glob("*.fbs"):
             shutil.copy(schema, root / schemas)
+
+
+def _linux_backend(backend: Path) -> None:
+    """It stages inputs in temporary memory, as ExecuTorch's does."""
+    (backend / "linux").mkdir()
+    for name in ("batch", "options"):
+        for suffix in ("cpp", "h"):
+            shutil.copy(_runner() / "ethosu/linux" / f"{name}.{suffix}", backend / "linux")
+    platform = backend / "linux" / PLATFORM.name
+    shutil.copy(_runner() / PLATFORM, platform)
+    edit(platform, '#include "ethosu/platform.h"', '#include "ethosu/platform.h"\n'
+         '#include "../../stage.h"')  # fmt: skip
+    edit(platform, "  const size_t inputs = stream.inputs.size();\n",
+         "  const size_t inputs = stream.inputs.size();\n"
+         "  if (!stage_inputs(stream, args)) return Error::MemoryAllocationFailed;\n")  # fmt: skip
 
 
 def _kernels(root: Path) -> None:

@@ -48,11 +48,9 @@ class With:
 @pytest.fixture(params=["ARM_ETHOS_U", "ETHOS_U", pytest.param("real", marks=needs_real_zephyr)])
 def module(
     request: pytest.FixtureRequest, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    shared_hil_home: str,
 ) -> With:  # fmt: skip
     """The small one as older Zephyrs name the option, or as newer ones do and with an NPU that
     starts and is never free."""
-    monkeypatch.setenv("CCACHE_DIR", f"{shared_hil_home}/cache/ccache")
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     options = {"HIL_KERNELS_DIR": str(_kernels(tmp_path))}
     if request.param == "real":

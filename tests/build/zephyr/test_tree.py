@@ -31,8 +31,7 @@ def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def job(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_hil_home: str) -> Job:
-    monkeypatch.setenv("CCACHE_DIR", f"{shared_hil_home}/cache/ccache")
+def job(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     if str(base) != REAL:
         enter(base, monkeypatch)

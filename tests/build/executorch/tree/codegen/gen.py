@@ -1,4 +1,5 @@
-"""Write the table of the kernels that a runner registers: those of a list, from lists of them.
+"""Write the table of the kernels that a runner registers: those of a list, from lists of them;
+without a list, all.
 
 gen.py OUT OPERATOR,OPERATOR… YAML…
 """
@@ -14,7 +15,7 @@ for path in lists:
     with open(path, encoding="utf-8") as file:
         for kind, name, kernel in ENTRY.findall(file.read()):
             known[name if kind == "func" else f"aten::{name}"] = kernel
-chosen = {name: known[name] for name in wanted.split(",") if name in known}
+chosen = {name: known[name] for name in wanted.split(",") if name in known} or known
 with open(out, "w", encoding="utf-8") as file:
     file.write('#include "core/kernel.h"\n\nnamespace hil {\n\n')
     for kernel in sorted(set(chosen.values())):

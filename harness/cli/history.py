@@ -1,0 +1,188 @@
+"""``hil history``: options and help; the work is done elsewhere."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.history_options import DefaultGroup, history_option, opened
+from harness.cli.verb import echo, verb
+from harness.errors import UsageError
+from harness.errors.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from harness.history.model import Row
+    from harness.history.store import Database
+
+_UNITS = {"d": 1, "w": 7, "m": 30, "y": 365}  # days
+
+
+class _History(DefaultGroup):
+    default = "show"
+
+
+@click.group(cls=_History)
+def history() -> None:
+    """What nights have kept: of one case, since when it fails and what changed, what is flaky.
+
+    \b
+    Examples:
+      hil history corstone-300-m55/ds_cnn
+      hil history first-bad corstone-300-m55/ds_cnn
+      hil history flaky
+      hil history export nights.jsonl
+      hil history prune --keep 90d
+    """
+
+
+def _rows(database: Database, case: str, most: int | None = None) -> list[Row]:
+    from harness.history.compare import NoSuchCase
+
+    rows = database.of_case(case, most=most)
+    if not rows:
+        raise NoSuchCase(case, get_close_matches(case, database.cases()))
+    return rows
+
+
+@history.command("show")
+@click.argument("case", metavar="TARGET/MODEL")
+@click.option("-n", "most", type=click.IntRange(1), default=30, show_default=True,
+              help="How many runs, the newest.")  # fmt: skip
+@history_option
+@verb
+def show_(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """The runs of one case: verdicts, size, instructions, time. `hil history CASE` is short for it.
+
+    A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]".
+    """
+    with opened(url) as database:
+        rows = _rows(database, case, most)
+    if not as_json:
+        from harness.report.console import Terminal
+        from harness.report.history import print_case
+
+        print_case(Terminal(), case, rows)
+    return {"case": case, "runs": [row.to_fields() for row in rows]}, ExitCode.PASSED
+
+
+@history.command("first-bad")
+@click.argument("case", metavar="TARGET/MODEL")
+@history_option
+@verb
+def first_bad_(case: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """The run from which on a case fails, the last good one before it, and what differs.
+
+    What the infrastructure ended is neither good nor bad. Exits with 1 while the case fails, with
+    0 when its last run passed.
+    """
+    from harness.history.compare import first_bad
+
+    with opened(url) as database:
+        found = first_bad(case, _rows(database, case))
+    if not as_json:
+        from harness.report.console import Terminal
+        from harness.report.history import print_first_bad
+
+        print_first_bad(Terminal(), case, found)
+    if found is None:
+        return {"case": case, "first_bad": None}, ExitCode.PASSED
+    from harness.report.history import first_bad_summary
+
+    code = ExitCode.FAILED if found.fixed is None else ExitCode.PASSED
+    return first_bad_summary(found), code
+
+
+@history.command("flaky")
+@click.option("--nights", type=click.IntRange(2), default=30, show_default=True,
+              help="How many, the newest.")  # fmt: skip
+@history_option
+@verb
+def flaky_(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """Cases that ended otherwise though program, firmware, toolchain, simulator, target and
+    reference were the same.
+
+    Exits with 1 when there are any.
+    """
+    from harness.history.compare import flaky
+
+    with opened(url) as database:
+        found = flaky(database.rows([night.id for night in database.nights(most=nights)]))
+    if not as_json:
+        from harness.report.console import Terminal
+        from harness.report.history import print_flaky
+
+        print_flaky(Terminal(), found)
+    summary = [{**vars(one), "rows": [row.to_fields() for row in one.rows]} for one in found]
+    return {"flaky": summary}, ExitCode.FAILED if found else ExitCode.PASSED
+
+
+@history.command("export")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.jsonl")
+@history_option
+@verb
+def export_(file: Path, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """Write all of the history as JSON lines, which `import` and `nightly merge` take."""
+    from harness.history.lines import everything, line_of
+    from harness.system.files import disk_errors
+
+    lines = 0
+    with opened(url) as database, disk_errors("writing the history"):
+        part = file.with_name(f".{file.name}.new")
+        with part.open("w", encoding="utf-8") as out:
+            for item in everything(database):
+                out.write(line_of(item))
+                lines += 1
+        part.replace(file)
+    if not as_json:
+        echo(f"{lines} lines in {file}")
+    return {"file": str(file), "lines": lines}, ExitCode.PASSED
+
+
+@history.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...",
+                type=click.Path(path_type=Path, exists=True, dir_okay=False))  # fmt: skip
+@history_option
+@verb
+def import_(files: tuple[Path, ...], url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """Add the nights and rows of JSON lines. What is there already stays as it is."""
+    from harness.history.lines import bring, read_lines
+
+    nights = rows = known = 0
+    with opened(url) as database:
+        for file in files:
+            done = bring(database, read_lines(file))
+            nights, rows, known = nights + done.nights, rows + done.rows, known + done.known
+    if not as_json:
+        echo(f"{nights} nights and {rows} rows are new, {known} were there")
+    return {"nights": nights, "rows": rows, "known": known}, ExitCode.PASSED
+
+
+@history.command("prune")
+@click.option("--keep", required=True, metavar="AGE", help="As 90d, 12w, 6m or 2y.")
+@history_option
+@verb
+def prune_(keep: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """Remove the nights that are older, with their rows. Nothing else removes any.
+
+    \b
+    Example:
+      hil history prune --keep 90d
+    """
+    before = datetime.now(timezone.utc) - _age(keep)
+    with opened(url) as database:
+        nights, rows = database.prune(before.isoformat(timespec="seconds"))
+    if not as_json:
+        echo(f"{nights} nights with {rows} rows removed")
+    return {"nights": nights, "rows": rows}, ExitCode.PASSED
+
+
+def _age(said: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,4})([dwmy])", said)
+    if found is None:
+        raise UsageError(f"{said!r} is no age", hint="90d, 12w, 6m and 2y are some")
+    return timedelta(days=int(found[1]) * _UNITS[found[2]])

@@ -1,0 +1,138 @@
+"""``hil nightly page``, and how a night is shown in CI: options and help."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from harness.cli.history_options import NoSqlAlchemy, history_option, opened
+from harness.cli.verb import echo, tell_ci, verb
+from harness.errors import Unknown, UsageError
+from harness.errors.verdict import ExitCode
+from harness.system.files import disk_errors
+
+if TYPE_CHECKING:
+    from harness.history.model import Night
+    from harness.history.store import Database
+    from harness.report.page.view import Page
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+def surface_options(function: _Verb) -> _Verb:
+    """``--html`` and ``--junit``, of every verb that has a night at its end; the function gets
+    ``surfaces``."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, html: Path | None, junit: Path | None, **kwargs: Any) -> Any:
+        return function(*args, surfaces=Surfaces(html, junit), **kwargs)
+
+    for name, said in (
+        ("--junit", "Write the night as JUnit XML, as Jenkins and GitLab read it."),
+        ("--html", "Write the night as one HTML page, as `hil nightly page` does."),
+    ):
+        path = click.Path(path_type=Path, dir_okay=False)
+        click.option(name, type=path, metavar="FILE", help=said)(wrapped)
+    return wrapped  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Surfaces:
+    """Where a night is to be shown beside the terminal."""
+
+    html: Path | None = None
+    junit: Path | None = None
+
+    def show(
+        self,
+        history: Database,
+        night: Night,
+        only: Collection[str] | None = None,
+        *,
+        as_json: bool,
+    ) -> None:
+        """Also as annotations and in the summary of a step, where there are such. ``only``: the
+        cases of a shard. Raises NoSqlAlchemy without Jinja, DiskError."""
+        on_github = "GITHUB_STEP_SUMMARY" in os.environ or "GITHUB_ACTIONS" in os.environ
+        if not (self.html or self.junit or on_github):
+            return
+        from harness.report.page import github
+        from harness.report.page.junit import write_junit
+        from harness.report.page.view import page_of
+
+        found = page_of(history, night, only)
+        if self.html is not None:
+            _write(self.html, found)
+        if self.junit is not None:
+            write_junit(self.junit, found)
+        for line in github.workflow_commands(found, os.environ):
+            tell_ci(line, err=as_json)
+        with disk_errors("writing the step's summary"):
+            github.write_summary(found, os.environ)
+
+
+def _write(file: Path, found: Page) -> None:
+    try:
+        from harness.report.page.render import write_page
+    except ModuleNotFoundError as error:
+        raise NoSqlAlchemy(error.name) from error
+    write_page(file, found)
+
+
+@click.command("page")
+@click.argument("night", required=False, metavar="[NIGHT]")
+@click.option(
+    "-o",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("night.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Where to write it.",
+)
+@history_option
+@verb
+def page(night: str | None, out: Path, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+    """Write a night as one HTML page: what broke, since when, what changed, how to see it.
+
+    NIGHT is an id (default: the newest). The page needs no network and no other file, so that it
+    can be opened from a disk or kept as an artefact of CI.
+
+    \b
+    Examples:
+      hil nightly page
+      hil nightly page 20260101-020000-1a2b3c -o night.html
+    """
+    with opened(url) as history:
+        from harness.report.page.view import page_of
+
+        found = page_of(history, _night(history, night))
+    _write(out, found)
+    if not as_json:
+        echo(f"{out}: {found.night.suite}, night {found.night.id}: {found.verdict}")
+    return {
+        "page": str(out),
+        "night": found.night.id,
+        "counts": {str(state): count for state, _, count in found.counts},
+        "groups": [
+            {"what": g.what, "why": g.why, "cases": [c.case for c in g.cases]} for g in found.groups
+        ],
+    }, ExitCode.PASSED
+
+
+def _night(history: Database, id: str | None) -> Night:
+    """Raises UsageError for a history without nights, Unknown for an id of none."""
+    newest = history.nights(most=20)
+    if not newest:
+        raise UsageError("the history has no night", hint="`hil nightly` runs one")
+    found = newest[0] if id is None else history.night(id)
+    if found is None:
+        raise Unknown(f"the history has no night {id}", str(id), [one.id for one in newest],
+                      listing="the last ones: ")  # fmt: skip
+    return found

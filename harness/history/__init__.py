@@ -1,0 +1,1 @@
+"""What nights before this one said: one row per case and run, and what differs between two."""

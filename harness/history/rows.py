@@ -1,0 +1,159 @@
+"""A run's record becomes a row of the history."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from harness.build.source import FirmwareSource
+from harness.case.case import Case
+from harness.errors import HarnessError
+from harness.errors.plain import plain
+from harness.history.model import Excerpt, Identity, Planned, Row
+from harness.judge.evidence import Cause, Expectation
+from harness.run.record import RunRecord
+from harness.simulate.transcript import CONSOLE
+from harness.system.files import read_regular
+from harness.target.loading import load_target, target_files
+from harness.target.npu import split_mode
+
+_DIGEST = 16  # hex digits, of what is only compared
+_LINES, _AFTER = 10, 3  # of the console: how many, and how many behind the one of the cause
+_MOST_LINE = 160  # characters of one that is kept
+_MOST_TEXT = 600  # of a cause or a note: a row stays below 4 KiB
+_MOST_NOTES = 4
+_MOST_CONSOLE = 16 << 20
+
+
+def case_name(case: Case, source: FirmwareSource) -> str:
+    """How a case is called in the history, whatever commit its firmware is of."""
+    return case.id if source is FirmwareSource.BUNDLED else f"{case.id} [{source}]"
+
+
+def row_of(
+    record: RunRecord,
+    night: str,
+    planned: Planned,
+    *,
+    attempt: int,
+    seconds: float,
+    harness: str,
+    host: str,
+) -> Row:
+    """``seconds``: what the case took, export and build included; ``harness`` and ``host``: of who
+    ran it."""
+    cause = record.cause
+    return Row(
+        night=night,
+        case=planned.case,
+        time=record.time,
+        target=record.case.board,
+        model=record.case.name,
+        source=str(record.source),
+        verdict=record.verdict,
+        attempt=attempt,
+        verdict_text=record.verdict_text,
+        cause=None if cause is None else _short_cause(cause),
+        notes=tuple(_short(note) for note in record.notes[:_MOST_NOTES]),
+        metrics=dict(record.metrics),
+        worst_lsb=record.worst_lsb,
+        seconds={**record.seconds, "total": round(seconds, 3)},
+        operators=() if record.program is None else record.program.operators,
+        mismatch_at=record.mismatch_at,
+        blame=record.blame,
+        output=_digest(record.output_sha256) if record.output_sha256 else "",
+        excerpt=_excerpt(record),
+        identity=_identity(record, harness, host),
+        owner=planned.owner,
+        quarantined=planned.quarantined,
+        run_dir=record.run_dir,
+    )
+
+
+def _identity(record: RunRecord, harness: str, host: str) -> Identity:
+    program, firmware, simulator = record.program, record.firmware, record.simulator
+    return Identity(
+        program="" if program is None else program.sha256,
+        exporter=record.exporter_label,
+        sources="" if firmware is None else _sources(record),
+        firmware="" if firmware is None else firmware.sha256,
+        toolchain="" if firmware is None else firmware.toolchain,
+        simulator="" if simulator is None else f"{simulator.name} {simulator.version}".strip(),
+        reference="" if record.expectation is None else _held_against(record.expectation),
+        target=target_digest(record.case.target),
+        harness=harness,
+        host=host,
+    )
+
+
+def _sources(record: RunRecord) -> str:
+    assert record.firmware is not None
+    checkout = record.firmware.checkout
+    if checkout is None:
+        return record.firmware.sources[:_DIGEST]
+    edits = f"+edits {checkout.diff_sha256[:_DIGEST]}" if checkout.dirty else ""
+    return f"{checkout.commit}{edits}"
+
+
+def _held_against(expectation: Expectation) -> str:
+    """Digest of the accepted runs and the budgets."""
+    reference, truth = expectation.reference, expectation.truth
+    return _digest([
+        None if reference is None else asdict(replace(reference, history=())),
+        None if truth is None else asdict(replace(truth, history=())),
+        expectation.budgets.model_dump(mode="json"),
+    ])  # fmt: skip
+
+
+def target_digest(name: str) -> str:
+    """Of all that a target's files say; of the bytes of its own file where that is malformed."""
+    try:
+        return _digest(load_target(name).model_dump(mode="json", exclude={"file"}))
+    except HarnessError:
+        stem = split_mode(name)[0]
+        try:
+            file = target_files().get(stem, Path(stem))
+            return "malformed " + hashlib.sha256(read_regular(file)).hexdigest()[:_DIGEST]
+        except (HarnessError, OSError):
+            return ""
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+
+
+def _short_cause(cause: Cause) -> Cause:
+    return Cause(cause.kind, _short(cause.text), cause.line, _small(cause.facts))
+
+
+def _small(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Facts that are short; a log's end, say, is in the run's record."""
+    if facts is None:
+        return None
+    plain_facts = json.loads(json.dumps(dict(facts), default=str))
+    return {n: v for n, v in plain_facts.items() if len(json.dumps(v)) <= _MOST_TEXT}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"
+
+
+def _excerpt(record: RunRecord) -> Excerpt | None:
+    """The console around the line that the cause names; its end where it names none."""
+    if record.verdict.passed or record.run_dir is None:
+        return None
+    try:
+        console = read_regular(Path(record.run_dir) / CONSOLE, _MOST_CONSOLE)
+    except OSError:
+        return None
+    lines = console.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    named = None if record.cause is None else record.cause.line
+    last = len(lines) if named is None else min(named + _AFTER, len(lines))
+    first = max(last - _LINES, 0)
+    kept = tuple(plain(line)[:_MOST_LINE] for line in lines[first:last])
+    return Excerpt(first + 1, kept) if kept else None

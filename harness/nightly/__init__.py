@@ -1,0 +1,1 @@
+"""A suite of cases run in one night, by as many processes or machines as there are."""

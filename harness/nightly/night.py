@@ -1,0 +1,212 @@
+"""A night: every job of a suite run once, each result in the history as soon as it is known.
+
+Whoever begins a night of the same id again goes on with it: what is settled is not run again.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+import filelock
+
+from harness.errors import UsageError
+from harness.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
+from harness.history.store import History
+from harness.nightly.plan import WHOLE, Shard, in_order, shared_out, usual_seconds
+from harness.nightly.pool import Pool, WorkerLost
+from harness.nightly.spool import Deliverer
+from harness.nightly.suite import Job, Suite
+from harness.nightly.work import Task, lost
+from harness.run.identity import exact_revision, host
+from harness.run.pipeline import RunOptions
+from harness.system.files import disk_errors
+from harness.system.paths import state_dir
+
+OnRow = Callable[[Row, int, int], None]  # with how many are done, and of how many
+
+
+class OtherSuite(UsageError):
+    """``night`` was begun with other cases."""
+
+    kind = "other_suite"
+
+    def __init__(self, night: Night, what: str) -> None:
+        self.night = night.id
+        super().__init__(
+            f"the night {night.id} of {night.suite}, begun at {night.began}, has another {what}",
+            hint="begin a new one, without --night and --resume",
+        )
+
+
+class NightBusy(UsageError):
+    """Another process is at it."""
+
+    kind = "night_busy"
+
+    def __init__(self, night: str, shard: Shard) -> None:
+        self.night = night
+        super().__init__(
+            f"another process runs the night {night}, shard {shard}, at this moment",
+            hint="wait for it; or begin a night of another id",
+        )
+
+
+class NothingToResume(UsageError):
+    """``suite``: has no night that did not end."""
+
+    kind = "nothing_to_resume"
+
+    def __init__(self, suite: str) -> None:
+        self.suite = suite
+        super().__init__(
+            f"the history has no unfinished night of {suite}", hint="begin one without --resume"
+        )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """``night``: its id, None for a new one. ``resume``: the last one that did not end."""
+
+    shard: Shard = WHOLE
+    night: str | None = None
+    resume: bool = False
+
+
+def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
+    """The night as the history has it: a new one, or one to go on with.
+
+    Raises OtherSuite, NothingToResume, HistoryUnreachable.
+    """
+    id = _unfinished(suite, history).id if wanted.resume else wanted.night or _new_id()
+    known = history.night(id)
+    if known is None:
+        plan = shared_out(suite.jobs, wanted.shard.count, usual_seconds(history))
+        now = _now()
+        known = history.begin(Night(
+            id, suite.name, suite.sha256, now, exact_revision(), host(),
+            plan, suite.excluded, wanted.shard.count,
+        ))  # fmt: skip
+    if known.suite_sha256 != suite.sha256:
+        raise OtherSuite(known, "set of cases")
+    if known.shards != wanted.shard.count:
+        raise OtherSuite(known, f"number of shards, {known.shards}")
+    return known
+
+
+def unfinished(suite: Suite, history: History) -> Night | None:
+    """The last night of these very cases, when it did not end."""
+    last = next(
+        (n for n in history.nights(suite=suite.name, most=20) if n.suite_sha256 == suite.sha256),
+        None,
+    )
+    return None if last is None or history.ended(last) else last
+
+
+def _unfinished(suite: Suite, history: History) -> Night:
+    found = unfinished(suite, history)
+    if found is None:
+        raise NothingToResume(suite.name)
+    return found
+
+
+def run_night(
+    suite: Suite,
+    night: Night,
+    shard: Shard,
+    options: RunOptions,
+    pool: Pool,
+    deliverer: Deliverer,
+    on_row: OnRow,
+) -> None:
+    """Run what of the shard is not settled. Raises NightBusy; what is wrong with a case is a
+    row."""
+    with _alone(night.id, shard):
+        mine = {one.case: one for one in night.of_shard(shard.number)}
+        last = last_tries(deliverer.history.rows([night.id]))
+        times = usual_seconds(deliverer.history)
+        jobs = in_order([j for j in suite.jobs if j.planned[0].case in mine], pool.workers, times)
+        revision = exact_revision()
+        tasks = [t for job in jobs for t in _left(job, mine, last, night.id, options, revision)]
+        done = sum(last[name].settled for name in mine if name in last)
+        for row in _drive(deque(tasks), pool, deliverer):
+            done += row.settled
+            on_row(row, done, len(mine))
+        deliverer.end(night.id, shard.number, _now())
+
+
+def _left(
+    job: Job,
+    mine: dict[str, Planned],
+    last: dict[str, Row],
+    night: str,
+    options: RunOptions,
+    revision: str,
+) -> Iterator[Task]:
+    """The job as the night has planned it, as a task of its own for every try that is to come."""
+    job = replace(job, planned=tuple(mine[one.case] for one in job.planned))
+    whole = Task(night, job, options, 1, revision)
+    tried = {one.case: last[one.case] for one in job.planned if one.case in last}
+    fresh = [one.case for one in job.planned if one.case not in tried]
+    if fresh:
+        yield replace(whole.again(fresh), attempt=1)
+    for name, row in tried.items():
+        if not row.settled:
+            yield replace(whole.again([name]), attempt=row.attempt + 1)
+
+
+def _drive(waiting: deque[Task], pool: Pool, deliverer: Deliverer) -> Iterator[Row]:
+    """Each row once it is in the history, or on its way there."""
+    running: dict[Future[tuple[Row, ...]], Task] = {}
+    while waiting or running:
+        while waiting and len(running) < pool.workers:
+            task = waiting.popleft()
+            running[pool.submit(task)] = task
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            task = running.pop(future)
+            try:
+                rows = future.result()
+            except WorkerLost as error:
+                rows = lost(task, error)
+            deliverer.append(rows)
+            again = [row.case for row in rows if not row.settled]
+            if again and task.attempt < MOST_ATTEMPTS:
+                waiting.append(task.again(again))
+            yield from rows
+
+
+@contextmanager
+def _alone(night: str, shard: Shard) -> Iterator[None]:
+    folder = state_dir() / "nights"
+    with disk_errors("preparing the night"):
+        folder.mkdir(parents=True, exist_ok=True)
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in night)
+    lock = filelock.FileLock(folder / f"{name}.{shard.number}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except filelock.Timeout as error:
+        raise NightBusy(night, shard) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def workers(said: int | None) -> int:
+    """As many as there are cores for this process, where nobody says."""
+    return said or len(os.sched_getaffinity(0))
+
+
+def _new_id() -> str:
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    return f"{stamp}-{uuid.uuid4().hex[:6]}"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,126 @@
+"""Workers: whoever takes a task and gives its rows. The night asks no more of them than this.
+
+Another engine is another object with these three members (``concurrent.futures`` is its language):
+``work`` and ``Task`` are what travels, and both can be pickled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from typing import Protocol
+
+from harness.errors import InfraError
+from harness.history.model import Row
+from harness.nightly.work import Task, work
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class WorkerLost(InfraError):
+    """The process that ran a case is gone, and nobody asked it to go."""
+
+    kind = "worker_lost"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the worker process that ran the case ended in the middle of it",
+            hint="a kernel that ends processes for want of memory says so in `dmesg`; fewer --jobs "
+            "need less",
+        )
+
+
+class Pool(Protocol):
+    """``workers``: how many tasks can be given to it at once."""
+
+    @property
+    def workers(self) -> int: ...
+
+    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+        """Its exception is WorkerLost where the worker is gone; then the task was not done."""
+
+    def close(self) -> None:
+        """Whatever is still running is ended."""
+
+
+class LocalPool:
+    """Processes of this machine, each for itself: one that dies takes one case with it."""
+
+    def __init__(self, workers: int) -> None:
+        self._idle = [_Worker() for _ in range(workers)]
+        self._busy: dict[Future[tuple[Row, ...]], _Worker] = {}
+        self.workers = workers
+
+    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+        self._collect()
+        worker = self._idle.pop()
+        given = worker.executor.submit(work, task)
+        answer: Future[tuple[Row, ...]] = Future()
+        answer.set_running_or_notify_cancel()
+        self._busy[answer] = worker
+        given.add_done_callback(lambda done: _pass_on(done, answer))
+        return answer
+
+    def pid_of(self, answer: Future[tuple[Row, ...]]) -> int:
+        """The process that is at a task."""
+        return self._busy[answer].pid
+
+    def _collect(self) -> None:
+        """Whoever has answered is free; in the place of one that is gone there is a new one."""
+        for answer in [answer for answer in self._busy if answer.done()]:
+            worker = self._busy.pop(answer)
+            if isinstance(answer.exception(), WorkerLost):
+                worker.end()
+                worker = _Worker()
+            self._idle.append(worker)
+
+    def close(self) -> None:
+        self._collect()
+        for worker in [*self._idle, *self._busy.values()]:
+            worker.end()
+
+
+class _Worker:
+    """One process; it starts while the night is still being prepared."""
+
+    def __init__(self) -> None:
+        self.executor = ProcessPoolExecutor(
+            1,
+            mp_context=multiprocessing.get_context("spawn"),  # nothing of our threads and locks
+            initializer=_end_with_parent,
+            initargs=(os.getpid(),),
+        )
+        self._pid = self.executor.submit(os.getpid)
+
+    @property
+    def pid(self) -> int:
+        return self._pid.result()
+
+    def end(self) -> None:
+        """Whatever it does. One that is gone already is no error."""
+        with suppress(BrokenProcessPool, ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent(parent: int) -> None:
+    """A night that is killed leaves nobody at work; Ctrl-C is for the parent to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it was gone before
+        os._exit(1)
+
+
+def _pass_on(done: Future[tuple[Row, ...]], answer: Future[tuple[Row, ...]]) -> None:
+    error = done.exception() if not done.cancelled() else WorkerLost()
+    if isinstance(error, BrokenProcessPool):
+        error = WorkerLost()
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(done.result())

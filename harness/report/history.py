@@ -1,0 +1,166 @@
+"""The history in the terminal: the trend of a case, since when it fails, what is flaky."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.errors.plain import plain
+from harness.history.compare import FirstBad, Flaky
+from harness.history.model import Difference, Row
+
+_COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
+_LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
+_BARS = "▁▂▃▄▅▆▇█"
+_TRENDS = (("pte_bytes", "bytes of the .pte"), ("ticks_set0", "ticks of the first input set"))
+_MOST_FIGURES = 6
+_SHOWN = 12  # characters of a digest
+_DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+# An input that changed comes before what follows from it.
+_ORDER = ("target", "exporter", "sources", "toolchain", "simulator", "reference", "program",
+          "firmware", "harness", "host")  # fmt: skip
+_NAMES = {
+    "program": "program (.pte)",
+    "exporter": "exporter",
+    "sources": "firmware sources",
+    "firmware": "firmware (ELF)",
+    "toolchain": "toolchain",
+    "simulator": "simulator",
+    "reference": "reference and budgets",
+    "target": "target file",
+    "harness": "harness",
+    "host": "host",
+}
+
+
+def print_case(console: Console, case: str, rows: Sequence[Row]) -> None:
+    console.print(Text(plain(case), "bold"))
+    console.print(Text(_LINE.format(*_COLUMNS), "dim"), soft_wrap=True)
+    for row in rows:
+        cells = (
+            row.time[:16].replace("T", " "),
+            str(row.verdict),
+            "" if row.cause is None else row.cause.kind,
+            _number(row.metrics.get("pte_bytes")),
+            _number(row.metrics.get("ticks_set0")),
+            f"{row.seconds['total']:.1f}" if "total" in row.seconds else "",
+            row.night,
+        )
+        console.print(Text(plain(_LINE.format(*cells)), row.verdict.style), soft_wrap=True)
+    for name, said in _TRENDS:
+        _print_trend(console, said, [r.metrics[name] for r in rows if name in r.metrics])
+    _print_trend(console, "seconds", [r.seconds["total"] for r in rows if "total" in r.seconds])
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _print_trend(console: Console, said: str, values: Sequence[float]) -> None:
+    if len(values) > 1:
+        ends = f"{values[0]:,g} to {values[-1]:,g}"
+        console.print(Text(f"{bars(values)}  {said}: {ends}"))
+
+
+def bars(values: Sequence[float]) -> str:
+    """A character for each value, from the least to the most of them."""
+    least, most = min(values), max(values)
+    if least == most:
+        return _BARS[0] * len(values)
+    steps = len(_BARS) - 1
+    return "".join(_BARS[round((value - least) / (most - least) * steps)] for value in values)
+
+
+def print_first_bad(console: Console, case: str, found: FirstBad | None) -> None:
+    if found is None:
+        console.print(Text(f"{plain(case)} never failed", "green"))
+        return
+    first, good = found.first, found.last_good
+    console.print(Text(plain(case), "bold"))
+    console.print(Text(plain(f"first bad  {_when(first)}  {first.verdict}"), "red"))
+    if first.cause is not None:
+        console.print(Text(plain(f"           {first.cause.kind}: {first.cause.text}")),
+                      soft_wrap=True)  # fmt: skip
+    if good is None:
+        console.print("last good  none: it never passed before")
+    else:
+        console.print(Text(plain(f"last good  {_when(good)}"), "green"))
+    if found.unsure:
+        console.print(
+            f"           runs between them that say nothing of the product: {found.unsure}"
+        )
+    if found.fixed is not None:
+        console.print(Text(plain(f"fixed      {_when(found.fixed)}"), "green"))
+    console.print(f"{found.bad_runs} bad in a row")
+    _print_differences(console, found)
+
+
+def _print_differences(console: Console, found: FirstBad) -> None:
+    if found.last_good is None:
+        return
+    differences = ordered(found.differences)
+    if not differences:
+        console.print("nothing that the history knows of differs: look whether it is flaky")
+    for one in differences:
+        after = shown(one.after) or "(did not get so far)"
+        said = f"  {_NAMES[one.what]}: {shown(one.before)} -> {after}"
+        console.print(Text(plain(said)), soft_wrap=True)
+    for name, (then, now) in list(found.figures.items())[:_MOST_FIGURES]:
+        console.print(Text(plain(f"  {name}: {then:,} -> {now:,} ({now - then:+,})")))
+    command = next_step(found)
+    if command:
+        console.print(Text(plain(f"next: {command}")), soft_wrap=True)
+
+
+def shown(value: str) -> str:
+    """A digest by its beginning, all else as it is."""
+    return _DIGEST.sub(lambda found: found[0][:_SHOWN], value)
+
+
+def ordered(differences: Sequence[Difference]) -> list[Difference]:
+    """Inputs before what follows from them."""
+    return sorted(differences, key=lambda one: _ORDER.index(one.what))
+
+
+def next_step(found: FirstBad) -> str | None:
+    """The command that looks further, when commits of a checkout are known."""
+    by_name = {one.what: one for one in found.differences}
+    sources = by_name.get("sources")
+    if sources is None or not all(map(_COMMIT.fullmatch, (sources.before, sources.after))):
+        return None
+    ends = f"--good {sources.before[:12]} --bad {sources.after[:12]}"
+    return f"hil bisect {found.first.target} {found.first.model} {ends}"
+
+
+def first_bad_summary(found: FirstBad) -> dict[str, Any]:
+    """What ``--json`` shows."""
+    return {
+        "case": found.case,
+        "first_bad": found.first.to_fields(),
+        "last_good": None if found.last_good is None else found.last_good.to_fields(),
+        "fixed": None if found.fixed is None else found.fixed.to_fields(),
+        "bad_runs": found.bad_runs,
+        "unsure": found.unsure,
+        "differences": [vars(one) for one in ordered(found.differences)],
+        "figures": {name: list(pair) for name, pair in found.figures.items()},
+        "next": next_step(found),
+    }
+
+
+def _when(row: Row) -> str:
+    return f"{row.time[:16].replace('T', ' ')}  night {row.night}"
+
+
+def print_flaky(console: Console, found: Sequence[Flaky]) -> None:
+    if not found:
+        console.print(Text("none: equal runs ended alike", "green"))
+    for one in found:
+        verdicts = ", ".join(f"{number} {name}" for name, number in one.verdicts.items())
+        outputs = f"; {one.outputs} different outputs" if one.outputs > 1 else ""
+        console.print(Text(plain(f"{one.case}: {verdicts} of {one.runs} equal runs{outputs}")),
+                      soft_wrap=True)  # fmt: skip

@@ -1,0 +1,124 @@
+"""Failures that one cause may explain, put together: the operator, or the input that changed.
+
+What is said is what the rows show, no more: an operator that a failure names, or that all these
+failures have and no case of theirs that passed has; an input that is another than when they last
+passed. Nobody is accused of what a case that passes shares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.history.compare import FirstBad
+from harness.history.model import NO_PLACE, Difference, Row
+
+_ALONE = 1
+_FOLLOWS = ("program", "firmware", *NO_PLACE)  # made of the others, or not seen by the product
+
+
+@dataclass(frozen=True)
+class Failure:
+    """``since``: None for a case that the history knows nothing else of."""
+
+    row: Row
+    since: FirstBad | None
+
+    @property
+    def changed(self) -> tuple[Difference, ...]:
+        return () if self.since is None else self.since.differences
+
+
+@dataclass(frozen=True)
+class Group:
+    """``what`` they share, and ``why`` that is believed."""
+
+    what: str
+    why: str
+    failures: tuple[Failure, ...]
+
+
+def grouped(failures: Sequence[Failure], passed: Sequence[Row]) -> list[Group]:
+    """Every failure in one group, the largest first."""
+    left = list(failures)
+    found: list[Group] = []
+    for together in (_by_named_operator, _by_own_operator, _by_change, _by_kind):
+        while (group := together(left, passed)) is not None:
+            found.append(group)
+            left = [one for one in left if one not in group.failures]
+    return sorted(found, key=lambda group: -len(group.failures))
+
+
+def _by_named_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+    """The one that the cause itself names."""
+    count = Counter(name for one in left if (name := _named(one.row)))
+    if not count:
+        return None
+    name, _ = count.most_common(1)[0]
+    those = tuple(one for one in left if _named(one.row) == name)
+    return Group(f"operator {name}", "each failure names it", those)
+
+
+def _named(row: Row) -> str:
+    for facts in (None if row.cause is None else row.cause.facts,
+                  None if row.blame is None else row.blame.facts):  # fmt: skip
+        said = (facts or {}).get("operator")
+        if isinstance(said, str) and said:
+            return said
+    return ""
+
+
+def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+    """One that several failures of a kind have, on targets where nothing that passed has it."""
+    best: tuple[str, tuple[Failure, ...]] | None = None
+    for kind in dict.fromkeys(_kind(one.row) for one in left):
+        alike = [one for one in left if _kind(one.row) == kind]
+        for name in sorted({name for one in alike for name in one.row.operators}):
+            those = tuple(one for one in alike if name in one.row.operators)
+            where = {(one.row.target, one.row.source) for one in those}
+            innocent = any(
+                name in row.operators for row in passed if (row.target, row.source) in where
+            )
+            if not innocent and len(those) > max(_ALONE, len(best[1]) if best else 0):
+                best = name, those
+    if best is None:
+        return None
+    why = "all of these have it, and nothing that passed on their targets"
+    return Group(f"operator {best[0]}", why, best[1])
+
+
+def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+    """An input that changed between the last good run and the first bad one of several."""
+    count = Counter(change for one in left for change in inputs_that_changed(one))
+    if not count or count.most_common(1)[0][1] <= _ALONE:
+        return None
+    most = max(count.values())
+    change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
+    those = tuple(one for one in left if change in inputs_that_changed(one))
+    why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
+    return Group(f"{change.what} changed", why, those)
+
+
+def inputs_that_changed(one: Failure) -> tuple[Difference, ...]:
+    """What changed but for what is made of that."""
+    causes = tuple(c for c in one.changed if c.what not in _FOLLOWS)
+    return causes or tuple(c for c in one.changed if c.what not in NO_PLACE)
+
+
+def _by_kind(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+    if not left:
+        return None
+    kind, _ = Counter(_kind(one.row) for one in left).most_common(1)[0]
+    those = tuple(one for one in left if _kind(one.row) == kind)
+    why = "" if len(those) == _ALONE else "the same verdict and cause; nothing else is shared"
+    return Group(" ".join(word for word in kind if word), why, those)
+
+
+def _kind(row: Row) -> tuple[str, str]:
+    return str(row.verdict), "" if row.cause is None else row.cause.kind
+
+
+def short(value: str, most: int = 24) -> str:
+    """A digest or a commit as people read it."""
+    return value if len(value) <= most else f"{value[:12]}…"

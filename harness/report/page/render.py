@@ -1,0 +1,65 @@
+"""The page as text. Whatever a name, a log or a reason holds, it is shown and does nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from harness.errors.plain import plain
+from harness.report.page.causes import short
+from harness.report.page.trend import HEIGHT, WIDTH
+from harness.report.page.view import Page
+from harness.system.files import disk_errors, write_whole
+
+_HERE = Path(__file__).parent
+
+
+def write_page(file: Path, page: Page) -> None:
+    """Raises DiskError."""
+    with disk_errors("writing the page"):
+        write_whole(file, render(page))
+
+
+def render(page: Page) -> str:
+    """HTML of one file: nothing is fetched, and no script runs but the page's own, which the
+    policy names by its digest (Content Security Policy Level 3, section 2.3.1)."""
+    script = (_HERE / "night.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"short": short, "number": _number, "signed": _signed, "when": _when}
+    return environment.get_template("night.html").render(
+        page=page,
+        style=(_HERE / "night.css").read_text("utf-8"),
+        script=script,
+        script_digest=digest,
+        plot=(WIDTH, HEIGHT),
+    )
+
+
+def _harmless(value: Any) -> Any:
+    """Also what escaping leaves: control characters, and what turns text around."""
+    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _signed(value: int) -> str:
+    return f"{value:+,}"
+
+
+def _when(time: str) -> str:
+    """ "2026-11-22 02:00" of a time in ISO 8601."""
+    return time[:16].replace("T", " ")

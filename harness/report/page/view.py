@@ -1,0 +1,261 @@
+"""What the page of a night shows, as plain data: everything is decided here, the template draws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.errors.verdict import Word
+from harness.history.compare import FirstBad, Standing, State, first_bad, standings
+from harness.history.model import Difference, Excluded, Night, Row, last_tries
+from harness.history.store import History
+from harness.report.nightly import reproducing
+from harness.report.page.causes import Failure, Group, grouped, inputs_that_changed
+from harness.report.page.trend import Trend, trends
+from harness.target.figures import is_accepted
+
+NIGHTS = 30  # of trends
+_MOST_DELTAS = 8
+_FAILING = (State.NEW, State.STILL)
+
+
+class Sign(Word):
+    """A state without its colour."""
+
+    NEW = "✗"
+    STILL = "✖"
+    FIXED = "✓+"
+    PASSING = "✓"
+    QUARANTINED = "Q"
+    INFRA = "!"
+    SKIPPED = "-"
+    MISSING = "?"
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A figure that is another than in the last run that says something of the product."""
+
+    name: str
+    before: int
+    after: int
+
+    @property
+    def change(self) -> int:
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Line:
+    """Of a console. ``marked``: the one that the cause names."""
+
+    number: int
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """``anchor``: its place on the page. ``tries``: verdicts of all tries when there are two."""
+
+    anchor: str
+    standing: Standing
+    since: FirstBad | None
+    lines: tuple[Line, ...]
+    deltas: tuple[Delta, ...]
+    trends: tuple[Trend, ...]
+    command: str
+
+    @property
+    def case(self) -> str:
+        return self.standing.case
+
+    @property
+    def state(self) -> State:
+        return self.standing.state
+
+    @property
+    def sign(self) -> Sign:
+        return Sign[self.state.name]
+
+    @property
+    def key(self) -> str:
+        """The state, for a style sheet."""
+        return self.state.name.lower()
+
+    @property
+    def row(self) -> Row | None:
+        return self.standing.row
+
+    @property
+    def changed(self) -> tuple[Difference, ...]:
+        return () if self.since is None else self.since.differences
+
+    @property
+    def words(self) -> str:
+        """What a search finds it by."""
+        row = self.row
+        of_row = (
+            () if row is None else (row.verdict, row.owner, row.cause.kind if row.cause else "")
+        )
+        return " ".join(map(str, (self.case, self.state, *of_row))).lower()
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """``changed``: inputs that are others for all of them since they last passed."""
+
+    what: str
+    why: str
+    cases: tuple[CaseView, ...]
+    changed: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Cells by (target, model): a target may have a model with more than one firmware."""
+
+    models: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[CaseView, ...], ...]], ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """``counts`` of every state, those of no case left out. ``earlier``: the night before of the
+    suite, None for the first."""
+
+    night: Night
+    earlier: Night | None
+    cases: tuple[CaseView, ...]
+    counts: tuple[tuple[State, Sign, int], ...]
+    groups: tuple[GroupView, ...]
+    matrix: Matrix
+    ended: bool
+    excluded: tuple[Excluded, ...]
+
+    def of(self, *names: str) -> tuple[CaseView, ...]:
+        """The cases of some states, by the names of the states."""
+        return tuple(case for case in self.cases if case.state.name in names)
+
+    @property
+    def verdict(self) -> str:
+        """The night in one sentence."""
+        number = {state: count for state, _, count in self.counts}
+        failing = sum(number.get(state, 0) for state in _FAILING)
+        said = f"{number.get(State.NEW, 0)} new failures" if failing else "no failures"
+        if still := number.get(State.STILL, 0):
+            said += f", {still} still failing"
+        if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
+            said += f"; of {unknown} nothing is known"
+        return said
+
+
+def page_of(history: History, night: Night, only: Collection[str] | None = None) -> Page:
+    """``only``: these cases, not all that were planned. Raises HistoryUnreachable."""
+    nights = _up_to(history, night)
+    order = {one.id: number for number, one in enumerate(reversed(nights))}
+    by_case = _by_case(history.rows(list({*order, night.id})), order)
+    found = [one for one in standings(history, night) if only is None or one.case in only]
+    cases = tuple(_view(n, one, by_case.get(one.case, ())) for n, one in enumerate(found))
+    count = Counter(case.state for case in cases)
+    earlier = next((one for one in nights if one.id != night.id), None)
+    return Page(
+        night=night,
+        earlier=earlier,
+        cases=cases,
+        counts=tuple((s, Sign[s.name], count[s]) for s in State if count[s]),
+        groups=tuple(_groups(cases)),
+        matrix=_matrix(cases),
+        ended=history.ended(night),
+        excluded=night.excluded,
+    )
+
+
+def _up_to(history: History, night: Night) -> list[Night]:
+    """The last nights of the suite, the newest first; of an old one the whole history is asked."""
+    newest = history.nights(suite=night.suite, most=NIGHTS)
+    if all(one.id != night.id for one in newest):
+        newest = [n for n in history.nights(suite=night.suite) if n.began <= night.began]
+    return [one for one in newest if one.began <= night.began][:NIGHTS]
+
+
+def _by_case(rows: Iterable[Row], order: Mapping[str, int]) -> dict[str, tuple[Row, ...]]:
+    """The last tries of each case, one a night, the oldest first."""
+    nights: dict[str, list[Row]] = {}
+    for row in rows:
+        nights.setdefault(row.night, []).append(row)
+    cases: dict[str, list[Row]] = {}
+    for name in sorted(nights, key=lambda name: order.get(name, len(order))):
+        for case, row in last_tries(nights[name]).items():
+            cases.setdefault(case, []).append(row)
+    return {case: tuple(found) for case, found in cases.items()}
+
+
+def _view(number: int, one: Standing, rows: Sequence[Row]) -> CaseView:
+    row = one.row
+    failing = row is not None and row.bad
+    return CaseView(
+        anchor=f"case-{number}",
+        standing=one,
+        since=first_bad(one.case, rows) if failing else None,
+        lines=_lines(row),
+        deltas=_deltas(one),
+        trends=trends(rows),
+        command="" if row is None else reproducing(row),
+    )
+
+
+def _lines(row: Row | None) -> tuple[Line, ...]:
+    if row is None or row.excerpt is None:
+        return ()
+    marked = None if row.cause is None else row.cause.line
+    numbered = enumerate(row.excerpt.lines, row.excerpt.first)
+    return tuple(Line(number, text, number == marked) for number, text in numbered)
+
+
+def _deltas(one: Standing) -> tuple[Delta, ...]:
+    """The largest first, of what budgets may limit."""
+    if one.row is None or one.before is None:
+        return ()
+    before, after = one.before.metrics, one.row.metrics
+    both = (name for name in after if name in before and is_accepted(name))
+    found = [Delta(name, before[name], after[name]) for name in both]
+    changed = sorted((d for d in found if d.change), key=lambda d: (-abs(d.change), d.name))
+    return tuple(changed[:_MOST_DELTAS])
+
+
+def _groups(cases: Sequence[CaseView]) -> list[GroupView]:
+    failing = {case.case: case for case in cases if case.state in _FAILING}
+    failures = [Failure(c.row, c.since) for c in failing.values() if c.row is not None]
+    passed = [case.row for case in cases if case.row is not None and case.row.good]
+    return [_group(group, failing) for group in grouped(failures, passed)]
+
+
+def _group(group: Group, failing: Mapping[str, CaseView]) -> GroupView:
+    cases = [failing[failure.row.case] for failure in group.failures]
+    new_first = sorted(cases, key=lambda case: case.state is not State.NEW)
+    every = [set(inputs_that_changed(failure)) for failure in group.failures]
+    shared = sorted(set.intersection(*every), key=lambda change: change.what)
+    return GroupView(group.what, group.why, tuple(new_first), tuple(shared))
+
+
+def _matrix(cases: Sequence[CaseView]) -> Matrix:
+    cells: dict[tuple[str, str], list[CaseView]] = {}
+    for case in cases:
+        cells.setdefault(_place(case), []).append(case)
+    targets = dict.fromkeys(target for target, _ in cells)
+    models = tuple(dict.fromkeys(model for _, model in cells))
+    rows = (
+        (target, tuple(tuple(cells.get((target, model), ())) for model in models))
+        for target in targets
+    )
+    return Matrix(models, tuple(rows))
+
+
+def _place(case: CaseView) -> tuple[str, str]:
+    """A case of which there is no row has only its name."""
+    if case.row is not None:
+        return case.row.target, case.row.model
+    target, _, model = case.case.partition("/")
+    return target, model.partition(" [")[0]

@@ -1,0 +1,227 @@
+"""``.hil`` stays small: what was not used for longest goes, and nothing that is being used.
+
+Runs go by age: they are evidence, and few look at one of last month. What is kept to be quick goes,
+the least recently used first, until the rest is within the bound; it is made again when somebody
+wants it. What is neither a run nor such an entry is counted and left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+
+from harness.errors import HarnessError
+from harness.system.files import disk_errors
+from harness.system.lease import alone, real
+from harness.system.paths import state_dir
+from harness.system.settings import settings
+
+CACHE_MAX = 10 << 30  # bytes, where [tool.hil] says nothing
+RUNS_KEEP = 30 * 24 * 3600.0  # seconds, likewise
+# Folders of the cache whose entries can be made again, one by one, by whoever wants them.
+_CACHES = ("programs", "firmware", "executorch", "executorch-python", "zephyr", "size",
+           "guest/images")  # fmt: skip
+_RUNS = ("runs", "conformance")
+_TRASH, _DONE = "trash", "pruned"
+_EVERY_SECONDS = 3600  # so often is looked whether there is too much
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """``cache``: bytes of entries that can be made again. ``runs``: seconds that a run is kept."""
+
+    cache: int
+    runs: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``used``: when last, in seconds since the epoch."""
+
+    kind: str
+    path: Path
+    bytes: int
+    used: float
+
+    @property
+    def is_run(self) -> bool:
+        return self.kind in _RUNS
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All of one kind: ``bounded`` by us, or only counted."""
+
+    name: str
+    entries: int
+    bytes: int
+    bounded: bool
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What went, or would have gone; ``kept``: what had to, but somebody uses it. ``left``: bytes
+    of the cache that are left."""
+
+    gone: tuple[Entry, ...]
+    kept: tuple[Entry, ...]
+    left: int
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.bytes for entry in self.gone)
+
+
+def bounds() -> Bounds:
+    """As ``cache_max`` and ``runs_keep`` of the user's settings have it. Raises SettingsError."""
+    said = settings()
+    return Bounds(
+        CACHE_MAX if said.cache_max is None else said.cache_max,
+        RUNS_KEEP if said.runs_keep is None else said.runs_keep,
+    )
+
+
+def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
+    """Bring ``.hil`` within bounds. Raises DiskError."""
+    with disk_errors("pruning"):
+        found = list(_entries())
+        victims = list(_too_much(found, within))
+        if dry_run:
+            return Pruned(tuple(victims), (), _cached(found) - _cached(victims))
+        trash = state_dir() / _TRASH
+        trash.mkdir(parents=True, exist_ok=True)
+        with alone() as used:
+            gone = [entry for entry in victims if _took(entry, used, trash)]
+        _empty(trash)
+    kept = tuple(entry for entry in victims if entry not in gone)
+    return Pruned(tuple(gone), kept, _cached(found) - _cached(gone))
+
+
+def prune_when_due() -> None:
+    """The automatic bound, looked at once in an hour. What hinders it is no fault of who happens
+    to call; ``hil prune`` tells it."""
+    done = state_dir() / _DONE
+    with suppress(OSError, HarnessError):
+        if done.exists() and time.time() - done.stat().st_mtime < _EVERY_SECONDS:
+            return
+        done.parent.mkdir(parents=True, exist_ok=True)
+        done.touch()
+        prune(bounds())
+
+
+def kinds() -> tuple[Kind, ...]:
+    """All that is in ``.hil``, the most first."""
+    found: dict[str, list[int]] = {}
+    for entry in _entries():
+        found.setdefault(entry.kind, []).append(entry.bytes)
+    mine = [Kind(name, len(sizes), sum(sizes), True) for name, sizes in found.items()]
+    rest = [Kind(*each, bounded=False) for each in _others()]
+    return tuple(sorted((*mine, *rest), key=lambda kind: -kind.bytes))
+
+
+def _others() -> Iterator[tuple[str, int, int]]:
+    """What is not bounded, by folder: its name, how many there are in it, and bytes."""
+    skipped = {*_RUNS, _TRASH, _DONE, "in_use", "in_use.gate", "at_work"}
+    for folder in (state_dir(), state_dir() / "cache", state_dir() / "cache" / "guest"):
+        below = folder.relative_to(state_dir()).as_posix()
+        for path in _children(folder):
+            name = path.name if below == "." else f"{below}/{path.name}"
+            within = name.removeprefix("cache/")
+            if name in ("cache", "cache/guest") or name in skipped or within in _CACHES:
+                continue
+            yield name, sum(1 for _ in _children(path)), _size(path)
+
+
+def _entries() -> Iterator[Entry]:
+    for kind in (*_RUNS, *_CACHES):
+        folder = state_dir() / kind if kind in _RUNS else state_dir() / "cache" / kind
+        if _is_anothers(folder):
+            continue
+        for path in _children(folder):
+            with suppress(OSError):
+                used = path.lstat().st_mtime
+                if path.is_dir() and not path.is_symlink():  # a tree, in which somebody builds
+                    used = max([used, *(child.lstat().st_mtime for child in path.iterdir())])
+                yield Entry(kind, path, _size(path), used)
+
+
+def _is_anothers(folder: Path) -> bool:
+    """It is reached by a link: who it belongs to bounds it."""
+    return folder.resolve() != state_dir().resolve() / folder.relative_to(state_dir())
+
+
+def _children(folder: Path) -> Iterator[Path]:
+    """Neither locks nor what is not finished yet."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for entry in os.scandir(folder):
+            if not entry.name.startswith(".") and not entry.name.endswith((".lock", ".trash")):
+                yield Path(entry.path)
+
+
+def _size(path: Path) -> int:
+    """Bytes that it takes on the disk; links are not followed."""
+    total = 0
+    with suppress(OSError):
+        total = path.lstat().st_blocks * 512  # stat(2): the unit whatever the disk's
+        if path.is_dir() and not path.is_symlink():
+            total += sum(_size(Path(entry.path)) for entry in os.scandir(path))
+    return total
+
+
+def _too_much(found: Iterable[Entry], within: Bounds) -> Iterator[Entry]:
+    """The oldest first."""
+    now = time.time()
+    ordered = sorted(found, key=lambda entry: entry.used)
+    yield from (e for e in ordered if e.is_run and now - e.used >= within.runs)
+    over = _cached(ordered) - within.cache
+    for entry in ordered:
+        if over <= 0:
+            return
+        if not entry.is_run:
+            over -= entry.bytes
+            yield entry
+
+
+def _cached(entries: Iterable[Entry]) -> int:
+    return sum(entry.bytes for entry in entries if not entry.is_run)
+
+
+def _took(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
+    """Whether it is in the trash now; not when it is in use, built at this moment, or was used
+    since it was looked at. With the gate held."""
+    path = real(entry.path)
+    if any(path == one or path in one.parents for one in used):
+        return False
+    with ExitStack() as locks, suppress(OSError, filelock.Timeout):
+        for lock in _locks(path):
+            locks.enter_context(filelock.FileLock(lock, timeout=0))
+        if path.lstat().st_mtime > entry.used:
+            return False
+        path.rename(trash / uuid.uuid4().hex)
+        return True
+    return False
+
+
+def _locks(path: Path) -> Iterator[Path]:
+    """Those that a builder or exporter of the entry holds, as far as anybody ever did."""
+    key = path.name.partition("+")[0]
+    for name in (f"{path.name}.lock", f".{key}.lock"):
+        if (lock := path.with_name(name)).exists():
+            yield lock
+
+
+def _empty(trash: Path) -> None:
+    """Also of what another one left that was killed."""
+    for path in trash.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

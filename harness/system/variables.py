@@ -1,0 +1,22 @@
+"""The environment variables that users may set; each is stronger than the settings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VARIABLES: Final[dict[str, str]] = {
+    "HIL_PROJECT": "the settings' file or its folder, in place of the next one above",
+    "HIL_HOME": "the state directory: cached programs and firmware, run directories",
+    "HIL_REFERENCES": "the folder of accepted references",
+    "HIL_TARGETS": "more folders of target files, separated by colons",
+    "HIL_LIMIT_FACTOR": "multiplies all time limits, as --limit-factor does",
+    "HIL_REQUIRE_CONFINEMENT": "1: no run of a guest that cannot be confined; 0: also in CI",
+    "HIL_DEBUG": "1: errors show their traceback, as with --debug",
+    "HIL_FVP_DIR": "folders in which Arm's FVPs are installed, separated by colons",
+    "HIL_BOARD_IMAGES": "the folder with the images that a Corstone-1000's FVP boots",
+    "HIL_GUEST_PACKAGES": "a folder with the packages that the Linux guest is made of",
+    "HIL_EXECUTORCH_PARTS": "NAME=DIR:NAME=DIR, as --part",
+    "EXECUTORCH_ROOT": "a checkout of ExecuTorch, for --firmware executorch and both",
+    "ZEPHYR_BASE": "the workspace in which the zephyr-* targets are built",
+    "CI": "set: missing FVPs fail, guests have to be confined, tolerances are the reviewed ones",
+}

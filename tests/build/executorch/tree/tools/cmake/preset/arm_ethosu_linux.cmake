@@ -1,0 +1,2 @@
+option(EXECUTORCH_BUILD_ARM_ETHOSU_LINUX "The Ethos-U backend for a driver of Linux" ON)
+set(EXECUTORCH_BUILD_EXECUTOR_RUNNER ON)

@@ -1,0 +1,173 @@
+"""What users get wrong: a command, and what it has to answer.
+
+Each row is run in a folder that ``folder`` of ``test_mistakes`` makes. ``says`` are words of the
+message, ``then`` words of the next step; 1 as a status is the product's alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mistake(NamedTuple):
+    command: str
+    status: int
+    says: str
+    then: str
+    environment: dict[str, str] = {}  # noqa: RUF012  never changed
+
+
+M = Mistake
+MISTAKES: dict[str, Mistake] = {
+    # verbs and options
+    "a verb that is none": M("rum host add", 2, "No such command 'rum'", "--help"),
+    "an option that is none": M("run host add --profil", 2, "No such option", "--profile"),
+    "an option without its value": M("run host add --pte", 2, "requires an argument", "--pte"),
+    "no arguments": M("run", 2, "Missing argument 'TARGET'", "--help"),
+    "no model": M("run host", 2, "no model was named", "`hil models` lists them"),
+    "no reason": M("accept host/add", 2, "Missing option '--reason'", "--help"),
+    "a factor that is none": M(
+        "run host add --limit-factor 0", 2, "0 is not in the range", "--help"
+    ),
+    "a factor in the environment": M(
+        "run host add",
+        2,
+        "HIL_LIMIT_FACTOR is 'fast'",
+        "a number above 0",
+        {"HIL_LIMIT_FACTOR": "fast"},
+    ),
+    "a policy that is none": M(
+        "run host add --fvp-missing maybe", 2, "'maybe' is not one of", "'fail', 'skip'"
+    ),
+    "a tolerance beyond reason": M(
+        "run host add --tolerance 40", 2, "40 LSB is not between 0 and 16", "hil accept --truth"
+    ),
+    "a tolerance in CI": M(
+        "run host add --tolerance 3", 2, "refused in CI", "tolerance_lsb: 3", {"CI": "true"}
+    ),
+    "two models and one program": M(
+        "run host add mul --pte whole.pte", 2, "--pte replaces one", "name one model"
+    ),
+    "isolation of a checkout": M(
+        "run host add --isolate-export --exporter checkout --executorch .",
+        2,
+        "--isolate-export is for the installed wheel",
+        "leave one of the two out",
+    ),
+    # targets
+    "a target that is misspelt": M(
+        "run corstone-300-m5 add", 2, "unknown target 'corstone-300-m5'", "corstone-300-m55"
+    ),
+    "a target from the wrong list": M(
+        "run cortex-m55 add", 2, "unknown target", "corstone-300-m55"
+    ),
+    "other MACs": M(
+        "run corstone-300-u55-100 add", 2, "unknown target", "did you mean corstone-300-u55"
+    ),
+    "a memory mode that is none": M("run corstone-300-u55-128@Sram add", 2, "Sram", "Sram_Only"),
+    "a memory mode without an NPU": M(
+        "run host@Sram_Only add", 2, "host has no NPU", "leave @Sram_Only out"
+    ),
+    "a target file that is not there": M(
+        "run boards/none.yaml add", 2, "no target file", "`hil targets`"
+    ),
+    "a key that is none": M("run boards/key.yaml add", 2, "key.yaml:3", "limits.hots"),
+    "a target that extends nothing": M(
+        "run boards/orphan.yaml add", 2, "orphan.yaml:1", "another target"
+    ),
+    "a version without quotes": M("run boards/number.yaml add", 2, "number.yaml:2", "in quotes"),
+    "YAML that is none": M(
+        "run boards/broken.yaml add", 2, "broken.yaml:2: not valid YAML", "bracket"
+    ),
+    "a simulator that is none": M(
+        "run host add --simulator qmu", 2, "no simulator 'qmu'", "it has: "
+    ),
+    "an FVP that is not there": M(
+        "run corstone-300-m55 add --simulator fvp --fvp-missing fail",
+        3,
+        "FVP_Corstone_SSE-300_Ethos-U55 is not installed",
+        "set HIL_FVP_DIR",
+    ),
+    # models
+    "a model that is misspelt": M(
+        "run host ds_cn", 2, "unknown model 'ds_cn'", "did you mean ds_cnn?"
+    ),
+    "a model that needs more": M(
+        "run host mv2", 2, "needs the package torchvision", "`hil models`"
+    ),
+    "a model file that is not there": M(
+        "run host models/none.py", 2, "no such model file", "models has broken.py, empty.py"
+    ),
+    "a model file without .py": M(
+        "run host --model models/empty", 2, "unknown model", "ending in .py"
+    ),
+    "a model file without a model": M(
+        "run host models/empty.py",
+        2,
+        "does not define ModelUnderTest and ModelInputs",
+        "ModelInputs a tuple of its inputs",
+    ),
+    "a model file that is not Python": M(
+        "run host models/broken.py", 2, "broken.py:2 is not valid Python", "says the same"
+    ),
+    "a folder as a model": M(
+        "run host models", 2, "unknown model 'models'", "a path ending in .py"
+    ),
+    "budgets that are none": M(
+        "run host models/odd.py", 2, "odd.yaml:1: budget: unknown key", "budgets: {limits"
+    ),
+    "watching the catalogue": M(
+        "run host add --watch", 2, "--watch is for model files", "name one"
+    ),
+    # programs, runs, references
+    "a program that is not there": M(
+        "exec host none.pte", 2, "there is no file none.pte", "paths start at"
+    ),
+    "outputs into nowhere": M(
+        "exec host whole.pte -o no/where/out",
+        2,
+        "no directory no/where",
+        "the outputs would go there",
+    ),
+    "not a run": M("judge models", 2, "is not a run directory", ".hil/runs"),
+    "a log that is not there": M("judge none.log", 2, "no file or directory none.log", ".hil/runs"),
+    "not a case": M("accept ds_cnn --reason x", 2, "is not a case", "TARGET/MODEL"),
+    "why of nothing": M("why host/softmax", 2, "no run of host/softmax", "hil run"),
+    "sizes of nothing": M("size none.pte", 2, "there is no file none.pte", "TARGET/runner"),
+    "sizes of text": M("size models/empty.py", 2, "no .pte, .bpte, .ptd or ELF", "hil run TARGET"),
+    "a page into nowhere": M(
+        "size whole.pte --html no/where.html", 2, "no directory no", "the page would go there"
+    ),
+    "two kinds of files": M("size diff whole.pte firmware.elf", 2, "is pte", "an ELF with an ELF"),
+    "an NPU's stream in a program without": M(
+        "npu stats whole.pte", 2, "no Ethos-U delegate", "hil targets"
+    ),
+    # settings, links, init
+    "a setting that is none": M(
+        "targets", 2, "did you mean targets?", "there are: ", {"HIL_PROJECT": "wrong"}
+    ),
+    "settings that are not TOML": M(
+        "targets", 2, "is not TOML", "in quotes", {"HIL_PROJECT": "torn"}
+    ),
+    "a project that is none": M(
+        "targets", 2, "no settings of ours", "[tool.hil]", {"HIL_PROJECT": "models"}
+    ),
+    "a folder of targets that is not there": M(
+        "targets",
+        2,
+        "is not a directory of targets",
+        "$HIL_TARGETS names it",
+        {"HIL_TARGETS": "no/where"},
+    ),
+    "init over files": M("init taken", 2, "nothing was written", "name an empty folder"),
+    "a log of no link": M("link explain none.log", 2, "no file none.log", "TARGET/runner"),
+    "a checkout that is none": M(
+        "run host add --executorch models", 2, "is not a checkout", "git clone"
+    ),
+    "a checkout that nobody named": M(
+        "run host add --firmware executorch", 2, "needs a checkout", "--executorch DIR"
+    ),
+    "a shell that is none": M(
+        "completion tcsh", 2, "'tcsh' is not one of", "'bash', 'zsh', 'fish'"
+    ),
+}

@@ -1,0 +1,163 @@
+"""Protects the verbs of nights as they are typed: words, exit codes, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.main import main
+from harness.history.database import open_history
+from harness.history.lines import line_of
+from harness.history.store import Database
+from tests.history.made import TARGET, at, night, row
+
+CASE = f"{TARGET}/add"
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """Three nights; in the last one the case failed."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HIL_HISTORY", f"sqlite:///{tmp_path}/h.db")
+    made = open_history()
+    for day, verdict in enumerate(("PASS", "INFRA", "OVER_BUDGET"), 1):
+        made.begin(night(day, CASE))
+        grown = {"pte_bytes": 2000 + 100 * (day - 1), "ticks_set0": 1690}
+        made.append([row(day, verdict, metrics=grown)])
+        made.end(f"n{day}", 1, at(day, 5))
+    return made
+
+
+def said(*words: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(main, [*map(str, words)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_case_alone_shows_its_trend(there: Database) -> None:
+    told = said("history", CASE)
+    assert told == said("history", "show", CASE)
+    assert [line.split()[2] for line in told.splitlines() if line.startswith("20")] == [
+        "PASS", "INFRA", "OVER_BUDGET",
+    ]  # fmt: skip
+    assert "▁▅█  bytes of the .pte: 2,000 to 2,200" in told
+    assert "▁▁▁  ticks of the first input set: 1,690 to 1,690" in told
+    assert len(json.loads(said("history", CASE, "-n", "2", "--json"))["runs"]) == 2
+
+
+def test_a_growth_is_told_with_the_run_before_it(there: Database) -> None:
+    told = said("history", "first-bad", CASE, code=1)
+    assert "first bad  2026-03-03 02:00  night n3  OVER_BUDGET" in told
+    assert "last good  2026-03-01 02:00  night n1" in told
+    assert "runs between them that say nothing of the product: 1" in told
+    assert "pte_bytes: 2,000 -> 2,200 (+200)" in told
+    assert "nothing that the history knows of differs" in told
+    found = json.loads(said("history", "first-bad", CASE, "--json", code=1))
+    assert found["figures"] == {"pte_bytes": [2000, 2200]}
+
+
+def test_commits_of_a_checkout_lead_to_bisect(there: Database) -> None:
+    from dataclasses import replace
+
+    from tests.history.made import KNOWN
+
+    good, bad = "a" * 40, "b" * 40
+    there.append([
+        row(4, identity=replace(KNOWN, sources=good)),
+        row(5, "FAULT", identity=replace(KNOWN, sources=bad)),
+    ])  # fmt: skip
+    told = said("history", "first-bad", CASE, code=1)
+    assert f"next: hil bisect {TARGET} add --good {good[:12]} --bad {bad[:12]}" in told
+    assert f"firmware sources: {good[:12]} -> {bad[:12]}" in told
+
+
+def test_a_case_that_nobody_ran_is_told_with_what_was_meant(there: Database) -> None:
+    told = said("history", f"{TARGET}/adt", code=2)
+    assert f"the history has no run of {TARGET}/adt" in told
+    assert f"did you mean {CASE}" in told
+
+
+def test_a_history_moves_by_json_lines(there: Database, tmp_path: Path) -> None:
+    said("history", "export", tmp_path / "x.jsonl")
+    other = f"sqlite:///{tmp_path}/other.db"
+    assert "3 nights and 3 rows are new, 0 were there" in said(
+        "history", "import", tmp_path / "x.jsonl", "--history", other
+    )
+    assert "0 nights and 0 rows are new, 6 were there" in said(
+        "history", "import", tmp_path / "x.jsonl", "--history", other
+    )
+    assert said("history", CASE, "--history", other) == said("history", CASE)
+
+
+@pytest.mark.parametrize("age", ["90", "d", "3h", "-1d"])
+def test_an_age_that_is_none_removes_nothing(there: Database, age: str) -> None:
+    assert f"'{age}' is no age" in said("history", "prune", f"--keep={age}", code=2)
+    assert len(there.nights()) == 3
+
+
+def test_pruning_says_what_is_gone(there: Database) -> None:
+    assert "3 nights with 3 rows removed" in said("history", "prune", "--keep", "1d")
+    assert there.nights() == []
+
+
+def test_flaky_is_told_with_its_verdicts(there: Database) -> None:
+    told = said("history", "flaky", code=1)
+    assert f"{CASE}: 1 PASS, 1 INFRA, 1 OVER_BUDGET of 3 equal runs" in told
+
+
+def test_what_waited_for_the_database_is_delivered_by_any_verb(there: Database) -> None:
+    from harness.nightly.spool import Spool
+
+    Spool(there.url).keep([row(4)])
+    assert "n4" in said("history", CASE)
+
+
+def test_merging_tells_what_is_missing(there: Database, tmp_path: Path) -> None:
+    (tmp_path / "s1").mkdir()
+    lines = [line_of(night(9, "t/a", "t/b", shards=2)), line_of(row(9, case="t/a"))]
+    (tmp_path / "s1" / "x.jsonl").write_text("".join(lines))
+    told = said("nightly", "merge", tmp_path / "s1", code=3)
+    assert "the shard 1/2 is not there, or did not end" in told
+    assert "missing (1)\n  t/b" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--resume", "--night", "x"), "both say which night"),
+        (("suite.yaml", "--firmware", "both"), "the suite names its own"),
+        (("suite.yaml", "--shard", "3/2"), "'3/2' is no shard"),
+        (("nowhere.yaml",), "nowhere.yaml:1: cannot be read"),
+        (("suite.yaml", "--history", "x.db"), "x.db is not a database for a history"),
+        (("suite.yaml", "--resume"), "no unfinished night of suite"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_any_work(
+    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    Path("suite.yaml").write_text("cases:\n  - {targets: [host], models: [add]}\n")
+    assert why in said("nightly", *words, code=2)
+
+
+def test_help_teaches() -> None:
+    assert "quarantine:" in said("nightly", "--help")
+    assert "first-bad" in said("history", "-h")
+    assert "--shard" in said("nightly", "run", "--help")
+
+
+def test_a_run_imports_nothing_of_the_history() -> None:
+    """Start-up of the main job does not change, and SQLAlchemy is an extra."""
+    import subprocess
+    import sys
+
+    asked = "import sys, harness.cli.run, harness.run.pipeline; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
+    ).stdout.split()
+    assert not [m for m in modules if m.startswith(("sqlalchemy", "alembic", "harness.history"))]

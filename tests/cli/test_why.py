@@ -1,0 +1,98 @@
+"""Protects the way from a verdict to its reason: the last record, its console, what to do next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.cli.main import main
+from harness.judge.evidence import Cause, Judgement
+from harness.run.last import last_run
+from harness.run.record import RunRecord
+from tests.run.test_record import record
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def kept(home: Path, name: str, one: RunRecord, console: str = "") -> Path:
+    folder = home / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "console.log").write_text(console)
+    replace(one, run_dir=str(folder)).save()
+    return folder
+
+
+def fault(line: int) -> RunRecord:
+    said = Judgement(
+        record(verdict="FAULT").verdict, Cause("hard_fault", "HardFault, pc in main", line)
+    )
+    return replace(record(verdict="FAULT"), judgement=said)
+
+
+def why(*words: str) -> Result:
+    return CliRunner().invoke(main, ["why", *words])
+
+
+def test_a_fault_has_its_lines_and_what_to_do(home: Path) -> None:
+    folder = kept(
+        home, "20260101-000000-add-aaaaaa", fault(3), "one\ntwo\nthree\nfour\nfive\nsix\n"
+    )
+    said = why().output
+    assert "hard_fault: a fault that no other handler took" in said
+    assert "HardFault, pc in main" in said
+    assert "console   1: one" in said
+    assert "console   5: five" in said
+    assert "6: six" not in said
+    assert f"evidence  {folder}" in said
+    assert "to do     the console's last lines" in said
+
+
+def test_the_newest_of_a_case(home: Path) -> None:
+    """And of any case, where none is named."""
+    old = kept(home, "20260101-000000-add-aaaaaa", record())
+    other = replace(record(), case=replace(record().case, model="mul", name="mul"))
+    new = kept(home, "20260102-000000-mul-bbbbbb", other)
+    assert json.loads(why("--json").stdout)["run_dir"] == str(new)
+    assert last_run(record().case.id).run_dir == str(old)
+    assert last_run(str(old)).run_dir == str(old)
+
+
+def test_a_record_that_is_damaged_is_not_another_ones(home: Path) -> None:
+    kept(home, "20260101-000000-add-aaaaaa", record())
+    folder = kept(home, "20260102-000000-add-bbbbbb", record())
+    (folder / "record.json").write_text('{"case": [1]}')
+    assert last_run(record().case.id).run_dir is not None
+    assert why(record().case.id).exit_code == 0
+    assert why().exit_code == 2
+
+
+def test_a_console_that_is_gone(home: Path) -> None:
+    folder = kept(home, "20260101-000000-add-aaaaaa", fault(3))
+    (folder / "console.log").unlink()
+    assert "HardFault, pc in main" in why(str(folder)).output
+
+
+def test_a_page_of_a_run_that_is_gone(home: Path) -> None:
+    kept(home, "20260101-000000-add-aaaaaa", record())
+    done = CliRunner().invoke(main, ["open"])
+    assert done.exit_code == 2
+    assert "is there any more" in done.output
+    assert "makes them again" in done.output
+
+
+def test_a_page_of_a_file(home: Path) -> None:
+    """Its path, and no browser: nobody is at a terminal."""
+    page = home / "pages" / "true.html"
+    (home / "true").write_bytes(Path("/bin/true").read_bytes())
+    done = CliRunner().invoke(main, ["open", "true"])
+    assert (done.exit_code, done.stdout) == (0, f"{page}\n")
+    assert "<html" in page.read_text()

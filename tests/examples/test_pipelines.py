@@ -1,0 +1,74 @@
+"""Protects the pipelines that users copy: what the services' schemas say, and what their steps do.
+
+What the steps install is not installed here: packages of the machine by apt, and a package of ours
+that comes from an index. ``tests/packaging`` installs the wheel.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from harness.system.toolchain import SPECS
+
+from .conftest import EXAMPLES, Call
+
+_GITHUB, _GITLAB = (EXAMPLES / "pipelines" / name for name in ("github.yml", "gitlab-ci.yml"))
+_INSTALLS = re.compile(r"\b(apt-get|pip|sysctl)\b")
+
+
+def read(file: Path) -> Any:
+    return YAML(typ="safe").load(file)["models" if file == _GITLAB else "jobs"]
+
+
+def commands(file: Path) -> Iterator[str]:
+    """Each step's shell text, in order."""
+    if file == _GITLAB:
+        yield from (*read(file)["before_script"], *read(file)["script"])
+    else:
+        yield from (step["run"] for step in read(file)["models"]["steps"] if "run" in step)
+
+
+def work(file: Path) -> list[str]:
+    return [text.strip() for text in commands(file) if not _INSTALLS.search(text)]
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [(_GITHUB, "github-workflows"), (_GITLAB, "gitlab-ci")],
+    ids=lambda p: str(p),
+)
+def test_the_services_schema(file: Path, schema: str) -> None:
+    argv = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    done = subprocess.run([*argv, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("file", [_GITHUB, _GITLAB], ids=lambda p: p.name)
+def test_every_tool_that_is_required_is_installed(file: Path) -> None:
+    said = set(" ".join(commands(file)).split())
+    of_every_image = {"util-linux"}
+    wanted = {spec.package for spec in SPECS.values() if spec.required} - of_every_image
+    assert not wanted - said
+
+
+def test_the_steps_work(call: Call, repository: Path) -> None:
+    """As a runner does it: a shell for each step, stopped by the first command that fails. Both
+    pipelines have the same steps."""
+    assert work(_GITHUB) == work(_GITLAB)
+
+    for text in work(_GITHUB):
+        done = call(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text], repository, CI="true"
+        )
+        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+    junit = (repository / "models.xml").read_text()
+    assert 'tests="2"' in junit
+    assert 'failures="0"' in junit

@@ -1,0 +1,195 @@
+"""Protects the course of a night: each case once, INFRA twice, and going on where it was left.
+
+Which verdicts come is said by the tests here, behind the interface of a pool; what really runs is
+in ``test_two_nights.py`` and ``test_kills.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.build.source import FirmwareSource
+from harness.case.case import Case
+from harness.errors.verdict import Verdict
+from harness.history.database import open_history
+from harness.history.model import Planned, Row
+from harness.history.store import Database
+from harness.nightly.night import (
+    NightBusy,
+    NothingToResume,
+    OtherSuite,
+    Wanted,
+    begin,
+    run_night,
+    unfinished,
+)
+from harness.nightly.plan import Shard
+from harness.nightly.pool import LocalPool, WorkerLost
+from harness.nightly.spool import Deliverer, Spool
+from harness.nightly.suite import Job, Suite
+from harness.nightly.work import Task
+from harness.run.pipeline import RunOptions
+from tests.history.made import row
+
+BOTH = (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH)
+
+
+def job(model: str, sources: tuple[FirmwareSource, ...] = BOTH[:1]) -> Job:
+    case = Case("t", model)
+    return Job(case, sources, tuple(
+        Planned(case.id if s is BOTH[0] else f"{case.id} [{s}]") for s in sources
+    ))  # fmt: skip
+
+
+def suite(*models: str) -> Suite:
+    return Suite("suite", "".join(models), tuple(map(job, models)), ())
+
+
+class Scripted:
+    """A pool of one worker that ends each try as ``ends`` has it; "lost" is the worker itself."""
+
+    def __init__(self, ends: Mapping[str, str | tuple[str, ...]], stop_after: int = 99) -> None:
+        self.workers = 1
+        self.given: list[tuple[str, int]] = []
+        self._ends = ends
+        self._stop_after = stop_after
+
+    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+        if len(self.given) >= self._stop_after:
+            raise KeyboardInterrupt
+        answer: Future[tuple[Row, ...]] = Future()
+        rows = []
+        for one in task.job.planned:
+            self.given.append((one.case, task.attempt))
+            said = self._ends.get(one.case, "PASS")
+            verdict = said if isinstance(said, str) else said[task.attempt - 1]
+            if verdict == "lost":
+                answer.set_exception(WorkerLost())
+                return answer
+            rows.append(row(1, verdict, one.case, attempt=task.attempt))
+        answer.set_result(tuple(replace(r, night=task.night) for r in rows))
+        return answer
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    return open_history(f"sqlite:///{tmp_path}/h.db")
+
+
+Run = Callable[..., list[tuple[str, str, int]]]
+
+
+@pytest.fixture
+def run(history: Database) -> Run:
+    def call(
+        wanted: Suite,
+        pool: Scripted,
+        asked: Wanted = Wanted(),  # noqa: B008 - frozen
+    ) -> list[tuple[str, str, int]]:
+        night = begin(wanted, history, asked)
+        deliverer = Deliverer(history, Spool(history.url))
+        told: list[tuple[int, int]] = []
+        run_night(wanted, night, asked.shard, RunOptions(), pool, deliverer,
+                  lambda _, done, total: told.append((done, total)))  # fmt: skip
+        assert told == sorted(told)
+        assert not told or told[-1][0] == told[-1][1]
+        return [(r.case, r.verdict.name, r.attempt) for r in history.rows([night.id])]
+
+    return call
+
+
+def test_each_case_is_run_once_and_infra_twice(run: Run) -> None:
+    pool = Scripted({"t/b": ("INFRA", "PASS"), "t/c": "INFRA", "t/d": "MISMATCH"})
+    assert sorted(run(suite("a", "b", "c", "d"), pool)) == [
+        ("t/a", "PASS", 1), ("t/b", "INFRA", 1), ("t/b", "PASS", 2), ("t/c", "INFRA", 1),
+        ("t/c", "INFRA", 2), ("t/d", "MISMATCH", 1),
+    ]  # fmt: skip
+
+
+def test_only_the_firmware_that_met_infra_is_tried_again(run: Run) -> None:
+    both = Suite("suite", "x", (job("a", BOTH),), ())
+    pool = Scripted({"t/a [executorch]": ("INFRA", "FAULT")})
+    assert run(both, pool) == [
+        ("t/a", "PASS", 1), ("t/a [executorch]", "INFRA", 1), ("t/a [executorch]", "FAULT", 2),
+    ]  # fmt: skip
+    assert pool.given == [("t/a", 1), ("t/a [executorch]", 1), ("t/a [executorch]", 2)]
+
+
+def test_a_worker_that_is_lost_costs_one_try(run: Run, history: Database) -> None:
+    assert run(suite("a", "b"), Scripted({"t/a": ("lost", "PASS")})) == [
+        ("t/a", "INFRA", 1), ("t/b", "PASS", 1), ("t/a", "PASS", 2),
+    ]  # fmt: skip
+    first = history.of_case("t/a")
+    assert {r.cause.kind for r in first if r.cause} == {"worker_lost"}
+
+
+def test_what_was_judged_is_not_run_again(run: Run, history: Database) -> None:
+    four = suite("a", "b", "c", "d")
+    with pytest.raises(KeyboardInterrupt):
+        run(four, Scripted({"t/b": "INFRA"}, stop_after=2), Wanted(night="tonight"))
+    assert unfinished(four, history) is not None
+    pool = Scripted({})
+    assert sorted(run(four, pool, Wanted(resume=True))) == [
+        ("t/a", "PASS", 1), ("t/b", "INFRA", 1), ("t/b", "PASS", 2), ("t/c", "PASS", 1),
+        ("t/d", "PASS", 1),
+    ]  # fmt: skip
+    assert sorted(pool.given) == [("t/b", 2), ("t/c", 1), ("t/d", 1)]
+    assert unfinished(four, history) is None
+    assert run(four, again := Scripted({}), Wanted(night="tonight"))
+    assert again.given == []
+
+
+def test_shards_have_every_case_once_between_them(run: Run, history: Database) -> None:
+    five = suite("a", "b", "c", "d", "e")
+    for number in (1, 2):
+        run(five, Scripted({}), Wanted(Shard(number, 2), "tonight"))
+    assert sorted(r.case for r in history.rows(["tonight"])) == [f"t/{m}" for m in "abcde"]
+
+
+def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: Database) -> None:
+    run(suite("a"), Scripted({}), Wanted(night="tonight"))
+    with pytest.raises(OtherSuite, match="has another set of cases") as caught:
+        begin(suite("a", "b"), history, Wanted(night="tonight"))
+    assert caught.value.night == "tonight"
+    with pytest.raises(OtherSuite, match="has another number of shards, 1"):
+        begin(suite("a"), history, Wanted(Shard(1, 2), "tonight"))
+    with pytest.raises(NothingToResume, match="no unfinished night of suite"):
+        begin(suite("a"), history, Wanted(resume=True))
+
+
+def test_two_processes_are_not_at_one_shard(run: Run, history: Database) -> None:
+    class Nested(Scripted):
+        def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+            with pytest.raises(NightBusy, match="another process runs the night tonight"):
+                run(suite("a"), Scripted({}), Wanted(night="tonight"))
+            return super().submit(task)
+
+    assert run(suite("a"), Nested({}), Wanted(night="tonight")) == [("t/a", "PASS", 1)]
+
+
+def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
+    """Two real workers: one ends in the middle of what it does, the other does not notice."""
+    pool = LocalPool(2)
+    try:
+        nowhere = Task("n", job("nothing"), RunOptions(), 1, "h")
+        lost, kept = pool.submit(nowhere), pool.submit(nowhere)
+        os.kill(pool.pid_of(lost), signal.SIGKILL)
+        with pytest.raises(WorkerLost):
+            lost.result(120)
+        (kept_row,) = kept.result(120)
+        assert kept_row.verdict is Verdict.NO_VERDICT  # no such target
+        assert kept_row.cause is not None
+        assert "unknown target 't'" in kept_row.cause.text
+        assert pool.submit(nowhere).result(120)  # in a new process
+    finally:
+        pool.close()

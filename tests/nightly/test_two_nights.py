@@ -1,0 +1,193 @@
+"""Protects the morning's answers with real nights: what broke, since when, and what had changed.
+
+Two nights with the right runner, one with a kernel bug planted in a copy of the project, one whose
+simulator somebody kills, one with a target file that is wrong. The runner with the bug is built
+once and kept, for the bug is always the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.system.paths import project_root
+from tests.cli.conftest import Hil, Result
+
+TARGET = "corstone-300-m55"
+COPIED = ("harness", "targets", "cmake", "references", "docker", "tests/doubles")
+BUG = ("targets/runner/kernels/softmax_scalar.h", "kSoftmaxZeroPoint = -128",
+       "kSoftmaxZeroPoint = -127")  # fmt: skip
+KILLED = """#!/bin/sh
+[ "$1" = --version ] && exec {real} --version
+kill -KILL $$
+"""
+SUITE = f"""
+owner: us
+cases:
+  - targets: [{TARGET}, mine]
+    models: [add]
+  - targets: [{TARGET}]
+    models: [softmax]
+quarantine:
+  - {{case: "mine/add", reason: "board is new", until: "2999-01-01"}}
+"""
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+Nights = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nights")
+    (folder / "suite.yaml").write_text(SUITE)
+    (folder / "boards").mkdir()
+    (folder / "boards" / "mine.yaml").write_text(f"extends: {TARGET}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asked(hil: Hil, place: Path) -> Callable[..., Result]:
+    """``hil`` with the history and the targets of this place."""
+
+    def call(*arguments: str | Path, project: Path | None = None, **environment: str) -> Result:
+        return hil(
+            *arguments,
+            prefix=("env", "-C", str(project or project_root())),
+            HIL_HISTORY=f"sqlite:///{place}/history.db",
+            HIL_TARGETS=str(place / "boards"),
+            **environment,
+        )
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def nights(place: Path, asked: Callable[..., Result]) -> dict[str, Result]:
+    """Each night once, in this order."""
+
+    def night(name: str, project: Path | None = None, **environment: str) -> Result:
+        said = ("nightly", place / "suite.yaml", "--night", name, "--json")
+        return asked(*said, project=project, **environment)
+
+    copy = with_bug(place / "copy")
+    found = {"good": night("good"), "bug": night("bug", copy, PYTHONPATH=str(copy))}
+    killer = place / "bin" / "qemu-system-arm"
+    killer.parent.mkdir()
+    killer.write_text(KILLED.format(real=shutil.which("qemu-system-arm")))
+    killer.chmod(0o755)
+    found["killed"] = night("killed", PATH=f"{killer.parent}{os.pathsep}{os.environ['PATH']}")
+    board = place / "boards" / "mine.yaml"
+    board.write_text(board.read_text() + "memory: [\n")
+    found["wrong"] = night("wrong")
+    board.write_text(f"extends: {TARGET}\n")
+    return found
+
+
+def with_bug(copy: Path) -> Path:
+    for name in COPIED:
+        shutil.copytree(
+            project_root() / name, copy / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    file, find, put = BUG
+    text = (copy / file).read_text()
+    assert text.count(find) == 1
+    (copy / file).write_text(text.replace(find, put))
+    return copy
+
+
+def states(result: Result) -> dict[str, tuple[str, str]]:
+    return {c["case"]: (c["state"], c["verdict"]) for c in result.json["cases"]}
+
+
+def first_bad(asked: Callable[..., Result], case: str) -> dict[str, Any]:
+    found: dict[str, Any] = asked("history", "first-bad", case, "--json").json
+    return found
+
+
+def test_a_good_night_passes(nights: dict[str, Result]) -> None:
+    assert nights["good"].code == 0
+    assert set(states(nights["good"]).values()) == {("passing", "PASS")}
+    one = nights["good"].json["cases"][0]
+    assert one["owner"] == "us"
+    assert one["command"] == f"hil run {TARGET} add"
+    assert all(one["identity"].values()), one["identity"]
+    assert 0 < one["seconds"]["simulate"] < one["seconds"]["total"]
+
+
+def test_a_planted_bug_is_new_in_the_case_that_has_its_operator(
+    nights: dict[str, Result], asked: Callable[..., Result]
+) -> None:
+    assert nights["bug"].code == 1
+    assert states(nights["bug"]) == {
+        f"{TARGET}/add": ("passing", "PASS"), "mine/add": ("passing", "PASS"),
+        f"{TARGET}/softmax": ("new", "FAULT"),
+    }  # fmt: skip
+    found = first_bad(asked, f"{TARGET}/softmax")
+    assert (found["last_good"]["night"], found["first_bad"]["night"]) == ("good", "bug")
+    changed = [one["what"] for one in found["differences"]]
+    assert changed[:2] == ["sources", "firmware"]
+    assert set(changed[2:]) <= {"harness"}  # a copy has no commit
+    assert "cortex_m::softmax" in found["first_bad"]["cause"]["text"]
+    excerpt = found["first_bad"]["excerpt"]
+    line = found["first_bad"]["cause"]["line"] - excerpt["first"]
+    assert "cortex_m::softmax" in excerpt["lines"][line]
+
+
+def test_a_killed_simulator_is_tried_twice_and_is_no_regression(
+    nights: dict[str, Result], asked: Callable[..., Result]
+) -> None:
+    assert nights["killed"].code == 3
+    assert set(states(nights["killed"]).values()) == {("infrastructure", "INFRA")}
+    for one in nights["killed"].json["cases"]:
+        assert [t["verdict"] for t in one["tries"]] == ["INFRA", "INFRA"]
+        assert one["cause"]["kind"] == "simulator_killed"
+    assert first_bad(asked, f"{TARGET}/add")["first_bad"] is None
+
+
+def test_a_wrong_target_file_is_named_and_quarantine_holds(
+    nights: dict[str, Result], asked: Callable[..., Result], place: Path
+) -> None:
+    assert nights["wrong"].code == 0  # what fails is in quarantine, and softmax is right again
+    assert states(nights["wrong"]) == {
+        f"{TARGET}/add": ("passing", "PASS"), "mine/add": ("quarantined", "NO_VERDICT"),
+        f"{TARGET}/softmax": ("fixed", "PASS"),
+    }  # fmt: skip
+    found = first_bad(asked, "mine/add")
+    assert (found["last_good"]["night"], found["first_bad"]["night"]) == ("bug", "wrong")
+    assert found["unsure"] == 1  # the night of the killer
+    assert f"{place}/boards/mine.yaml:3: not valid YAML" in found["first_bad"]["cause"]["text"]
+    assert found["differences"][0]["what"] == "target"
+    assert found["first_bad"]["quarantined"] == "until 2999-01-01: board is new"
+
+
+def test_the_terminal_tells_it_too(nights: dict[str, Result], asked: Callable[..., Result]) -> None:
+    assert nights
+    told = asked("history", "first-bad", f"{TARGET}/softmax")
+    assert told.code == 0  # it passes again
+    assert "firmware sources: " in told.out
+    assert told.out.index("firmware sources") < told.out.index("firmware (ELF)")
+    shown = asked("history", f"{TARGET}/softmax")
+    assert [line.split()[2] for line in shown.out.splitlines() if line.startswith("20")] == [
+        "PASS", "FAULT", "INFRA", "INFRA", "PASS",
+    ]  # fmt: skip
+    assert asked("history", "flaky").code == 0
+
+
+def test_a_row_is_small(
+    nights: dict[str, Result], asked: Callable[..., Result], place: Path
+) -> None:
+    assert nights
+    asked("history", "export", place / "all.jsonl")
+    lines = (place / "all.jsonl").read_text().splitlines()
+    rows = [line for line in lines if "row" in json.loads(line)]
+    assert len(rows) == 3 * 5 - 3 + 3
+    assert max(map(len, rows)) < 4096

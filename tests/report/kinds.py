@@ -1,0 +1,12 @@
+"""The ``kind`` of every error of the harness, as far as its module is imported."""
+
+from __future__ import annotations
+
+import harness.export.failures
+import harness.simulate.pick
+import harness.system.confine  # noqa: F401
+from harness.errors import HarnessError
+
+
+def every_kind(error: type[HarnessError]) -> set[str]:
+    return {error.kind}.union(*(every_kind(one) for one in error.__subclasses__()))

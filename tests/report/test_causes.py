@@ -1,0 +1,37 @@
+"""Protects the explanations: every verdict, and every cause that a run can end with, has one."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors.verdict import Verdict
+from harness.judge.evidence import Reason
+from harness.observe.events import Kind, StopReason
+from harness.report.causes import CAUSES, VERDICTS, advice
+from harness.system.process import Stop
+
+_NO_CAUSE = {Stop.EXITED, Stop.FAULT, StopReason.STOPPED}  # the cause is what they came of
+
+
+def test_every_verdict() -> None:
+    assert set(VERDICTS) == set(Verdict)
+
+
+@pytest.mark.parametrize("words", [Kind, Reason, Stop, StopReason])
+def test_every_cause(words: type) -> None:
+    for word in words:  # type: ignore[attr-defined]
+        assert word in _NO_CAUSE or str(word) in CAUSES, word
+
+
+def test_nothing_is_explained_that_is_none() -> None:
+    """A word that was renamed must not stay here under its old name."""
+    from harness.errors import HarnessError
+    from tests.report.kinds import every_kind
+
+    known = {str(word) for words in (Kind, Reason, Stop, StopReason) for word in words}
+    assert set(CAUSES) <= known | every_kind(HarnessError)
+
+
+def test_a_cause_of_its_own_has_its_verdicts_advice() -> None:
+    assert advice(Verdict.INFRA, "worktree_busy") == VERDICTS[Verdict.INFRA]
+    assert advice(Verdict.PASS, None).do == "nothing"

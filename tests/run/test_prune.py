@@ -1,0 +1,218 @@
+"""Protects `.hil` from growing for ever, and what somebody uses from being pruned."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import filelock
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.main import main
+from harness.run.prune import Bounds, Pruned, bounds, kinds, prune, prune_when_due
+from harness.system.files import DiskError
+from harness.system.lease import in_use
+from harness.system.settings import BYTES, SECONDS, SettingsError, quantity
+from tests.system.test_lease import a_user
+
+DAY, KIB = 86400, 1 << 10
+FOR_EVER = 1e9
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs of 8 KiB, the first the oldest; a run of each of the last days."""
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    for number in range(5):
+        entry(tmp_path / ".hil" / "cache" / "programs" / f"p{number}", days=50 - number)
+    for days in (1, 10, 40):
+        entry(tmp_path / ".hil" / "runs" / f"r{days}", days=days)
+    return tmp_path / ".hil"
+
+
+def entry(path: Path, *, days: float) -> Path:
+    path.mkdir(parents=True)
+    (path / "file").write_bytes(b"x" * 4 * KIB)
+    when = time.time() - days * DAY
+    for each in (path / "file", path):
+        os.utime(each, (when, when))
+    return path
+
+
+def there(state: Path) -> set[str]:
+    return {p.name for kind in ("cache/programs", "runs") for p in (state / kind).iterdir()}
+
+
+def one_entry(state: Path) -> int:
+    (programs,) = (kind for kind in kinds() if kind.name == "programs")
+    return programs.bytes // programs.entries
+
+
+def test_the_least_recently_used_go_first_and_runs_by_age(state: Path) -> None:
+    """As many as there are too much, and no more."""
+    done = prune(Bounds(3 * one_entry(state), 30 * DAY))
+    assert there(state) == {"p2", "p3", "p4", "r1", "r10"}
+    assert [e.path.name for e in done.gone] == ["p0", "p1", "r40"] or done.gone
+    assert done.left == 3 * one_entry(state)
+    assert not list((state / "trash").iterdir())
+    assert prune(Bounds(3 * one_entry(state), 30 * DAY)).gone == ()
+
+
+def test_what_was_used_again_is_not_the_oldest(state: Path) -> None:
+    in_use_elsewhere = a_user(state / "cache" / "programs" / "p0")
+    in_use_elsewhere.kill()
+    in_use_elsewhere.wait()
+    prune(Bounds(2 * one_entry(state), FOR_EVER))
+    assert there(state) & {f"p{n}" for n in range(5)} == {"p0", "p4"}
+
+
+def test_what_a_running_process_uses_stays(state: Path) -> None:
+    """Though nothing at all may be kept; after its end it goes."""
+    process = a_user(state / "cache" / "programs" / "p1", state / "runs" / "r40")
+    long_ago = time.time() - 60 * DAY
+    for path in (state / "cache" / "programs" / "p1", state / "runs" / "r40"):
+        os.utime(path, (long_ago, long_ago))  # it has been running for so long
+    done = prune(Bounds(0, 0))
+    assert there(state) == {"p1", "r40"}
+    assert {e.path.name for e in done.kept} == {"p1", "r40"}
+    process.kill()
+    process.wait()
+    prune(Bounds(0, 0))
+    assert there(state) == set()
+
+
+@pytest.mark.parametrize("lock", ["p1.lock", ".p1.lock"])
+def test_what_is_being_made_stays(lock: str, state: Path) -> None:
+    """Its builder or exporter has the lock of its key."""
+    with filelock.FileLock(state / "cache" / "programs" / lock):
+        prune(Bounds(0, FOR_EVER))
+        assert (state / "cache" / "programs" / "p1").is_dir()
+    prune(Bounds(0, FOR_EVER))
+    assert not (state / "cache" / "programs" / "p1").exists()
+
+
+def test_users_and_pruners_at_once(state: Path) -> None:
+    """Whoever said that he uses an entry finds it whole afterwards, or not at all: then it stays
+    so. Two prune all the time, four use what they find, or make it anew."""
+    programs = state / "cache" / "programs"
+    stop, wrong = threading.Event(), []
+
+    def pruner() -> None:
+        while not stop.is_set():
+            prune(Bounds(0, FOR_EVER))
+
+    def user(number: int) -> None:
+        for turn in range(25):
+            place = programs / f"u{number}-{turn}"
+            if turn % 2:
+                entry(place, days=1)
+            in_use(place)
+            if place.is_dir():
+                time.sleep(0.002)
+                if not (place / "file").is_file():
+                    wrong.append(place)
+
+    threads = [threading.Thread(target=pruner) for _ in range(2)]
+    users = [threading.Thread(target=user, args=(number,)) for number in range(4)]
+    for thread in (*threads, *users):
+        thread.start()
+    for thread in users:
+        thread.join()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_dry_run_leaves_all(state: Path) -> None:
+    before = there(state)
+    assert len(prune(Bounds(0, 0), dry_run=True).gone) == 8
+    assert there(state) == before
+
+
+def test_only_what_can_be_made_again_is_bounded(state: Path) -> None:
+    """A bisect's worktree, somebody's file, a link out: counted at most, never removed."""
+    worktree = entry(state / "worktrees" / "bisect-1", days=99)
+    tools = entry(state / "cache" / "tools", days=99)
+    outside = entry(state.parent / "outside", days=99)
+    (state / "cache" / "programs" / "link").symlink_to(outside)
+    prune(Bounds(0, 0))
+    assert worktree.is_dir()
+    assert tools.is_dir()
+    assert (outside / "file").is_file()
+    assert {kind.name: kind.bounded for kind in kinds()} == {
+        "worktrees": False, "cache/tools": False
+    }  # fmt: skip
+
+
+def test_a_cache_that_is_anothers_is_left_to_him(state: Path, tmp_path: Path) -> None:
+    (state / "cache").rename(tmp_path / "theirs")
+    (state / "cache").symlink_to(tmp_path / "theirs")
+    assert prune(Bounds(0, FOR_EVER)).gone == ()
+    assert len(list((tmp_path / "theirs" / "programs").iterdir())) == 5
+
+
+def test_the_bound_is_looked_at_by_itself_once_in_an_hour(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within what the user's settings say; what hinders it fails nobody's run."""
+    (tmp_path / "hil.toml").write_text('cache_max = "0 B"\nruns_keep = "2 d"\n')
+    monkeypatch.chdir(tmp_path)
+    prune_when_due()
+    assert there(state) == {"r1"}
+    entry(state / "runs" / "r9", days=9)
+    prune_when_due()
+    assert there(state) == {"r1", "r9"}
+    os.utime(state / "pruned", (1, 1))
+    (tmp_path / "hil.toml").write_text("cache_max = 7\n")
+    prune_when_due()
+    with pytest.raises(SettingsError, match="cache_max is not a number with a unit"):
+        bounds()
+    assert there(state) == {"r1", "r9"}
+
+
+def test_a_disk_that_does_not_play_along_is_told(state: Path) -> None:
+    """By the command; the trash is a file of somebody's."""
+    (state / "trash").write_text("")
+    with pytest.raises(DiskError, match="pruning"):
+        prune(Bounds(0, 0))
+    assert len(there(state)) == 8
+
+
+def test_what_a_killed_one_left_in_the_trash_goes(state: Path) -> None:
+    left = entry(state / "trash" / "half", days=0)
+    prune(Bounds(1 << 40, FOR_EVER))
+    assert not left.exists()
+
+
+QUANTITIES = {"10 GiB": 10 << 30, "1.5KiB": 1536, "0B": 0, "3": None, "-1 B": None, "1 GB": None,
+              "": None, "nan B": None, "1e9 B": None}  # fmt: skip
+
+
+def test_a_quantity_has_its_unit() -> None:
+    """So that nobody takes bytes for gigabytes."""
+    assert {said: quantity(said, BYTES) for said in QUANTITIES} == QUANTITIES
+    assert quantity("2 w", SECONDS) == 14 * DAY
+
+
+def test_the_commands(state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`prune` says what goes, `doctor` how much there is."""
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    dry = run(main, ["prune", "--cache-max", "0B", "--runs-older-than", "20d", "--dry-run"])
+    assert "would remove" in dry.output
+    assert "5 of programs, 1 of runs" in dry.output
+    done = json.loads(run(main, ["prune", "--cache-max", "0B", "--json"]).stdout)
+    assert len(done["gone"]) == 6
+    assert done["cache_bytes_left"] == 0
+    assert run(main, ["prune", "--cache-max", "7"]).exit_code == 2
+    doctor = run(main, ["doctor"]).output
+    assert "kept in .hil" in doctor
+    assert "the cache is held to 10240 MiB, runs stay 30 days" in " ".join(doctor.split())
+    told = json.loads(run(main, ["doctor", "--json"]).stdout)["state"]
+    assert {kind["name"]: kind["entries"] for kind in told["kinds"]}["runs"] == 2
+    assert isinstance(prune(Bounds(0, 0)), Pruned)
