@@ -578,6 +578,7 @@ class Tool(TypedDict("Purpose", {"for": str})):  # a keyword of Python
     required: bool
     how_to_get: str
     note: str | None
+    purpose: str
 
 
 class State(TypedDict):
