@@ -10,8 +10,8 @@
 namespace hil {
 
 /// Whether cortex_m::quantize_per_tensor rounds the products of whole rows once: ExecuTorch's
-/// kernel does with Helium, and the runner on the host stands for such a core.
-#if defined(__ARM_FEATURE_MVE) || !defined(__arm__)
+/// kernel does with Helium, and the runner on the host stands for such a core; a Cortex-A is none.
+#if defined(__ARM_FEATURE_MVE) || !(defined(__arm__) || defined(HIL_WITHOUT_HELIUM))
 constexpr bool kFusesRows = !kFollowsPython;
 #else
 constexpr bool kFusesRows = false;

@@ -193,6 +193,8 @@ def test_the_two_faults_of_executorch(real: Source, build: Build, difference: Pr
 @pytest.mark.corstone1000
 def test_executorchs_kernels_on_the_cpu(real: Source, build: Build) -> None:
     """With its portable, quantised and cortex_m libraries."""
-    program = export([ExportRequest(find_model("ds_cnn"), "cortex-m55")])[0].unwrap()
+    program = export([ExportRequest(find_model("ds_cnn"), load_target(A320).compile_target)])[
+        0
+    ].unwrap()
     record = run(build(real, A320), program, A320)
     assert record.verdict.name == "PASS", record.cause
