@@ -20,5 +20,5 @@ compile() {
       --overrides "$without" --custom-compile-command "scripts/lock.sh" --no-emit-package torch \
       --output-file "scripts/$purpose.lock" "$@" pyproject.toml -
 }
-compile dev --extra export --extra dev "$@"
-compile run --extra export --constraints scripts/dev.lock "$@"
+compile dev --extra export --extra nightly --extra dev "$@"
+compile run --extra export --extra nightly --constraints scripts/dev.lock "$@"

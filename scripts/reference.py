@@ -207,7 +207,7 @@ def _examples() -> dict[str, str]:
 
 def _settings() -> str:
     settings = (
-        (f"`{field.name}`", "list" if str(field.type).startswith("tuple") else "text",
+        (f"`{field.name}`", _KINDS[str(field.type).replace(" | None", "")],
          DESCRIPTIONS[field.name])
         for field in dataclasses.fields(Settings)
         if field.name != "folder"
@@ -220,6 +220,10 @@ def _settings() -> str:
     ))  # fmt: skip
 
 
+_KINDS = {
+    "tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path",
+    "int": "amount", "float": "duration",
+}  # fmt: skip
 _SETTINGS = """# Settings and variables
 
 `hil.toml`, or `[tool.hil]` of `pyproject.toml`: the next one above the current directory, and for
@@ -308,6 +312,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
     yield "|---" * len(heads) + "|"
     for row in rows:
         yield f"| {' | '.join(map(_cell, row))} |"
+    yield ""
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.errors.verdict import ExitCode
 from harness.system.progress import Progress
 
-_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "nightly", "mutants")
+_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "nightly", "plugin", "mutants")
 
 
 @click.command()
@@ -42,7 +42,8 @@ def bench(
 
     `verdict` measures the time from each way to end to its verdict, `npu` the functional
     Ethos-U model beside the TOSA reference model, `nightly` a night beside its simulations and
-    a history of 100,000 runs ($HIL_BENCH_HISTORY: in an empty PostgreSQL, too).
+    a history of 100,000 runs ($HIL_BENCH_HISTORY: in an empty PostgreSQL, too), `plugin` what the
+    pytest plugin costs a suite that does not use it.
 
     `mutants` plants bugs, one at a time, and says what notices each; one that nothing notices
     fails. They are planted in copies of this project, and its own tests have to notice them; or,
@@ -91,6 +92,10 @@ def _measure(what: str, endings: tuple[str, ...], progress: Progress) -> Any:
         from harness.dev.bench.npu import measure_npu
 
         return measure_npu(progress)
+    if what == "plugin":
+        from harness.dev.bench.plugin import measure_plugin
+
+        return measure_plugin(progress)
     if what == "nightly":
         from harness.dev.bench.nightly import measure_nightly
 

@@ -23,6 +23,10 @@ history_option = click.option(
 
 
 class NoSqlAlchemy(ToolMissing):
+    """``tool``: the package that is not there."""
+
+    kind = "no_sqlalchemy"
+
     def __init__(self, missing: str | None) -> None:
         super().__init__(
             f"the history needs the Python package {missing}, which is not installed",

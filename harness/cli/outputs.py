@@ -14,6 +14,7 @@ from harness.cli.contract import DEPRECATED, VERSION, Deprecated
 from harness.errors.verdict import Verdict
 from harness.export.estimates import Cycles, Layer
 from harness.formats.linker_map import Contributor, Orphan
+from harness.history.model import Row
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Cause
 from harness.link.check import HookFinding
@@ -153,6 +154,28 @@ class Measured(_Reference):
 
 class Accepted(CaseRun, _Reference):
     pass
+
+
+class Bundle(TypedDict):
+    bundle: str
+    bytes: int
+    case: str
+    verdict: str
+    simulator: str | None
+    files: dict[str, dict[str, Any]]
+
+
+class ThereToo(TypedDict):
+    verdict: Verdict
+    cause: Any
+
+
+class Replayed(CaseRun):
+    same: bool
+    there: ThereToo
+    differing_outputs: list[Any]
+    differing_metrics: dict[str, list[Any]]
+    simulator_versions: list[Any]
 
 
 class Part(TypedDict):
@@ -414,6 +437,111 @@ class Bisection(TypedDict):
     command: str
 
 
+class NightTry(TypedDict):
+    verdict: Verdict
+    time: str
+
+
+class NightCase(TypedDict):
+    """Of a case that did not run there is no more than its state."""
+
+    case: str
+    state: NotRequired[str]
+    verdict: Verdict | None
+    attempt: NotRequired[int]
+    cause: NotRequired[Cause | None]
+    tries: NotRequired[list[NightTry]]
+    seconds: NotRequired[dict[str, float]]
+    metrics: NotRequired[Counts]
+    identity: NotRequired[dict[str, Any]]
+    owner: NotRequired[str]
+    quarantined: NotRequired[str]
+    command: NotRequired[str]
+    run_dir: NotRequired[str | None]
+
+
+class NightRun(TypedDict):
+    """``waiting``: where results wait that the history did not take; then there are no counts."""
+
+    night: str
+    suite: NotRequired[str]
+    began: NotRequired[str]
+    counts: NotRequired[Counts]
+    excluded: NotRequired[list[dict[str, Any]]]
+    cases: list[NightCase]
+    waiting: NotRequired[str]
+
+
+class NightMerged(NightRun):
+    missing_shards: list[Any]
+    doubled: list[str]
+
+
+class NightGroup(TypedDict):
+    what: str
+    why: str
+    cases: list[str]
+
+
+class NightPage(TypedDict):
+    page: str
+    night: str
+    counts: Counts
+    groups: list[NightGroup]
+
+
+class CaseHistory(TypedDict):
+    case: str
+    runs: list[Row]
+
+
+class FirstBad(TypedDict):
+    case: str
+    first_bad: Row | None
+    last_good: NotRequired[Row | None]
+    fixed: NotRequired[Row | None]
+    bad_runs: NotRequired[int]
+    unsure: NotRequired[Any]
+    differences: NotRequired[list[dict[str, Any]]]
+    figures: NotRequired[dict[str, list[Any]]]
+    next: NotRequired[Any]
+
+
+class FlakyCases(TypedDict):
+    flaky: list[dict[str, Any]]
+
+
+class HistoryExported(TypedDict):
+    file: str
+    lines: int
+
+
+class HistoryImported(TypedDict):
+    nights: int
+    rows: int
+    known: int
+
+
+class HistoryPruned(TypedDict):
+    nights: int
+    rows: int
+
+
+class Gone(TypedDict):
+    kind: str
+    path: str
+    bytes: int
+
+
+class Pruned(TypedDict):
+    dry_run: bool
+    bounds: dict[str, Any]
+    bytes: int
+    gone: list[Gone]
+    in_use: list[str]
+    cache_bytes_left: int
+
+
 class Target(TypedDict):
     name: str
     marker: str
@@ -443,19 +571,30 @@ class Models(TypedDict):
     unavailable: list[NoModel]
 
 
-class Tool(TypedDict):
+class Tool(TypedDict("Purpose", {"for": str})):  # a keyword of Python
     name: str
     version: str | None
     path: str | None
     required: bool
     how_to_get: str
     note: str | None
+    purpose: str
+
+
+class State(TypedDict):
+    """What is kept, in bytes and seconds."""
+
+    path: str
+    cache_max: int
+    runs_keep_seconds: float
+    kinds: list[dict[str, Any]]
 
 
 class Doctor(TypedDict):
     tools: list[Tool]
     zephyr: list[Finding]
     missing: list[str]
+    state: State
 
 
 class Written(TypedDict):
@@ -511,6 +650,8 @@ OUTPUTS: Final[dict[str, Any]] = {
     "why": Why,
     "judge": CaseRun | Log,
     "accept": Accepted | Measured,
+    "bundle": Bundle,
+    "replay": Replayed,
     "size show": Anatomy | Anatomies | Use,
     "size diff": SizeDifference,
     "gate": Gate,
@@ -526,9 +667,19 @@ OUTPUTS: Final[dict[str, Any]] = {
     "standin install": Commands,
     "conformance": Suite | Suites,
     "bisect": Bisection,
+    "nightly run": NightRun,
+    "nightly merge": NightMerged,
+    "nightly page": NightPage,
+    "history show": CaseHistory,
+    "history first-bad": FirstBad,
+    "history flaky": FlakyCases,
+    "history export": HistoryExported,
+    "history import": HistoryImported,
+    "history prune": HistoryPruned,
     "targets": Targets,
     "models": Models,
     "doctor": Doctor,
+    "prune": Pruned,
     "init": Written,
     "zephyr init": Workspace,
     "completion": Completion,

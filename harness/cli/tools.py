@@ -196,7 +196,7 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
     kept = _state(show=show)
     rows = [
         {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
-         "how_to_get": t.how_to_get, "note": t.note, "for": t.purpose}
+         "how_to_get": t.how_to_get, "note": t.note, "purpose": t.purpose}
         for t in tools
     ]  # fmt: skip
     return {

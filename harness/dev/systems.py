@@ -32,6 +32,7 @@ FIRST = ("run", "corstone-300-m55", *MODELS, "--json")
 ALSO = (("run", "corstone-320-u85-256", "ds_cnn", "--json"), ("run", "host", "ds_cnn", "--json"))
 _MIRROR = "http://deb.debian.org/debian"
 _TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+_IMAGE_SUITE = "bookworm"  # the base of docker/Dockerfile
 _INCLUDED = "ca-certificates,sudo"
 _USER = "maker"
 _UID = 1000
@@ -41,6 +42,11 @@ _HANDED_ON = ("HIL_TORCH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy"
               "no_proxy", "SSL_CERT_FILE")  # fmt: skip
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LINES_SHOWN = 30
+# Beside pytest 9 of the environment, which stays.
+_WITH_PYTEST_8 = """
+.venv/bin/python -m pip install -q --target /tmp/pytest8 'pytest<9' pytest-rerunfailures
+PYTHONPATH=/tmp/pytest8 .venv/bin/python -m pytest -q tests/plugin/test_manners.py
+"""
 
 
 @dataclass(frozen=True)
@@ -216,6 +222,7 @@ def prove(root: Root) -> None:
     root.cases("again, offline", ("./hil", *FIRST), where=system.clone, offline=True)
     for words in ALSO:
         root.cases(words[1], ("./hil", *words), where=system.clone)
+    root.call("pytest 8", ("sh", "-euc", _WITH_PYTEST_8), where=system.clone)
     root.call("as locked", (".venv/bin/python", "-m", "pip", "check"), where=system.clone)
     if system.user == "root":
         # An installation by root in a clone that nobody else writes to, used by somebody else.
@@ -223,6 +230,54 @@ def prove(root: Root) -> None:
         one = ("./hil", "run", "corstone-300-m55", "ds_cnn", "--json")
         root.cases("root's, by a user", one, where=system.clone, user=_USER)
     _prove_wheel(root)
+    if system.suite == _IMAGE_SUITE:
+        prove_image(root)
+
+
+def prove_image(root: Root) -> None:
+    """The steps of docker/Dockerfile, each by the user and in the folder that it says; the base is
+    what debootstrap made. Raises StepFailed, also for an instruction that is not known here."""
+    dockerfile = project_root() / "docker" / "Dockerfile"
+    user, where = "root", "/"
+    for number, (word, text) in enumerate(instructions(dockerfile.read_text()), 1):
+        step = f"image, step {number}, {word}"
+        if word == "RUN":
+            root.call(step, ("sh", "-euc", text), where=where, user=user)
+        elif word == "USER":
+            user = text
+        elif word == "WORKDIR":
+            where = text
+            (root.folder / where.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        elif word == "COPY":
+            _copy(root, step, text.split(), where)
+        elif word == "ENTRYPOINT":
+            argv = (*json.loads(text), "run", "corstone-300-m55", "ds_cnn", "--json")
+            root.cases(step, argv, where=where, user=user)
+        elif word not in ("ARG", "FROM"):
+            raise StepFailed(f"{root.system.name}, {step}", dockerfile, "not known here")
+
+
+def instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
+    """Word and text, without comments, lines that go on joined."""
+    lines = [line for line in dockerfile.splitlines() if not line.lstrip().startswith("#")]
+    for line in "\n".join(lines).replace("\\\n", "").splitlines():
+        word, _, text = line.partition(" ")
+        if word:
+            yield word, text.strip()
+
+
+def _copy(root: Root, step: str, words: Sequence[str], where: str) -> None:
+    """``[--chown=USER:GROUP] FROM TO``, of a file, or of the whole project."""
+    owner = [word.removeprefix("--chown=") for word in words if word.startswith("--chown=")]
+    source, target = words[len(owner) :]
+    there = root.folder / str(Path(where, target)).lstrip("/")
+    if source == ".":
+        git(project_root(), "clone", "-q", "--no-hardlinks", ".", str(there))
+    else:
+        shutil.copyfile(project_root() / source, there)
+    for name in owner:
+        words = ("chown", "-R", name, str(Path(where, target)))
+        root.call(step, words, user="root")
 
 
 def _prove_wheel(root: Root) -> None:

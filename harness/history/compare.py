@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, Verdict, Word, exit_code
 from harness.history.model import Difference, Night, Row, last_tries
-from harness.history.store import History
+
+if TYPE_CHECKING:
+    from harness.history.store import History  # SQLAlchemy
 
 
 class State(Word):

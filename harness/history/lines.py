@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
 from harness.history.model import SCHEMA, Night, Row, night_from, row_from
-from harness.history.store import History
 from harness.system.json_file import MALFORMED, parsed
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter  # few verbs read lines
+
+    from harness.history.store import History  # SQLAlchemy
 
 _AT_ONCE = 200
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.history.model import Planned, last_tries
-from harness.history.store import History
 from harness.nightly.suite import Job
+
+if TYPE_CHECKING:
+    from harness.history.store import History  # SQLAlchemy
 
 _NIGHTS = 5  # of which the times are taken
 _UNKNOWN = 10.0  # seconds that a case is taken for where nothing at all is known

@@ -178,6 +178,8 @@ def _run(
 ) -> tuple[Acceptance, RunRecord]:
     (record,) = run_cases([case], options, progress)
     cause = record.cause
+    if cause is not None and record.wrong_use:
+        raise UsageError(f"{case.id}: {cause.text}")
     if cause is not None and cause.kind not in (_TRUTHS if truth else _ACCEPTABLE):
         raise NotAcceptable(
             f"{case.id} ends in {record.verdict} ({cause.kind}): {cause.text}",

@@ -73,6 +73,8 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "budgets": "the folder of MODEL.yaml of catalogue models; else `budgets`",
     "cache": "the state directory: programs, firmware, runs; else `.hil`",
     "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
+    "cache_max": 'the most that the cache may hold, as "10 GiB": `hil prune`',
+    "runs_keep": 'how long run directories stay, as "30 d"',
 }
 
 

@@ -17,7 +17,7 @@ def verb_of(words: Sequence[str | Path]) -> str:
     for verb in (" ".join(map(str, words[:2])), str(words[0])):
         if verb in OUTPUTS:
             return verb
-    return f"{words[0]} show"
+    return f"{words[0]} {'run' if words[0] == 'nightly' else 'show'}"
 
 
 def keeps_to_schema(verb: str, answer: dict[str, Any]) -> None:

@@ -47,6 +47,13 @@ ANSWERED = (
     "standin install fvp",
     "targets",
     "models",
+    "bundle {run} -o kept.tar.zst",
+    "replay kept.tar.zst",
+    "prune --dry-run",
+    "history flaky",
+    "history export nights.jsonl",
+    "history import nights.jsonl",
+    "history prune --keep 90d",
     "doctor",
     "init mine",
     "zephyr init zephyr --dry-run",
@@ -71,6 +78,9 @@ MADE: dict[str, Callable[[], dict[str, Any]]] = {
 }  # fmt: skip
 # By tests that have what it takes: (file of tests/cli, a word in it)
 ELSEWHERE = {
+    "history show": "test_nightly.py", "history first-bad": "test_nightly.py",
+    "nightly page": "test_nightly.py", "nightly merge": "test_nightly.py",
+    "nightly run": "../nightly/test_two_nights.py",
     "npu run": "test_npu.py", "npu disasm": "test_npu.py", "npu stats": "test_npu.py",
     "npu reduce": "test_npu.py", "npu compare": "test_npu.py", "link check": "test_link.py",
 }  # fmt: skip
@@ -97,6 +107,7 @@ def test_an_answer_keeps_to_its_schema(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HIL_HOME", shared_hil_home)
+    monkeypatch.setenv("HIL_HISTORY", f"sqlite:///{folder}/nights.db")
     if "{run}" in line:
         said = CliRunner().invoke(main, ["run", "host", "add", "--json"]).stdout
         line = line.format(run=json.loads(said)["run_dir"])
@@ -123,7 +134,8 @@ def test_every_verb_has_a_schema_and_is_held_against_it() -> None:
     tried = {verb_of(line.split()) for line in ANSWERED} | MADE.keys() | ELSEWHERE.keys()
     assert tried == verbs
     for verb, file in ELSEWHERE.items():
-        assert f'"{verb.split()[1]}"' in (Path(__file__).parent / file).read_text()
+        word = verb.split()[0 if verb in ("history show", "nightly run") else 1]
+        assert f'"{word}"' in (Path(__file__).parent / file).read_text()
 
 
 @pytest.mark.parametrize("verb", OUTPUTS)

@@ -52,10 +52,10 @@ def test_accept_shows_a_diff_and_writes_only_the_reference(hil: Hil, tmp_path: P
     assert (size.code, size.json["diff"]) == (0, "")  # a run and a gate measure the same
 
 
-def test_a_wrong_run_cannot_become_a_reference(hil: Hil, tmp_path: Path) -> None:
+def test_a_wrong_model_cannot_become_a_reference(hil: Hil, tmp_path: Path) -> None:
     (tmp_path / "dead.py").write_text("import torch\nModelUnderTest = 1 / 0\n")
     result = hil("accept", f"{TARGET}/{tmp_path}/dead.py", "--reason", "x",
                  HIL_REFERENCES=str(tmp_path / "references"))  # fmt: skip
-    assert result.code == 1
-    assert "only its size is a matter of acceptance" in result.err
+    assert result.code == 2
+    assert "dead.py does not define ModelInputs" in result.err
     assert not (tmp_path / "references").exists()

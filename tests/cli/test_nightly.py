@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,10 @@ from harness.cli.main import main
 from harness.history.database import open_history
 from harness.history.lines import line_of
 from harness.history.store import Database
+from harness.system.paths import import_root
 from tests.history.made import TARGET, at, night, row
+
+from .schemas import keeps_to_schema, verb_of
 
 CASE = f"{TARGET}/add"
 
@@ -35,6 +40,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
 def said(*words: str | Path, code: int = 0) -> str:
     result = CliRunner().invoke(main, [*map(str, words)])
     assert result.exit_code == code, result.output
+    if "--json" in words:
+        keeps_to_schema(verb_of(words), json.loads(result.stdout))
     return result.output
 
 
@@ -151,13 +158,39 @@ def test_help_teaches() -> None:
     assert "--shard" in said("nightly", "run", "--help")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("history", CASE), ("history", "first-bad", CASE), ("history", "flaky"),
+     ("history", "export", "x"), ("nightly", "suite.yaml"), ("nightly", "merge", ".")],
+)  # fmt: skip
+def test_without_the_extra_it_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("cases:\n  - {targets: [host], models: [add]}\n")
+    asked = f"import sys; sys.modules['sqlalchemy'] = None; sys.argv[1:] = {words!r}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", asked + "from harness.cli.main import main; main()"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "HIL_HOME": str(tmp_path), "PYTHONPATH": str(import_root())},
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "the history needs the Python package sqlalchemy" in done.stderr
+    assert "executorch-hil[nightly]" in done.stderr
+
+
 def test_a_run_imports_nothing_of_the_history() -> None:
     """Start-up of the main job does not change, and SQLAlchemy is an extra."""
-    import subprocess
-    import sys
-
     asked = "import sys, harness.cli.run, harness.run.pipeline; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
     ).stdout.split()
     assert not [m for m in modules if m.startswith(("sqlalchemy", "alembic", "harness.history"))]
+
+
+def test_answers_of_nights_keep_to_their_schemas(
+    there: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(said("nightly", "page", "--json"))["night"] == "n3"
+    (tmp_path / "shard").mkdir()
+    said("history", "export", tmp_path / "shard" / "lines.jsonl")
+    merged = CliRunner().invoke(main, ["nightly", "merge", str(tmp_path / "shard"), "--json"])
+    keeps_to_schema("nightly merge", json.loads(merged.stdout))

@@ -16,7 +16,10 @@ def watching(tmp_path: Path, shared_hil_home: str) -> Iterator[subprocess.Popen[
     """Files that do not parse: each run ends before anything is exported."""
     (tmp_path / "model.py").write_text("def (:\n")
     argv = [sys.executable, "-m", "harness", "run", "host", str(tmp_path / "model.py"), "--watch"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as it:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as at a terminal
+    ) as it:  # fmt: skip
         yield it
         it.kill()
 

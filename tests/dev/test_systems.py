@@ -6,6 +6,7 @@ The real ones take an hour; here a folder with a shell stands for the system's r
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,8 +14,16 @@ import pytest
 
 from harness.dev import systems
 from harness.dev.selftest import run_steps, steps
-from harness.dev.systems import SYSTEMS, Root, StepFailed, lacking
+from harness.dev.systems import (
+    SYSTEMS,
+    Root,
+    StepFailed,
+    instructions,
+    lacking,
+    prove_image,
+)
 from harness.errors.verdict import ExitCode
+from harness.system.paths import project_root
 
 ROOT_ONLY = pytest.mark.skipif(
     os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"]).returncode != 0,
@@ -108,3 +117,34 @@ def test_a_mirror_that_is_not_there(
     assert not systems.systems(["trixie"])
     assert "debootstrap's status is 1" in capsys.readouterr().err
     assert not (tmp_path / "systems" / "trixie").exists()
+
+
+def test_the_steps_of_an_image() -> None:
+    text = "# why\nARG BASE=x\nFROM ${BASE}\nRUN one \\\n # not this\n && two\nUSER hil\n"
+    assert [*instructions(text)] == [
+        ("ARG", "BASE=x"), ("FROM", "${BASE}"), ("RUN", "one  && two"), ("USER", "hil")
+    ]  # fmt: skip
+
+
+@ROOT_ONLY
+def test_an_image_is_made_as_its_file_says(
+    small: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the user, in the folder; and a step that is not known is not passed over."""
+    project = tmp_path / "project"
+    shutil.copytree(project_root() / "scripts", project / "scripts")
+    (project / "docker").mkdir()
+    (project / "list.txt").write_text("a list\n")
+    monkeypatch.setattr(systems, "project_root", lambda: project)
+    (small.folder / "tmp").mkdir()
+    dockerfile = project / "docker" / "Dockerfile"
+    program = '["sh", "-c", "cat \\"$PWD/list.txt\\" >&2; echo \'{\\"cases\\": []}\'"]'
+    dockerfile.write_text("FROM x\nWORKDIR /hil\nCOPY list.txt list.txt\nRUN pwd >where\n"
+                          f"ENTRYPOINT {program}\n")  # fmt: skip
+    with pytest.raises(StepFailed, match=r"step 5, ENTRYPOINT: verdicts \[\]"):
+        prove_image(small)
+    assert (small.folder / "hil" / "where").read_text() == "/hil\n"
+    assert (small.folder / "hil" / "list.txt").read_text() == "a list\n"
+    dockerfile.write_text("FROM x\nHEALTHCHECK NONE\n")
+    with pytest.raises(StepFailed, match="HEALTHCHECK: not known here"):
+        prove_image(small)

@@ -25,6 +25,7 @@ from harness.export.trial import try_out
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]
 
+NAMES = "ModelUnderTest = ModelInputs = None\n"
 LINEAR = """
 import torch
 ModelUnderTest = torch.nn.Linear(4, 3)
@@ -146,7 +147,7 @@ def test_calibration_inputs_of_another_shape(user_model: Write) -> None:
     ("line", "cause"), [("1 / 0", "ZeroDivisionError"), ("raise SystemExit(4)", "SystemExit")]
 )
 def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cause: str) -> None:
-    error = failure(user_model(f"import torch\n\n{line}\n"))
+    error = failure(user_model(f"import torch\n\n{line}\n{NAMES}"))
     assert isinstance(error, StageFailed)
     assert f"failed to load at mine.py:3: {cause}" in error.message
     assert (error.file, error.line, error.stage, error.cause) == ("mine.py", 3, "load", cause)
@@ -154,7 +155,7 @@ def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cau
 
 
 def test_an_error_has_what_was_printed_meanwhile(user_model: Write) -> None:
-    error = failure(user_model("print('about to fail')\n1 / 0\n"))
+    error = failure(user_model(f"print('about to fail')\n1 / 0\n{NAMES}"))
     assert isinstance(error, ExportError)
     assert "about to fail" in str(error.log)
     assert error.facts["log"] == error.log
@@ -194,7 +195,7 @@ def test_an_unknown_core_is_named() -> None:
 
 @pytest.mark.usefixtures("own_home")
 def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
-    bad, good = user_model("1 / 0\n", "bad.py"), user_model(LINEAR, "good.py")
+    bad, good = user_model(f"1 / 0\n{NAMES}", "bad.py"), user_model(LINEAR, "good.py")
     broken = user_model("def (:\n", "broken.py")
     events: list[tuple[str, str]] = []
     results = export(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.build.source import FirmwareSource
-from harness.errors.verdict import ExitCode, Verdict, exit_code
+from harness.errors.verdict import ExitCode, Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.evidence import (
     Blame,
@@ -485,4 +485,4 @@ def test_no_run_of_ours_is_completed(name: str) -> None:
         found = verdict(log=log, outputs=outputs, expectation=expecting(build_id=None))
         assert found.verdict not in (Verdict.COMPLETED, Verdict.PASS)
     assert not Verdict.COMPLETED.passed
-    assert exit_code([Verdict.PASS, Verdict.COMPLETED]) is ExitCode.FAILED
+    assert Verdict.COMPLETED.exit_code is ExitCode.FAILED

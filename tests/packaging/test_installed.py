@@ -80,6 +80,12 @@ def test_the_plugin(installed: Path, tmp_path: Path, shared_hil_home: str) -> No
     assert after.returncode == 0, after.stdout
 
 
+def test_a_repository_to_begin_with(installed: Path, tmp_path: Path) -> None:
+    """The example's files come with the package."""
+    assert call(installed, "hil", "init", "mine", cwd=tmp_path).returncode == 0
+    assert "my-board" in call(installed, "hil", "targets", cwd=tmp_path / "mine").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -47,6 +47,7 @@ M = {
     "-m like a target's": ("-m", "hosts"),
     "-m of xdist's": ("-m", "not xdist_group"),
     "-k": ("-k", "it"),
+    "--lf": ("--lf",),
 }
 
 
@@ -73,6 +74,23 @@ def test_an_unrelated_selection(pytester: pytest.Pytester, expression: str) -> N
     pytester.makepyfile("def test_it(): pass\ndef test_other(): pass")
     ours, without = both(pytester, *M[expression])
     assert (ours.ret, said(ours)) == (without.ret, said(without))
+
+
+@pytest.mark.parametrize("asks", ["", "hil_case"])
+def test_beside_rerunfailures(pytester: pytest.Pytester, asks: str) -> None:
+    """What fails once is run again, a case of ours too."""
+    pytest.importorskip("pytest_rerunfailures")
+    pytester.makepyfile(f"""
+        import pytest
+        tries = []
+        @pytest.mark.hil_cases(targets=["host"], models=["add"])
+        def test_it({asks}):
+            tries.append(1)
+            assert len(tries) == 2
+        """)
+    done = pytester.runpytest_subprocess("--reruns=1", *(() if asks else ("-p", "no:hil")))
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(["*1 rerun*"])
 
 
 def test_options_of_a_users_own(pytester: pytest.Pytester) -> None:

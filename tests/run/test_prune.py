@@ -96,10 +96,12 @@ def test_what_is_being_made_stays(lock: str, state: Path) -> None:
 
 
 def test_users_and_pruners_at_once(state: Path) -> None:
-    """Whoever said that he uses an entry finds it whole afterwards, or not at all: then it stays
-    so. Two prune all the time, four use what they find, or make it anew."""
+    """Whoever said that he uses an entry finds it whole from then on, or not at all. Two prune all
+    the time; four put entries there, as another process may, and then use them."""
     programs = state / "cache" / "programs"
-    stop, wrong = threading.Event(), []
+    stop = threading.Event()
+    wrong: list[Path] = []
+    turns: list[bool] = []
 
     def pruner() -> None:
         while not stop.is_set():
@@ -107,25 +109,27 @@ def test_users_and_pruners_at_once(state: Path) -> None:
 
     def user(number: int) -> None:
         for turn in range(25):
-            place = programs / f"u{number}-{turn}"
-            if turn % 2:
-                entry(place, days=1)
+            made = entry(state / "staged" / f"u{number}-{turn}", days=1)
+            place = made.rename(programs / made.name)
             in_use(place)
-            if place.is_dir():
-                time.sleep(0.002)
-                if not (place / "file").is_file():
-                    wrong.append(place)
+            there = place.is_dir()
+            time.sleep(0.002)
+            if (place / "file").is_file() is not there:
+                wrong.append(place)
+            turns.append(there)
 
-    threads = [threading.Thread(target=pruner) for _ in range(2)]
+    pruners = [threading.Thread(target=pruner) for _ in range(2)]
     users = [threading.Thread(target=user, args=(number,)) for number in range(4)]
-    for thread in (*threads, *users):
+    for thread in (*pruners, *users):
         thread.start()
     for thread in users:
         thread.join()
     stop.set()
-    for thread in threads:
+    for thread in pruners:
         thread.join()
     assert wrong == []
+    assert len(turns) == 100
+    assert any(turns)
 
 
 def test_a_dry_run_leaves_all(state: Path) -> None:

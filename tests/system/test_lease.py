@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,20 @@ def test_homes_that_share_a_cache_know_of_each_other(
         assert used == {entry}
     process.kill()
     process.wait()
+
+
+def test_nobody_starts_to_use_while_another_is_alone(state: Path) -> None:
+    """Who decides what goes does not look at what changes meanwhile; afterwards it goes on."""
+    entry = state / "cache" / "programs" / "wanted"
+    user = threading.Thread(target=in_use, args=(entry,))
+    with alone() as used:
+        user.start()
+        user.join(0.2)
+        assert user.is_alive()
+        assert used == set()
+    user.join()
+    with alone() as used:
+        assert used == {entry}
 
 
 def test_what_is_elsewhere_is_not_touched(state: Path, tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""Protects readers from commands that are not there, and from output that nobody gets."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+
+from harness.cli.main import main
+from tests.examples.conftest import Call, call, repository
+
+from .blocks import Block, blocks, fits, shown, verbs
+
+__all__ = ["call", "repository"]  # fixtures
+
+BLOCKS = {block.id: block for block in blocks()}
+_RUN = {name: block for name, block in BLOCKS.items() if block.kind == "console"}
+_FILES = {
+    "models/forgot.py": "import torch\nModelUnderTest = torch.nn.ReLU()\n",
+    "failed.log": "/usr/bin/ld: driver.o: in function `copy':\n"
+    "driver.c:(.text+0x8): undefined reference to `arm_ethos_io_memcpy'\n"
+    "collect2: error: ld returned 1 exit status\n",
+    "fvp.log": "I [executorch:arm_executor_runner.cpp:412] Running method forward\n"
+    "E [executorch:method.cpp:788] kernel 'aten::exp.out' not found.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of the examples, and what the pages speak of besides."""
+    mine = shutil.copytree(repository, tmp_path_factory.mktemp("docs") / "my-models")
+    for name, text in _FILES.items():
+        (mine / name).write_text(text)
+    return mine
+
+
+@pytest.mark.parametrize("name", [n for n, block in BLOCKS.items() if list(verbs(block))])
+def test_every_command_is_one(name: str) -> None:
+    """Its verb and its options exist, and it has the arguments it needs."""
+    for words in verbs(BLOCKS[name]):
+        if words[0] not in ("--help", "VERB"):
+            parse(words)
+
+
+def parse(words: list[str]) -> None:
+    """Raises click.UsageError for a verb or an option that is none, and for what is missing."""
+    context = click.Context(main, info_name="hil")
+    command: click.Command | None = main
+    rest = words
+    while isinstance(command, click.Group):
+        _, command, rest = command.resolve_command(context, rest)
+    assert command is not None
+    command.make_context(words[0], rest)
+
+
+@pytest.fixture(autouse=True)
+def _any_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that pages speak of are not here."""
+    monkeypatch.setattr(click.Path, "convert", lambda _type, value, _parameter, _context: value)
+
+
+@pytest.mark.parametrize("name", [n for n, block in _RUN.items() if block.why_not is None])
+def test_a_command_prints_what_the_page_says(name: str, folder: Path, call: Call) -> None:
+    for command, said in shown(_RUN[name]):
+        done = call(shlex.split(command), folder, COLUMNS="100")
+        assert fits(said, done.stdout), f"$ {command}\n{done.stdout}{done.stderr}"
+
+
+def test_a_command_that_is_not_run_says_why() -> None:
+    assert all(block.why_not for block in _RUN.values() if block.why_not is not None)
+    assert sum(block.why_not is None for block in _RUN.values()) >= 8
+
+
+@pytest.mark.parametrize(
+    ("said", "printed", "ok"),
+    [
+        ("a ... c\n", "a b c\n", True),
+        ("a\n...\nc\n", "a\nb\nb\nc\n", True),
+        ("a\n", "b\n", False),
+        ("a ...\n", "a\nb\n", False),
+        ("a  \n", "a\n", True),
+    ],
+)
+def test_the_reader(said: str, printed: str, ok: bool) -> None:
+    assert fits(said, printed) is ok
+
+
+def test_what_is_planted_is_noticed() -> None:
+    block = Block("page.md", 1, "", "hil run host add --profil\n", None)
+    (words,) = verbs(block)
+    with pytest.raises(click.NoSuchOption):
+        parse(words)

@@ -1,0 +1,183 @@
+"""Protects the documentation as readers have it: no dead link, and answers that are near.
+
+The site is built once, strictly: a link to nowhere, a page outside the navigation or a part of
+README.md that is gone ends it.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from urllib.parse import unquote
+
+import pytest
+
+from harness.cli.outputs import OUTPUTS
+from harness.errors.verdict import Verdict
+from harness.report.causes import CAUSES
+from harness.system.paths import project_root
+from harness.system.settings import DESCRIPTIONS, Settings
+from harness.system.variables import VARIABLES
+
+# What somebody asks who has only the docs: the page that answers, and words of the answer.
+QUESTIONS = {
+    "How do I install it without a clone?": ("start/install", "pip install"),
+    "What is missing on my machine?": ("start/install", "hil doctor"),
+    "How do I start in my own repository?": ("start/repository", "hil init my-models"),
+    "What must a model file define?": ("how-to/own-model", "ModelInputs"),
+    "How do I allow a difference of one step?": ("how-to/own-model", "tolerance_lsb"),
+    "How do I describe my board's memory?": ("how-to/own-board", "origin: 0x31000000"),
+    "What does allocation_failed mean?": ("reference/verdicts", "A pool is too small"),
+    "What does exit status 3 mean?": ("reference/cli", "3 infrastructure"),
+    "Where does it look for the FVP?": ("reference/settings", "HIL_FVP_DIR"),
+    "How do I run one target's tests with pytest?": ("how-to/ci", "pytest -m cortex_m55"),
+    "Have you a pipeline for GitLab?": ("how-to/ci", "before_script"),
+    "How do I accept a larger program?": ("how-to/sizes", "--only size"),
+    "Which field of the JSON has the cause?": ("reference/json", "cause"),
+    "Which fixtures does the plugin have?": ("reference/pytest", "hil_reference"),
+    "Can a model read my files?": ("security", "--isolate-export"),
+    "Why is a symbol undefined?": ("how-to/link-failures", "hil link explain"),
+    "Was it ever run on a real FVP?": ("explanation/never-run", "No Arm FVP"),
+}
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    argv = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
+    environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(argv, cwd=project_root(), env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def article(page: Path) -> str:
+    """Its text, without the navigation."""
+    body = re.search(r"<article.*?</article>", page.read_text("utf-8"), re.S)
+    assert body is not None
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", body[0])).split())
+
+
+def links(page: Path, site: Path) -> set[Path]:
+    found = re.findall(r'<a [^>]*href="([^"#:]+)', page.read_text("utf-8"))
+    there = (Path(os.path.normpath(page.parent / unquote(link))) for link in found)
+    return {target for target in there if target.suffix == ".html" and target.is_relative_to(site)}
+
+
+@pytest.fixture(scope="session")
+def clicks(site: Path) -> dict[Path, int]:
+    """How many clicks each page is from the first one."""
+    first = site / "index.html"
+    away, waiting = {first: 0}, deque([first])
+    while waiting:
+        page = waiting.popleft()
+        for target in links(page, site) - away.keys():
+            away[target] = away[page] + 1
+            waiting.append(target)
+    return away
+
+
+def test_there_are_fifteen() -> None:
+    assert len(QUESTIONS) >= 15
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_answer_is_near(question: str, site: Path, clicks: dict[Path, int]) -> None:
+    name, words = QUESTIONS[question]
+    page = site / f"{name}.html"
+    assert clicks[page] <= 3
+    assert words in article(page)
+
+
+def test_every_page_is_reached(site: Path, clicks: dict[Path, int]) -> None:
+    pages = {page for page in site.rglob("*.html") if page.name != "404.html"}
+    assert pages == set(clicks)
+
+
+def test_the_reference_has_all(site: Path) -> None:
+    for page, words in (
+        ("verdicts", {*map(str, Verdict), *CAUSES}),
+        ("settings", {*DESCRIPTIONS, *VARIABLES}),
+        ("json", {f"hil {verb}" for verb in OUTPUTS}),
+        ("cli", {f"hil {verb}" for verb in OUTPUTS}),
+    ):
+        text = article(site / "reference" / f"{page}.html")
+        assert not [word for word in words if word not in text]
+    for page in ("json", "cli"):
+        whole = (site / "reference" / f"{page}.html").read_text("utf-8")
+        headings = set(re.findall(r'<h[23] id="([^"]+)"', whole))
+        assert headings >= {f"hil-{verb.replace(' ', '-')}" for verb in OUTPUTS}
+
+
+def test_every_setting_and_variable_is_told() -> None:
+    """The variables that the code asks for by name, but for those of tests and of single tools."""
+    fields = set(Settings.__dataclass_fields__) - {"folder"}
+    assert set(DESCRIPTIONS) == fields
+    script = (project_root() / "hil").read_text("utf-8")
+    used = set(re.findall(r"HIL_[A-Z_]+(?=[ =])", script.partition("set -eu")[0]))
+    for path in (project_root() / "harness").rglob("*.py"):
+        used |= set(re.findall(r'(?:environ(?:\.get\(|\[)|^[A-Z]+(?:_VARIABLE)? = )"(HIL_[A-Z_]+)"',
+                               path.read_text("utf-8"), re.M))  # fmt: skip
+    of_builds = {"HIL_ARITHMETIC"}  # an option of the runner's CMake
+    of_tests = {"HIL_CONFORMANCE_EVENTS", "HIL_CONFORMANCE_KEPT", "HIL_STANDIN_RECORD",
+                "HIL_STANDIN_RUNNERS", "HIL_BENCH_HISTORY"}  # fmt: skip
+    assert used - of_builds - of_tests == {v for v in VARIABLES if v.startswith("HIL_")}
+
+
+def test_a_dead_link_ends_the_build(tmp_path: Path) -> None:
+    """A small site with the same settings and the same hook."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Page\n\n[x](no.md) [y](index.md#nothing)\n")
+    whole = (project_root() / "mkdocs.yml").read_text().partition("\nnav:")[0]
+    small = re.sub(r"^theme:.*?(?=^plugins)", "theme: {name: mkdocs}\n", whole, flags=re.M | re.S)
+    for old, new in (
+        ("hooks: [scripts/reference.py]\n", ""),
+        ("extra_css: [stylesheets/extra.css]\n", ""),
+    ):
+        assert old in small
+        small = small.replace(old, new)
+    (tmp_path / "mkdocs.yml").write_text(small)
+    argv = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "'no.md'" in done.stderr
+    assert "'nothing'" in done.stderr or "#nothing" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "reference", project_root() / "scripts" / "reference.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("README: No such heading", "No such heading"), ("file: no/such/file", "no/such/file")],
+)
+def test_a_part_that_is_gone_ends_the_build(hook: ModuleType, asked: str, said: str) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="how-to/page.md"))
+    with pytest.raises(Exception, match=said) as caught:
+        hook.on_page_markdown(f"# Page\n\n<!-- {asked} -->\n", page)
+    assert type(caught.value).__name__ == "PluginError"
