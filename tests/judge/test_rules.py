@@ -346,6 +346,16 @@ def test_what_another_runner_was_accepted_as_telling_it_has_to_tell() -> None:
     assert (result.verdict, result.cause and result.cause.kind) == ("NO_VERDICT", "not_measured")
 
 
+def test_a_limit_of_our_runner_alone_is_not_held_of_another() -> None:
+    """A checkout's has every kernel there is; of ours the figure has to be there."""
+    limits = Budgets(limits={"elf_stripped": 1})
+    theirs = verdict(expectation=expecting(source=FirmwareSource.EXECUTORCH, budgets=limits))
+    assert theirs.passed
+    assert not any("elf_stripped" in note for note in theirs.notes)
+    ours = verdict(expectation=expecting(budgets=limits))
+    assert (ours.verdict, ours.cause and ours.cause.kind) == ("NO_VERDICT", "not_measured")
+
+
 def test_a_hang_says_where_it_hung() -> None:
     where = {"pc": "0x00001000", "pc_symbol": "wait+0x2", "pc_source": "wait.c:3"}
     ending = Ending(Stop.DEADLINE, None, None, 5.0, where=where)
