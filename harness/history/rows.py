@@ -23,9 +23,9 @@ from harness.target.npu import split_mode
 
 _DIGEST = 16  # hex digits, of what is only compared
 _LINES, _AFTER = 10, 3  # of the console: how many, and how many behind the one of the cause
-_MOST_LINE = 160  # characters of one that is kept
-_MOST_TEXT = 600  # of a cause or a note: a row stays below 4 KiB
-_MOST_NOTES = 4
+_MOST_LINE = 120  # characters of one that is kept
+_MOST_TEXT = 600  # of a cause, and of each of its facts: a row is to be about 4 KiB at most
+_MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
 
 
@@ -58,7 +58,7 @@ def row_of(
         attempt=attempt,
         verdict_text=record.verdict_text,
         cause=None if cause is None else _short_cause(cause),
-        notes=tuple(_short(note) for note in record.notes[:_MOST_NOTES]),
+        notes=tuple(_short(note, _MOST_NOTE) for note in record.notes[:_MOST_NOTES]),
         metrics=dict(record.metrics),
         worst_lsb=record.worst_lsb,
         seconds={**record.seconds, "total": round(seconds, 3)},
@@ -139,8 +139,8 @@ def _small(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {n: v for n, v in plain_facts.items() if len(json.dumps(v)) <= _MOST_TEXT}
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"
+def _short(text: str, most: int = _MOST_TEXT) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _excerpt(record: RunRecord) -> Excerpt | None:

@@ -40,5 +40,5 @@ rows = sa.Table(
     sa.Column("seconds", sa.Float),  # all of the case; null where nobody measured
     sa.Column("body", sa.JSON, nullable=False),
     sa.UniqueConstraint("night", "case", "attempt", name="one_row_per_try"),
-    sa.Index("rows_of_case", "case", "time"),
+    sa.Index("rows_of_case", "case", "time", "verdict"),  # covers what is before a night
 )

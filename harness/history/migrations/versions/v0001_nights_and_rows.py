@@ -41,4 +41,4 @@ def upgrade() -> None:
         sa.UniqueConstraint("night", "case", "attempt", name="one_row_per_try"),
     )
     op.create_index("ix_rows_time", "rows", ["time"])
-    op.create_index("rows_of_case", "rows", ["case", "time"])
+    op.create_index("rows_of_case", "rows", ["case", "time", "verdict"])
