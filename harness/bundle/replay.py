@@ -21,7 +21,7 @@ from harness.errors.verdict import ExitCode
 from harness.export.program import Program, load_program
 from harness.judge.rules import judge
 from harness.run.directory import keep_expectations, new_run_dir
-from harness.run.gather import ending, gather, static_metrics
+from harness.run.gather import gather_finished, static_metrics
 from harness.run.identity import host, revision
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, SimulatorFacts, load_record
 from harness.simulate.pick import Chosen, pick
@@ -185,17 +185,7 @@ def _judged(
     assert there.expectation is not None
     static = static_metrics(chosen.target, firmware, program.pte_path)
     differences = there.simulator.differences
-    evidence = gather(
-        program,
-        transcript.run_dir,
-        ending(transcript, firmware.elf),
-        static,
-        elf=firmware.elf,
-        npu=transcript.npu,
-        differences=differences,
-        starts=transcript.starts,
-        observation=transcript.observation,
-    )
+    evidence = gather_finished(program, firmware, transcript, static, differences)
     if evidence.outputs.sha256 == there.output_sha256:  # then the same is to blame
         evidence = replace(evidence, mismatch_at=there.mismatch_at, blame=there.blame)
     judgement = judge(evidence, there.expectation)

@@ -22,6 +22,27 @@ from harness.system.files import read_regular
 from harness.target.loading import Target
 
 
+def gather_finished(
+    program: Program,
+    firmware: Firmware,
+    transcript: Transcript,
+    static: Mapping[str, int],
+    differences: tuple[str, ...],
+) -> Evidence:
+    """The evidence of a run that has just ended. ``static``: ``static_metrics`` of ``gather``."""
+    return gather(
+        program,
+        transcript.run_dir,
+        ending(transcript, firmware.elf),
+        static,
+        elf=firmware.elf,
+        npu=transcript.npu,
+        differences=differences,
+        starts=transcript.starts,
+        observation=transcript.observation,
+    )
+
+
 def gather(
     program: Program,
     run_dir: Path,

@@ -34,7 +34,7 @@ from harness.judge.reference import load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
 from harness.run.exports import export_cases
-from harness.run.gather import ending, gather, static_metrics
+from harness.run.gather import gather, gather_finished, static_metrics
 from harness.run.identity import host, revision
 from harness.run.record import (
     FirmwareFacts,
@@ -208,17 +208,7 @@ def run_case(
     transcript = _simulated(case, chosen, program, firmware, pte, options)
     differences = (*_differences(chosen, firmware, transcript), *of_export)
     static = static_metrics(chosen.target, firmware, pte)
-    evidence = gather(
-        program,
-        transcript.run_dir,
-        ending(transcript, firmware.elf),
-        static,
-        elf=firmware.elf,
-        npu=transcript.npu,
-        differences=differences,
-        starts=transcript.starts,
-        observation=transcript.observation,
-    )
+    evidence = gather_finished(program, firmware, transcript, static, differences)
     evidence, judgement = _judged(evidence, expectation, program, pte, transcript.run_dir / WORK)
 
     record = RunRecord(

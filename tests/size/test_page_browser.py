@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from harness.footprint.measure import measure_file
 from harness.footprint.page import render_page
+from tests.chromium import chromium
 from tests.footprint.samples import sample_pte, tensor
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -18,18 +18,8 @@ webdriver = pytest.importorskip("selenium.webdriver")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed (docker/packages.txt has them)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(executable_path=driver)
-    session = webdriver.Chrome(options=options, service=service)
-    yield session
-    session.quit()
+    with chromium("1200,900", performance="ALL") as session:
+        yield session
 
 
 @pytest.fixture

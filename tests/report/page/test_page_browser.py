@@ -3,7 +3,6 @@ it is used by keyboard, and a large suite's is there at once."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from harness.report.page.render import write_page
 from harness.report.page.view import page_of
 from harness.system.files import DiskError
+from tests.chromium import chromium
 
 from .nights import EVIL, M55, U55, many, two_nights
 
@@ -21,18 +21,8 @@ webdriver = pytest.importorskip("selenium.webdriver")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed (docker/packages.txt has them)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,1000"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=driver)
-    session = webdriver.Chrome(options=options, service=service)
-    yield session
-    session.quit()
+    with chromium("1300,1000") as session:
+        yield session
 
 
 @pytest.fixture(scope="module")
