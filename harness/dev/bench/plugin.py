@@ -135,7 +135,9 @@ def suite(folder: Path, tests: int) -> None:
 
 def session(folder: Path, plugins: Sequence[str] = ()) -> Session:
     argv = [sys.executable, "-m", "pytest", "-q", *plugins]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    # compiled once, as for a user
+    others = ("PYTEST_", "PYTHONDONTWRITEBYTECODE")
+    environ = {name: said for name, said in os.environ.items() if not name.startswith(others)}
     before, started = os.times(), time.perf_counter()
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True)
     wall, after = time.perf_counter() - started, os.times()
