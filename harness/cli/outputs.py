@@ -571,7 +571,7 @@ class Models(TypedDict):
     unavailable: list[NoModel]
 
 
-class Tool(TypedDict("Purpose", {"for": str})):  # a keyword of Python
+class Tool(TypedDict):
     name: str
     version: str | None
     path: str | None
