@@ -44,13 +44,13 @@ def test_another_version_has_another_key() -> None:
 def test_a_user_file_and_its_neighbours_are_in_the_key(tmp_path: Path) -> None:
     """A stale Program after an edit would judge the wrong model."""
     file, neighbour = tmp_path / "mine.py", tmp_path / "layers.py"
-    file.write_text("import layers\n")
+    file.write_text("import layers\nModelUnderTest = ModelInputs = None\n")
     neighbour.write_text("a = 1\n")
     request = ExportRequest(find_model(str(file)))
     first = content_key(request, VERSIONS)
     neighbour.write_text("a = 2\n")
     second = content_key(request, VERSIONS)
-    file.write_text("import layers  # changed\n")
+    file.write_text("import layers  # changed\nModelUnderTest = ModelInputs = None\n")
     third = content_key(request, VERSIONS)
     assert len({first, second, third}) == 3
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InfraError
+from harness.errors import InfraError, NotThere
 from harness.footprint.anatomy import Anatomy, Part
 from harness.footprint.page import render_page, write_page
 
@@ -41,5 +41,7 @@ def test_no_network_and_no_escape() -> None:
 
 
 def test_unwritable_place(tmp_path: Path) -> None:
-    with pytest.raises(InfraError, match="cannot write"):
+    with pytest.raises(NotThere, match=r"there is no directory .*/no"):
         write_page(tmp_path / "no" / "such.html", "t", NEW)
+    with pytest.raises(InfraError, match="cannot write"):
+        write_page(tmp_path, "t", NEW)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.footprint.anatomy import Anatomy
-from harness.footprint.measure import measure_file
+from harness.footprint.measure import UnknownKind, measure_file
 from harness.formats.damage import DamagedFile
 from tests.footprint.samples import (
     CONSTANTS,
@@ -197,7 +197,6 @@ def test_flat_tensor(tmp_path: Path) -> None:
         (lambda d: d[:10], "bytes are too few"),
         (lambda d: d[:300], "behind the end"),
         (lambda d: d[:-20], "it is truncated"),
-        (lambda d: b"GIF89a\0\0" + d[8:], "no .pte, .bpte, .ptd or ELF"),
         (lambda d: d[:4] + b"ET11" + d[8:], "no ET12 file"),
         (lambda d: struct.pack("<I", 2**31) + d[4:], "leads out of"),
         (lambda d: struct.pack("<I", 0) + d[4:], "points to itself"),
@@ -212,6 +211,14 @@ def test_damage_is_told_with_its_offset(tmp_path: Path, damage: Any, says: str) 
         measure_file(file)
     assert isinstance(caught.value.facts["offset"], int)
     assert "at offset" in caught.value.message
+
+
+def test_a_file_of_another_kind_is_the_users_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "x.pte"
+    file.write_bytes(b"GIF89a\0\0" + sample_pte()[8:])
+    with pytest.raises(UnknownKind, match=r"no \.pte, \.bpte, \.ptd or ELF") as caught:
+        measure_file(file)
+    assert caught.value.identifier == repr(b"9a\0\0")
 
 
 def test_cop2_container(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from subprocess import TimeoutExpired
 
 import pytest
 
-from harness.build.executorch import firmware as checkout_firmware
 from harness.build.executorch.checkout import find_checkout
-from harness.build.executorch.firmware import RUNNER, build_checkout
+from harness.build.executorch.firmware import build_checkout
 from harness.build.executorch.parts import SPECS
 from harness.build.firmware import Firmware, load_firmware
 from harness.build.log import LinkFailed, StepFailed
@@ -297,7 +296,6 @@ def test_parts_of_the_checkout_itself(small: Source) -> None:
         git(small.folder, "clone", "-q", str(place), str(where))
     inside = Source(small.root, {}, small.folder)
     assert built(inside).elf.name == "executor_runner"
-    assert RUNNER == checkout_firmware.RUNNER
 
 
 def test_two_values_of_a_definition_are_told(small: Source) -> None:

@@ -80,7 +80,8 @@ sys.path.append({root!r})
 
 def export_one(request, versions):
     from executorch import exir
-    from harness.export.failures import NamesMissing, StageFailed
+    from harness.case.models import NamesMissing
+    from harness.export.failures import StageFailed
     from tests.export.checkout.made import Made
     print("working on", request.model.name, flush=True)
     name = request.model.name

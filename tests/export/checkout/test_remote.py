@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.models import find_model
+from harness.case.models import NamesMissing, find_model
 from harness.export import cache
 from harness.export.batch import ExportEvent, ExportResult
 from harness.export.checkout.child import ImportFailed, NotTheCheckout
 from harness.export.checkout.exporter import CheckoutEdited, find_exporter
 from harness.export.checkout.remote import ExporterDied, ExporterUnusable, export_with
 from harness.export.exporter import ExporterFacts
-from harness.export.failures import NamesMissing, StageFailed
+from harness.export.failures import StageFailed
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.paths import project_root
 

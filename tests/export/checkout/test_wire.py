@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.case.models import find_model
+from harness.case.models import NamesMissing, find_model
 from harness.errors import ExportError, HarnessError, InfraError, ToolMissing, Unknown, UsageError
 from harness.export.checkout.wire import Order, error_fields, line, read_order, restored
 from harness.export.failures import (
     DeadModelError,
-    NamesMissing,
     NothingDelegated,
     OraclesDisagree,
     StageFailed,

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.models import ModelSource
+from harness.case.models import ModelSource, NamesMissing
 from harness.errors import HarnessError
-from harness.export.failures import NamesMissing
 from harness.export.isolate import parent
 from harness.export.isolate.parent import IsolatedExportFailed, export_isolated
 from harness.export.program import Program
