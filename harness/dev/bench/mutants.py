@@ -243,6 +243,9 @@ def _planted(mutant: M, ground: Ground[M]) -> Iterator[None]:
     before, text = path.read_text("utf-8"), _text(mutant, ground)
     assert text is not None
     with disk_errors(f"planting a bug in {path}"):
+        # Python takes a file of the same second and size for the one that it has compiled.
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            compiled.unlink()
         write_whole(path, text)
         try:
             yield
