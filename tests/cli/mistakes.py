@@ -132,7 +132,9 @@ MISTAKES: dict[str, Mistake] = {
     "not a run": M("judge models", 2, "is not a run directory", ".hil/runs"),
     "a log that is not there": M("judge none.log", 2, "no file or directory none.log", ".hil/runs"),
     "not a case": M("accept ds_cnn --reason x", 2, "is not a case", "TARGET/MODEL"),
-    "why of nothing": M("why host/softmax", 2, "no run of host/softmax", "hil run"),
+    "why of nothing": M(
+        "why host/softmax", 2, "no run of host/softmax", "hil run", {"HIL_HOME": "nothing"}
+    ),
     "sizes of nothing": M("size none.pte", 2, "there is no file none.pte", "TARGET/runner"),
     "sizes of text": M("size models/empty.py", 2, "no .pte, .bpte, .ptd or ELF", "hil run TARGET"),
     "a page into nowhere": M(
