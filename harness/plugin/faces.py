@@ -7,7 +7,7 @@ it: they are what pytest-xdist brings from the workers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,22 +61,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _runs(reporter: pytest.TerminalReporter) -> list[Told]:
-    from harness.report.summary import Told
-
     found: dict[str, Told] = {}
     for outcome in _OUTCOMES:
         for report in reporter.stats.get(outcome, ()):
             said = list(getattr(report, "user_properties", ()))
-            one = dict(said)
-            if {"case", "verdict_text", "tolerance_lsb"} <= one.keys():
-                found[report.nodeid] = Told(
-                    title=str(one["case"]),
-                    verdict_text=str(one["verdict_text"]),
-                    tolerance_lsb=float(one["tolerance_lsb"]),
-                    cause=str(one.get("cause", "")),
-                    notes=tuple(str(value) for name, value in said if name == "note"),
-                )
+            if {"case", "verdict_text", "tolerance_lsb"} <= {name for name, _ in said}:
+                found[report.nodeid] = _told(said)
     return list(found.values())
+
+
+def _told(properties: Sequence[tuple[str, object]]) -> Told:
+    from harness.report.summary import Told  # few sessions have one
+
+    one = dict(properties)
+    return Told(
+        title=str(one["case"]),
+        verdict_text=str(one["verdict_text"]),
+        tolerance_lsb=float(str(one["tolerance_lsb"])),
+        cause=str(one.get("cause", "")),
+        notes=tuple(str(value) for name, value in properties if name == "note"),
+    )
 
 
 @pytest.hookimpl(trylast=True)
