@@ -81,8 +81,10 @@ class LocalPool:
 
     def close(self) -> None:
         self._collect()
-        for worker in [*self._idle, *self._busy.values()]:
+        for worker in self._busy.values():
             worker.end()
+        for worker in self._idle:
+            worker.dismiss()
 
 
 class _Worker:
@@ -100,6 +102,10 @@ class _Worker:
     @property
     def pid(self) -> int:
         return self._pid.result()
+
+    def dismiss(self) -> None:
+        """It has nothing to do, and leaves in order."""
+        self.executor.shutdown(wait=True)
 
     def end(self) -> None:
         """Whatever it does. One that is gone already is no error."""
