@@ -52,11 +52,11 @@ if stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then e
 : >"$log"
 
 # --- system packages ---------------------------------------------------------------------
-# $1: the column. A run needs no packages of targets with Linux: `hil doctor` has them.
+# $1: the column. Every target of ours runs with no other step; Zephyr wants a workspace besides.
 listed() {
   awk -v column="$1" -v purpose="$purpose" '
     /^#/ || NF == 0 || $column == "-" { next }
-    $1 == "run" || (purpose == "dev" && ($1 == "dev" || $1 == "linux")) { print $column }
+    $1 == "run" || $1 == "linux" || (purpose == "dev" && $1 == "dev") { print $column }
   ' "$root/docker/packages.txt" | sort -u
 }
 is_like() {
