@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.errors.plain import as_markdown
-
-if TYPE_CHECKING:  # the plugin asks at the end of every session, of whomever
-    from harness.run.record import RunRecord
+from harness.run.record import RunRecord
 
 
 @dataclass(frozen=True)

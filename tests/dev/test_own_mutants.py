@@ -6,13 +6,15 @@ The project is small, but it is built, and its unit tests and its tests are run,
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Sequence
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
 from harness.dev.bench.mutant_list import OwnMutant
-from harness.dev.bench.mutants import BaselineFails, Fate, Told, measure
+from harness.dev.bench.mutants import BaselineFails, Fate, Told, _planted, measure
 from harness.dev.bench.own_ground import Ledger, OwnGround, digest, prepared
 from harness.system.paths import project_root
 from harness.system.progress import silent
@@ -147,6 +149,19 @@ def test_built():
     bug = mutant(MODULE, "a + b", "a - b", SUM)
     rows = told(project, 2, bug, bug)
     assert [(row.fate, row.by) for row in rows] == [(Fate.NOT_BUILT, "build")] * 2
+
+
+def test_what_was_compiled_before_is_not_what_a_bug_is_judged_by(project: Path) -> None:
+    """Bytecode of the same second and size would be taken for the bug's, which then survives."""
+    (ground,) = prepared(project, project.parent / "own", 1, silent)
+    bug = mutant(MODULE, "a + b", "a - b", SUM)
+    compiled = Path(cache_from_source(str(ground.place(bug))))
+    compiled.parent.mkdir(exist_ok=True)
+    compiled.write_bytes(b"of before")
+    other = compiled.with_name(f"other.{sys.implementation.cache_tag}.pyc")
+    other.write_bytes(b"of another")
+    with _planted(bug, ground):
+        assert (compiled.exists(), other.exists()) == (False, True)
 
 
 @pytest.mark.parametrize(

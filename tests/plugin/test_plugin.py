@@ -88,6 +88,27 @@ def test_fixtures_in_a_users_own_tests_under_two_workers(
     assert '<property name="elf_text"' in junit
 
 
+def test_a_test_waits_for_no_program_but_its_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session ends at the first test, and nothing was exported for the second."""
+    monkeypatch.setenv("HIL_HOME", str(pytester.path / "home"))
+    for name in ("first", "second"):
+        (pytester.path / f"{name}.py").write_text(
+            "import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = (torch.rand(1, 4),)\n"
+        )
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.hil_cases(targets=["host"], models=["first.py", "second.py"])
+        def test_model(hil_program): assert not hil_program.model
+        """
+    )
+    pytester.runpytest_subprocess("-x").assert_outcomes(failed=1)
+    programs = pytester.path / "home" / "cache" / "programs"
+    assert {path.parent.name.split("-")[0] for path in programs.glob("*/program.json")} == {"first"}
+
+
 def test_m_selects_by_target(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_model(hil_case): pass")
     result = pytester.runpytest_subprocess("-m", "host", "--collect-only", "-q")
