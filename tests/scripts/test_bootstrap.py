@@ -87,8 +87,8 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
 
 
 def test_what_our_own_tests_need_is_for_them_alone(checkout: Path) -> None:
-    """A run takes neither their Python packages nor the system's, but what any target needs, Linux's
-    too; the suite takes both."""
+    """A run takes neither their Python packages nor the system's, but what any target needs, those
+    with Linux too; the suite takes all."""
     packages = checkout / "docker/packages.txt"
     packages.write_text("run no-such-a - -\nlinux no-such-b - -\ndev no-such-c - -\n")
     ran = bootstrap(checkout, plan=["torch"])
