@@ -4,9 +4,7 @@ In a worker it gives every test its own directory for what the stand-in ran, att
 to the reports and keeps the directory when the test does not pass; in the process that started the
 workers it writes one JSON line per phase to the descriptor in ``HIL_CONFORMANCE_EVENTS``.
 
-Work that torch repeats with the same result is done once: a fifth of what a test costs, seen in a
-profile of torch 2.13 (``cProfile``, 84 Ethos-U tests). That changes no result; a torch without
-these functions is left as it is.
+What torch does slowly and can be had sooner with the same result is in ``shortcuts``.
 """
 
 from __future__ import annotations
@@ -20,12 +18,14 @@ import random
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from harness.conformance.shortcuts import OBSERVERS, Once, quicken, quicken_search
 
 EVENTS = "HIL_CONFORMANCE_EVENTS"
 KEPT = "HIL_CONFORMANCE_KEPT"
@@ -85,7 +85,8 @@ class _Worker:
     def pytest_collection_finish(self) -> None:
         """What the imports left is never freed: looking through it costs a third of the time."""
         if "torch" in sys.modules:
-            self._once = _quicken()
+            self._once = quicken()
+            quicken_search(sys.modules.get(OBSERVERS))
             watch_comparisons(sys.modules.get(_TESTER), self._apart)
         gc.collect()
         gc.freeze()
@@ -212,61 +213,3 @@ def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
         return str(said[2])
     crash = getattr(said, "reprcrash", None)
     return str(crash.message if crash is not None else said)
-
-
-class Once:
-    """Calls ``work`` again only after ``outdated``."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._current = False
-
-    def __call__(self) -> None:
-        if not self._current:
-            self._current = True
-            self._work()
-
-    def outdated(self) -> None:
-        self._current = False
-
-
-class _Parameters(type):
-    def __getitem__(cls, _parameters: object) -> type:
-        return cls
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return callable(instance)
-
-
-class AnyCallable(metaclass=_Parameters):
-    """``collections.abc.Callable`` for annotations that nobody reads."""
-
-
-def _quicken() -> Once | None:
-    """``outdated`` of what is returned must be called before every test."""
-    import torch
-    from torch._export import utils
-
-    # py_impl evaluates its annotations at each of its calls, 35,000 times in a test.
-    if hasattr(torch._ops, "Callable"):
-        torch._ops.Callable = AnyCallable  # type: ignore[misc, assignment, unused-ignore]
-    # Looks at every operator of the dispatcher, for each of 43 namespaces, five times in a test.
-    if not hasattr(utils, "_materialize_cpp_cia_ops"):
-        return None
-    once = Once(utils._materialize_cpp_cia_ops)
-    utils._materialize_cpp_cia_ops = once
-    library: Any = torch.library.Library
-    for name in ("define", "impl", "fallback"):  # what adds to the dispatcher
-        setattr(library, name, _after(getattr(library, name), once.outdated))
-    return once
-
-
-def _after(function: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
-    @wraps(function)
-    def both(*arguments: Any, **named: Any) -> Any:
-        try:
-            return function(*arguments, **named)
-        finally:
-            then()
-
-    return both
