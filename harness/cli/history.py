@@ -129,9 +129,7 @@ def flaky_(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
 @click.option("--night", metavar="ID", help="That night alone.")
 @history_option
 @verb
-def export_(
-    file: Path, night: str | None, url: str | None, as_json: bool
-) -> tuple[Any, ExitCode]:
+def export_(file: Path, night: str | None, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
     """Write all of the history as JSON lines, which `import` and `nightly merge` take."""
     from harness.cli.page import known_night
     from harness.history.lines import everything, line_of, of_night
@@ -139,8 +137,10 @@ def export_(
 
     lines = 0
     with opened(url) as database, disk_errors("writing the history"):
-        items = everything(database) if night is None else of_night(
-            database, known_night(database, night)
+        items = (
+            everything(database)
+            if night is None
+            else of_night(database, known_night(database, night))
         )
         part = file.with_name(f".{file.name}.new")
         with part.open("w", encoding="utf-8") as out:

@@ -62,12 +62,14 @@ def _by_named_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group 
 
 
 def _named(row: Row) -> str:
+    """By its facts, or one of the program's in its words."""
     for facts in (None if row.cause is None else row.cause.facts,
                   None if row.blame is None else row.blame.facts):  # fmt: skip
         said = (facts or {}).get("operator")
         if isinstance(said, str) and said:
             return said
-    return ""
+    words = "" if row.cause is None else row.cause.text
+    return max((name for name in row.operators if name in words), key=len, default="")
 
 
 def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
