@@ -54,8 +54,11 @@ def test_it_says_nothing_while_results_wait(history: Database, url: str) -> None
     assert runs_of(url, "t/a") is None
 
 
-@pytest.mark.parametrize("said", ["sqlite://", "sqlite:///x.db?mode=ro", "mysql://h/d", "history.db",
-                                  "postgresql://hil@/none?host=/nowhere"])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    ["sqlite://", "sqlite:///x.db?mode=ro", "mysql://h/d", "x.db",
+     "postgresql://hil@/none?host=/nowhere"],
+)  # fmt: skip
 def test_other_addresses_are_left_to_the_history(said: str) -> None:
     assert runs_of(said, "t/a") is None
 

@@ -234,14 +234,14 @@ def test_the_page_names_what_broke_and_counts_no_infrastructure(
         "cases": [f"{TARGET}/softmax"],
     }]  # fmt: skip
     assert "Failing since the night bug" in text
-    assert "<li>sources: " in text
+    assert "<li>firmware sources: " in text
     said, text = page("killed")
     assert said["groups"] == []
     assert said["counts"] == {"infrastructure": 3}
     assert "these are no regressions" in text
     said, text = page("wrong")
     assert f"{place}/boards/mine.yaml:3: not valid YAML" in text
-    assert "<li>target: " in text
+    assert "<li>target file: " in text
 
 
 def test_the_terminal_tells_it_too(nights: dict[str, Result], asked: Callable[..., Result]) -> None:
