@@ -14,11 +14,14 @@ import pytest
 
 from harness.case.models import ModelSource, find_model
 from harness.errors import ExportError
-from harness.export import batch, kindred
+from harness.export import batch
 from harness.export.batch import Origin, export
 from harness.export.program import Program
 from harness.export.request import ExportRequest, exporter_versions
 from tests.export.test_reproducible import contents
+from tests.late import Late
+
+kindred = Late("harness.export.kindred")
 
 Get = Callable[..., Program]
 
@@ -99,7 +102,7 @@ def test_what_vela_refuses_is_said_by_the_export(
     def refuse(*_: object) -> bytes:
         raise ExportError("Vela does not compile the graph: planted")
 
-    monkeypatch.setattr(kindred, "compile_graph", refuse)
+    monkeypatch.setattr("harness.export.kindred.compile_graph", refuse)
     wanted = asked("ethos-u55-32", "qadd")
     assert kindred.make(wanted, only(asked("ethos-u55-128", "qadd"), base)) is None
 
