@@ -230,7 +230,9 @@ def _imports() -> bool:
 
 
 def _pytest(arguments: Sequence[str]) -> bool:
-    workers = [] if any(a.startswith("-n") for a in arguments) else ["-n", str(os.cpu_count() or 1)]
+    # Each begins with a part of its own, whose fixtures are then made once, and helps at the end.
+    every = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
+    workers = [] if any(a.startswith("-n") for a in arguments) else every
     environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the tests start Python hundreds of times
     if (missing := what_lacks()) and required():
