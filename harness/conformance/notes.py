@@ -45,8 +45,8 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Note:
-    """``events``: what pytest reported of each phase of the test. ``by``: with what it was simulated
-    and came to this, the last first."""
+    """``events``: what pytest reported of each phase of the test. ``by``: with what it was
+    simulated and came to this, the last first."""
 
     test: str
     events: tuple[dict[str, Any], ...]

@@ -97,7 +97,7 @@ def prepare(suite: Suite, elf: Path, tooling: Tooling | None = None) -> SuiteSta
     if not elf.is_file():
         raise UsageError(f"there is no ELF {elf}", path=elf)
     root = suite.directory(tooling)
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
     directory = _directory_of_runs() / f"{stamp}-{os.getpid()}"
     with disk_errors("preparing the conformance run"):
         for runner in suite.runners:

@@ -113,6 +113,7 @@ def test_a_runner_with_a_bug_is_not_covered_up(world: World) -> None:
 
 def test_a_note_that_was_changed_is_not_believed(world: World) -> None:
     """Its test is run, and noted again."""
+    world.run()
     (folder,) = (world.folder / "home" / "cache" / "suites").glob("own+*")
     note = path_of(folder, "ops/test_a.py::test_sum_a[0]")
     text = note.read_text()
