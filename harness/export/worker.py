@@ -279,7 +279,7 @@ def _histories_shared() -> Iterator[None]:
     longer after each of a hundred passes: up to a sixth of an export. Nobody changes a history, so
     that it may be the same one."""
     history = getattr(torch.fx.traceback, "NodeSource", None)
-    if history is None:  # an older torch, of a checkout
+    if history is None or hasattr(history, "__deepcopy__"):  # another torch, of a checkout
         yield
         return
     history.__deepcopy__ = lambda itself, _memo: itself

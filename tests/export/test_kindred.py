@@ -142,3 +142,14 @@ def test_a_checkouts_exporter_is_not_the_wheels(own_home: Path) -> None:
     )
     assert of_wheel is not None
     assert of_checkout is None
+
+
+def test_another_wheels_exporter_is_not_trusted_with_it(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its passes ask of a core was not read."""
+    export([asked("cortex-m4", "qadd")])[0].unwrap()
+    of = batch._Batch([asked("cortex-m7", "qadd")], {}, {}, batch.ignore, Origin())
+    assert of._of_kindred(asked("cortex-m7", "qadd")) is not None
+    monkeypatch.setattr("harness.export.kindred.EXECUTORCH", "1.4.0")
+    assert of._of_kindred(asked("cortex-m7", "qadd")) is None
