@@ -14,7 +14,8 @@ import numpy as np
 from harness.ethosu import work
 from harness.ethosu.blob import Actions, Blob, IoTensor, read_actions, read_blob
 from harness.ethosu.codec import Codec
-from harness.ethosu.common import Context, Step
+from harness.ethosu.common import Context
+from harness.ethosu.compiled import Arithmetic, Compiled, compiled_arithmetic, is_usable
 from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
 from harness.ethosu.loops import Loops
 from harness.ethosu.memory import (
@@ -27,6 +28,7 @@ from harness.ethosu.memory import (
     Bytes,
     Memory,
 )
+from harness.ethosu.plan import Prepared
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import (
     NO_EFFECT,
@@ -83,7 +85,11 @@ class DecodedStream:
     """A command stream, decoded once. Several may share a ``codec`` and so its process."""
 
     def __init__(
-        self, actions: Actions, codec: Codec | None = None, work_limit: int = work.UNITS
+        self,
+        actions: Actions,
+        codec: Codec | None = None,
+        work_limit: int = work.UNITS,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.config = actions.config
         self._words = actions.words
@@ -93,24 +99,35 @@ class DecodedStream:
         self._codec = codec or Codec()
         self._branches = has_branches(self._words, self._names)
         self._work_limit = work_limit
-        self._steps: list[tuple[str, Step]] = []
+        self._operations: list[tuple[str, Prepared]] = []
         if not self._branches:
             asked = work.Work(work_limit)
             for operation, registers in operations(self._words, self._names):
                 asked.add(operation, registers)
-                step = self._engine.prepare(operation, registers, self.config)
-                self._steps.append((operation.name, step))
+                prepared = self._engine.prepare(operation, registers, self.config)
+                self._operations.append((operation.name, prepared))
+        chosen = arithmetic or compiled_arithmetic()
+        self.arithmetic = chosen.name
+        self._compiled = None
+        if chosen.library is not None and not self._branches:
+            self._compiled = Compiled(chosen, self._operations, self._internal_bytes)
 
     def execute(self, regions: Mapping[int, Bytes], *, strict: bool = True) -> Context:
-        size = self.config.shram_bytes // self.config.cores or _LUT_RAM
-        memory = Memory(regions, np.zeros(size, np.uint8), strict)
+        memory = Memory(regions, np.zeros(self._internal_bytes, np.uint8), strict)
         context = Context(self.config, memory, self._decoded, self._codec)
         if self._branches:
             self._interpret(context)
-        for name, step in self._steps:
-            step(context)
-            context.counts[name] = context.counts.get(name, 0) + 1
+        elif self._compiled is not None and is_usable(regions):
+            self._compiled.run(context)
+        else:
+            for name, prepared in self._operations:
+                prepared.step(context)
+                context.counts[name] = context.counts.get(name, 0) + 1
         return context
+
+    @property
+    def _internal_bytes(self) -> int:
+        return self.config.shram_bytes // self.config.cores or _LUT_RAM
 
     def _interpret(self, context: Context) -> None:
         """With branches the operations are only known as they come."""
@@ -133,7 +150,7 @@ class DecodedStream:
             elif item.name not in NO_EFFECT:
                 registers = Registers(dict(values), item.offset)
                 asked.add(item, registers)
-                self._engine.prepare(item, registers, self.config)(context)
+                self._engine.prepare(item, registers, self.config).step(context)
                 context.counts[item.name] = context.counts.get(item.name, 0) + 1
                 _require_end(context, item.offset)
         raise StreamError("the stream has no STOP", 4 * len(self._words))
@@ -172,10 +189,11 @@ class Network:
         named_data: Mapping[str, bytes] | None = None,
         codec: Codec | None = None,
         work_limit: int = work.UNITS,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
         self.actions = read_actions(self.blob.commands)
-        self.program = DecodedStream(self.actions, codec, work_limit)
+        self.program = DecodedStream(self.actions, codec, work_limit, arithmetic)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):
