@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,17 @@ from numpy.typing import NDArray
 from harness.ethosu import jobs, kernel_library
 from harness.ethosu.common import Context
 from harness.ethosu.errors import EthosUError
+from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap
 from harness.ethosu.jobs import JobFields, Keep, MemoryFields, PackedWeights
 from harness.ethosu.memory import WEIGHTS, Bytes, Memory
-from harness.ethosu.plan import ConvolutionPlan, CopyPlan, ElementwisePlan, Plan, Prepared
+from harness.ethosu.plan import (
+    ConvolutionPlan,
+    CopyPlan,
+    ElementwisePlan,
+    OperandPlan,
+    Plan,
+    Prepared,
+)
 
 _PARTED = 1 << 22  # multiplications from which a second core is worth its start
 _KEPT = 1 << 28  # bytes of packed weights: more are packed again
@@ -58,22 +67,34 @@ class Compiled:
         self._jobs = (JobFields * len(operations))()
         self._keeps = [Keep() for _ in operations]
         self._packed: dict[tuple[object, ...], PackedWeights] = {}
-        self._bindable: set[int] = set()
+        self._bindable: dict[int, ConvolutionPlan] = {}
+        self._chains = Chains()
         for index, (_, prepared) in enumerate(operations):
-            plan, job = prepared.plan, self._jobs[index]
-            if plan is None:
-                continue
-            large = isinstance(plan, ConvolutionPlan) and plan.macs >= _PARTED
-            ready = jobs.fill(job, plan, self._keeps[index], internal, threads if large else 1)
-            if not ready:
-                job.kind = 0
-            elif isinstance(plan, ConvolutionPlan):
-                self._bindable.add(index)
+            plan = self._chains.resolved(prepared.plan)
+            if plan is not None and self._made(index, plan, internal, threads):
+                self._chains.add(index, prepared.chains, plan)
+            else:
+                self._jobs[index].kind = 0
+                self._chains.add(index, prepared.chains, None)
         self._tally = _Tally(operations)
+        self._pool = self._library.hil_npu_open()
+        weakref.finalize(self, self._library.hil_npu_close, self._pool)
+
+    def _made(self, index: int, plan: Plan, internal: int, threads: int) -> bool:
+        parts = 1
+        if isinstance(plan, ConvolutionPlan):
+            self._bindable[index] = plan
+            parts = threads if plan.macs >= _PARTED else 1
+        made = jobs.fill(self._jobs[index], plan, self._keeps[index], internal, parts)
+        if not made:
+            self._bindable.pop(index, None)
+        return made
 
     def run(self, context: Context) -> None:
         """The same as one step after the other."""
         memory = _memory(context.memory)
+        memory.pool = self._pool
+        self._chains.put_into(memory)
         count, at = len(self._operations), 0
         while at < count:
             done = self._library.hil_npu_run(self._jobs, at, count, ctypes.byref(memory))
@@ -85,15 +106,17 @@ class Compiled:
 
     def _step(self, index: int, context: Context) -> None:
         name, prepared = self._operations[index]
+        self._chains.show(index, context)
         prepared.step(context)
+        self._chains.keep(index, context)
         context.counts[name] = context.counts.get(name, 0) + 1
 
     def _bound(self, index: int, context: Context) -> bool:
         """Whether the job has got weights that it had not: those that are there now."""
-        if index not in self._bindable:
+        plan = self._bindable.get(index)
+        if plan is None:
             return False
-        plan, job, keep = self._operations[index][1].plan, self._jobs[index], Keep()
-        assert isinstance(plan, ConvolutionPlan)
+        job, keep = self._jobs[index], Keep()
         spans = plan.parameters.spans
         try:
             found = [_content(context.memory, span) for span in spans]
@@ -125,6 +148,58 @@ class Compiled:
         return found
 
 
+class Chains:
+    """The U85's chaining buffers: regions for jobs, arrays of the context for steps in numpy."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, FeatureMap] = {}  # by jobs, at the operation that is added
+        self._before: dict[int, dict[int, FeatureMap]] = {}
+        self._by: dict[int, FeatureMap] = {}
+        self._stores: dict[int, Bytes] = {}
+
+    def resolved(self, plan: Plan | None) -> Plan | None:
+        """With what the buffers hold that it reads, where a job has written them."""
+        if not isinstance(plan, ElementwisePlan):
+            return plan
+        second = None if plan.second is None else self._source(plan.second)
+        return replace(plan, first=self._source(plan.first), second=second)
+
+    def _source(self, operand: OperandPlan) -> OperandPlan:
+        held = None if operand.buffer is None else self._written.get(operand.buffer)
+        return operand if held is None else replace(operand, source=held, buffer=None)
+
+    def add(self, index: int, buffer: int | None, plan: Plan | None) -> None:
+        """The next operation, which writes ``buffer``; without a plan it does so in numpy."""
+        if self._written:
+            self._before[index] = dict(self._written)
+        if buffer is None:
+            return
+        self._written.pop(buffer, None)
+        if plan is not None and not isinstance(plan, CopyPlan):
+            held = self._written[buffer] = self._by[index] = plan.output.ofm
+            if len(self._stores.get(buffer, b"")) < held.size:
+                self._stores[buffer] = np.zeros(held.size, np.uint8)
+
+    def put_into(self, fields: MemoryFields) -> None:
+        for buffer, store in self._stores.items():
+            fields.base[CHAINS + buffer] = store.ctypes.data
+            fields.size[CHAINS + buffer] = len(store)
+
+    def show(self, index: int, context: Context) -> None:
+        """To a step in numpy what jobs have written."""
+        for buffer, held in self._before.get(index, {}).items():
+            content = self._stores[buffer][: held.size].view(held.dtype)
+            context.chained[buffer] = content.reshape(held.shape).copy()
+
+    def keep(self, index: int, context: Context) -> None:
+        """What a step in numpy has written in place of its job."""
+        held = self._by.get(index)
+        if held is not None:
+            written = context.chained[held.region - CHAINS]
+            content = np.ascontiguousarray(written, held.dtype).view(np.uint8).reshape(-1)
+            self._stores[held.region - CHAINS][: held.size] = content
+
+
 class _Tally:
     """What each operation counts, summed up so that a run of them costs one subtraction."""
 
@@ -147,12 +222,7 @@ class _Tally:
             if plan.target_region is not None:
                 entries.append(((plan.target_region, "DMA"), length))
         else:
-            sources = [plan.output.ofm]
-            if isinstance(plan, ElementwisePlan):
-                operands = [plan.first, *([plan.second] if plan.second is not None else [])]
-                sources += [o.source for o in operands if o.source is not None]
-            else:
-                sources.append(plan.ifm)
+            sources = [source for source in jobs.maps_of(plan) if source.what != CHAINED]
             entries += [((source.region, source.what), source.size) for source in sources]
         if isinstance(plan, ConvolutionPlan):
             entries.append((("macs",), plan.macs))
@@ -197,7 +267,7 @@ def is_usable(regions: Mapping[int, Bytes]) -> bool:
 def _memory(memory: Memory) -> MemoryFields:
     fields = MemoryFields()
     for number, region in memory.regions.items():
-        if 0 <= number < jobs.REGIONS and len(region):
+        if 0 <= number < CHAINS and len(region):
             fields.base[number], fields.size[number] = region.ctypes.data, len(region)
             if memory.strict:
                 fields.marks[number] = memory.written[number].ctypes.data

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from harness.ethosu import accumulate
 from harness.ethosu.accumulate import Window
 from harness.ethosu.common import INT8, INT16, largest_input
-from harness.ethosu.featuremap import FeatureMap, Tile
+from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap, Tile
 from harness.ethosu.output_stage import UNIT, Scale, is_identity
 from harness.ethosu.plan import (
     ConvolutionPlan,
@@ -32,13 +32,14 @@ from harness.ethosu.plan import (
     Span,
 )
 
-REGIONS, TILES, SPANS, LANES = 8, 4, 8, 16
+REGIONS, TILES, SPANS, LANES = 16, 4, 8, 16
 _NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY = range(6)
 _NARROW, _WIDE, _ANY = range(3)
 _ALL, _CHANNEL, _POSITION = range(3)
 _REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
 _COMBINE = {"ADD": 0, "SUB": 1, "MUL": 2, "MIN": 3, "MAX": 4, "ABS": 5}
 _EXACT = 1 << 62  # of a product and its half
+_SCALE_ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
 _number, _pointer = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -75,7 +76,7 @@ class WindowFields(ctypes.Structure):
 class ScaleFields(ctypes.Structure):
     _fields_ = [
         *_fields("mode", "scope"),
-        *((name, _pointer) for name in ("bias", "multiplier", "half", "shift")),
+        *((name, _pointer) for name in _SCALE_ARRAYS),
     ]
 
 
@@ -118,6 +119,7 @@ class MemoryFields(ctypes.Structure):
         ("marks", _pointer * REGIONS),
         ("internal", _pointer),
         ("internal_size", _number),
+        ("pool", _pointer),
     ]
 
 
@@ -141,7 +143,7 @@ def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> b
         region = -1 if plan.target_region is None else plan.target_region
         _span(job.target, (region, plan.target, plan.source[2]))
         return True
-    if not _has_output(plan.output):
+    if not _has_output(plan.output) or not all(map(_is_addressed, maps_of(plan))):
         return False
     _output(job.output, plan.output, internal)
     if isinstance(plan, ElementwisePlan):
@@ -235,6 +237,19 @@ def _window(fields: WindowFields, window: Window, upscale: int) -> None:
     fields.upscale = upscale
 
 
+def maps_of(plan: ConvolutionPlan | PoolPlan | ElementwisePlan) -> list[FeatureMap]:
+    """The result's, and those of what is in memory of the operands."""
+    if not isinstance(plan, ElementwisePlan):
+        return [plan.output.ofm, plan.ifm]
+    operands = [plan.first, *([] if plan.second is None else [plan.second])]
+    return [plan.output.ofm, *(o.source for o in operands if o.source is not None)]
+
+
+def _is_addressed(source: FeatureMap) -> bool:
+    """A stream's regions have numbers below those of the chaining buffers."""
+    return source.region < CHAINS or source.what == CHAINED
+
+
 def _has_output(plan: OutputPlan) -> bool:
     return plan.ofm.dtype.itemsize <= 4 and no_place_twice(plan.ofm)
 
@@ -307,13 +322,13 @@ def _scale(
     channels = bias is not None or (multiplier.size > 1 and not positions)
     fields.scope = _POSITION if positions else _CHANNEL if channels else _ALL
     given = np.zeros(1, np.int64) if bias is None else bias
-    fields.mode = _mode(given, multiplier, half, shift, limit)
-    for name, values in zip(
-        ("bias", "multiplier", "half", "shift"), (given, multiplier, half, shift), strict=True
-    ):
-        if positions and name != "bias":
-            ready = np.repeat(values, LANES)
-        elif channels:
+    fields.mode = _mode(given, multiplier, half, shift, limit, output.zero_point)
+    addend = np.zeros(1, np.int64)
+    if fields.mode != _ANY:
+        addend = given * multiplier + half + (np.int64(output.zero_point) << shift)
+    arrays = (given, multiplier, half, shift, addend)
+    for name, values in zip(_SCALE_ARRAYS, arrays, strict=True):
+        if channels:
             ready = np.zeros(-(-output.shape[2] // LANES) * LANES + LANES, np.int64)
             ready[: output.shape[2]] = values
         else:
@@ -328,13 +343,18 @@ def _mode(
     half: NDArray[np.int64],
     shift: NDArray[np.int64],
     limit: float,
+    zero_point: int,
 ) -> int:
     """How wide the numbers get; in Python's integers, so that the bound itself is exact."""
-    largest = int(limit) + 1 + max(abs(int(b)) for b in (bias.min(), bias.max()))
-    factor = max(abs(int(m)) for m in (multiplier.min(), multiplier.max()))
-    if largest * factor + int(half.max()) >= _EXACT or int(shift.max()) > 62:
+    largest = int(limit) + 1 + _magnitude(bias)
+    factor, most = _magnitude(multiplier), int(shift.max())
+    if most > 62 or largest * factor + int(half.max()) + (abs(zero_point) << most) >= _EXACT:
         return _ANY
     return _NARROW if largest < 1 << 31 and factor < 1 << 31 else _WIDE
+
+
+def _magnitude(values: NDArray[np.int64]) -> int:
+    return max(-int(values.min()), int(values.max()))
 
 
 def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
@@ -351,6 +371,8 @@ def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
 
 def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
     operands = [plan.first] if plan.second is None else [plan.first, plan.second]
+    if not all(_spreads(operand, plan.output.shape) for operand in operands):
+        return False
     if plan.mode not in _COMBINE or (plan.mode == "ABS") != (plan.second is None):
         return False
     bounds = []
@@ -364,6 +386,14 @@ def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
         return False
     job.kind, job.operation = _ELEMENTWISE, _COMBINE[plan.mode]
     return True
+
+
+def _spreads(operand: OperandPlan, shape: tuple[int, int, int]) -> bool:
+    if operand.buffer is not None:
+        return False  # of which nobody knows here what it holds
+    if operand.source is None:
+        return True
+    return all(n in (1, whole) for n, whole in zip(operand.source.shape, shape, strict=True))
 
 
 def _operand(fields: OperandFields, operand: OperandPlan) -> int | None:

@@ -124,6 +124,8 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     signatures: dict[str, tuple[list[Any], Any]] = {
         "hil_npu_run": ([pointer, number, number, pointer], number),
+        "hil_npu_open": ([], pointer),
+        "hil_npu_close": ([pointer], None),
         "hil_npu_job_bytes": ([], number),
         "hil_npu_memory_bytes": ([], number),
         "hil_npu_packed": ([number] * 4, number),

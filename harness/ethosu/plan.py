@@ -43,12 +43,14 @@ class OutputPlan:
 
 @dataclass(frozen=True)
 class OperandPlan:
-    """``source`` or a scalar; ``scale`` is of elementwise operations."""
+    """``source``, the U85's chaining ``buffer``, or a scalar; ``scale`` is of elementwise
+    operations."""
 
     source: FeatureMap | None
     scalar: int
     zero_point: int
     scale: Scale = UNIT
+    buffer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,9 @@ Plan = ConvolutionPlan | PoolPlan | ElementwisePlan | CopyPlan
 
 @dataclass(frozen=True)
 class Prepared:
-    """One operation: as it is done in numpy, and as a plan where there is one."""
+    """One operation: as it is done in numpy, and as a plan where there is one. ``chains``: the
+    chaining buffer that it writes."""
 
     step: Step
     plan: Plan | None = None
+    chains: int | None = None

@@ -8,6 +8,7 @@
 #include "feature_map.h"
 #include "output.h"
 #include "parallel.h"
+#include "scratch.h"
 #include "vectors.h"
 
 namespace hil::npu {
@@ -207,7 +208,7 @@ struct Depthwise {
       const int16_t* place =
           input.position(job.window, position / output.width, position % output.width);
       for (int64_t channel = 0; channel < output.depth; channel += kVectors * kVector) {
-        alignas(64) int32_t sums[2][kVectors * kVector] = {};
+        alignas(64) int32_t sums[2][kVectors * kVector];
         const int64_t count = std::min(kVectors * kVector, output.depth - channel);
         const int64_t vectors = rounded(count, kVector) / kVector;
         some(place, channel, vectors, sums[0]);
@@ -218,7 +219,7 @@ struct Depthwise {
         }
         some(place + input.size, channel, vectors, sums[1]);
         int64_t joined[kVectors * kVector];
-        join(sums[0], sums[1], kVectors * kVector, joined);
+        join(sums[0], sums[1], vectors * kVector, joined);
         finish(job, memory, joined, channel, position, count, to);
       }
     }
@@ -235,8 +236,8 @@ bool convolve(const Job& job, const Memory& memory) {
   const Window& window = job.window;
   const Output& output = job.output;
   const int64_t pitch = rounded(job.first.map.depth, 2);
-  const Scratch<int16_t> data(input_size(job, pitch) * (job.wide != 0 ? 2 : 1));
-  const Scratch<uint8_t> results(result_bytes(output));
+  const Scratch<int16_t> data(*memory.pool, input_size(job, pitch) * (job.wide != 0 ? 2 : 1));
+  const Scratch<uint8_t> results(*memory.pool, result_bytes(output));
   Input input{};
   if (data.data() == nullptr || results.data() == nullptr ||
       !read_input(job, memory, pitch, data.data(), input)) {
@@ -263,8 +264,8 @@ bool convolve(const Job& job, const Memory& memory) {
 
 bool convolve_depthwise(const Job& job, const Memory& memory) {
   const int64_t pitch = rounded(job.first.map.depth, kVector);
-  const Scratch<int16_t> data(input_size(job, pitch) * (job.wide != 0 ? 2 : 1));
-  const Scratch<uint8_t> results(result_bytes(job.output));
+  const Scratch<int16_t> data(*memory.pool, input_size(job, pitch) * (job.wide != 0 ? 2 : 1));
+  const Scratch<uint8_t> results(*memory.pool, result_bytes(job.output));
   Input input{};
   if (data.data() == nullptr || results.data() == nullptr ||
       !read_input(job, memory, pitch, data.data(), input)) {

@@ -4,7 +4,7 @@
 
 #include "feature_map.h"
 #include "output.h"
-#include "parallel.h"
+#include "scratch.h"
 #include "vectors.h"
 
 namespace hil::npu {
@@ -18,8 +18,8 @@ class Rows {
         memory_(memory),
         width_(width),
         depth_(depth),
-        line_(width * depth),
-        small_(operand.map.tiles > 0 ? operand.map.width * operand.map.depth : 1) {
+        line_(*memory.pool, width * depth),
+        small_(*memory.pool, operand.map.tiles > 0 ? operand.map.width * operand.map.depth : 1) {
     if (ready() && operand.map.tiles == 0) {
       int64_t value = operand.scalar - operand.zero_point;
       scale(&value, 1);
@@ -105,8 +105,8 @@ bool elementwise(const Job& job, const Memory& memory) {
   Rows first(job.first, memory, output.width, output.depth);
   Rows second(how == Combine::kAbsolute ? job.first : job.second, memory, output.width,
               output.depth);
-  const Scratch<int64_t> line(row + kLanes);
-  const Scratch<uint8_t> results(output.height * row * output.map.bytes);
+  const Scratch<int64_t> line(*memory.pool, row + kLanes);
+  const Scratch<uint8_t> results(*memory.pool, output.height * row * output.map.bytes);
   if (!first.ready() || !second.ready() || line.data() == nullptr || results.data() == nullptr) {
     return false;
   }

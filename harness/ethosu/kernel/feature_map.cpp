@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "parallel.h"
+#include "scratch.h"
 #include "vectors.h"
 
 namespace hil::npu {
@@ -74,14 +74,22 @@ Source source_of(const Output& output, const uint8_t* results) {
   return source;
 }
 
+template <typename Element>
+void copy_apart(const uint8_t* from, int64_t step, uint8_t* to, int64_t count) {
+  for (int64_t n = 0; n < count; ++n) {
+    store(to + n * static_cast<int64_t>(sizeof(Element)), load<Element>(from + n * step));
+  }
+}
+
 void copy(const Source& source, const uint8_t* from, uint8_t* to, int64_t count) {
   if (source.step[2] == source.bytes) {
     std::memcpy(to, from, static_cast<size_t>(count * source.bytes));
-    return;
-  }
-  for (int64_t n = 0; n < count; ++n) {
-    std::memcpy(to + n * source.bytes, from + n * source.step[2],
-                static_cast<size_t>(source.bytes));
+  } else if (source.bytes == 1) {
+    copy_apart<int8_t>(from, source.step[2], to, count);
+  } else if (source.bytes == 2) {
+    copy_apart<int16_t>(from, source.step[2], to, count);
+  } else {
+    copy_apart<int32_t>(from, source.step[2], to, count);
   }
 }
 
@@ -186,7 +194,7 @@ bool read_padded(const Job& job, const Memory& memory, To fill, Padded<To>& out)
   const Window& window = job.window;
   const Map& map = job.first.map;
   const int64_t row = out.columns * out.pitch;
-  Scratch<To> line(map.width * out.pitch);
+  Scratch<To> line(*memory.pool, map.width * out.pitch);
   if (line.data() == nullptr) {
     return false;
   }

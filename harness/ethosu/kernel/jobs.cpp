@@ -2,17 +2,20 @@
 #include "jobs.h"
 
 #include <cstring>
+#include <new>
 
 #include "convolution.h"
 #include "elementwise.h"
 #include "feature_map.h"
 #include "output.h"
 #include "pool.h"
+#include "scratch.h"
 
 namespace hil::npu {
 namespace {
 
-constexpr int64_t kWeights = 0;  // the region that nobody writes to
+constexpr int64_t kWeights = 0;    // the region that nobody writes to
+constexpr int64_t kKept = 1 << 24;  // bytes of a block that is kept for the next inference
 
 bool has(const Memory& memory, const Span& span) {
   return span.region >= 0 && span.region < kRegions && memory.base[span.region] != nullptr &&
@@ -90,11 +93,18 @@ bool done(const Job& job, const Memory& memory) {
 // The first job from ``first`` on that was not done, and of which nothing was: ``count`` if none.
 HIL_NPU_API int64_t hil_npu_run(const hil::npu::Job* jobs, int64_t first, int64_t count,
                                 const hil::npu::Memory* memory) {
-  while (first < count && hil::npu::done(jobs[first], *memory)) {
-    ++first;
+  for (bool going = true; going && first < count;) {
+    going = hil::npu::done(jobs[first], *memory);
+    memory->pool->release();
+    first += going ? 1 : 0;
   }
+  memory->pool->trim(hil::npu::kKept);
   return first;
 }
+
+// Null when there is no memory.
+HIL_NPU_API hil::npu::Pool* hil_npu_open() { return new (std::nothrow) hil::npu::Pool; }
+HIL_NPU_API void hil_npu_close(hil::npu::Pool* pool) { delete pool; }
 
 // Bytes of a Job and of a Memory, so that the caller's idea of them can be checked.
 HIL_NPU_API int64_t hil_npu_job_bytes() { return sizeof(hil::npu::Job); }

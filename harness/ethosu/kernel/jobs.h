@@ -6,7 +6,7 @@
 
 namespace hil::npu {
 
-constexpr int kRegions = 8;
+constexpr int kRegions = 16;  // from 8 on: the U85's chaining buffers
 constexpr int kTiles = 4;
 constexpr int kSpans = 8;
 
@@ -16,6 +16,7 @@ struct Memory {
   uint8_t* marks[kRegions];  // null outside of strict mode
   uint8_t* internal;
   int64_t internal_size;
+  class Pool* pool;  // memory to work in
 };
 
 struct Tile {
@@ -47,8 +48,9 @@ struct Window {
 enum class ScaleMode : int64_t { kNarrow, kWide, kAny };
 enum class ScaleFor : int64_t { kAll, kChannel, kPosition };
 
-// (value + bias) * multiplier + half >> shift. Arrays are padded to a multiple of kLanes, and for
-// kAll and kPosition have kLanes equal entries each.
+// (value + bias) * multiplier + half >> shift, plus the zero point. ``addend`` is all of it that
+// does not depend on the value, before the shift: it may be there unless the mode is kAny. Arrays
+// are padded to a multiple of kLanes, and for kAll and kPosition have kLanes equal entries each.
 struct Scale {
   ScaleMode mode;
   ScaleFor scope;
@@ -56,6 +58,7 @@ struct Scale {
   const int64_t* multiplier;
   const int64_t* half;
   const int64_t* shift;
+  const int64_t* addend;
 };
 
 enum class Table : int64_t { kNone, kIndex8, kIndex16 };

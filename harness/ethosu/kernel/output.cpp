@@ -20,15 +20,25 @@ Longs widened(const Value* values) {
   }
 }
 
-Longs clamped(const Output& output, Longs value) {
-  value += output.zero_point;
-  if (output.clamped != 0) {
-    const Longs low = output.low - Longs{}, high = output.high - Longs{};
-    value = value < low ? low : value;
-    value = value > high ? high : value;
+// What all elements share, once: the compiler cannot know that no result lies on top of it.
+struct Ends {
+  Longs zero_point, low, high;
+  bool clamped;
+
+  explicit Ends(const Output& output)
+      : zero_point(output.zero_point - Longs{}),
+        low(output.low - Longs{}),
+        high(output.high - Longs{}),
+        clamped(output.clamped != 0) {}
+
+  Longs clamp(Longs value) const {
+    if (clamped) {
+      value = value < low ? low : value;
+      value = value > high ? high : value;
+    }
+    return value;
   }
-  return value;
-}
+};
 
 // The low 64 bits of what would need more.
 Longs scaled_exactly(Longs value, Longs multiplier, Longs half, Longs shift) {
@@ -39,17 +49,6 @@ Longs scaled_exactly(Longs value, Longs multiplier, Longs half, Longs shift) {
     result[n] = static_cast<int64_t>(exact >> shift[n]);
   }
   return result;
-}
-
-template <ScaleMode kMode>
-Longs scaled(Longs value, Longs multiplier, Longs half, Longs shift) {
-  if constexpr (kMode == ScaleMode::kNarrow) {
-    return shift_right(multiply_narrow(value, multiplier) + half, shift);
-  } else if constexpr (kMode == ScaleMode::kWide) {
-    return shift_right(value * multiplier + half, shift);
-  } else {
-    return scaled_exactly(value, multiplier, half, shift);
-  }
 }
 
 template <typename Stored>
@@ -66,17 +65,26 @@ void put(Longs value, int64_t count, Stored* to) {
 template <typename Value, typename Stored, ScaleMode kMode>
 void scale_all(const Job& job, const Value* values, int64_t channel, int64_t position,
                int64_t count, Stored* to) {
-  const Scale& scale = job.scale;
-  const int64_t start = scale.scope == ScaleFor::kChannel    ? channel
-                        : scale.scope == ScaleFor::kPosition ? position * kLanes
-                                                             : 0;
+  const Scale scale = job.scale;
+  const Ends ends(job.output);
   const int64_t step = scale.scope == ScaleFor::kChannel ? 1 : 0;
+  const int64_t bias = step * channel;
+  const int64_t start = scale.scope == ScaleFor::kPosition ? position * kLanes : bias;
   for (int64_t n = 0; n < count; n += kHalf) {
     const int64_t at = start + n * step;
-    const Longs value = widened(values + n) + load<Longs>(scale.bias + n * step + channel * step);
-    const Longs result = scaled<kMode>(value, load<Longs>(scale.multiplier + at),
-                                       load<Longs>(scale.half + at), load<Longs>(scale.shift + at));
-    put(clamped(job.output, result), count - n, to + n);
+    const Longs value = widened(values + n), multiplier = load<Longs>(scale.multiplier + at);
+    const Longs shift = load<Longs>(scale.shift + at);
+    Longs result;
+    if constexpr (kMode == ScaleMode::kNarrow) {
+      result = shift_right(multiply_narrow(value, multiplier) + load<Longs>(scale.addend + at), shift);
+    } else if constexpr (kMode == ScaleMode::kWide) {
+      result = shift_right(value * multiplier + load<Longs>(scale.addend + at), shift);
+    } else {
+      const Longs biased = value + load<Longs>(scale.bias + bias + n * step);
+      result = scaled_exactly(biased, multiplier, load<Longs>(scale.half + at), shift) +
+               ends.zero_point;
+    }
+    put(ends.clamp(result), count - n, to + n);
   }
 }
 

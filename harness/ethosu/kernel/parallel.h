@@ -1,8 +1,7 @@
-// Work on several cores, and memory for it.
+// Work on several cores.
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 
 namespace hil::npu {
 
@@ -18,22 +17,5 @@ void parallel(int64_t parts, int64_t count, Body body) {
       },
       &body);
 }
-
-// Memory for one job, null when there is none; aligned for any vector.
-template <typename Element>
-class Scratch {
- public:
-  explicit Scratch(int64_t count)
-      : data_(static_cast<Element*>(std::aligned_alloc(
-            64, (static_cast<size_t>(count) * sizeof(Element) + 64 * 4) / 64 * 64))) {}
-  ~Scratch() { std::free(data_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  Element* data() const { return data_; }
-
- private:
-  Element* data_;
-};
 
 }  // namespace hil::npu

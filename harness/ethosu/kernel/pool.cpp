@@ -5,7 +5,7 @@
 
 #include "feature_map.h"
 #include "output.h"
-#include "parallel.h"
+#include "scratch.h"
 #include "vectors.h"
 
 namespace hil::npu {
@@ -35,7 +35,7 @@ bool is_copy(const Job& job) {
 bool copy(const Job& job, const Memory& memory, uint8_t* results) {
   const Output& output = job.output;
   const int64_t row = output.width * output.depth;
-  const Scratch<int32_t> line(row);
+  const Scratch<int32_t> line(*memory.pool, row);
   if (line.data() == nullptr) {
     return false;
   }
@@ -60,8 +60,8 @@ bool reduce(const Job& job, const Memory& memory, uint8_t* results) {
   const auto kind = static_cast<Reduce>(job.operation);
   const int64_t depth = job.first.map.depth;
   Padded<int32_t> padded{nullptr, padded_columns(window), depth};
-  const Scratch<int32_t> data(padded_rows(window) * padded.columns * depth);
-  const Scratch<int32_t> sums(depth + kLanes);
+  const Scratch<int32_t> data(*memory.pool, padded_rows(window) * padded.columns * depth);
+  const Scratch<int32_t> sums(*memory.pool, depth + kLanes);
   padded.data = data.data();
   const int32_t fill = kind == Reduce::kLargest    ? INT32_MIN
                        : kind == Reduce::kSmallest ? INT32_MAX
@@ -94,7 +94,7 @@ bool reduce(const Job& job, const Memory& memory, uint8_t* results) {
 }  // namespace
 
 bool pool(const Job& job, const Memory& memory) {
-  const Scratch<uint8_t> results(bytes_of(job.output));
+  const Scratch<uint8_t> results(*memory.pool, bytes_of(job.output));
   if (results.data() == nullptr) {
     return false;
   }

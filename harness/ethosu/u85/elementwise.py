@@ -91,11 +91,11 @@ def prepare_elementwise(operation: Operation, registers: Registers) -> Prepared:
         limit = max(-float(result.min()), float(result.max()))
         output.store(context, result, limit, scale, None)
 
-    left, right = first.plan(scales[0]), second.plan(scales[1]) if second is not None else None
-    way_out = output.plan(shape)
-    if way_out is None or left is None or (right is None) != (second is None):
-        return Prepared(run)
-    return Prepared(run, ElementwisePlan(mode, left, right, scale, way_out))
+    way_out, other = output.plan(shape), None if second is None else second.plan(scales[1])
+    if way_out is None:
+        return Prepared(run, chains=output.buffer)
+    plan = ElementwisePlan(mode, first.plan(scales[0]), other, scale, way_out)
+    return Prepared(run, plan, output.buffer)
 
 
 def _scaled(values: Integers, scale: Scale) -> Integers:

@@ -97,7 +97,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
 
     way_out = output.plan(shape)
     if way_out is None or ifm.source is None or not accumulators.plain:
-        return Prepared(run)
+        return Prepared(run, chains=output.buffer)
     plan = ConvolutionPlan(
         depthwise=depthwise,
         ifm=ifm.source,
@@ -109,7 +109,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
         output=way_out,
         macs=macs,
     )
-    return Prepared(run, plan)
+    return Prepared(run, plan, output.buffer)
 
 
 def _prepare_matmul(registers: Registers) -> Prepared:
@@ -142,7 +142,7 @@ def _prepare_matmul(registers: Registers) -> Prepared:
         context.macs += macs
         output.store(context, sums, bound, *scales.read(context))
 
-    return Prepared(run)
+    return Prepared(run, chains=output.buffer)
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
@@ -160,7 +160,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
             sums, bound = accumulators.add(context, None, 0.0)
             output.store(context, sums, bound, *scales.read(context))
 
-        return Prepared(copy)
+        return Prepared(copy, chains=output.buffer)
     depth = registers["IFM_DEPTH_M1"] + 1 if mode == "REDUCE_SUM" else shape[2]
     if mode == "REDUCE_SUM" and shape[2] != 1:
         raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
@@ -187,16 +187,15 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
 
     way_out, scale = output.plan(shape), scales.whole
     if way_out is None or scale is None or ifm.source is None or not accumulators.plain:
-        return Prepared(run)
+        return Prepared(run, chains=output.buffer)
     if average is not None:
         if not scale.is_unit:
-            return Prepared(run)
+            return Prepared(run, chains=output.buffer)
         scale = average
     if limit >= 2.0 ** (accumulators.bits - 1):
-        return Prepared(run)
-    return Prepared(
-        run, PoolPlan(mode, ifm.source, ifm.zero_point, upscaling, window, limit, scale, way_out)
-    )
+        return Prepared(run, chains=output.buffer)
+    plan = PoolPlan(mode, ifm.source, ifm.zero_point, upscaling, window, limit, scale, way_out)
+    return Prepared(run, plan, output.buffer)
 
 
 def _pool(mode: str, values: Array, window: acc.Window) -> Array:
@@ -233,7 +232,7 @@ def _prepare_resize(operation: Operation, registers: Registers) -> Prepared:
         sums = (_bilinear if mode == _BILINEAR else _nearest)(values, rows, columns)
         output.store(context, sums, limit, scale, None)
 
-    return Prepared(run)
+    return Prepared(run, chains=output.buffer)
 
 
 def _rest_of_scale(registers: Registers) -> Scale:

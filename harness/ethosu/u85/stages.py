@@ -22,7 +22,7 @@ from harness.ethosu.common import (
     is_bricks,
 )
 from harness.ethosu.errors import AccessError
-from harness.ethosu.featuremap import FeatureMap, feature_map
+from harness.ethosu.featuremap import FeatureMap, chaining_buffer, feature_map
 from harness.ethosu.output_stage import (
     UNIT,
     Finish,
@@ -89,11 +89,8 @@ class Source:
             raise AccessError(f"chaining buffer {self.buffer} is empty", self.offset)
         return found
 
-    def plan(self, scale: Scale = UNIT) -> OperandPlan | None:
-        """None: it is neither in memory nor a scalar."""
-        if self.buffer is not None:
-            return None
-        return OperandPlan(self.source, self.scalar, self.zero_point, scale)
+    def plan(self, scale: Scale = UNIT) -> OperandPlan:
+        return OperandPlan(self.source, self.scalar, self.zero_point, scale, self.buffer)
 
     def read_wide(self, context: Context) -> Integers:
         return self.read(context).astype(np.int64) - self.zero_point
@@ -165,19 +162,22 @@ class OutputU85:
         self.ofm.write(context.memory, result)
 
     def plan(self, shape: tuple[int, int, int]) -> OutputPlan | None:
-        """None: what comes out does not go to memory."""
-        if self.ofm is None or self.buffer is not None:
+        """None: nothing comes out."""
+        ofm = self.ofm
+        if self.buffer is not None:
+            ofm = chaining_buffer(self.buffer, shape, self.dtype, self.registers.offset)
+        if ofm is None:
             return None
         index, _, size = _TABLES[self.function] if self.function else (self.dtype, self.dtype, 0)
         return OutputPlan(
-            ofm=self.ofm,
+            ofm=ofm,
             shape=shape,
             index_type=index,
             zero_point=self.zero_point,
             clamp=self.clamp,
             table=(self.table * size, size) if self.function else None,
-            axes=self.transpose,
-            reverse=self.reverse,
+            axes=self.transpose if self.buffer is None else (0, 1, 2),
+            reverse=self.reverse if self.buffer is None else 0,
         )
 
     def _look_up(self, context: Context, indices: Array) -> Array:
