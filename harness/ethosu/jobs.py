@@ -350,7 +350,8 @@ def _mode(
     factor, most = _magnitude(multiplier), int(shift.max())
     if most > 62 or largest * factor + int(half.max()) + (abs(zero_point) << most) >= _EXACT:
         return _ANY
-    return _NARROW if largest < 1 << 31 and factor < 1 << 31 else _WIDE
+    result = (largest * factor + int(half.max()) >> int(shift.min())) + abs(zero_point) + 1
+    return _NARROW if max(largest, factor, result) < 1 << 31 else _WIDE
 
 
 def _magnitude(values: NDArray[np.int64]) -> int:

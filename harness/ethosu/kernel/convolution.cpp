@@ -17,6 +17,7 @@ namespace {
 constexpr int kPanel = kVector == 16 ? 4 : 2;  // vectors of output channels at a time
 constexpr int kWidth = kPanel * kVector;
 constexpr int kPixels = 6;  // positions at a time
+constexpr int kSums = kPixels * kWidth + kLanes;
 constexpr int64_t kBlock = 1 << 15;  // input elements that stay in the cache, about
 
 int64_t rounded(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
@@ -108,31 +109,40 @@ void join(const int32_t* low, const int32_t* high, int64_t count, int64_t* sums)
   }
 }
 
-struct Convolution {
+// Sums on their way out.
+struct Results {
   const Job& job;
   const Memory& memory;
-  const Input& input;
-  Runs runs;
-  uint8_t* results;
+  bool wide;
+  uint8_t* data;
 
-  void finish_one(int64_t position, int64_t channel, int64_t count, const int32_t* low,
-                  const int32_t* high) const {
+  // ``positions`` sums of ``pitch`` lanes each; of wide ones the high parts are in ``high``.
+  void finish_some(int64_t position, int64_t positions, int64_t channel, int64_t count,
+                   int64_t pitch, const int32_t* low, const int32_t* high) const {
     const Output& output = job.output;
-    uint8_t* to = results + (position * output.depth + channel) * output.map.bytes;
-    if (!input.wide) {
-      finish(job, memory, low, channel, position, count, to);
+    const int64_t row = output.depth * output.map.bytes;
+    uint8_t* to = data + position * row + channel * output.map.bytes;
+    if (!wide) {
+      finish(job, memory, Values<int32_t>{low, pitch, positions, to, row}, channel, position, count);
       return;
     }
-    int64_t sums[kWidth];
-    join(low, high, rounded(count, kVector), sums);
-    finish(job, memory, sums, channel, position, count, to);
+    int64_t sums[kSums];
+    join(low, high, positions * pitch, sums);
+    finish(job, memory, Values<int64_t>{sums, pitch, positions, to, row}, channel, position, count);
   }
+};
+
+struct Convolution {
+  const Job& job;
+  const Input& input;
+  Runs runs;
+  Results results;
 
   // Some positions, all channels.
   void block(int64_t first, int64_t last) const {
     const Output& output = job.output;
     const int64_t all = runs.count * runs.length;
-    alignas(64) int32_t sums[2][kPixels * kWidth];
+    alignas(64) int32_t sums[2][kSums];
     for (int64_t channel = 0; channel < output.depth; channel += kWidth) {
       const int64_t count = std::min<int64_t>(kWidth, output.depth - channel);
       const int64_t vectors = rounded(count, kVector) / kVector;
@@ -150,10 +160,8 @@ struct Convolution {
           }
           multiply_some(vectors, places, runs, weights, sums[1]);
         }
-        for (int64_t p = 0; p < std::min<int64_t>(kPixels, last - position); ++p) {
-          const int64_t at = p * vectors * kVector;
-          finish_one(position + p, channel, count, sums[0] + at, sums[1] + at);
-        }
+        results.finish_some(position, std::min<int64_t>(kPixels, last - position), channel, count,
+                    vectors * kVector, sums[0], sums[1]);
       }
     }
   }
@@ -161,11 +169,10 @@ struct Convolution {
 
 struct Depthwise {
   const Job& job;
-  const Memory& memory;
   const Input& input;
-  uint8_t* results;
+  Results results;
 
-  static constexpr int64_t kVectors = 4;
+  static constexpr int64_t kVectors = kPanel;
 
   template <int64_t kCount>
   void sum(const int16_t* place, int64_t channel, int32_t* sums) const {
@@ -196,31 +203,30 @@ struct Depthwise {
       case 2:
         return sum<2>(place, channel, sums);
       case 3:
-        return sum<3>(place, channel, sums);
+        return sum<kPanel < 3 ? kPanel : 3>(place, channel, sums);
       default:
-        return sum<4>(place, channel, sums);
+        return sum<kPanel>(place, channel, sums);
     }
   }
 
   void rows(int64_t first, int64_t last) const {
     const Output& output = job.output;
-    for (int64_t position = first * output.width; position < last * output.width; ++position) {
-      const int16_t* place =
-          input.position(job.window, position / output.width, position % output.width);
-      for (int64_t channel = 0; channel < output.depth; channel += kVectors * kVector) {
-        alignas(64) int32_t sums[2][kVectors * kVector];
-        const int64_t count = std::min(kVectors * kVector, output.depth - channel);
-        const int64_t vectors = rounded(count, kVector) / kVector;
-        some(place, channel, vectors, sums[0]);
-        uint8_t* to = results + (position * output.depth + channel) * output.map.bytes;
-        if (!input.wide) {
-          finish(job, memory, sums[0], channel, position, count, to);
-          continue;
+    alignas(64) int32_t sums[2][kSums];
+    for (int64_t channel = 0; channel < output.depth; channel += kWidth) {
+      const int64_t count = std::min<int64_t>(kWidth, output.depth - channel);
+      const int64_t vectors = rounded(count, kVector) / kVector, pitch = vectors * kVector;
+      for (int64_t position = first * output.width; position < last * output.width;
+           position += kPixels) {
+        const int64_t positions = std::min<int64_t>(kPixels, last * output.width - position);
+        for (int64_t p = 0; p < positions; ++p) {
+          const int64_t at = position + p;
+          const int16_t* place = input.position(job.window, at / output.width, at % output.width);
+          some(place, channel, vectors, sums[0] + p * pitch);
+          if (results.wide) {
+            some(place + input.size, channel, vectors, sums[1] + p * pitch);
+          }
         }
-        some(place + input.size, channel, vectors, sums[1]);
-        int64_t joined[kVectors * kVector];
-        join(sums[0], sums[1], vectors * kVector, joined);
-        finish(job, memory, joined, channel, position, count, to);
+        results.finish_some(position, positions, channel, count, pitch, sums[0], sums[1]);
       }
     }
   }
@@ -248,7 +254,7 @@ bool convolve(const Job& job, const Memory& memory) {
   const Runs runs = dense ? Runs{window.kernel_y, window.kernel_x * pitch, row, 0, 1}
                           : Runs{window.kernel_y * window.kernel_x, pitch, row,
                                  window.dilation_x * pitch, window.kernel_x};
-  const Convolution convolution{job, memory, input, runs, results.data()};
+  const Convolution convolution{job, input, runs, {job, memory, input.wide, results.data()}};
   const int64_t positions = output.height * output.width;
   const int64_t step =
       rounded(std::max<int64_t>(kBlock / (runs.count * runs.length), 2 * kPixels), kPixels);
@@ -271,7 +277,7 @@ bool convolve_depthwise(const Job& job, const Memory& memory) {
       !read_input(job, memory, pitch, data.data(), input)) {
     return false;
   }
-  const Depthwise depthwise{job, memory, input, results.data()};
+  const Depthwise depthwise{job, input, {job, memory, input.wide, results.data()}};
   parallel(job.parts, job.output.height,
            [&](int64_t first, int64_t last) { depthwise.rows(first, last); });
   write(job.output, memory, results.data());

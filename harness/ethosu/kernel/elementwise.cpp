@@ -112,7 +112,8 @@ bool elementwise(const Job& job, const Memory& memory) {
   }
   for (int64_t y = 0; y < output.height; ++y) {
     combine(how, first.row(y), second.row(y), row, line.data());
-    finish(job, memory, line.data(), 0, 0, row, results.data() + y * row * output.map.bytes);
+    uint8_t* to = results.data() + y * row * output.map.bytes;
+    finish(job, memory, Values<int64_t>{line.data(), 0, 1, to, 0}, 0, 0, row);
   }
   write(output, memory, results.data());
   return true;

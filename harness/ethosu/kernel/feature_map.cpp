@@ -14,11 +14,21 @@ constexpr int64_t kBrick = 16;
 int64_t bricks_of(const Map& map) { return (map.depth + kBrick - 1) / kBrick; }
 
 template <typename From, typename To>
+inline void convert_brick(const uint8_t* from, To* to, To zero_point) {
+  typedef From Stored __attribute__((vector_size(kBrick * sizeof(From))));
+  typedef To Read __attribute__((vector_size(kBrick * sizeof(To))));
+  store(to, __builtin_convertvector(load<Stored>(from), Read) - zero_point);
+}
+
+template <typename From, typename To>
 inline void convert(const uint8_t* from, To* to, int64_t count, To zero_point) {
-  for (int64_t n = 0; n < count; ++n) {
-    From value;
-    std::memcpy(&value, from + n * static_cast<int64_t>(sizeof value), sizeof value);
-    to[n] = static_cast<To>(static_cast<To>(value) - zero_point);
+  constexpr int64_t kSize = sizeof(From);
+  int64_t n = 0;
+  for (; n + kBrick <= count; n += kBrick) {
+    convert_brick<From, To>(from + n * kSize, to + n, zero_point);
+  }
+  for (; n < count; ++n) {
+    to[n] = static_cast<To>(static_cast<To>(load<From>(from + n * kSize)) - zero_point);
   }
 }
 
@@ -36,17 +46,15 @@ void read_tile(const Map& map, const Tile& tile, const uint8_t* row, To zero_poi
     }
     return;
   }
-  for (int64_t brick = 0; brick < bricks_of(map); ++brick) {
-    const uint8_t* from = row + brick * map.stride_c;
-    To* to = out + brick * kBrick;
-    const int64_t count = std::min(kBrick, map.depth - brick * kBrick);
-    for (int64_t x = 0; x < tile.width; ++x) {
-      if (count == kBrick) {
-        convert<From, To>(from + x * kBrick * kSize, to + x * pitch, kBrick, zero_point);
-      } else {
-        convert<From, To>(from + x * kBrick * kSize, to + x * pitch, count, zero_point);
-      }
+  const int64_t full = map.depth / kBrick, stride = map.stride_c;
+  const int64_t rest = map.depth - full * kBrick;
+  for (int64_t x = 0; x < tile.width; ++x) {
+    const uint8_t* from = row + x * kBrick * kSize;
+    To* to = out + x * pitch;
+    for (int64_t brick = 0; brick < full; ++brick) {
+      convert_brick<From, To>(from + brick * stride, to + brick * kBrick, zero_point);
     }
+    convert<From, To>(from + full * stride, to + full * kBrick, rest, zero_point);
   }
 }
 
@@ -110,6 +118,13 @@ void write_row(const Map& map, const Tile& tile, const Source& source, int64_t y
   for (int64_t brick = 0; brick < bricks_of(map); ++brick) {
     const int64_t count = std::min(kBrick, map.depth - brick * kBrick);
     uint8_t* to = row + brick * map.stride_c;
+    if (count == kBrick && bytes == 1 && source.step[2] == 1) {
+      const uint8_t* from = source.at(y, tile.x) + brick * kBrick;
+      for (int64_t x = 0; x < tile.width; ++x) {
+        std::memcpy(to + x * kBrick, from + x * source.step[1], kBrick);
+      }
+      continue;
+    }
     for (int64_t x = 0; x < tile.width; ++x) {
       const uint8_t* from = source.at(y, tile.x + x) + brick * kBrick * source.step[2];
       copy(source, from, to + x * kBrick * bytes, count);

@@ -42,14 +42,14 @@ bool copy(const Job& job, const Memory& memory, uint8_t* results) {
   for (int64_t y = 0; y < output.height; ++y) {
     read_row(job.first.map, memory, y, job.first.zero_point, line.data(), output.depth);
     if (job.scale.scope == ScaleFor::kAll) {
-      finish(job, memory, line.data(), 0, 0, row, results + y * row * output.map.bytes);
+      uint8_t* to = results + y * row * output.map.bytes;
+      finish(job, memory, Values<int32_t>{line.data(), 0, 1, to, 0}, 0, 0, row);
       continue;
     }
-    for (int64_t x = 0; x < output.width; ++x) {
-      int32_t* values = line.data() + x * output.depth;
-      uint8_t* to = results + (y * row + x * output.depth) * output.map.bytes;
-      finish(job, memory, values, 0, 0, output.depth, to);
-    }
+    uint8_t* to = results + y * row * output.map.bytes;
+    const Values<int32_t> values{line.data(), output.depth, output.width, to,
+                                 output.depth * output.map.bytes};
+    finish(job, memory, values, 0, 0, output.depth);
   }
   return true;
 }
@@ -86,7 +86,7 @@ bool reduce(const Job& job, const Memory& memory, uint8_t* results) {
       sums.data()[0] = sum;
     }
     uint8_t* to = results + position * output.depth * output.map.bytes;
-    finish(job, memory, sums.data(), 0, position, output.depth, to);
+    finish(job, memory, Values<int32_t>{sums.data(), 0, 1, to, 0}, 0, position, output.depth);
   }
   return true;
 }

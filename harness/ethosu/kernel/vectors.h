@@ -24,6 +24,7 @@ typedef int32_t Ints __attribute__((vector_size(4 * kVector)));
 typedef int16_t Shorts __attribute__((vector_size(2 * kVector)));
 typedef int64_t Longs __attribute__((vector_size(64)));
 typedef int32_t HalfInts __attribute__((vector_size(32)));
+typedef int32_t FullInts __attribute__((vector_size(64)));
 
 template <typename To>
 To load(const void* from) {
@@ -66,6 +67,10 @@ inline Longs multiply_narrow(Longs a, Longs b) {
 #else
   return a * b;
 #endif
+}
+
+inline FullInts joined(HalfInts low, HalfInts high) {
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
 // Rounds down; for absolute values below 2**62.
