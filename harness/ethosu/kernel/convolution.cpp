@@ -24,9 +24,9 @@ int64_t rounded(int64_t count, int64_t unit) { return (count + unit - 1) / unit 
 
 // A run of the padded input under a part of the kernel.
 struct Runs {
-  int64_t count, length;     // length of each, in elements, even
-  int64_t step_y, step_x;    // from one run to the next
-  int64_t per_row;           // runs per row of the kernel
+  int64_t count, length;   // length of each, in elements, even
+  int64_t step_y, step_x;  // from one run to the next
+  int64_t per_row;         // runs per row of the kernel
 
   int64_t at(int64_t n) const { return n / per_row * step_y + n % per_row * step_x; }
 };
@@ -66,7 +66,7 @@ void multiply_some(int64_t vectors, const int16_t* const* positions, const Runs&
     case 2:
       return multiply<2>(positions, runs, weights, sums);
     case 3:
-      return multiply<kPanel < 3 ? kPanel : 3>(positions, runs, weights, sums);
+      return multiply < kPanel < 3 ? kPanel : 3 > (positions, runs, weights, sums);
     default:
       return multiply<kPanel>(positions, runs, weights, sums);
   }
@@ -79,7 +79,8 @@ struct Input {
   bool wide;
 
   const int16_t* position(const Window& window, int64_t y, int64_t x) const {
-    return padded.data + (y * window.stride_y * padded.columns + x * window.stride_x) * padded.pitch;
+    return padded.data +
+           (y * window.stride_y * padded.columns + x * window.stride_x) * padded.pitch;
   }
 };
 
@@ -123,7 +124,8 @@ struct Results {
     const int64_t row = output.depth * output.map.bytes;
     uint8_t* to = data + position * row + channel * output.map.bytes;
     if (!wide) {
-      finish(job, memory, Values<int32_t>{low, pitch, positions, to, row}, channel, position, count);
+      finish(job, memory, Values<int32_t>{low, pitch, positions, to, row}, channel, position,
+             count);
       return;
     }
     int64_t sums[kSums];
@@ -161,7 +163,7 @@ struct Convolution {
           multiply_some(vectors, places, runs, weights, sums[1]);
         }
         results.finish_some(position, std::min<int64_t>(kPixels, last - position), channel, count,
-                    vectors * kVector, sums[0], sums[1]);
+                            vectors * kVector, sums[0], sums[1]);
       }
     }
   }
@@ -203,7 +205,7 @@ struct Depthwise {
       case 2:
         return sum<2>(place, channel, sums);
       case 3:
-        return sum<kPanel < 3 ? kPanel : 3>(place, channel, sums);
+        return sum < kPanel < 3 ? kPanel : 3 > (place, channel, sums);
       default:
         return sum<kPanel>(place, channel, sums);
     }

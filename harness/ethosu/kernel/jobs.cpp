@@ -14,7 +14,7 @@
 namespace hil::npu {
 namespace {
 
-constexpr int64_t kWeights = 0;    // the region that nobody writes to
+constexpr int64_t kWeights = 0;     // the region that nobody writes to
 constexpr int64_t kKept = 1 << 24;  // bytes of a block that is kept for the next inference
 
 bool has(const Memory& memory, const Span& span) {

@@ -97,8 +97,8 @@ void scale_lanes(const Factors& factors, const Ends& ends, const Value* values, 
     HalfInts part[kHalves];
     for (int h = 0; h < kHalves; ++h) {
       const Longs product = multiply_narrow(widened(values + h * kHalf), factors.multiplier[h]);
-      part[h] = __builtin_convertvector(shift_right(product + factors.addend[h], factors.shift[h]),
-                                        HalfInts);
+      part[h] = __builtin_convertvector(
+          shift_right(add(product, factors.addend[h]), factors.shift[h]), HalfInts);
     }
     const FullInts whole = ends.clamp(joined(part[0], part[1]));
     const Full result = __builtin_convertvector(whole, Full);
@@ -110,11 +110,13 @@ void scale_lanes(const Factors& factors, const Ends& ends, const Value* values, 
     const Longs value = widened(values + h * kHalf);
     Longs result;
     if constexpr (kMode == ScaleMode::kWide) {
-      result = shift_right(value * factors.multiplier[h] + factors.addend[h], factors.shift[h]);
+      result = shift_right(add(multiply(value, factors.multiplier[h]), factors.addend[h]),
+                           factors.shift[h]);
     } else {
-      result = scaled_exactly(value + factors.bias[h], factors.multiplier[h], factors.addend[h],
-                              factors.shift[h]) +
-               ends.zero_point;
+      const Longs biased = add(value, factors.bias[h]);
+      result =
+          add(scaled_exactly(biased, factors.multiplier[h], factors.addend[h], factors.shift[h]),
+              ends.zero_point);
     }
     part[h] = __builtin_convertvector(ends.clamp(result), Half);
   }
@@ -127,8 +129,9 @@ void scale_all(const Job& job, const Values<Value>& values, int64_t channel, int
   const Ends ends(job.output);
   const Scale scale = job.scale;
   const bool by_channel = scale.scope == ScaleFor::kChannel;
-  Factors factors(scale, channel, by_channel ? channel : position * kLanes *
-                                    (scale.scope == ScaleFor::kPosition ? 1 : 0));
+  Factors factors(
+      scale, channel,
+      by_channel ? channel : position * kLanes * (scale.scope == ScaleFor::kPosition ? 1 : 0));
   for (int64_t n = 0; n < count; n += kLanes) {
     if (by_channel && n > 0) {
       factors = Factors(scale, channel + n, channel + n);

@@ -1,4 +1,5 @@
-// Memory to work in, kept from one job to the next: fresh pages cost more than what is done in them.
+// Memory to work in, kept from one job to the next: fresh pages cost more than what is done in
+// them.
 #pragma once
 
 #include <cstdint>

@@ -23,6 +23,7 @@ constexpr int kLanes = 16;  // elements of one step of the output stage
 typedef int32_t Ints __attribute__((vector_size(4 * kVector)));
 typedef int16_t Shorts __attribute__((vector_size(2 * kVector)));
 typedef int64_t Longs __attribute__((vector_size(64)));
+typedef uint64_t Bits __attribute__((vector_size(64)));
 typedef int32_t HalfInts __attribute__((vector_size(32)));
 typedef int32_t FullInts __attribute__((vector_size(64)));
 
@@ -50,14 +51,23 @@ inline Ints multiply_pairs(Ints sum, Ints a, Ints b) {
   return sum + reinterpret_cast<Ints>(
                    _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 #else
-  typedef uint32_t Bits __attribute__((vector_size(4 * kVector)));
-  const Ints low = reinterpret_cast<Ints>(reinterpret_cast<Bits>(a) << 16) >> 16;
-  const Ints other = reinterpret_cast<Ints>(reinterpret_cast<Bits>(b) << 16) >> 16;
+  typedef uint32_t Words __attribute__((vector_size(4 * kVector)));
+  const Ints low = reinterpret_cast<Ints>(reinterpret_cast<Words>(a) << 16) >> 16;
+  const Ints other = reinterpret_cast<Ints>(reinterpret_cast<Words>(b) << 16) >> 16;
   return sum + low * other + (a >> 16) * (b >> 16);
 #endif
 }
 
 inline Ints broadcast(int32_t value) { return value - Ints{}; }
+
+// Modulo 2**64: lanes that nobody asked for hold anything.
+inline Longs add(Longs a, Longs b) {
+  return reinterpret_cast<Longs>(reinterpret_cast<Bits>(a) + reinterpret_cast<Bits>(b));
+}
+
+inline Longs multiply(Longs a, Longs b) {
+  return reinterpret_cast<Longs>(reinterpret_cast<Bits>(a) * reinterpret_cast<Bits>(b));
+}
 
 // Of numbers that fit 32 bits.
 inline Longs multiply_narrow(Longs a, Longs b) {
@@ -65,7 +75,7 @@ inline Longs multiply_narrow(Longs a, Longs b) {
   return reinterpret_cast<Longs>(
       _mm512_mul_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #else
-  return a * b;
+  return multiply(a, b);
 #endif
 }
 
@@ -78,11 +88,8 @@ inline Longs shift_right(Longs value, Longs shift) {
 #if defined(__AVX512F__)
   return value >> shift;
 #else
-  typedef uint64_t Bits __attribute__((vector_size(64)));
-  const Bits by = reinterpret_cast<Bits>(shift);
-  const Longs offset = (INT64_C(1) << 62) - Longs{};
-  return reinterpret_cast<Longs>(reinterpret_cast<Bits>(value + offset) >> by) -
-         reinterpret_cast<Longs>(reinterpret_cast<Bits>(offset) >> by);
+  const Bits by = reinterpret_cast<Bits>(shift), offset = (UINT64_C(1) << 62) - Bits{};
+  return reinterpret_cast<Longs>(((reinterpret_cast<Bits>(value) + offset) >> by) - (offset >> by));
 #endif
 }
 

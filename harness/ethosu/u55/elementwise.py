@@ -96,9 +96,7 @@ def prepare_elementwise(operation: Operation, registers: Registers) -> Prepared:
     return Prepared(run, ElementwisePlan(mode, left, right, scale, output.plan()))
 
 
-def _operand_scales(
-    mode: str, registers: Registers, dtype: np.dtype[Any]
-) -> tuple[Scale, Scale]:
+def _operand_scales(mode: str, registers: Registers, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
     """Of the left and the right operand, as ``_sum_combiner`` scales them."""
     if mode not in ("ADD", "SUB"):
         return UNIT, UNIT

@@ -140,8 +140,7 @@ class KernelReader:
         lengths = [(registers[f"WEIGHT{n}_LENGTH"] & 0xFFFFFFFF, n) for n in names]
         region = registers["WEIGHT_REGION"] & 7
         self.spans = [
-            (region, registers[f"WEIGHT{n}_BASE"] if length else 0, length)
-            for length, n in lengths
+            (region, registers[f"WEIGHT{n}_BASE"] if length else 0, length) for length, n in lengths
         ]
 
     @property
