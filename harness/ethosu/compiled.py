@@ -52,6 +52,7 @@ def compiled_arithmetic(threads: int | None = None) -> Arithmetic:
     kernel = kernel_library.load()
     if kernel.library is None:
         return Arithmetic(f"numpy ({kernel.lacks})")
+    jobs.check_layout(kernel.library)
     return Arithmetic("compiled", kernel.library, threads or min(2, len(os.sched_getaffinity(0))))
 
 

@@ -123,6 +123,13 @@ class MemoryFields(ctypes.Structure):
     ]
 
 
+def check_layout(library: ctypes.CDLL) -> None:
+    """That the library has the same idea of the structures. AssertionError: it has not."""
+    ours = ctypes.sizeof(JobFields), ctypes.sizeof(MemoryFields)
+    theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
+    assert ours == theirs, f"jobs.py and kernel/jobs.h differ: {ours} and {theirs} bytes"
+
+
 class Keep:
     """Arrays that a job points into."""
 

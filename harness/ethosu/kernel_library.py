@@ -19,28 +19,15 @@ from typing import Any
 
 from filelock import FileLock
 
-from harness.errors import InfraError, ToolMissing
+from harness.errors import ToolMissing
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors
 
 SOURCES = Path(__file__).with_name("kernel")
 NAME = "libhil_npu.so"
+_LOG, _FAILED = "build.log", "failed"
 _SECONDS = 300
 _FLAGS = ("flags", "Features")  # of /proc/cpuinfo: what -march=native looks at
-
-
-class KernelBuildFailed(InfraError):
-    """The compiler did not take the kernel's sources. ``log``: what it said."""
-
-    kind = "npu_kernel"
-
-    def __init__(self, log: Path) -> None:
-        super().__init__(
-            "the NPU model's compiled arithmetic cannot be built",
-            hint=f"see {log}; --numpy does without it",
-            path=log,
-        )
-        self.log = log
 
 
 @dataclass(frozen=True)
@@ -55,7 +42,7 @@ class Kernel:
 def load() -> Kernel:
     """The library, built when it is not there yet; one process builds, others wait.
 
-    Raises KernelBuildFailed, and InfraError when there is no room.
+    Raises DiskError when there is no room.
     """
     try:
         tools = [toolchain.require(name) for name in ("cmake", "ninja", "g++")]
@@ -63,12 +50,18 @@ def load() -> Kernel:
         return Kernel(None, f"{error.tool} is not installed")
     directory = paths.cache_dir("npu-kernel") / _key(tools)
     with disk_errors("building the NPU model's arithmetic"):
-        if not (directory / NAME).is_file():
-            directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        if not _is_decided(directory):
             with FileLock(f"{directory}.lock"):
-                if not (directory / NAME).is_file():
+                if not _is_decided(directory):
                     _build(directory)
+    if not (directory / NAME).is_file():
+        return Kernel(None, f"its kernel cannot be built: {directory / _LOG}")
     return Kernel(_declared(ctypes.CDLL(str(directory / NAME))))
+
+
+def _is_decided(directory: Path) -> bool:
+    return (directory / NAME).is_file() or (directory / _FAILED).is_file()
 
 
 def _key(tools: list[toolchain.Tool]) -> str:
@@ -93,8 +86,8 @@ def _processor() -> Iterator[str]:
 
 
 def _build(directory: Path) -> None:
-    """The library is moved to its place last of all: a build that was killed leaves none."""
-    tree, log = directory / "build", directory / "build.log"
+    """The library comes to its place last of all: a build that was killed leaves none."""
+    tree, log = directory / "build", directory / _LOG
     shutil.rmtree(directory, ignore_errors=True)
     tree.mkdir(parents=True)
     cmake, ninja = (str(toolchain.require(name).path) for name in ("cmake", "ninja"))
@@ -115,7 +108,8 @@ def _build(directory: Path) -> None:
             except subprocess.TimeoutExpired:
                 status = -1
         if status != 0:
-            raise KernelBuildFailed(log)
+            (directory / _FAILED).touch()  # with the same compiler it would fail again
+            return
     (tree / NAME).replace(directory / NAME)
     shutil.rmtree(tree)
 

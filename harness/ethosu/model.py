@@ -52,13 +52,15 @@ _FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 
 @dataclass(frozen=True)
 class Stats:
-    """What an inference did; ``moved`` is bytes per region and kind of access."""
+    """What an inference did; ``moved`` is bytes per region and kind of access, ``arithmetic`` how
+    it was computed, which changes nothing but the time."""
 
     config: NpuConfig
     operations: Mapping[str, int]
     macs: int
     moved: Mapping[str, Mapping[str, int]]
     memory: Mapping[str, int]
+    arithmetic: str
 
 
 def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
@@ -215,7 +217,8 @@ class Network:
         if strict:
             self._require_written(context.memory)
         outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
-        return outputs, _stats(context, memory_of(self.blob, self.actions))
+        stats = _stats(context, memory_of(self.blob, self.actions), self.program.arithmetic)
+        return outputs, stats
 
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
@@ -248,8 +251,8 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     return region[tensor.offset : end]
 
 
-def _stats(context: Context, needed: Mapping[str, int]) -> Stats:
+def _stats(context: Context, needed: Mapping[str, int], arithmetic: str) -> Stats:
     moved: dict[str, dict[str, int]] = {}
     for (region, kind), count in sorted(context.memory.moved.items()):
         moved.setdefault(REGION_NAMES.get(region, str(region)), {})[kind] = count
-    return Stats(context.config, dict(context.counts), context.macs, moved, needed)
+    return Stats(context.config, dict(context.counts), context.macs, moved, needed, arithmetic)
