@@ -471,6 +471,7 @@ class NightRun(TypedDict):
     excluded: NotRequired[list[dict[str, Any]]]
     cases: list[NightCase]
     waiting: NotRequired[str]
+    bundles: NotRequired[list[str]]
 
 
 class NightMerged(NightRun):
