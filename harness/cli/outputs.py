@@ -324,6 +324,7 @@ class NpuStats(TypedDict):
     macs: int
     moved: dict[str, Counts]
     memory: Counts
+    arithmetic: str  # "compiled", or "numpy" and why
 
 
 class NpuRun(NpuStats):
