@@ -69,7 +69,7 @@ def test_a_name_that_shares_the_end_of_another_is_found(tmp_path: Path) -> None:
 def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None:
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
-        require(elf, Needs(("a::b.out", "aten::view_copy.out", "c::d.out")))
+        require([elf], Needs(("a::b.out", "aten::view_copy.out", "c::d.out")))
     assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
@@ -80,7 +80,7 @@ def test_of_a_checkout_the_hint_is_about_its_own_list(tmp_path: Path) -> None:
     """Our kernels have nothing to do with what a checkout links."""
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"^ExecuTorch's runner has no kernel for") as e:
-        require(elf, Needs(("a::b.out",)), FirmwareSource.EXECUTORCH)
+        require([elf], Needs(("a::b.out",)), FirmwareSource.EXECUTORCH)
     assert "the checkout's list of operators" in str(e.value.hint)
     assert "targets/runner" not in str(e.value.hint)
     assert e.value.facts["source"] == "executorch"
@@ -101,7 +101,7 @@ def test_backends_are_named_in_one_breath_with_operators(tmp_path: Path) -> None
     """Nobody wants to mend a model once for each name."""
     table = 'const char *const names[] = { "aten::add.out", "TestBackend" };\n'
     elf = _compiled(tmp_path, table)
-    require(elf, Needs(("aten::add.out",), ("TestBackend",)))
+    require([elf], Needs(("aten::add.out",), ("TestBackend",)))
     both = Needs(("aten::add.out", "a::b.out"), ("TestBackend", "XnnpackBackend", "VulkanBackend"))
     said = r"no kernel for operator a::b\.out and no backends XnnpackBackend, VulkanBackend"
     with pytest.raises(OperatorMissing, match=said) as e:
@@ -111,7 +111,7 @@ def test_backends_are_named_in_one_breath_with_operators(tmp_path: Path) -> None
     assert "HIL_BACKENDS" in str(e.value.hint)
     for source in FirmwareSource:
         with pytest.raises(BackendMissing, match=r"has no backend VulkanBackend$") as one:
-            require(elf, Needs((), ("VulkanBackend",)), source)
+            require([elf], Needs((), ("VulkanBackend",)), source)
         assert one.value.kind == "backend_missing"
         assert "HIL_OPERATOR" not in str(one.value.hint)
 
