@@ -18,7 +18,8 @@ from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 
 _KERNEL_HINTS = {
     FirmwareSource.BUNDLED: "add the kernel to targets/runner/kernels (a file op_*.cpp with its "
-    "HIL_OPERATOR line), link the library that registers it, or lower the model differently",
+    "HIL_OPERATOR line), link the library that registers it, or lower the model differently; for a "
+    "target with Linux ExecuTorch's own kernels are there: --firmware wheel",
     FirmwareSource.EXECUTORCH: "the checkout's list of operators, or the kernel libraries that its "
     "runner links, lack it: add it there, or lower the model differently",
     FirmwareSource.WHEEL: "ExecuTorch's wheel has the operators of its portable and optimised "
@@ -61,7 +62,9 @@ class RunnerLacks(LinkError):
         hints = [_KERNEL_HINTS[source]] if missing.operators else []
         hints += [_BACKEND_HINTS[source]] if missing.backends else []
         if source is not FirmwareSource.WHEEL and set(missing.backends) & set(_OF_WHEEL):
-            hints = ["run it with ExecuTorch's own runtime, which has it: --firmware wheel"]
+            hints.insert(
+                0, "ExecuTorch's own runtime for targets with Linux has XNNPACK: --firmware wheel"
+            )
         super().__init__(f"{whose} has {' and '.join(parts)}", hint="; ".join(hints), path=elf)
 
 

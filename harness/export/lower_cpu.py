@@ -27,6 +27,7 @@ from harness.export.lowering import CpuLowering
 from harness.export.samples import Sample
 
 _STEPS_OF_INT8 = 255
+_ULPS = 8  # of float32: sums in another order, layer upon layer
 
 
 def quantise(
@@ -58,8 +59,8 @@ def steps(module: torch.fx.GraphModule, outputs: Sequence[Sample]) -> tuple[floa
     """What one step of each output is when it is judged; None where it is no float.
 
     Where the output comes from a dequantise, its scale. Else that of an int8 over all that the
-    output was, in a module that is quantised, and the float32's own last place at the largest value
-    in one that is not.
+    output was, in a module that is quantised, and in one that is not a few units in the last place
+    of the largest value that the output had.
     """
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     nodes = pytree.tree_leaves(node.args[0])
@@ -89,4 +90,4 @@ def _step(values: Sequence[torch.Tensor], *, quantised: bool) -> float | None:
     low = min((float(v.min()) for v in values if v.numel()), default=0.0)
     if quantised:
         return (high - low) / _STEPS_OF_INT8 or None
-    return float(np.spacing(np.float32(max(abs(high), abs(low)))))
+    return _ULPS * float(np.spacing(np.float32(max(abs(high), abs(low)))))

@@ -105,15 +105,29 @@ def test_backends_are_named_in_one_breath_with_operators(tmp_path: Path) -> None
     both = Needs(("aten::add.out", "a::b.out"), ("TestBackend", "XnnpackBackend", "VulkanBackend"))
     said = r"no kernel for operator a::b\.out and no backends XnnpackBackend, VulkanBackend"
     with pytest.raises(OperatorMissing, match=said) as e:
-        require(elf, both)
+        require([elf], both)
     assert e.value.facts["backends"] == ("XnnpackBackend", "VulkanBackend")
     assert "HIL_OPERATOR" in str(e.value.hint)
     assert "HIL_BACKENDS" in str(e.value.hint)
+    assert "--firmware wheel" in str(e.value.hint), "XNNPACK is to be had"
     for source in FirmwareSource:
         with pytest.raises(BackendMissing, match=r"has no backend VulkanBackend$") as one:
             require([elf], Needs((), ("VulkanBackend",)), source)
         assert one.value.kind == "backend_missing"
         assert "HIL_OPERATOR" not in str(one.value.hint)
+
+
+def test_what_any_of_the_files_has_is_not_missing(tmp_path: Path) -> None:
+    """A firmware with shared libraries: its kernels are in these."""
+    for name, table in (("program", '"aten::add.out"'), ("library", '"a::b.out", "c::d.out"')):
+        (tmp_path / name).mkdir()
+        _compiled(tmp_path / name, f"const char *const kernels[] = {{ {table} }};\n")
+    images = [tmp_path / name / "k.elf" for name in ("program", "library")]
+    require(images, Needs(("aten::add.out", "a::b.out", "c::d.out")), FirmwareSource.WHEEL)
+    with pytest.raises(OperatorMissing, match=r"no kernel for operator cortex_m::pad.out") as e:
+        require(images, Needs(("a::b.out", "cortex_m::pad.out")), FirmwareSource.WHEEL)
+    assert "TARGET@portable-fp32" in str(e.value.hint)
+    assert e.value.path == str(images[0])
 
 
 def test_a_delegate_is_refused_by_a_runner_without_its_backend(

@@ -2,7 +2,6 @@
 // platform of the bundled runner: everything that happens to a tensor here is done by ExecuTorch.
 #include "runner.h"
 
-#include <cinttypes>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -72,8 +71,7 @@ bool Runner::run() {
 bool Runner::load() {
   const size_t length = std::strlen(arguments_.model);
   if (length > 5 && std::strcmp(arguments_.model + length - 5, ".bpte") == 0) {
-    HIL_LOG(Error, "'%s' is a bundled program, which this runner does not open",
-            arguments_.model);
+    HIL_LOG(Error, "'%s' is a bundled program, which this runner does not open", arguments_.model);
     return false;
   }
   const et::Error error = module_.load(et::Program::Verification::InternalConsistency);
