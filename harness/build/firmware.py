@@ -212,6 +212,7 @@ def load_firmware(directory: Path) -> Firmware | None:
     try:
         firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
+        complete = complete and (firmware.source is not FirmwareSource.WHEEL or bool(firmware.root))
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
     return firmware if complete else None
