@@ -470,6 +470,7 @@ class NightRun(TypedDict):
     excluded: NotRequired[list[dict[str, Any]]]
     cases: list[NightCase]
     waiting: NotRequired[str]
+    bundles: NotRequired[list[str]]
 
 
 class NightMerged(NightRun):

@@ -25,12 +25,15 @@ from harness.case.models import find_model
 from harness.dev.systems import systems
 from harness.errors import HarnessError, Unknown
 from harness.errors.verdict import ExitCode
+from harness.ethosu.blob import find_blobs
 from harness.export.batch import export
 from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
+from harness.run.exports import program_of
 from harness.system import toolchain
 from harness.system.confine import REQUIRE, required, what_lacks
 from harness.system.paths import cache_dir, project_root
+from harness.system.progress import silent
 
 FUZZ_SEED = 20260101
 SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
@@ -155,7 +158,12 @@ def _collect_programs(directory: Path) -> None:
 
 
 def _collect_streams(directory: Path) -> None:
-    """What Vela made of the cases that the functional model's tests keep."""
+    """What Vela made of the cases that the functional model's tests keep, and of two models for
+    Linux: those have their inputs and outputs in regions of their own."""
+    for name in ("add", "ds_cnn"):
+        program = program_of(Path(name), "corstone-1000-u85-256", "hil test", silent)
+        (blob,) = find_blobs(program.pte_path.read_bytes())
+        (directory / f"{name}-direct-drive").write_bytes(blob)
     with np.load(project_root() / "tests" / "ethosu" / "data" / "cases.npz") as cases:
         for key in cases.files:
             if key.endswith("/blob"):
