@@ -5,20 +5,25 @@
 #include "mlw.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 namespace {
 
 constexpr int kEndOfStream = 7, kNoZeroRuns = 6;  // as zero divisor
 constexpr int kUncompressed = 7;                  // as weight divisor
 constexpr int kSymbols = 12;
-constexpr int kMostQuotient = 1 << 16;  // nothing that an encoder writes gets there
-constexpr int64_t kAlignment = 128;     // bits, of what follows the end of a stream
+constexpr int kMostQuotient = 1 << 16;          // nothing that an encoder writes gets there
+constexpr int64_t kMostValues = (1 << 15) + 1;  // of one kind, of a slice
+constexpr int64_t kAhead = 8;                   // weights of zeros, at most, when more are read
+constexpr int64_t kAlignment = 128;             // bits, of what follows the end of a stream
 
 class Bits {
  public:
   Bits(const uint8_t* data, int64_t length) : data_(data), end_(8 * length) {}
 
-  uint32_t get(int count) {
+  // At most kMost at a time.
+  uint64_t get(int count) {
     if (count > end_ - at_) {
       failed_ = true;
       at_ = end_;
@@ -27,13 +32,28 @@ class Bits {
     uint64_t word = 0;
     const int64_t first = at_ / 8, bytes = end_ / 8 - first;
     if (bytes >= 8) {
-      __builtin_memcpy(&word, data_ + first, 8);
+      std::memcpy(&word, data_ + first, 8);
     } else {
-      __builtin_memcpy(&word, data_ + first, static_cast<size_t>(bytes));
+      std::memcpy(&word, data_ + first, static_cast<size_t>(bytes));
     }
     word >>= at_ % 8;
     at_ += count;
-    return static_cast<uint32_t>(word & ((UINT64_C(1) << count) - 1));
+    return word & ((UINT64_C(1) << count) - 1);
+  }
+
+  int number(int count) { return static_cast<int>(get(count)); }
+
+  // Adds numbers of ``bits`` each to values.
+  void add(int32_t* values, int64_t count, int bits) {
+    const int64_t together = bits > 0 ? kMost / bits : count;
+    for (int64_t n = 0; n < count && bits > 0; n += together) {
+      const int64_t some = std::min(together, count - n);
+      uint64_t rest = get(static_cast<int>(some) * bits);
+      for (int64_t k = 0; k < some; ++k) {
+        values[n + k] += static_cast<int32_t>(rest & ((UINT64_C(1) << bits) - 1));
+        rest >>= bits;
+      }
+    }
   }
 
   void align() { at_ = std::min(end_, (at_ + kAlignment - 1) / kAlignment * kAlignment); }
@@ -41,6 +61,7 @@ class Bits {
   bool failed() const { return failed_; }
 
  private:
+  static constexpr int kMost = 56;
   const uint8_t* data_;
   int64_t end_, at_ = 0;
   bool failed_ = false;
@@ -56,12 +77,12 @@ struct Palette {
   }
 
   void read(Bits& in) {
-    offset = static_cast<int>(in.get(5));
-    size = static_cast<int>(in.get(5));
+    offset = in.number(5);
+    size = in.number(5);
     size += size > 0 ? 1 : 0;
-    bits = static_cast<int>(in.get(3)) + 2;
+    bits = in.number(3) + 2;
     for (int n = 0; n < size; ++n) {
-      entry[n] = signed_of(static_cast<int>(in.get(bits)));
+      entry[n] = signed_of(in.number(bits));
     }
   }
 
@@ -81,20 +102,58 @@ struct Palette {
   }
 };
 
-// The symbols of one kind of a slice: their quotients come one chunk ahead of their remainders.
-struct Symbols {
-  int64_t count, seen = 0;  // of which the quotient was read
-  int divisor;
-  int carry = 0, ready = 0;
-  int quotient[kSymbols] = {};
+// The values of one kind of a slice. Their quotients come a chunk ahead of their remainders.
+struct Values {
+  int32_t value[kMostValues + kSymbols];
+  int64_t count, seen, finished;  // seen: of which the quotient was read
+  int divisor, carry;
 
-  void add(int more, bool ends) {
-    carry = std::min(carry + more, kMostQuotient);
-    if (ends && seen < count) {
-      quotient[ready++] = carry;
-      carry = 0;
-      ++seen;
+  void start(int64_t how_many, int by) {
+    count = how_many;
+    divisor = by;
+    seen = finished = carry = 0;
+  }
+
+  // What is behind the last value is no value.
+  void clip() { seen = std::min(seen, count); }
+
+  void finish(Bits& in, int64_t before) {
+    in.add(value + finished, before - finished, divisor);
+    finished = before;
+  }
+
+  void add_weights(uint32_t low, uint32_t high, int symbols, bool truncated) {
+    const uint32_t always = truncated ? 1 : 0;
+    const int by = divisor;
+    int32_t* to = value + seen;
+    int32_t sum = carry;
+    for (int n = 0; n < symbols; ++n) {
+      const uint32_t one = low >> n & 1, two = one & high, ends = (two ^ 1) | always;
+      high >>= one;
+      sum += static_cast<int32_t>(one + two);
+      *to = sum << by;
+      to += ends;
+      sum &= static_cast<int32_t>(ends) - 1;
     }
+    carry = sum;
+    seen = to - value;
+    clip();
+  }
+
+  void add_zeros(uint32_t unary, int symbols) {
+    const int by = divisor;
+    int32_t* to = value + seen;
+    int32_t sum = carry;
+    for (int n = 0; n < symbols; ++n) {
+      const uint32_t one = unary >> n & 1;
+      sum += static_cast<int32_t>(one);
+      *to = sum << by;
+      to += one ^ 1;
+      sum &= -static_cast<int32_t>(one);
+    }
+    carry = sum;
+    seen = to - value;
+    clip();
   }
 };
 
@@ -110,8 +169,8 @@ class Out {
   }
 
   void zeros(int64_t more) {
-    if (count_ < room_) {
-      std::fill_n(to_ + count_, std::min(more, room_ - count_), int16_t{0});
+    for (int64_t n = count_; n < std::min(count_ + more, room_); ++n) {
+      to_[n] = 0;
     }
     count_ += more;
   }
@@ -124,152 +183,107 @@ class Out {
   int64_t room_, most_, count_ = 0;
 };
 
-// A slice's weights and runs come interleaved, the one or the other some symbols ahead.
-class Slice {
- public:
-  Slice(Bits& in, Palette& palette, Out& out) : in_(in), palette_(palette), out_(out) {}
+struct Decoder {
+  Bits in;
+  Out out;
+  Palette palette;
+  Values weights, zeros;
+  bool runs, truncated, plain;
 
-  bool read(int zero_divisor, bool first) {
-    runs_ = zero_divisor != kNoZeroRuns;
-    if (runs_ && zero_divisor > 3) {
-      return false;
+  bool all() {
+    for (bool first = true; !in.at_end();) {
+      const int divisor = in.number(3);
+      if (divisor == kEndOfStream) {
+        in.align();
+        first = true;
+      } else if (slice(divisor, first)) {
+        first = false;
+      } else {
+        return false;
+      }
     }
-    const int64_t values = static_cast<int64_t>(in_.get(15)) + 1;
-    int divisor = static_cast<int>(in_.get(3));
-    truncated_ = in_.get(1) != 0;
-    const bool fresh = in_.get(1) != 0;
-    if (first && !fresh) {
+    return !in.failed();
+  }
+
+  bool slice(int zero_divisor, bool first) {
+    runs = zero_divisor != kNoZeroRuns;
+    const int64_t count = in.number(15) + 1;
+    int divisor = in.number(3);
+    truncated = in.get(1) != 0;
+    const bool fresh = in.get(1) != 0;
+    if ((runs && zero_divisor > 3) || (first && !fresh)) {
       return false;
     }
     if (fresh) {
-      palette_.read(in_);
+      palette.read(in);
     }
-    plain_ = divisor == kUncompressed;
-    if (plain_) {
-      divisor = palette_.index_bits();
+    plain = divisor == kUncompressed;
+    if (plain) {
+      divisor = palette.index_bits();
     } else if (divisor > 5) {
       return false;
     }
-    weights_.count = values;
-    weights_.divisor = divisor;
-    zeros_.count = runs_ ? values + (fresh ? 1 : 0) : 0;
-    zeros_.divisor = zero_divisor;
-    leading_ = fresh;
-    return chunks();
+    weights.start(count, divisor);
+    zeros.start(runs ? count + (fresh ? 1 : 0) : 0, zero_divisor);
+    return chunks() && interleave(fresh);
   }
 
- private:
+  // Reads the values: those of the one kind are never much ahead of the other's.
   bool chunks() {
-    const int zero_length = zeros_.divisor < 3 ? 12 : 8;
-    const int symbols = plain_ && weights_.divisor > 5 ? 8 : kSymbols;
+    const int zero_length = zeros.divisor < 3 ? 12 : 8;
+    const int symbols = plain && weights.divisor > 5 ? 8 : kSymbols;
     for (bool going = true; going;) {
-      const int64_t balance = runs_ ? weights_.seen - zeros_.seen : 0;
-      const bool more_weights = weights_.seen < weights_.count && (!runs_ || balance < 8);
-      const bool more_zeros = runs_ && balance >= 0 && zeros_.seen < zeros_.count;
-      const Symbols old_weights = weights_, old_zeros = zeros_;
-      weights_.ready = zeros_.ready = 0;
-      const uint32_t low = more_weights && !plain_ ? in_.get(kSymbols) : 0;
+      const int64_t ahead = runs ? weights.seen - zeros.seen : 0;
+      const bool more_weights = weights.seen < weights.count && ahead < kAhead;
+      const bool more_zeros = ahead >= 0 && zeros.seen < zeros.count;
+      const int64_t old_weights = weights.seen, old_zeros = zeros.seen;
+      const auto low = static_cast<uint32_t>(more_weights && !plain ? in.get(kSymbols) : 0);
       if (more_zeros) {
-        const uint32_t unary = in_.get(zero_length);
-        for (int n = 0; n < zero_length; ++n) {
-          const bool one = (unary >> n & 1) != 0;
-          zeros_.add(one ? 1 : 0, !one);
-        }
+        zeros.add_zeros(static_cast<uint32_t>(in.get(zero_length)), zero_length);
       }
       if (more_weights) {
-        uint32_t high = plain_ ? 0 : in_.get(__builtin_popcount(low));
-        for (int n = 0; n < symbols; ++n) {
-          int code = 0;
-          if ((low >> n & 1) != 0) {
-            code = 1 + static_cast<int>(high & 1);
-            high >>= 1;
-          }
-          weights_.add(code, code < 2 || truncated_);
-        }
+        const auto high = static_cast<uint32_t>(in.get(__builtin_popcount(low)));
+        weights.add_weights(low, high, symbols, truncated);
       }
-      for (int n = 0; n < old_weights.ready; ++n) {
-        const int rest = static_cast<int>(in_.get(weights_.divisor));
-        waiting_weights_.put((old_weights.quotient[n] << weights_.divisor) + rest);
-      }
-      for (int n = 0; n < old_zeros.ready; ++n) {
-        const int rest = static_cast<int>(in_.get(zeros_.divisor));
-        waiting_zeros_.put((old_zeros.quotient[n] << zeros_.divisor) + rest);
-      }
-      emit();
-      const int waiting = std::max(waiting_weights_.size(), waiting_zeros_.size());
-      if (waiting + kSymbols > Queue::kMost || in_.failed() || out_.is_full()) {
+      weights.finish(in, old_weights);
+      zeros.finish(in, old_zeros);
+      if (in.failed() || std::max(weights.carry, zeros.carry) > kMostQuotient) {
         return false;
       }
       going = more_weights || more_zeros;
     }
-    return waiting_weights_.size() == 0 && waiting_zeros_.size() == 0;
+    return weights.finished == weights.count && zeros.finished == zeros.count;
   }
 
-  void emit() {
-    if (!runs_) {
-      while (waiting_weights_.size() > 0) {
-        out_.weight(palette_.at(waiting_weights_.take()));
-      }
-      return;
+  // A run of zeros before each weight, or from the second slice on after each.
+  bool interleave(bool leading) {
+    const int32_t* run = zeros.value;
+    if (runs && leading) {
+      out.zeros(*run++);
     }
-    while (true) {
-      if (leading_ && waiting_zeros_.size() > 0) {  // a run comes before each weight
-        out_.zeros(waiting_zeros_.take());
-        leading_ = false;
-      } else if (!leading_ && waiting_weights_.size() > 0) {
-        out_.weight(palette_.at(waiting_weights_.take()));
-        leading_ = true;
-      } else {
-        return;
+    for (int64_t n = 0; n < weights.count && !out.is_full(); ++n) {
+      out.weight(palette.at(weights.value[n]));
+      if (runs) {
+        out.zeros(run[n]);
       }
     }
+    return !out.is_full();
   }
-
-  // What waits for its partner: never more than two chunks of the one kind are ahead.
-  class Queue {
-   public:
-    void put(int value) { items_[(first_ + size_++) % kMost] = value; }
-    int take() {
-      const int value = items_[first_];
-      first_ = (first_ + 1) % kMost;
-      --size_;
-      return value;
-    }
-    int size() const { return size_; }
-
-    static constexpr int kMost = 64;
-
-   private:
-    int items_[kMost] = {};
-    int first_ = 0, size_ = 0;
-  };
-
-  Bits& in_;
-  Palette& palette_;
-  Out& out_;
-  bool runs_ = false, truncated_ = false, plain_ = false, leading_ = false;
-  Symbols weights_{}, zeros_{};
-  Queue waiting_weights_, waiting_zeros_;
 };
 
 }  // namespace
 
 int64_t hil_npu_decode(const uint8_t* data, int64_t length, int16_t* to, int64_t room,
                        int64_t most) {
-  Bits in(data, length);
-  Out out(to, room, most);
-  Palette palette;
-  for (bool first = true; !in.at_end();) {
-    const int divisor = static_cast<int>(in.get(3));
-    if (divisor == kEndOfStream) {
-      in.align();
-      first = true;
-      continue;
-    }
-    if (!Slice(in, palette, out).read(divisor, first) || in.failed()) {
-      return -1;
-    }
-    first = false;
+  auto* decoder = static_cast<Decoder*>(std::malloc(sizeof(Decoder)));
+  if (decoder == nullptr) {
+    return -1;
   }
-  return out.count();
+  decoder->in = Bits(data, length);
+  decoder->out = Out(to, room, most);
+  decoder->palette = Palette();
+  const bool held = decoder->all();
+  const int64_t count = decoder->out.count();
+  std::free(decoder);
+  return held ? count : -1;
 }

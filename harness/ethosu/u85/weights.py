@@ -220,8 +220,9 @@ def decode_fast(encoded: bytes, offset: int) -> Weights:
     bits = 2 if header & 2 else 4
     folded = [header >> 112 + 9 * n & 0x1FF for n in range(16)]
     table = np.array([-(f >> 1) if f & 1 else f >> 1 for f in folded], np.int16)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    result: Weights = table[(items[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)]
+    shifts = np.arange(0, 8, bits)
+    of_byte = table[np.arange(256)[:, None] >> shifts & ((1 << bits) - 1)]
+    result: Weights = of_byte[items].reshape(-1)
     return result
 
 
