@@ -123,8 +123,8 @@ def _measured(program: Program) -> list[NpuTimes]:
     for number, delegate in enumerate(program.delegates):
         times = _in_a_process(program, delegate)
         name = program.model if len(program.delegates) == 1 else f"{program.model}/{number}"
-        both = (Times(**times[way]) for way in ("compiled", "numpy"))
-        found.append(NpuTimes(name, program.compile_target, *both, times["tosa"]["run"]))
+        ours, oracle = (Times(**times[way]) for way in ("compiled", "numpy"))
+        found.append(NpuTimes(name, program.compile_target, ours, oracle, times["tosa"]["run"]))
     return found
 
 
