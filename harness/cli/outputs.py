@@ -324,6 +324,7 @@ class NpuStats(TypedDict):
     macs: int
     moved: dict[str, Counts]
     memory: Counts
+    arithmetic: str  # "compiled", or "numpy" and why
 
 
 class NpuRun(NpuStats):
@@ -557,6 +558,7 @@ class Target(TypedDict):
     description: str
     simulators: dict[str, bool]
     memory_modes: list[str]
+    lowerings: dict[str, str]
     differences: dict[str, list[str]]
 
 

@@ -181,11 +181,14 @@ class _Batch:
 
     def _of_kindred(self, request: ExportRequest) -> Made | None:
         """What needs no export, for a program that differs in nothing of the exporter's is there.
-        A checkout's exporter may see that otherwise than the wheel's."""
+        A checkout's exporter, or another wheel's, may see that otherwise."""
         if self.origin.versions:
             return None
         from harness.export import kindred
 
+        versions = exporter_versions(request.compile_target)
+        if versions["executorch"] != kindred.EXECUTORCH:
+            return None
         return kindred.make(request, _load_kindred)
 
 
