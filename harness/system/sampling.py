@@ -49,6 +49,12 @@ class Profile:
     def cpu(self) -> float:
         return sum(self.stages.values())
 
+    @property
+    def rest(self) -> float:
+        """Of the time what is in neither: a simulator that was waited for, a machine that had other
+        work. Not below 0, where several worked at once."""
+        return max(0.0, self.wall - self.cpu - self.children)
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
