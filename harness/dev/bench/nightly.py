@@ -92,7 +92,7 @@ def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]
 class _Idle:
     """A pool that does nothing, at once."""
 
-    workers = 2
+    workers = room = 2
 
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
         answer: Future[tuple[Row, ...]] = Future()
