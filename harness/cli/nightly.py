@@ -238,8 +238,6 @@ def _run(
         run_night(suite, night, asked.shard, asked.options, pool, deliverer, on_row)
     finally:
         pool.close()
-    if asked.store is not None:
-        _tell_of_store(asked.store)
     if deliverer.why is not None:
         return _undelivered(night, deliverer, rows, exit_code(r.verdict for r in rows), as_json)
     mine = {one.case for one in night.of_shard(asked.shard.number)}
@@ -248,23 +246,21 @@ def _run(
     return _shown(night, found, as_json), code_of(found)
 
 
-def _tell_of_store(url: str) -> None:
-    """What went wrong with it cost time, and no case: it is told, and is in the rows' notes."""
-    from harness.nightly.store import Store, StoreError
-
-    try:
-        Store(url).require()
-    except StoreError as error:
-        echo(f"hil: {error.message}; what was missing was made where it was needed", err=True)
-
-
 def _telling(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], None]:
-    """A line for each row, which stays, at a terminal and in a log."""
+    """A line for each row, which stays, at a terminal and in a log; and what is wrong with the
+    store, which costs time and no case, once."""
+    from harness.nightly.work import OfStore
+
+    told: set[str] = set()
 
     def tell(row: Row, done: int, total: int) -> None:
         rows.append(row)
         if quiet:
             return
+        for note in row.notes:
+            if isinstance(note, OfStore) and note not in told:
+                told.add(note)
+                echo(f"hil: {note}; what it lacks is made where it is needed", err=True)
         why = "" if row.cause is None else f" {row.cause.kind}"
         again = "" if row.settled else "; once more"
         seconds = row.seconds.get("total", 0.0)

@@ -27,7 +27,7 @@ class _OnlyKnown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
     ) -> None:
         known = paramiko.HostKeys()
         for file in _FILES:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):  # of keys that are none
                 known.load(str(Path(file).expanduser()))
         if not known.check(hostname, key):
             raise UnknownServer(hostname)

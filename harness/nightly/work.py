@@ -22,6 +22,13 @@ from harness.system.boundary import told
 if TYPE_CHECKING:
     from harness.nightly.share import Brought
 
+
+class OfStore(str):
+    """A note on the store by which machines share, not on the case."""
+
+    __slots__ = ()
+
+
 Bringer = Callable[[Case, RunOptions], "Brought"]
 
 
@@ -70,7 +77,7 @@ def work(task: Task, bringer: Bringer | None = None) -> tuple[Row, ...]:
         _row(task, record, planned, seconds)
         for record, planned in zip(records, job.planned, strict=True)
     )
-    return tuple(replace(row, notes=(*row.notes, *notes)) for row in rows)
+    return tuple(replace(row, notes=(*row.notes, *map(OfStore, notes))) for row in rows)
 
 
 def _records(
