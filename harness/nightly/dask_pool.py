@@ -17,7 +17,7 @@ from typing import Any
 
 from distributed import Client, KilledWorker
 
-from harness.errors import HarnessError, InfraError, TargetError, Unknown, UsageError
+from harness.errors import HarnessError, InfraError, UsageError
 from harness.history.model import Row
 from harness.nightly.pool import NotDone, WorkerLost
 from harness.nightly.remote import OneLife, fleet, hil_case, label, of_fvp, of_harness
@@ -242,7 +242,9 @@ class DaskPool:
         self._members = dict(there)
 
     def _refuse(self, address: str, said: object) -> None:
-        why = f"harness {said}" if isinstance(said, str) else f"no harness ({said})"
+        why = (
+            f"harness {said}" if isinstance(said, str) else f"no harness that loads ({_told(said)})"
+        )
         self._others[address] = why
         self._tell(f"the worker {address} is not used: it has {why}, not {self._revision}")
 
@@ -324,7 +326,7 @@ class _Boards:
         if name not in self._read:
             try:
                 self._read[name] = load_target(name)
-            except (TargetError, Unknown):
+            except UsageError:
                 self._read[name] = None
         return self._read[name]
 
@@ -352,6 +354,10 @@ def _connected(cluster: Cluster) -> Client:
 
 def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def _told(error: object) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _fail(answer: Answer, error: HarnessError) -> None:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.system.paths import project_root
+
 _DASK = (sys.executable, "-m")
 _FAST = {
     "DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_TIMEOUT": "3s",
@@ -46,12 +48,12 @@ class Process:
 class Farm:
     """``url`` of the scheduler. Whoever is in it is killed in the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         self.members: list[Process] = []
         said = folder / "scheduler.json"
         words = ("--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", said)
-        self.scheduler = self._start("scheduler", words)
+        self.scheduler = self._start("scheduler", words, **environment)
         until(lambda: said.exists() and said.read_text().endswith("}"))
         self.url: str = json.loads(said.read_text())["address"]
 
@@ -73,15 +75,18 @@ class Farm:
             process = subprocess.Popen(
                 [*_DASK, f"distributed.cli.dask_{kind}", *map(str, words)],
                 stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, **_FAST, "HIL_HOME": str(home), **environment},
+                cwd=self.folder,  # which Python would look into first
+                env={**os.environ, **_FAST, "HIL_HOME": str(home),
+                     "PYTHONPATH": str(project_root()), **environment},
             )  # fmt: skip
         self.members.append(Process(process, home, log))
         return self.members[-1]
 
 
 @contextmanager
-def farm(folder: Path) -> Iterator[Farm]:
-    made = Farm(folder)
+def farm(folder: Path, **environment: str) -> Iterator[Farm]:
+    """``environment``: of the scheduler."""
+    made = Farm(folder, **environment)
     try:
         yield made
     finally:
