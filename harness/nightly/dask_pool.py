@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributed import Client, KilledWorker
+from distributed.comm.addressing import parse_address, parse_host_port
+from distributed.comm.registry import get_backend
 
 from harness.errors import HarnessError, InfraError, UsageError
 from harness.history.model import Row
@@ -332,13 +334,17 @@ class _Boards:
 
 
 def _connected(cluster: Cluster) -> Client:
-    try:
-        client = Client(cluster.url, timeout=cluster.connect, set_as_default=False)
+    try:  # what Client would find out later, and not get over
+        scheme, place = parse_address(cluster.url, strict=True)
+        get_backend(scheme)
+        parse_host_port(place)
     except ValueError as error:
         raise UsageError(
-            f"{cluster.url!r} is no address of a scheduler: {error}",
+            f"{cluster.url} is no address of a scheduler: {error}",
             hint="`dask scheduler` says its own, as tcp://host:8786",
         ) from error
+    try:
+        client = Client(cluster.url, timeout=cluster.connect, set_as_default=False)
     except OSError as error:
         raise SchedulerUnreachable(cluster.url, _first_line(error)) from error
     try:

@@ -23,7 +23,6 @@ from tests.nightly.sshd import sshd
 TARGET = "corstone-300-m55"
 SLOW = """#!/bin/sh
 [ "$1" = --version ] && exec {real} --version
-echo $$ > {mark}
 exec sleep 600
 """
 
@@ -97,10 +96,9 @@ def test_a_worker_that_is_killed_in_a_case(
         home = {"HOME": str(server.home)}
         filling = night("--store", server.url, "-j", 1, **home)
         assert filling.code == 0, filling
-        mark = place / "begun"
         slow = place / "bin" / "qemu-system-arm"
         slow.parent.mkdir()
-        slow.write_text(SLOW.format(real=shutil.which("qemu-system-arm"), mark=mark))
+        slow.write_text(SLOW.format(real=shutil.which("qemu-system-arm")))
         slow.chmod(0o755)
         doomed = own_farm.worker(
             "doomed", PATH=f"{slow.parent}{os.pathsep}{os.environ['PATH']}", **home
@@ -113,7 +111,7 @@ def test_a_worker_that_is_killed_in_a_case(
             env={**os.environ, "HIL_HOME": shared_hil_home, **home},
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        until(mark.exists)
+        until(lambda: list((doomed.home / "runs").glob("*/console.log")))
         doomed.kill()
         answer = json.loads(running.communicate(timeout=300)[0])
     assert running.returncode == 0, answer
@@ -126,26 +124,9 @@ def test_a_worker_that_is_killed_in_a_case(
         (lost, 1, "INFRA", "worker_lost"), (lost, 2, "PASS", None), (kept, 1, "PASS", None),
     ])  # fmt: skip
     assert not any(one.has_mapped("libtorch_cpu") for one in own_farm.members[-1:])
-    until(lambda: not Path(f"/proc/{mark.read_text().strip()}").exists(), 20)
 
 
-@pytest.mark.parametrize(("words", "code", "says"), [
-    (("--scheduler", "tcp://127.0.0.1:1"), 2, "--scheduler needs a store"),
-    (("--scheduler", "tcp://127.0.0.1:1", "-j", 2), 2, "--jobs is for this machine"),
-    (("--scheduler", "farm", "--store", "s"), 3, "does not answer"),
-    (("--store", "nowhere://x"), 2, "cannot be a store: Protocol not known"),
-    (("--store", "/dev/null/store"), 3, "the store /dev/null/store"),
-    (("--store", "sftp://nobody@127.0.0.1:1/x"), 3, "does not answer"),
-])  # fmt: skip
-def test_what_cannot_begin_says_why_before_any_work(
-    words: tuple[object, ...], code: int, says: str, night: Night, place: Path
-) -> None:
-    done = night(*words, cwd=str(place))
-    assert (done.code, says in done.err) == (code, True), done
-    assert "Traceback" not in done.err
-
-
-def test_dask_is_imported_where_it_is_asked_for(hil: Hil, place: Path) -> None:
+def test_dask_is_imported_where_it_is_asked_for() -> None:
     """A night on this machine, with its workers, costs nobody its start."""
     code = (
         "import sys, harness.nightly.pool, harness.nightly.night, harness.cli.nightly\n"
