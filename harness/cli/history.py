@@ -17,7 +17,6 @@ from harness.errors.verdict import ExitCode
 
 if TYPE_CHECKING:
     from harness.history.model import Row
-    from harness.history.store import Database
 
 _UNITS = {"d": 1, "w": 7, "m": 30, "y": 365}  # days
 
@@ -40,12 +39,18 @@ def history() -> None:
     """
 
 
-def _rows(database: Database, case: str, most: int | None = None) -> list[Row]:
+def _rows(url: str | None, case: str, most: int | None = None) -> list[Row]:
+    from harness.history.place import history_url
+    from harness.history.quick import runs_of
+
+    if rows := runs_of(history_url(url), case, most):
+        return rows
     from harness.history.compare import NoSuchCase
 
-    rows = database.of_case(case, most=most)
-    if not rows:
-        raise NoSuchCase(case, get_close_matches(case, database.cases()))
+    with opened(url) as database:
+        rows = database.of_case(case, most=most)
+        if not rows:
+            raise NoSuchCase(case, get_close_matches(case, database.cases()))
     return rows
 
 
@@ -60,8 +65,7 @@ def show_(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, Ex
 
     A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]".
     """
-    with opened(url) as database:
-        rows = _rows(database, case, most)
+    rows = _rows(url, case, most)
     if not as_json:
         from harness.report.console import Terminal
         from harness.report.history import print_case
@@ -82,8 +86,7 @@ def first_bad_(case: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode
     """
     from harness.history.compare import first_bad
 
-    with opened(url) as database:
-        found = first_bad(case, _rows(database, case))
+    found = first_bad(case, _rows(url, case))
     if not as_json:
         from harness.report.console import Terminal
         from harness.report.history import print_first_bad
@@ -123,18 +126,25 @@ def flaky_(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
 
 @history.command("export")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.jsonl")
+@click.option("--night", metavar="ID", help="That night alone.")
 @history_option
 @verb
-def export_(file: Path, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+def export_(file: Path, night: str | None, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
     """Write all of the history as JSON lines, which `import` and `nightly merge` take."""
-    from harness.history.lines import everything, line_of
+    from harness.cli.page import known_night
+    from harness.history.lines import everything, line_of, of_night
     from harness.system.files import disk_errors
 
     lines = 0
     with opened(url) as database, disk_errors("writing the history"):
+        items = (
+            everything(database)
+            if night is None
+            else of_night(database, known_night(database, night))
+        )
         part = file.with_name(f".{file.name}.new")
         with part.open("w", encoding="utf-8") as out:
-            for item in everything(database):
+            for item in items:
                 out.write(line_of(item))
                 lines += 1
         part.replace(file)

@@ -79,6 +79,7 @@ class _Asked:
     store: str | None
     options: RunOptions
     surfaces: Surfaces
+    bundles: Path | None
 
 
 @nightly.command("run")
@@ -115,6 +116,8 @@ class _Asked:
     metavar="NAME=DIR",
     help="As for `hil run`: where a part of the checkout's build is.",
 )
+@click.option("--bundles", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Write a bundle of each failure there, as `hil bundle` does.")  # fmt: skip
 @limit_factor_option
 @fvp_missing_option
 @require_confinement_option
@@ -123,8 +126,9 @@ class _Asked:
 def run_(
     suite: Path | None, jobs: int | None, scheduler: str | None, store: str | None, shard: str,
     night: str | None, resume: bool, url: str | None, firmware: str | None,
-    executorch: Path | None, parts: tuple[str, ...], limit_factor: float | None,
-    fvp_missing: str | None, require_confinement: bool | None, surfaces: Surfaces, as_json: bool,
+    executorch: Path | None, parts: tuple[str, ...], bundles: Path | None,
+    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
+    surfaces: Surfaces, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run SUITE.yaml, or without one the default matrix.
 
@@ -166,7 +170,9 @@ def run_(
         require_confinement=require_confinement,
         firmware=_firmware(wanted, executorch, parts),
     )
-    asked = _Asked(parse_shard(shard), night, resume, jobs, scheduler, shared, options, surfaces)
+    asked = _Asked(
+        parse_shard(shard), night, resume, jobs, scheduler, shared, options, surfaces, bundles
+    )
     with opened(url) as history, progress_shown(as_json) as progress:
         return _run(wanted, asked, history, progress, as_json=as_json)
 
@@ -239,11 +245,29 @@ def _run(
     finally:
         pool.close()
     if deliverer.why is not None:
-        return _undelivered(night, deliverer, rows, exit_code(r.verdict for r in rows), as_json)
+        code = exit_code(row.verdict for row in rows)
+        summary, code = _undelivered(night, deliverer, rows, code, as_json)
+        return {**summary, **_bundled(rows, asked.bundles, as_json)}, code
     mine = {one.case for one in night.of_shard(asked.shard.number)}
     found = [one for one in standings(history, night) if one.case in mine]
     asked.surfaces.show(history, night, mine, as_json=as_json)
-    return _shown(night, found, as_json), code_of(found)
+    summary = _shown(night, found, as_json)
+    return {**summary, **_bundled(rows, asked.bundles, as_json)}, code_of(found)
+
+
+def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, list[str]]:
+    """Of what failed now, not of what was judged before a kill."""
+    if folder is None:
+        return {}
+    from harness.bundle.failures import pack_failures
+
+    made: list[str] = []
+    for one in pack_failures(rows, folder):
+        if one.path is not None:
+            made.append(str(one.path))
+        elif not as_json:
+            echo(f"hil: no bundle of {one.case}: {one.why}", err=True)
+    return {"bundles": made}
 
 
 def _telling(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], None]:

@@ -324,6 +324,7 @@ class NpuStats(TypedDict):
     macs: int
     moved: dict[str, Counts]
     memory: Counts
+    arithmetic: str  # "compiled", or "numpy" and why
 
 
 class NpuRun(NpuStats):
@@ -470,6 +471,7 @@ class NightRun(TypedDict):
     excluded: NotRequired[list[dict[str, Any]]]
     cases: list[NightCase]
     waiting: NotRequired[str]
+    bundles: NotRequired[list[str]]
 
 
 class NightMerged(NightRun):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.report.page.view import Page
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
+_JUNIT = "Write the night as JUnit XML, as Jenkins and GitLab read it."
 
 
 def surface_options(function: _Verb) -> _Verb:
@@ -34,7 +35,7 @@ def surface_options(function: _Verb) -> _Verb:
         return function(*args, surfaces=Surfaces(html, junit), **kwargs)
 
     for name, said in (
-        ("--junit", "Write the night as JUnit XML, as Jenkins and GitLab read it."),
+        ("--junit", _JUNIT),
         ("--html", "Write the night as one HTML page, as `hil nightly page` does."),
     ):
         path = click.Path(path_type=Path, dir_okay=False)
@@ -62,11 +63,15 @@ class Surfaces:
         on_github = "GITHUB_STEP_SUMMARY" in os.environ or "GITHUB_ACTIONS" in os.environ
         if not (self.html or self.junit or on_github):
             return
-        from harness.report.page import github
-        from harness.report.page.junit import write_junit
         from harness.report.page.view import page_of
 
-        found = page_of(history, night, only)
+        self.write(page_of(history, night, only), as_json=as_json)
+
+    def write(self, found: Page, *, as_json: bool) -> None:
+        """As ``show`` does."""
+        from harness.report.page import github
+        from harness.report.page.junit import write_junit
+
         if self.html is not None:
             _write(self.html, found)
         if self.junit is not None:
@@ -96,13 +101,18 @@ def _write(file: Path, found: Page) -> None:
     metavar="FILE",
     help="Where to write it.",
 )
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help=_JUNIT)  # fmt: skip
 @history_option
 @verb
-def page(night: str | None, out: Path, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
+def page(
+    night: str | None, out: Path, junit: Path | None, url: str | None, as_json: bool
+) -> tuple[Any, ExitCode]:
     """Write a night as one HTML page: what broke, since when, what changed, how to see it.
 
     NIGHT is an id (default: the newest). The page needs no network and no other file, so that it
-    can be opened from a disk or kept as an artefact of CI.
+    can be opened from a disk or kept as an artefact of CI. In GitHub Actions it is told in the
+    step's summary and as annotations, too.
 
     \b
     Examples:
@@ -112,8 +122,8 @@ def page(night: str | None, out: Path, url: str | None, as_json: bool) -> tuple[
     with opened(url) as history:
         from harness.report.page.view import page_of
 
-        found = page_of(history, _night(history, night))
-    _write(out, found)
+        found = page_of(history, known_night(history, night))
+    Surfaces(out, junit).write(found, as_json=as_json)
     if not as_json:
         echo(f"{out}: {found.night.suite}, night {found.night.id}: {found.verdict}")
     return {
@@ -126,8 +136,9 @@ def page(night: str | None, out: Path, url: str | None, as_json: bool) -> tuple[
     }, ExitCode.PASSED
 
 
-def _night(history: Database, id: str | None) -> Night:
-    """Raises UsageError for a history without nights, Unknown for an id of none."""
+def known_night(history: Database, id: str | None) -> Night:
+    """The one of that id, or the newest. Raises UsageError for a history without nights, Unknown
+    for an id of none."""
     newest = history.nights(most=20)
     if not newest:
         raise UsageError("the history has no night", hint="`hil nightly` runs one")

@@ -25,12 +25,15 @@ from harness.case.models import find_model
 from harness.dev.systems import systems
 from harness.errors import HarnessError, Unknown
 from harness.errors.verdict import ExitCode
+from harness.ethosu.blob import find_blobs
 from harness.export.batch import export
 from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
+from harness.run.exports import program_of
 from harness.system import toolchain
 from harness.system.confine import REQUIRE, required, what_lacks
 from harness.system.paths import cache_dir, project_root
+from harness.system.progress import silent
 
 FUZZ_SEED = 20260101
 SEED_MODELS = ("add", "softmax", "linear", "qadd2", "ds_cnn")
@@ -78,7 +81,8 @@ def _laid_out() -> list[Path]:
     root = project_root()
     runner = (root / "targets" / "runner").rglob("*")
     driver = (root / "targets" / "linux").rglob("*")
-    files = [*runner, *driver, *(root / "tests" / "kernels").glob("*.cpp")]
+    theirs = (root / "targets" / "executorch").rglob("*")
+    files = [*runner, *driver, *theirs, *(root / "tests" / "kernels").glob("*.cpp")]
     return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h", ".hpp"))
 
 
@@ -154,7 +158,12 @@ def _collect_programs(directory: Path) -> None:
 
 
 def _collect_streams(directory: Path) -> None:
-    """What Vela made of the cases that the functional model's tests keep."""
+    """What Vela made of the cases that the functional model's tests keep, and of two models for
+    Linux: those have their inputs and outputs in regions of their own."""
+    for name in ("add", "ds_cnn"):
+        program = program_of(Path(name), "corstone-1000-u85-256", "hil test", silent)
+        (blob,) = find_blobs(program.pte_path.read_bytes())
+        (directory / f"{name}-direct-drive").write_bytes(blob)
     with np.load(project_root() / "tests" / "ethosu" / "data" / "cases.npz") as cases:
         for key in cases.files:
             if key.endswith("/blob"):
@@ -222,7 +231,9 @@ def _imports() -> bool:
 
 
 def _pytest(arguments: Sequence[str]) -> bool:
-    workers = [] if any(a.startswith("-n") for a in arguments) else ["-n", str(os.cpu_count() or 1)]
+    # Each begins with a part of its own, whose fixtures are then made once, and helps at the end.
+    every = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
+    workers = [] if any(a.startswith("-n") for a in arguments) else every
     environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the tests start Python hundreds of times
     if (missing := what_lacks()) and required():

@@ -238,11 +238,13 @@ def prove_image(root: Root) -> None:
     """The steps of docker/Dockerfile, each by the user and in the folder that it says; the base is
     what debootstrap made. Raises StepFailed, also for an instruction that is not known here."""
     dockerfile = project_root() / "docker" / "Dockerfile"
-    user, where = "root", "/"
+    user, where, arguments = "root", "/", ""
     for number, (word, text) in enumerate(instructions(dockerfile.read_text()), 1):
         step = f"image, step {number}, {word}"
         if word == "RUN":
-            root.call(step, ("sh", "-euc", text), where=where, user=user)
+            root.call(step, ("sh", "-euc", f"{arguments}{text}"), where=where, user=user)
+        elif word == "ARG":
+            arguments += f"{text}\n"  # NAME=default, as a shell writes it
         elif word == "USER":
             user = text
         elif word == "WORKDIR":
@@ -253,7 +255,7 @@ def prove_image(root: Root) -> None:
         elif word == "ENTRYPOINT":
             argv = (*json.loads(text), "run", "corstone-300-m55", "ds_cnn", "--json")
             root.cases(step, argv, where=where, user=user)
-        elif word not in ("ARG", "FROM"):
+        elif word != "FROM":
             raise StepFailed(f"{root.system.name}, {step}", dockerfile, "not known here")
 
 

@@ -6,8 +6,7 @@ tables are as they should be.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from harness.errors import UsageError
+from harness.history.place import HEAD, history_url
 from harness.history.store import Database, HistoryUnreachable, told_as_unreachable
 from harness.system.files import disk_errors
-from harness.system.paths import state_dir
 
-VARIABLE = "HIL_HISTORY"
-HEAD = "0001"  # the newest of migrations/versions
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
 _PATIENCE = 60.0  # seconds that a writer waits for others
@@ -53,11 +50,6 @@ class NewerHistory(UsageError):
             f"harness does not know (it knows up to {HEAD})",
             hint="use the version that wrote it, or a newer one",
         )
-
-
-def history_url(said: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
-    """``--history``, else ``$HIL_HISTORY``, else SQLite in the state directory."""
-    return said or environ.get(VARIABLE) or f"sqlite:///{state_dir() / 'history.db'}"
 
 
 def open_history(said: str | None = None) -> Database:
@@ -150,4 +142,4 @@ def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
             connection.commit()
 
 
-__all__ = ["HistoryUnreachable", "NewerHistory", "UnknownDatabase", "history_url", "open_history"]
+__all__ = ["HistoryUnreachable", "NewerHistory", "UnknownDatabase", "open_history"]

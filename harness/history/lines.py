@@ -111,6 +111,17 @@ def everything(history: History) -> Iterator[Item]:
     nights = history.nights()[::-1]
     yield from nights
     yield from history.every()
+    yield from _endings(history, nights)
+
+
+def of_night(history: History, night: Night) -> Iterator[Item]:
+    """The same of one night."""
+    yield night
+    yield from history.rows([night.id])
+    yield from _endings(history, [night])
+
+
+def _endings(history: History, nights: Iterable[Night]) -> Iterator[Ending]:
     for night in nights:
         for shard, time in sorted(history.endings(night.id).items()):
             yield Ending(night.id, shard, time)

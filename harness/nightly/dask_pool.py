@@ -363,7 +363,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _told(error: object) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    """dask gives what it cannot carry over as an Exception with its words."""
+    name = "" if type(error) is Exception else f"{type(error).__name__}: "
+    return f"{name}{error}".splitlines()[0]
 
 
 def _fail(answer: Answer, error: HarnessError) -> None:

@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING
 
 from harness.history.lines import Brought, Ending, Item, bring, line_of, read_lines
 from harness.history.model import Row
+from harness.history.place import spool_dir
 from harness.history.store import History, HistoryUnreachable
 from harness.system.files import disk_errors
-from harness.system.paths import state_dir
 
 if TYPE_CHECKING:
     import filelock  # as long as everything else that `hil history` imports
@@ -25,7 +25,7 @@ class Spool:
 
     def __init__(self, url: str) -> None:
         name = hashlib.sha256(url.encode()).hexdigest()[:16]
-        self.file = state_dir() / "spool" / f"{name}.jsonl"
+        self.file = spool_dir() / f"{name}.jsonl"
 
     def keep(self, items: Sequence[Item]) -> None:
         """Raises DiskError."""

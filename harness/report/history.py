@@ -11,7 +11,8 @@ from rich.text import Text
 
 from harness.errors.plain import plain
 from harness.history.compare import FirstBad, Flaky
-from harness.history.model import Difference, Row
+from harness.history.model import Row
+from harness.report.identities import in_order, name_of
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
 _LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
@@ -21,21 +22,6 @@ _MOST_FIGURES = 6
 _SHOWN = 12  # characters of a digest
 _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# An input that changed comes before what follows from it.
-_ORDER = ("target", "exporter", "sources", "toolchain", "simulator", "reference", "program",
-          "firmware", "harness", "host")  # fmt: skip
-_NAMES = {
-    "program": "program (.pte)",
-    "exporter": "exporter",
-    "sources": "firmware sources",
-    "firmware": "firmware (ELF)",
-    "toolchain": "toolchain",
-    "simulator": "simulator",
-    "reference": "reference and budgets",
-    "target": "target file",
-    "harness": "harness",
-    "host": "host",
-}
 
 
 def print_case(console: Console, case: str, rows: Sequence[Row]) -> None:
@@ -103,12 +89,12 @@ def print_first_bad(console: Console, case: str, found: FirstBad | None) -> None
 def _print_differences(console: Console, found: FirstBad) -> None:
     if found.last_good is None:
         return
-    differences = ordered(found.differences)
+    differences = in_order(found.differences)
     if not differences:
         console.print("nothing that the history knows of differs: look whether it is flaky")
     for one in differences:
         after = shown(one.after) or "(did not get so far)"
-        said = f"  {_NAMES[one.what]}: {shown(one.before)} -> {after}"
+        said = f"  {name_of(one)}: {shown(one.before)} -> {after}"
         console.print(Text(plain(said)), soft_wrap=True)
     for name, (then, now) in list(found.figures.items())[:_MOST_FIGURES]:
         console.print(Text(plain(f"  {name}: {then:,} -> {now:,} ({now - then:+,})")))
@@ -120,11 +106,6 @@ def _print_differences(console: Console, found: FirstBad) -> None:
 def shown(value: str) -> str:
     """A digest by its beginning, all else as it is."""
     return _DIGEST.sub(lambda found: found[0][:_SHOWN], value)
-
-
-def ordered(differences: Sequence[Difference]) -> list[Difference]:
-    """Inputs before what follows from them."""
-    return sorted(differences, key=lambda one: _ORDER.index(one.what))
 
 
 def next_step(found: FirstBad) -> str | None:
@@ -146,7 +127,7 @@ def first_bad_summary(found: FirstBad) -> dict[str, Any]:
         "fixed": None if found.fixed is None else found.fixed.to_fields(),
         "bad_runs": found.bad_runs,
         "unsure": found.unsure,
-        "differences": [vars(one) for one in ordered(found.differences)],
+        "differences": [vars(one) for one in in_order(found.differences)],
         "figures": {name: list(pair) for name, pair in found.figures.items()},
         "next": next_step(found),
     }

@@ -5,6 +5,7 @@ The real ones take an hour; here a folder with a shell stands for the system's r
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -139,12 +140,49 @@ def test_an_image_is_made_as_its_file_says(
     (small.folder / "tmp").mkdir()
     dockerfile = project / "docker" / "Dockerfile"
     program = '["sh", "-c", "cat \\"$PWD/list.txt\\" >&2; echo \'{\\"cases\\": []}\'"]'
-    dockerfile.write_text("FROM x\nWORKDIR /hil\nCOPY list.txt list.txt\nRUN pwd >where\n"
+    dockerfile.write_text("FROM x\nARG WHAT=\"a b\"\nWORKDIR /hil\nCOPY list.txt list.txt\n"
+                          "RUN pwd >where; echo $WHAT >what\n"
                           f"ENTRYPOINT {program}\n")  # fmt: skip
-    with pytest.raises(StepFailed, match=r"step 5, ENTRYPOINT: verdicts \[\]"):
+    with pytest.raises(StepFailed, match=r"step 6, ENTRYPOINT: verdicts \[\]"):
         prove_image(small)
     assert (small.folder / "hil" / "where").read_text() == "/hil\n"
+    assert (small.folder / "hil" / "what").read_text() == "a b\n"
     assert (small.folder / "hil" / "list.txt").read_text() == "a list\n"
     dockerfile.write_text("FROM x\nHEALTHCHECK NONE\n")
     with pytest.raises(StepFailed, match="HEALTHCHECK: not known here"):
         prove_image(small)
+
+
+def _packages(purposes: str) -> set[str]:
+    """Which packages docker/Dockerfile asks for, by its own command."""
+    (text,) = [text for word, text in instructions(_dockerfile()) if "packages.txt)" in text]
+    chosen = text[text.index("$(") + 2 : text.index("packages.txt)")] + "packages.txt"
+    chosen = chosen.replace("/tmp/packages.txt", "docker/packages.txt")
+    done = subprocess.run(["sh", "-euc", f'PURPOSES="{purposes}"\n{chosen}'], cwd=project_root(),
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    return set(done.stdout.split())
+
+
+def _dockerfile() -> str:
+    return (project_root() / "docker" / "Dockerfile").read_text()
+
+
+def test_an_image_has_what_its_purposes_need() -> None:
+    """None that only tests need where it is not asked for, and a dash is no package."""
+    run, all_ = _packages("run linux"), _packages("run linux dev")
+    assert {"ninja-build", "gcc-aarch64-linux-gnu"} <= run
+    assert run < all_
+    assert "clang-tidy" in all_ - run
+    assert not {"-", "run", "linux", "dev"} & all_
+
+
+def test_the_dev_container_is_the_image_with_what_tests_need() -> None:
+    """Its file names the image's user, arguments and files as they are."""
+    folder = project_root() / ".devcontainer"
+    lines = (folder / "devcontainer.json").read_text().splitlines()
+    said = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
+    dockerfile = (folder / said["build"]["dockerfile"]).resolve().read_text()
+    assert f"USER {said['remoteUser']}\n" in dockerfile
+    for name in said["build"]["args"]:
+        assert f"ARG {name}=" in dockerfile
+    assert said["build"]["args"]["PURPOSES"].split() == ["run", "linux", "dev"]

@@ -12,12 +12,11 @@ from alembic.migration import MigrationContext
 from harness.errors import HarnessError
 from harness.errors.verdict import ExitCode
 from harness.history.database import (
-    HEAD,
     NewerHistory,
     UnknownDatabase,
-    history_url,
     open_history,
 )
+from harness.history.place import HEAD, history_url
 from harness.history.store import HistoryUnreachable
 from harness.history.tables import metadata
 from harness.system.files import DiskError

@@ -1,7 +1,8 @@
 """Protects a night that is killed at any moment: every case once, none twice, none half, and in the
 end the verdicts of a night that nobody disturbed.
 
-``HIL_KILLS`` says at how many moments (CI: few), ``HIL_SEED`` which ones.
+``HIL_KILLS`` says at how many moments (CI: few), ``HIL_SEED`` which ones, ``HIL_WRITERS`` how many
+shards write into one PostgreSQL at a time; SQLite has one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import sys
 import time
 import uuid
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -23,8 +27,9 @@ from harness.history.model import last_tries
 from tests.history import postgresql
 
 TARGET = "corstone-300-m55"
-MODELS = ("add", "softmax", "linear")
+MODELS = ("add", "softmax", "linear", "mul", "qadd", "qlinear", "qadd2", "ds_cnn")
 KILLS = int(os.environ.get("HIL_KILLS", "2"))
+WRITERS = int(os.environ.get("HIL_WRITERS", "2"))
 SEED = int(os.environ.get("HIL_SEED", "5"))
 MARK = "HIL_TEST_NIGHT"
 
@@ -38,47 +43,74 @@ pytestmark = pytest.mark.skipif(
 def test_kills_lose_nothing_and_double_nothing(
     database: str, tmp_path: Path, shared_hil_home: str, request: pytest.FixtureRequest
 ) -> None:
-    """One night: killed again and again, gone on with, and at last left alone."""
-    print(f"seed {SEED}, {KILLS} kills")
+    """Nights that are killed again and again, gone on with, and at last left alone. Each of the
+    writers is killed at a moment of its own."""
     draw = random.Random(f"{SEED} {database}")
-    url = f"sqlite:///{tmp_path}/h.db"
+    url, writers = f"sqlite:///{tmp_path}/h.db", 1
     if database == "postgresql":
         server: postgresql.Server = request.getfixturevalue("pg_server")
-        url = server.new_database(f"t{uuid.uuid4().hex[:12]}")
+        url, writers = server.new_database(f"t{uuid.uuid4().hex[:12]}"), WRITERS
+    models = MODELS[: max(writers, 3)]
+    print(f"seed {SEED}, {KILLS} kills, {writers} writers of {len(models)} cases")
     suite = tmp_path / "suite.yaml"
-    suite.write_text(f"cases:\n  - {{targets: [{TARGET}], models: [{', '.join(MODELS)}]}}\n")
+    suite.write_text(f"cases:\n  - {{targets: [{TARGET}], models: [{', '.join(models)}]}}\n")
+    night = Nights(suite, url, writers, shared_hil_home)
     began = time.monotonic()
-    assert run(suite, url, "undisturbed", shared_hil_home).wait(600) == 0
+    assert night.whole("undisturbed") == [0] * writers
     whole = time.monotonic() - began
+    rounds = -(-KILLS // writers)
     killed = 0
-    for number in range(KILLS):
-        night = f"night-{number // 3}"  # each is killed up to three times
-        one = run(suite, url, night, shared_hil_home)
-        time.sleep(draw.uniform(0.1, 1.1) * whole)
-        killed += one.poll() is None
-        one.kill()
-        one.wait(60)
-        assert gone(night), "something of a killed night is still at work"
-    for number in range((KILLS + 2) // 3):
-        assert run(suite, url, f"night-{number}", shared_hil_home).wait(600) == 0
-    print(f"{killed} of {KILLS} kills met a running night")
+    for number in range(rounds):
+        moments = [draw.uniform(0.1, 1.1) * whole for _ in range(writers)]
+        killed += night.killed(f"night-{number // 3}", moments)
+    for number in range(-(-rounds // 3)):  # each was killed up to three times
+        assert night.whole(f"night-{number}") == [0] * writers
+    print(f"{killed} of {rounds * writers} kills met a running night")
     history = open_history(url)
-    expected = {f"{TARGET}/{model}": "PASS" for model in MODELS}
-    for night in history.nights():
-        rows = history.rows([night.id])
+    expected = {f"{TARGET}/{model}": "PASS" for model in models}
+    assert len(history.nights()) == 1 + -(-rounds // 3)
+    for one in history.nights():
+        rows = history.rows([one.id])
         assert {c: r.verdict.name for c, r in last_tries(rows).items()} == expected
         assert max(Counter((r.case, r.attempt) for r in rows).values()) == 1
-        assert history.ended(night)
+        assert history.ended(one)
     history.close()
 
 
-def run(suite: Path, url: str, night: str, home: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "harness", "nightly", str(suite), "--night", night,
-         "--history", url],
-        env={**os.environ, "HIL_HOME": home, MARK: night},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Nights:
+    """A suite run by ``writers`` processes at a time, a shard each."""
+
+    suite: Path
+    url: str
+    writers: int
+    home: str
+
+    def whole(self, night: str) -> list[int]:
+        """Left alone: how each of them ended."""
+        return [one.wait(600) for one in self._begun(night)]
+
+    def killed(self, night: str, moments: Sequence[float]) -> int:
+        """One is killed at each of these seconds; how many were at work then."""
+        began, found = time.monotonic(), 0
+        for moment, one in sorted(zip(moments, self._begun(night), strict=True), key=itemgetter(0)):
+            time.sleep(max(began + moment - time.monotonic(), 0))
+            found += one.poll() is None
+            one.kill()
+            one.wait(60)
+        assert gone(night), "something of a killed night is still at work"
+        return found
+
+    def _begun(self, night: str) -> list[subprocess.Popen[bytes]]:
+        return [
+            subprocess.Popen(
+                [sys.executable, "-m", "harness", "nightly", str(self.suite), "--night", night,
+                 "--history", self.url, "--shard", f"{number}/{self.writers}"],
+                env={**os.environ, "HIL_HOME": self.home, MARK: night},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )
+            for number in range(1, self.writers + 1)
+        ]  # fmt: skip
 
 
 def gone(night: str) -> bool:

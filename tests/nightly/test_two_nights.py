@@ -1,8 +1,9 @@
 """Protects the morning's answers with real nights: what broke, since when, and what had changed.
 
 Two nights with the right runner, one with a kernel bug planted in a copy of the project, one whose
-simulator somebody kills, one with a target file that is wrong. The runner with the bug is built
-once and kept, for the bug is always the same.
+simulator somebody kills, one with a target file that is wrong; and in a history of their own one
+before and one after a runner has grown. Runners with something planted are built once and kept, for
+that is always the same.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ TARGET = "corstone-300-m55"
 COPIED = ("harness", "targets", "cmake", "references", "docker", "tests/doubles")
 BUG = ("targets/runner/kernels/softmax_scalar.h", "kSoftmaxZeroPoint = -128",
        "kSoftmaxZeroPoint = -127")  # fmt: skip
+GROWTH = 4096  # bytes of a table that is read
+GROWN = (
+    ("targets/runner/runner.cpp", "constexpr double kAtol = 0.01;",
+     f"constexpr double kAtol = 0.01;\nconst volatile uint8_t kPlanted[{GROWTH}] = {{1}};"),
+    ("targets/runner/runner.cpp", "bool Runner::run() {",
+     "bool Runner::run() {\n  static_cast<void>(kPlanted[0]);"),
+)  # fmt: skip
 KILLED = """#!/bin/sh
 [ "$1" = --version ] && exec {real} --version
 kill -KILL $$
@@ -78,7 +86,8 @@ def nights(place: Path, asked: Callable[..., Result]) -> dict[str, Result]:
         said = ("nightly", place / "suite.yaml", "--night", name, "--json")
         return asked(*said, project=project, **environment)
 
-    copy = with_bug(place / "copy")
+    copy = copied(place / "copy")
+    plant(copy, BUG)
     found = {"good": night("good"), "bug": night("bug", copy, PYTHONPATH=str(copy))}
     killer = place / "bin" / "qemu-system-arm"
     killer.parent.mkdir()
@@ -92,16 +101,37 @@ def nights(place: Path, asked: Callable[..., Result]) -> dict[str, Result]:
     return found
 
 
-def with_bug(copy: Path) -> Path:
+@pytest.fixture(scope="module")
+def grown(place: Path, nights: dict[str, Result], asked: Callable[..., Result]) -> Path:
+    """The page of a night with a runner that is larger; the history is ``place / "grown.db"``. It
+    is built where the one with the bug was, so that little of it has to be compiled."""
+    assert nights
+    suite = place / "growth.yaml"
+    suite.write_text(f"cases:\n  - {{targets: [{TARGET}], models: [add]}}\n")
+    copy, url = place / "copy", f"sqlite:///{place}/grown.db"
+    words = ("nightly", suite, "--history", url, "--night")
+    assert asked(*words, "before").code == 0
+    file, right, wrong = BUG
+    plant(copy, (file, wrong, right), *GROWN)
+    page = place / "grown.html"
+    after = asked(*words, "after", "--html", page, project=copy, PYTHONPATH=str(copy))
+    assert after.code == 1, after.err
+    return page
+
+
+def copied(copy: Path) -> Path:
     for name in COPIED:
         shutil.copytree(
             project_root() / name, copy / name, ignore=shutil.ignore_patterns("__pycache__")
         )
-    file, find, put = BUG
-    text = (copy / file).read_text()
-    assert text.count(find) == 1
-    (copy / file).write_text(text.replace(find, put))
     return copy
+
+
+def plant(copy: Path, *several: tuple[str, str, str]) -> None:
+    for file, find, put in several:
+        text = (copy / file).read_text()
+        assert text.count(find) == 1
+        (copy / file).write_text(text.replace(find, put))
 
 
 def states(result: Result) -> dict[str, tuple[str, str]]:
@@ -167,6 +197,51 @@ def test_a_wrong_target_file_is_named_and_quarantine_holds(
     assert f"{place}/boards/mine.yaml:3: not valid YAML" in found["first_bad"]["cause"]["text"]
     assert found["differences"][0]["what"] == "target"
     assert found["first_bad"]["quarantined"] == "until 2999-01-01: board is new"
+
+
+def test_a_growth_names_the_night_the_figure_and_the_input(
+    grown: Path, asked: Callable[..., Result], place: Path
+) -> None:
+    """In the terminal and on the page: since which night, what grew by how much, what changed."""
+    case, words = f"{TARGET}/add", ("--history", f"sqlite:///{place}/grown.db")
+    found = asked("history", "first-bad", case, "--json", *words).json
+    assert (found["last_good"]["night"], found["first_bad"]["night"]) == ("before", "after")
+    assert found["first_bad"]["verdict"] == "OVER_BUDGET"
+    assert found["differences"][0]["what"] == "sources"
+    before, after = found["figures"]["elf_DTCM"]
+    assert GROWTH <= after - before < GROWTH + 64
+    told = asked("history", "first-bad", case, *words)
+    assert f"elf_DTCM: {before:,} -> {after:,} (+{after - before:,})" in told.out
+    page = grown.read_text()
+    assert "Failing since the night after" in page
+    assert "it last passed in before" in page
+    assert f'<td class="mono">elf_DTCM</td><td class="n">{before:,}</td>' in page
+
+
+def test_the_page_names_what_broke_and_counts_no_infrastructure(
+    nights: dict[str, Result], asked: Callable[..., Result], place: Path
+) -> None:
+    """The operator and the sources for the night of the bug; no failure for that of the killer."""
+    assert nights
+
+    def page(night: str) -> tuple[dict[str, Any], str]:
+        file = place / f"{night}.html"
+        return asked("nightly", "page", night, "-o", file, "--json").json, file.read_text()
+
+    said, text = page("bug")
+    assert said["groups"] == [{
+        "what": "operator cortex_m::softmax.out", "why": "each failure names it",
+        "cases": [f"{TARGET}/softmax"],
+    }]  # fmt: skip
+    assert "Failing since the night bug" in text
+    assert "<li>firmware sources: " in text
+    said, text = page("killed")
+    assert said["groups"] == []
+    assert said["counts"] == {"infrastructure": 3}
+    assert "these are no regressions" in text
+    said, text = page("wrong")
+    assert f"{place}/boards/mine.yaml:3: not valid YAML" in text
+    assert "<li>target file: " in text
 
 
 def test_the_terminal_tells_it_too(nights: dict[str, Result], asked: Callable[..., Result]) -> None:

@@ -116,20 +116,24 @@ def _overhead(scratch: Path, progress: Progress) -> float:
 
 
 def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str]]:
-    """``hil history CASE``, and the look-up alone, among many runs and among few; in PostgreSQL,
-    too, when ``$HIL_BENCH_HISTORY`` names an empty database of one."""
+    """``hil history CASE``, the page of the last night, and the look-ups alone, among many runs and
+    among few; in PostgreSQL, too, when ``$HIL_BENCH_HISTORY`` names an empty database of one."""
     ratios, notes = [], []
     small = f"sqlite:///{scratch}/small.db"
     _fill(small, 1)
     urls = {"SQLite": f"sqlite:///{scratch}/large.db"}
     if "HIL_BENCH_HISTORY" in os.environ:
         urls["PostgreSQL"] = os.environ["HIL_BENCH_HISTORY"]
-    few = _asked(small)
+    verbs = {"history CASE": ("history", "t/m0"),
+             "nightly page": ("nightly", "page", "-o", f"{scratch}/night.html")}  # fmt: skip
+    few = {verb: _asked(said, small) for verb, said in verbs.items()}
     for name, url in urls.items():
         progress(f"writing {_RUNS} runs into {name}")
         _fill(url, _RUNS // _CASES)
-        many = _asked(url)
-        ratios.append(Ratio(f"`hil history CASE` of 100,000 runs, {name}", many, few, "s"))
+        ratios += [
+            Ratio(f"`hil {verb}` of 100,000 runs, {name}", _asked(said, url), few[verb], "s")
+            for verb, said in verbs.items()
+        ]
         with _opened(url) as history:
             started = time.monotonic()
             history.of_case("t/m0", most=30)
@@ -161,15 +165,16 @@ def _row(night: str, case: str, at: datetime) -> Row:
                Verdict.PASS, metrics=metrics, seconds={"total": 1.0})  # fmt: skip
 
 
-def _asked(url: str) -> float:
-    argv = [sys.executable, "-m", "harness", "history", "t/m0", "--history", url]
+def _asked(said: tuple[str, ...], url: str) -> float:
+    """Seconds of a verb of ``hil``, as a process."""
+    argv = [sys.executable, "-m", "harness", *said, "--history", url]
     took = []
     for _ in range(_REPEATS):
         started = time.monotonic()
         done = subprocess.run(argv, capture_output=True, check=False)
         took.append(time.monotonic() - started)
         if done.returncode != 0:
-            raise InfraError(f"`hil history` ended with {done.returncode}")
+            raise InfraError(f"`hil {said[0]}` ended with {done.returncode}")
     return statistics.median(took)
 
 

@@ -6,16 +6,19 @@ The order is the one of ``EthosUWeightOrdering`` in regor's ``ethos_u55_weight_e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
-from harness.ethosu.codec import Weights, WeightStream
+from harness.ethosu.codec import Codec, Weights, WeightStream
 from harness.ethosu.common import INT16, Context
 from harness.ethosu.featuremap import FeatureMap
 from harness.ethosu.output_stage import RECORD_BYTES, Scale, little_endian, scale_records
+from harness.ethosu.plan import Parameters, Span
 from harness.ethosu.stream import Registers
 from harness.formats.cop import NpuConfig
 
@@ -68,25 +71,40 @@ class WeightReader:
         self._weights = [_span(registers, "WEIGHT", core) for core in cores]
         self._scales = [_span(registers, "SCALE", core) for core in cores]
 
+    @property
+    def layout(self) -> WeightLayout:
+        return self._layout
+
+    @property
+    def spans(self) -> list[Span]:
+        return [*self._weights, *self._scales]
+
+    @property
+    def weight_spans(self) -> int:
+        return len(self._weights)
+
     def read(self, context: Context) -> tuple[acc.Kernel, Scale, NDArray[np.int64]]:
-        encoded = tuple(self._fetch(context, span, "WEIGHT") for span in self._weights)
-        records = tuple(self._fetch(context, span, "SCALE") for span in self._scales)
-        key = (self._layout, encoded, records)
+        kinds = ["WEIGHT"] * len(self._weights) + ["SCALE"] * len(self._scales)
+        contents = tuple(map(partial(self._fetch, context), self.spans, kinds))
+        key = (self._layout, contents)
         found = context.decoded.get(key)
         if found is None:
-            found = (self._kernel(context, encoded), *self._scale(records))
+            decoded = self.decode(context.codec, contents)
+            make = acc.depthwise_kernel if self._depthwise else acc.convolution_kernel
+            found = (make(decoded.weights), decoded.scale, decoded.bias)
             context.decoded[key] = found
         return found  # type: ignore[return-value]
 
-    def _fetch(self, context: Context, span: tuple[int, int, int], what: str) -> bytes:
+    def decode(self, codec: Codec, contents: Sequence[bytes]) -> Parameters:
+        cores = self._layout.cores
+        streams = [codec.decode(part, self._offset) for part in contents[:cores]]
+        weights = reorder(streams, self._layout, self._offset)
+        return Parameters(weights, *self._scale(contents[cores:]))
+
+    def _fetch(self, context: Context, span: Span, what: str) -> bytes:
         return context.memory.read(*span, what, self._offset).tobytes() if span[2] else b""
 
-    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
-        streams = [context.codec.decode(part, self._offset) for part in encoded]
-        weights = reorder(streams, self._layout, self._offset)
-        return (acc.depthwise_kernel if self._depthwise else acc.convolution_kernel)(weights)
-
-    def _scale(self, records: tuple[bytes, ...]) -> tuple[Scale, NDArray[np.int64]]:
+    def _scale(self, records: Sequence[bytes]) -> tuple[Scale, NDArray[np.int64]]:
         """A record is an int40 bias, u32 scale and u6 shift."""
         depth, cores = self._layout.ofm_depth, self._layout.cores
         fields = np.zeros((depth, RECORD_BYTES), np.uint8)
@@ -99,7 +117,7 @@ class WeightReader:
         return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
 
 
-def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
+def _span(registers: Registers, kind: str, core: int) -> Span:
     number = "1" if core else ""
     length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
     address = registers[f"{kind}{number}_BASE"] if length else 0
@@ -109,7 +127,8 @@ def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
 def reorder(streams: list[Weights], layout: WeightLayout, offset: int) -> Weights:
     """``streams`` has one decoded stream per core: channel c belongs to core c % cores."""
     height, width = layout.kernel
-    whole = np.zeros((layout.ofm_depth, height, width, layout.ifm_depth), np.int16)
+    ifm_depth = 1 if layout.depthwise else layout.ifm_depth
+    whole = np.zeros((layout.ofm_depth, height, width, ifm_depth), np.int16)
     for core, values in enumerate(streams):
         depth = len(range(core, layout.ofm_depth, layout.cores))
         block = (layout.ofm_block + layout.cores - 1 - core) // layout.cores

@@ -6,18 +6,19 @@ the fast format the one of ``mlw_encode_fwd.cpp`` (Vela 5.1.0).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
-from harness.ethosu.codec import Weights, WeightStream
+from harness.ethosu.codec import Codec, Weights, WeightStream
 from harness.ethosu.common import Context
 from harness.ethosu.errors import AccessError
+from harness.ethosu.plan import Parameters, Span
 from harness.ethosu.stream import Registers
-from harness.ethosu.u85.stages import Source
+from harness.ethosu.u85.stages import ScaleReader, Source
 from harness.formats.cop import NpuConfig
 
 _FAST_HEADER = 32
@@ -136,34 +137,63 @@ class KernelReader:
         )
         count = 1 if self._layout.fast else self._layout.streams
         names = ("", "1", "2", "3")[:count]
-        self._spans = [
-            (registers[f"WEIGHT{n}_LENGTH"] & 0xFFFFFFFF, f"WEIGHT{n}_BASE") for n in names
+        lengths = [(registers[f"WEIGHT{n}_LENGTH"] & 0xFFFFFFFF, n) for n in names]
+        region = registers["WEIGHT_REGION"] & 7
+        self.spans = [
+            (region, registers[f"WEIGHT{n}_BASE"] if length else 0, length) for length, n in lengths
         ]
-        self._region = registers["WEIGHT_REGION"] & 7
+
+    @property
+    def layout(self) -> WeightLayoutU85:
+        return self._layout
 
     def read(self, context: Context) -> acc.Kernel:
-        encoded = tuple(self._fetch(context, *span) for span in self._spans)
+        encoded = tuple(self._fetch(context, span) for span in self.spans)
         key = (self._layout, encoded)
         found = context.decoded.get(key)
         if found is None:
-            found = context.decoded[key] = self._kernel(context, encoded)
+            build = acc.depthwise_kernel if self._layout.depthwise else acc.convolution_kernel
+            found = context.decoded[key] = build(self.decode(context.codec, encoded))
         return found  # type: ignore[return-value]
 
-    def _fetch(self, context: Context, length: int, base: str) -> bytes:
-        if not length:
+    def _fetch(self, context: Context, span: Span) -> bytes:
+        if not span[2]:
             return b""
-        at, offset = self._registers[base], self._registers.offset
-        return context.memory.read(self._region, at, length, "WEIGHT", offset).tobytes()
+        return context.memory.read(*span, "WEIGHT", self._registers.offset).tobytes()
 
-    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
+    def decode(self, codec: Codec, encoded: Sequence[bytes]) -> Weights:
+        """As (ofm, y, x, ifm)."""
         offset = self._registers.offset
         if self._layout.fast:
             streams = deinterleave(decode_fast(encoded[0], offset), self._layout)
         else:
-            streams = [context.codec.decode(part, offset) for part in encoded]
-        weights = reorder_u85(streams, self._layout, offset)
-        build = acc.depthwise_kernel if self._layout.depthwise else acc.convolution_kernel
-        return build(weights)
+            streams = [codec.decode(part, offset) for part in encoded]
+        return reorder_u85(streams, self._layout, offset)
+
+
+@dataclass(frozen=True)
+class ReaderU85:
+    """Of weights and scales together."""
+
+    kernels: KernelReader
+    scales: ScaleReader
+
+    @property
+    def layout(self) -> tuple[WeightLayoutU85, Hashable]:
+        return self.kernels.layout, self.scales.layout
+
+    @property
+    def spans(self) -> list[Span]:
+        return [*self.kernels.spans, *self.scales.spans]
+
+    @property
+    def weight_spans(self) -> int:
+        return len(self.kernels.spans)
+
+    def decode(self, codec: Codec, contents: Sequence[bytes]) -> Parameters:
+        count = len(self.kernels.spans)
+        weights = self.kernels.decode(codec, contents[:count])
+        return Parameters(weights, *self.scales.decode(contents[count:]))
 
 
 def decode_fast(encoded: bytes, offset: int) -> Weights:

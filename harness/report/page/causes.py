@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from harness.history.compare import FirstBad
 from harness.history.model import NO_PLACE, Difference, Row
+from harness.report.identities import name_of
 
 _ALONE = 1
 _NAMED = 4  # operators
@@ -62,12 +63,14 @@ def _by_named_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group 
 
 
 def _named(row: Row) -> str:
+    """By its facts, or one of the program's in its words."""
     for facts in (None if row.cause is None else row.cause.facts,
                   None if row.blame is None else row.blame.facts):  # fmt: skip
         said = (facts or {}).get("operator")
         if isinstance(said, str) and said:
             return said
-    return ""
+    words = "" if row.cause is None else row.cause.text
+    return max((name for name in row.operators if name in words), key=len, default="")
 
 
 def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
@@ -105,7 +108,7 @@ def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
     change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
     those = tuple(one for one in left if change in inputs_that_changed(one))
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
-    return Group(f"{change.what} changed", why, those)
+    return Group(f"{name_of(change)} changed", why, those)
 
 
 def inputs_that_changed(one: Failure) -> tuple[Difference, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.errors.plain import as_markdown, workflow_command
 from harness.history.compare import State
+from harness.report.identities import name_of
 from harness.report.page.causes import short
 from harness.report.page.view import CaseView, GroupView, Page
 
@@ -34,7 +35,9 @@ def workflow_commands(page: Page, environ: Mapping[str, str]) -> list[str]:
 def _annotation(group: GroupView, root: str) -> str:
     new = any(case.state is State.NEW for case in group.cases)
     place: dict[str, object] = next(filter(None, (_place(c, root) for c in group.cases)), {})
-    changed = "".join(f"\n{c.what}: {short(c.before)} -> {short(c.after)}" for c in group.changed)
+    changed = "".join(
+        f"\n{name_of(c)}: {short(c.before)} -> {short(c.after)}" for c in group.changed
+    )
     first = group.cases[0].row
     cause = "" if first is None or first.cause is None else f"\n{first.cause.text}"
     title = f"{'new' if new else 'still failing'}: {group.what}"
@@ -90,7 +93,7 @@ def summary(page: Page) -> str:
 def _group(group: GroupView) -> list[str]:
     lines = [f"### {as_markdown(group.what)} ({len(group.cases)})", ""]
     if group.changed:
-        said = (f"{c.what} {short(c.before)} → {short(c.after) or 'not known'}"
+        said = (f"{name_of(c)} {short(c.before)} → {short(c.after) or 'not known'}"
                 for c in group.changed)  # fmt: skip
         lines += [f"Since the last PASS: {as_markdown(', '.join(said))}", ""]
     lines += ["| case | | verdict | cause | reproduce |", "|---|---|---|---|---|"]

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from harness.errors.plain import plain
 from harness.history.compare import State
+from harness.report.identities import name_of
 from harness.report.page.view import CaseView, Page
 from harness.system.files import disk_errors, write_whole
 
@@ -98,7 +99,7 @@ def _message(case: CaseView) -> str:
 def _text(case: CaseView) -> str:
     """What to look at, and how to see it at one's desk."""
     said = [f"{'>' if line.marked else ' '} {line.number:>6} {line.text}" for line in case.lines]
-    said += [f"{one.what}: {one.before} -> {one.after or 'not known'}" for one in case.changed]
+    said += [f"{name_of(one)}: {one.before} -> {one.after or 'not known'}" for one in case.changed]
     if case.command:
         said.append(f"$ {case.command}")
     return plain("\n".join(said))

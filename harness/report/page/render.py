@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 
 from harness.errors.plain import plain
+from harness.report.identities import name_of
 from harness.report.page.causes import short
 from harness.report.page.trend import HEIGHT, WIDTH
 from harness.report.page.view import Page
@@ -37,7 +38,8 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"short": short, "number": _number, "signed": _signed, "when": _when}
+    environment.filters |= {"short": short, "number": _number, "signed": _signed, "when": _when,
+                            "named": name_of}  # fmt: skip
     return environment.get_template("night.html").render(
         page=page,
         style=(_HERE / "night.css").read_text("utf-8"),

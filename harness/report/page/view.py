@@ -10,6 +10,7 @@ from harness.errors.verdict import Word
 from harness.history.compare import FirstBad, Standing, State, first_bad, standings
 from harness.history.model import Difference, Excluded, Night, Row, last_tries
 from harness.history.store import History
+from harness.report.identities import in_order
 from harness.report.nightly import reproducing
 from harness.report.page.causes import Failure, Group, grouped, inputs_that_changed
 from harness.report.page.trend import Trend, trends
@@ -90,7 +91,13 @@ class CaseView:
 
     @property
     def changed(self) -> tuple[Difference, ...]:
-        return () if self.since is None else self.since.differences
+        """Inputs before what follows from them."""
+        return () if self.since is None else tuple(in_order(self.since.differences))
+
+    @property
+    def marked(self) -> bool:
+        """Whether the cause names a line of the console."""
+        return any(line.marked for line in self.lines)
 
     @property
     def words(self) -> str:
@@ -143,7 +150,8 @@ class Page:
         """The night in one sentence."""
         number = {state: count for state, _, count in self.counts}
         failing = sum(number.get(state, 0) for state in _FAILING)
-        said = f"{number.get(State.NEW, 0)} new failures" if failing else "no failures"
+        new = number.get(State.NEW, 0)
+        said = f"{new} new failure{'' if new == 1 else 's'}" if failing else "no failures"
         if still := number.get(State.STILL, 0):
             said += f", {still} still failing"
         if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
@@ -236,7 +244,7 @@ def _group(group: Group, failing: Mapping[str, CaseView]) -> GroupView:
     cases = [failing[failure.row.case] for failure in group.failures]
     new_first = sorted(cases, key=lambda case: case.state is not State.NEW)
     every = [set(inputs_that_changed(failure)) for failure in group.failures]
-    shared = sorted(set.intersection(*every), key=lambda change: change.what)
+    shared = in_order(set.intersection(*every))
     return GroupView(group.what, group.why, tuple(new_first), tuple(shared))
 
 

@@ -34,7 +34,7 @@ def test_an_annotation_for_what_they_share(page: Page) -> None:
     assert first.startswith("::error title=new%3A operator cortex_m%3A%3Apad.out::")
     for model in ("ds_cnn", "resnet8", "mobilenet", "padded"):
         assert f"{M55}/{model}" in first
-    assert "%0Asources: aaaaaaaaaaaa… -> bbbbbbbbbbbb…" in first
+    assert "%0Afirmware sources: aaaaaaaaaaaa… -> bbbbbbbbbbbb…" in first
     assert lines[-1].startswith("::warning title=nothing is known of::")
     assert f"{U55}/resnet8, {U85}/never-run" in lines[-1]
     assert len(lines) == len(page.groups) + 1

@@ -79,8 +79,12 @@ def test_what_others_wrote_does_nothing(page: Any) -> None:
     assert complaints(page)
 
 
-def test_every_state_has_its_word_and_is_readable(page: Any) -> None:
-    """Colours are never alone, and text on them has a contrast of 4.5 (WCAG 2.2, 1.4.3)."""
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_state_has_its_word_and_is_readable(page: Any, scheme: str) -> None:
+    """Colours are never alone, and text has a contrast of 4.5 (WCAG 2.2, 1.4.3), where a screen is
+    to be dark, too."""
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
     for cell in by(page, ".matrix td a"):
         assert len(cell.text.split()) >= 2, cell.text
     ratios = page.execute_script(
@@ -90,14 +94,19 @@ def test_every_state_has_its_word_and_is_readable(page: Any) -> None:
             .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
           return .2126 * r + .7152 * g + .0722 * b;
         };
-        return [...document.querySelectorAll('.matrix td a, .counts button, .state')].map(each => {
-          const style = getComputedStyle(each);
-          const [dark, bright] = [light(style.color), light(style.backgroundColor)].sort();
-          return (bright + .05) / (dark + .05);
+        const behind = each => {
+          const color = getComputedStyle(each).backgroundColor;
+          return color === 'rgba(0, 0, 0, 0)' ? behind(each.parentElement) : color;
+        };
+        const text = '.matrix td a, .counts button, .state, .dim, p, th a, .excerpt span, i';
+        return [...document.querySelectorAll(text)].map(each => {
+          const colors = [light(getComputedStyle(each).color), light(behind(each))];
+          return (Math.max(...colors) + .05) / (Math.min(...colors) + .05);
         });
         """
     )
-    assert len(ratios) > 20
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert len(ratios) > 60
     assert min(ratios) >= 4.5
 
 

@@ -1,1 +1,1 @@
-"""The steps; ``harness.history.database.HEAD`` names the last of them."""
+"""The steps; ``harness.history.place.HEAD`` names the last of them."""

@@ -1,0 +1,190 @@
+"""Protects the night that repositories call: the action, the workflow that spreads it, GitLab's.
+
+What their steps install is not installed here, as in ``test_pipelines``; that the names of packages
+are right is looked up. What the services bring and keep between jobs is carried by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from harness.bundle.unpack import unpack
+from harness.history.database import open_history
+from harness.history.model import last_tries
+from harness.system.packages import packages
+from harness.system.paths import project_root
+
+from .steps import Action, Done, shell
+
+ACTION = project_root() / "action.yml"
+WORKFLOW = project_root() / ".github" / "workflows" / "nightly.yml"
+GITLAB = project_root() / ".gitlab" / "nightly.yml"
+INSTALLS = ("apt-get", "pip", "sysctl")
+NIGHT = "4711"
+# The second model is over a budget of its own.
+SUITE = """
+cases:
+  - {targets: [my-board], models: [models/tiny.py, models/scores.py]}
+"""
+
+
+def read(file: Path) -> Any:
+    return YAML(typ="safe").load(file)
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [(ACTION, "github-actions"), (WORKFLOW, "github-workflows"), (GITLAB, "gitlab-ci")],
+    ids=lambda one: str(one),
+)
+def test_the_services_schema(file: Path, schema: str) -> None:
+    argv = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    done = subprocess.run([*argv, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_workflow_gives_the_action_what_it_takes() -> None:
+    """And nothing else; a misspelt input would be no more than a warning."""
+    inputs = read(ACTION)["inputs"].keys()
+    steps = [s for job in read(WORKFLOW)["jobs"].values() for s in job["steps"]]
+    given = [step["with"].keys() for step in steps if step.get("uses") == "./.hil-action"]
+    assert len(given) == 2
+    assert all(keys <= inputs for keys in given)
+
+
+def test_what_gitlab_installs_is_what_runs_need() -> None:
+    said = set(" ".join(read(GITLAB)["hil-shard"]["before_script"]).split())
+    there = {"ca-certificates", "python3", "python3-venv", "util-linux"}
+    wanted = {name for name, package in packages().items() if package.purpose == "run"}
+    assert not wanted - there - said
+
+
+def test_what_the_action_installs_is_what_was_asked_for() -> None:
+    """The line of its shell that chooses names from the list."""
+    (step,) = (s for s in read(ACTION)["runs"]["steps"] if s.get("name") == "System packages")
+    choose = step["run"].partition("sudo")[0] + 'echo "$wanted"'
+    environ = {"PATH": os.environ["PATH"], "PURPOSES": "run linux",
+               "LIST": str(project_root() / "docker" / "packages.txt")}  # fmt: skip
+    names = set(shell(choose, project_root(), environ).stdout.split())
+    assert names == {p.names["ubuntu"] for p in packages().values()
+                     if p.purpose in ("run", "linux") and "ubuntu" in p.names}  # fmt: skip
+
+
+Place = Callable[[str], Path]
+
+
+@pytest.fixture
+def place(tmp_path: Path, repository: Path, shared_hil_home: str) -> Place:
+    """A runner's workspace: a clone of the user's repository, with the programs of the cache."""
+
+    def make(name: str) -> Path:
+        folder = tmp_path / name / "my-models"
+        shutil.copytree(repository, folder, symlinks=True)
+        (folder / "suite.yaml").write_text(SUITE)
+        (folder / "models" / "scores.yaml").write_text("budgets:\n  limits: {pte_bytes: 100}\n")
+        (folder / ".hil").mkdir(exist_ok=True)
+        (folder / ".hil" / "cache").symlink_to(Path(shared_hil_home) / "cache")
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    kept = ("HIL_HOME", "HIL_PROJECT", "HIL_REFERENCES", "HIL_TARGETS", "HIL_HISTORY")
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {
+        **{name: value for name, value in os.environ.items() if name not in kept},
+        "PATH": programs, "PYTHONPATH": str(project_root()), "PYTHONDONTWRITEBYTECODE": "1",
+        "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }  # fmt: skip
+
+
+def whole_night(database: Path) -> dict[str, str]:
+    """Its verdicts; the night has ended."""
+    history = open_history(f"sqlite:///{database}")
+    night = history.night(NIGHT)
+    assert night is not None
+    assert history.ended(night)
+    verdicts = {c: r.verdict.name for c, r in last_tries(history.rows([NIGHT])).items()}
+    history.close()
+    return verdicts
+
+
+VERDICTS = {"my-board/models/tiny.py": "PASS", "my-board/models/scores.py": "OVER_BUDGET"}
+
+
+def codes(done: list[Done]) -> dict[str, int]:
+    return {one.name: one.code for one in done}
+
+
+def test_two_runners_and_the_one_that_puts_them_together(
+    place: Place, environ: Mapping[str, str], tmp_path: Path
+) -> None:
+    """The failure ends its own shard and the whole with 1, and is told once, by the whole; what is
+    kept is kept all the same."""
+    said = read(ACTION)
+    ends = []
+    for number in (1, 2):
+        here = place(f"runner-{number}")
+        action = Action(ACTION, here, environ, (*INSTALLS, "doctor"))
+        inputs = {"suite": "suite.yaml", "shard": f"{number}/2", "tell": "false"}
+        done = action.run(said, inputs, tmp_path)
+        ends.append(codes(done))
+        assert "::error" not in "".join(one.out for one in done)
+        artefact = tmp_path / "last" / "my-models" / "shards" / action.values[
+            "steps.names.outputs.part"
+        ]  # fmt: skip
+        shutil.copytree(here / "hil-night", artefact)
+    assert sorted(end["The night"] for end in ends) == [0, 1]
+    assert [end["The night as JSON lines"] for end in ends] == [0, 0]
+    assert not (tmp_path / "summary.md").exists()
+
+    here = tmp_path / "last" / "my-models"
+    action = Action(ACTION, here, environ, INSTALLS)
+    done = action.run(said, {"suite": "suite.yaml", "merge": "shards"}, tmp_path)
+    assert codes(done) == {"Names": 0, "The parts of the night": 1, "The night as JSON lines": 0}
+    assert whole_night(here / ".hil" / "history.db") == VERDICTS
+    (told,) = re.findall("^::error .*", done[1].out, re.MULTILINE)
+    assert "my-board/models/scores.py" in told
+    assert "my-board/models/scores.py" in (tmp_path / "summary.md").read_text()
+    assert 'failures="1"' in (here / "hil-night" / "junit.xml").read_text()
+    assert "<!DOCTYPE html>" in (here / "hil-night" / "night.html").read_text()
+    kinds = [next(iter(json.loads(line)))
+             for line in (here / "hil-night" / "night.jsonl").read_text().splitlines()]  # fmt: skip
+    assert sorted(kinds) == ["ending", "ending", "night", "row", "row"]
+    (bundle,) = here.glob("shards/shard-*-of-2/bundles/*.tar.zst")
+    assert unpack(bundle, tmp_path / "bundle").verdict == "OVER_BUDGET"
+
+
+def lines(job: Any) -> Iterator[str]:
+    for text in (*job["before_script"], *job["script"]):
+        if not any(re.search(rf"\b{word}\b", text) for word in INSTALLS):
+            yield text
+
+
+def test_gitlabs_two_jobs(place: Place, environ: Mapping[str, str]) -> None:
+    """One runner; a job is one shell."""
+    said, here = read(GITLAB), place("runner")
+    values = {"CI_PROJECT_DIR": str(here), "CI_PIPELINE_ID": NIGHT, "HIL_SUITE": "suite.yaml"}
+    own = {k: v.replace("$CI_PROJECT_DIR", str(here)) for k, v in said["variables"].items()}
+    variables = {**environ, **own, **said["hil-shard"]["variables"], **values}
+    del variables["GITHUB_ACTIONS"], variables["GITHUB_STEP_SUMMARY"]
+    done = shell("\n".join(lines(said["hil-shard"])), here, variables)
+    assert done.returncode == 1, done.stdout
+    (here / ".hil" / "history.db").unlink()  # a job is given what is cached and kept, no more
+    done = shell("\n".join(lines(said["hil-night"])), here, {**variables, "HIL_HOME": f"{here}/x"})
+    assert done.returncode == 1, done.stdout
+    assert whole_night(here / "x" / "history.db") == VERDICTS
+    assert 'failures="1"' in (here / "hil-night" / "junit.xml").read_text()
