@@ -206,9 +206,7 @@ def test_workers_of_another_harness_get_nothing(
     print(caught.value.others)
     assert len(caught.value.others) == len(strangers)
     assert exact_revision() in caught.value.message
-    assert any(
-        "(ModuleNotFoundError: No module named" in why for why in caught.value.others.values()
-    )
+    assert any("No module named" in why for why in caught.value.others.values())
     assert any(why.startswith("harness ") for why in caught.value.others.values())
     assert "restart those workers" in str(caught.value.hint)
     one_farm.worker("right")
