@@ -37,6 +37,12 @@ from harness.system.progress import Progress, silent
 CASE_SECONDS = 3.2  # of a case, as the cases of the default matrix take on average
 _PROCESSES = 4
 _START = 300.0  # seconds
+_QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1h",
+    "distributed.admin.system-monitor.interval": "1h",
+    "distributed.worker.memory.monitor-interval": "1h",
+}
 _TICK = os.sysconf("SC_CLK_TCK")
 Call = Callable[[Task, str], tuple[Row, ...]]
 
@@ -97,9 +103,12 @@ def farm(folder: Path, workers: int, processes: int = 2) -> Iterator[Farm]:
 
 
 def host(url: str, workers: int) -> None:
-    """So many workers in this process."""
+    """So many workers in this process, each without what dask looks at itself with: a worker has
+    a machine for that."""
+    import dask
     from distributed import Worker
 
+    dask.config.set(_QUIET)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
     async def serve() -> None:
