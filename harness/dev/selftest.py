@@ -83,7 +83,8 @@ def _laid_out() -> list[Path]:
     root = project_root()
     runner = (root / "targets" / "runner").rglob("*")
     driver = (root / "targets" / "linux").rglob("*")
-    files = [*runner, *driver, *(root / "tests" / "kernels").glob("*.cpp")]
+    theirs = (root / "targets" / "executorch").rglob("*")
+    files = [*runner, *driver, *theirs, *(root / "tests" / "kernels").glob("*.cpp")]
     return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h", ".hpp"))
 
 

@@ -24,12 +24,15 @@ from harness.errors import HarnessError
 from harness.ethosu.blob import find_blobs
 from harness.export import lower
 from harness.export.lower_ethosu import compile_spec
+from harness.export.lowering import LOWERINGS
 from harness.export.npu_options import NpuOptions, is_ethos_u
 from harness.export.program import InputSet, Program
 from harness.export.request import ExportRequest
 from harness.export.vela import compile_graph
 from harness.target.npu import products
 
+# What is said above was read in this one; another may ask more of a core.
+EXECUTORCH = "1.5.1"
 _VELAS = ("compile_flags", "target")  # the compile specs that TOSA graphs do not depend on
 
 
@@ -97,6 +100,8 @@ def _of(base: Program, request: ExportRequest) -> Made | None:
 def _kindred(request: ExportRequest) -> Iterator[ExportRequest]:
     """The requests whose programs this one's can be made of."""
     of = request.compile_target
+    if of in LOWERINGS:
+        return
     if not is_ethos_u(of):
         backend = lower.target_config(of).backend
         others = (CortexMTargetConfig(cpu) for cpu in CortexM)

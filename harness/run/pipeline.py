@@ -108,7 +108,7 @@ def run_cases(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
-                _build, source, there, exporter, checkout, options, progress
+                build_firmware, source, there, exporter, checkout, options, progress
             )
             for name, there in chosen.items()
             for source in sources
@@ -144,7 +144,7 @@ def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
             load_reference(references_of(case), case, source)
 
 
-def _build(
+def build_firmware(
     source: FirmwareSource,
     chosen: Chosen,
     exporter: CheckoutExporter | None,
@@ -194,7 +194,7 @@ def run_case(
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    require(firmware.elf, needs_of(pte), firmware.source)
+    require(firmware.images, needs_of(pte), firmware.source)
     of_export = _of_export(program, firmware) if options.pte is None else ()
     own = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or own)
@@ -358,7 +358,7 @@ def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> 
     if firmware.source is FirmwareSource.BUNDLED:
         return (*chosen.differences, *transcript.stands_in)
     of_board = chosen.target.differences(chosen.name, moved=False)
-    of_build = () if firmware.checkout is None else firmware.checkout.notes
+    of_build = firmware.notes if firmware.checkout is None else firmware.checkout.notes
     return (*of_board, *transcript.stands_in, *of_build)
 
 

@@ -81,6 +81,10 @@ def test_others_are_not_asked_for(base: ExportRequest, wanted: ExportRequest) ->
     assert wanted not in found
 
 
+def test_a_program_for_a_cpu_has_no_kin() -> None:
+    assert kindred.make(asked("xnnpack-int8", "qadd"), pytest.fail) is None
+
+
 def test_a_delegate_that_was_told_something_else_is_not_changed(exported: Get) -> None:
     """A profile, or an option of Vela's that ExecuTorch does not have by itself."""
     program = exported("qadd", "ethos-u55-128")
@@ -142,3 +146,14 @@ def test_a_checkouts_exporter_is_not_the_wheels(own_home: Path) -> None:
     )
     assert of_wheel is not None
     assert of_checkout is None
+
+
+def test_another_wheels_exporter_is_not_trusted_with_it(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its passes ask of a core was not read."""
+    export([asked("cortex-m4", "qadd")])[0].unwrap()
+    of = batch._Batch([asked("cortex-m7", "qadd")], {}, {}, batch.ignore, Origin())
+    assert of._of_kindred(asked("cortex-m7", "qadd")) is not None
+    monkeypatch.setattr("harness.export.kindred.EXECUTORCH", "1.4.0")
+    assert of._of_kindred(asked("cortex-m7", "qadd")) is None
