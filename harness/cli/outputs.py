@@ -558,6 +558,7 @@ class Target(TypedDict):
     description: str
     simulators: dict[str, bool]
     memory_modes: list[str]
+    lowerings: dict[str, str]
     differences: dict[str, list[str]]
 
 

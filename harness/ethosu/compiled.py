@@ -20,6 +20,7 @@ from harness.ethosu.common import Context
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap
 from harness.ethosu.jobs import JobFields, Keep, MemoryFields, PackedWeights
+from harness.ethosu.kernel_codec import KernelCodec
 from harness.ethosu.memory import WEIGHTS, Bytes, Memory
 from harness.ethosu.plan import (
     ConvolutionPlan,
@@ -68,6 +69,7 @@ class Compiled:
         self._jobs = (JobFields * len(operations))()
         self._keeps = [Keep() for _ in operations]
         self._packed: dict[tuple[object, ...], PackedWeights] = {}
+        self._codec = KernelCodec(self._library)
         self._bindable: dict[int, ConvolutionPlan] = {}
         self._chains = Chains()
         for index, (_, prepared) in enumerate(operations):
@@ -123,7 +125,7 @@ class Compiled:
             found = [_content(context.memory, span) for span in spans]
             if job.kind and all(a == b for a, b in zip(found, self._expected(job), strict=True)):
                 return False
-            if not jobs.bind(job, plan, self._weights(plan, found, context), keep):
+            if not jobs.bind(job, plan, self._weights(plan, found), keep):
                 return False
         except EthosUError:
             job.kind = 0
@@ -135,13 +137,11 @@ class Compiled:
     def _expected(self, job: JobFields) -> list[bytes]:
         return [ctypes.string_at(span.expected, span.length) for span in job.span[: job.spans]]
 
-    def _weights(
-        self, plan: ConvolutionPlan, contents: Sequence[bytes], context: Context
-    ) -> PackedWeights:
+    def _weights(self, plan: ConvolutionPlan, contents: Sequence[bytes]) -> PackedWeights:
         key = (plan.parameters.layout, *contents)
         found = self._packed.get(key)
         if found is None:
-            decoded = plan.parameters.decode(context.codec, contents)
+            decoded = plan.parameters.decode(self._codec, contents)
             if sum(weights.packed.nbytes for weights in self._packed.values()) > _KEPT:
                 self._packed.clear()
             found = jobs.pack(self._library, decoded, plan.depthwise)

@@ -19,7 +19,7 @@ from harness.ethosu import accumulate
 from harness.ethosu.accumulate import Window
 from harness.ethosu.common import INT8, INT16, largest_input
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap, Tile
-from harness.ethosu.output_stage import UNIT, Scale, is_identity
+from harness.ethosu.output_stage import Scale, is_identity
 from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
@@ -134,11 +134,17 @@ class Keep:
     """Arrays that a job points into."""
 
     def __init__(self) -> None:
-        self._arrays: list[NDArray[Any]] = []
+        self._kept: list[Any] = []
 
     def __call__(self, array: NDArray[Any]) -> int:
-        self._arrays.append(array)
+        self._kept.append(array)
         return int(array.ctypes.data)
+
+    def lanes(self, values: Sequence[int]) -> int:
+        """Each of them LANES times."""
+        content = (_number * (LANES * len(values)))(*(v for v in values for _ in range(LANES)))
+        self._kept.append(content)
+        return ctypes.addressof(content)
 
 
 def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> bool:
@@ -181,9 +187,8 @@ def pack(library: ctypes.CDLL, found: Parameters, depthwise: bool) -> PackedWeig
     ofm, height, width, ifm = weights.shape
     shape = int(depthwise), ofm, height * width, ifm
     packed = np.empty(library.hil_npu_packed(*shape), np.int16)
-    library.hil_npu_pack(shape[0], weights.ctypes.data, *shape[1:], packed.ctypes.data)
-    sums = np.abs(weights.reshape(ofm, -1)).sum(1, dtype=np.int64)
-    return PackedWeights(packed, int(sums.max(initial=0)), found.scale, found.bias)
+    given = shape[0], weights.ctypes.data, *shape[1:], packed.ctypes.data
+    return PackedWeights(packed, library.hil_npu_pack(*given), found.scale, found.bias)
 
 
 def bind(job: JobFields, plan: ConvolutionPlan, weights: PackedWeights, keep: Keep) -> bool:
@@ -317,17 +322,16 @@ def _scale(
     keep: Keep,
 ) -> bool:
     """``limit`` bounds the absolute sums. False: the step in numpy has to say what is wrong."""
-    if is_identity(scale, limit):
-        scale = UNIT
-    if not output.rounds and not scale.is_unit:
+    if scale.multiplier.size == 1 and bias is None:
+        return _uniform_scale(fields, output, scale, limit, keep)
+    if not output.rounds:
         return False
     multiplier, shift = scale.multiplier.reshape(-1), scale.shift.reshape(-1)
     half = np.broadcast_to(scale.half.reshape(-1), shift.shape)
     positions = scale.multiplier.ndim == 3
     if positions and bias is not None:
         return False
-    channels = bias is not None or (multiplier.size > 1 and not positions)
-    fields.scope = _POSITION if positions else _CHANNEL if channels else _ALL
+    fields.scope = _POSITION if positions else _CHANNEL
     given = np.zeros(1, np.int64) if bias is None else bias
     fields.mode = _mode(given, multiplier, half, shift, limit, output.zero_point)
     addend = np.zeros(1, np.int64)
@@ -335,12 +339,31 @@ def _scale(
         addend = given * multiplier + half + (np.int64(output.zero_point) << shift)
     arrays = (given, multiplier, half, shift, addend)
     for name, values in zip(_SCALE_ARRAYS, arrays, strict=True):
-        if channels:
+        if positions:
+            ready = np.repeat(values, LANES)
+        else:
             ready = np.zeros(-(-output.shape[2] // LANES) * LANES + LANES, np.int64)
             ready[: output.shape[2]] = values
-        else:
-            ready = np.repeat(values, LANES)
         setattr(fields, name, keep(np.ascontiguousarray(ready, np.int64)))
+    return True
+
+
+def _uniform_scale(
+    fields: ScaleFields, output: OutputPlan, scale: Scale, limit: float, keep: Keep
+) -> bool:
+    """Of most of the jobs of a stream of transposes; in Python's integers."""
+    multiplier, shift = scale.multiplier.item(), scale.shift.item()
+    if is_identity(multiplier, shift, limit):
+        multiplier, shift = 1, 0
+    if not output.rounds and (multiplier, shift) != (1, 0):
+        return False
+    half = 1 << (shift - 1) if scale.halves and shift > 0 else 0
+    bounds = int(limit) + 1, abs(multiplier), half, shift, shift
+    fields.scope, fields.mode = _ALL, _mode_of(*bounds, output.zero_point)
+    addend = half + (output.zero_point << shift) if fields.mode != _ANY else 0
+    content = keep.lanes((0, multiplier, half, shift, addend))
+    for number, name in enumerate(_SCALE_ARRAYS):
+        setattr(fields, name, content + number * 8 * LANES)
     return True
 
 
@@ -354,10 +377,16 @@ def _mode(
 ) -> int:
     """How wide the numbers get; in Python's integers, so that the bound itself is exact."""
     largest = int(limit) + 1 + _magnitude(bias)
-    factor, most = _magnitude(multiplier), int(shift.max())
-    if most > 62 or largest * factor + int(half.max()) + (abs(zero_point) << most) >= _EXACT:
+    bounds = largest, _magnitude(multiplier), int(half.max()), int(shift.min()), int(shift.max())
+    return _mode_of(*bounds, zero_point)
+
+
+def _mode_of(
+    largest: int, factor: int, half: int, least_shift: int, shift: int, zero_point: int
+) -> int:
+    if shift > 62 or largest * factor + half + (abs(zero_point) << shift) >= _EXACT:
         return _ANY
-    result = (largest * factor + int(half.max()) >> int(shift.min())) + abs(zero_point) + 1
+    result = (largest * factor + half >> least_shift) + abs(zero_point) + 1
     return _NARROW if max(largest, factor, result) < 1 << 31 else _WIDE
 
 

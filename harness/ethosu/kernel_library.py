@@ -122,8 +122,14 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "hil_npu_close": ([pointer], None),
         "hil_npu_job_bytes": ([], number),
         "hil_npu_memory_bytes": ([], number),
+        "hil_npu_decode": ([ctypes.c_char_p, number, pointer, number, number], number),
+        "hil_npu_reorder_u55": ([pointer, pointer, number, pointer], ctypes.c_bool),
+        "hil_npu_reorder_u85": (
+            [pointer, pointer, pointer, ctypes.c_bool, pointer],
+            ctypes.c_bool,
+        ),
         "hil_npu_packed": ([number] * 4, number),
-        "hil_npu_pack": ([number, pointer, number, number, number, pointer], None),
+        "hil_npu_pack": ([number, pointer, number, number, number, pointer], number),
     }
     for name, (arguments, result) in signatures.items():
         function = getattr(library, name)

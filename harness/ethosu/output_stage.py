@@ -49,11 +49,9 @@ def single_scale(multiplier: int, shift: int, *, halves: bool = True) -> Scale:
 UNIT = single_scale(1, 0)
 
 
-def is_identity(scale: Scale, limit: float) -> bool:
+def is_identity(multiplier: int, shift: int, limit: float) -> bool:
     """(2**31 + 1) >> 31 is 1 with every rounding to nearest; it copies, as in transposes."""
-    if scale.multiplier.size != 1 or limit >= 1 << 30:
-        return False
-    return scale.multiplier.item() == (1 << 31) + 1 and scale.shift.item() == 31
+    return (multiplier, shift) == ((1 << 31) + 1, 31) and limit < 1 << 30
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu.accumulate import Window
-from harness.ethosu.codec import Codec
+from harness.ethosu.codec import WeightDecoder
 from harness.ethosu.common import Step
 from harness.ethosu.featuremap import FeatureMap
 from harness.ethosu.output_stage import UNIT, Scale
@@ -76,7 +76,7 @@ class ParameterReader(Protocol):
         """How many of them are weights; scales come after them."""
         ...
 
-    def decode(self, codec: Codec, contents: Sequence[bytes]) -> Parameters:
+    def decode(self, codec: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
         """``contents``: of each span."""
         ...
 

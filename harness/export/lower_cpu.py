@@ -86,8 +86,8 @@ def _scale(node: object) -> float | None:
 def _step(values: Sequence[torch.Tensor], *, quantised: bool) -> float | None:
     if not values[0].is_floating_point():
         return None
-    high = max((float(v.max()) for v in values if v.numel()), default=0.0)
-    low = min((float(v.min()) for v in values if v.numel()), default=0.0)
+    every = torch.cat([torch.zeros(1), *(value.flatten() for value in values)])  # an int8 has a 0
+    low, high = float(every.min()), float(every.max())
     if quantised:
         return (high - low) / _STEPS_OF_INT8 or None
     return _ULPS * float(np.spacing(np.float32(max(abs(high), abs(low)))))

@@ -3,6 +3,7 @@
 #include "convolution.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "feature_map.h"
@@ -234,6 +235,19 @@ struct Depthwise {
   }
 };
 
+// Of absolute weights, over the output channels.
+int64_t largest_sum(const int16_t* weights, int64_t ofm, int64_t count) {
+  int64_t largest = 0;
+  for (int64_t channel = 0; channel < ofm; ++channel) {
+    int64_t sum = 0;
+    for (int64_t n = 0; n < count; ++n) {
+      sum += std::abs(static_cast<int32_t>(weights[channel * count + n]));
+    }
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
 int64_t result_bytes(const Output& output) {
   return output.height * output.width * output.depth * output.map.bytes;
 }
@@ -296,8 +310,9 @@ int64_t hil_npu_packed(int64_t depthwise, int64_t ofm, int64_t elements, int64_t
   return elements * channels * (depthwise != 0 ? 2 : hil::npu::rounded(ifm, 2));
 }
 
-void hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t ofm, int64_t elements,
-                  int64_t ifm, int16_t* packed) {
+int64_t hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t ofm, int64_t elements,
+                     int64_t ifm, int16_t* packed) {
+  const int64_t depth = depthwise != 0 ? 1 : ifm;
   std::memset(packed, 0,
               static_cast<size_t>(hil_npu_packed(depthwise, ofm, elements, ifm)) * sizeof *packed);
   if (depthwise != 0) {
@@ -307,20 +322,27 @@ void hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t ofm, int64_
         packed[2 * (element * channels + channel)] = weights[channel * elements + element];
       }
     }
-    return;
+    return hil::npu::largest_sum(weights, ofm, elements);
   }
-  const int64_t pairs = hil::npu::rounded(ifm, 2) / 2;
+  const int64_t pairs = hil::npu::rounded(depth, 2) / 2;
   for (int64_t panel = 0; panel < ofm; panel += kWidth) {
-    const int64_t width = std::min<int64_t>(kWidth, hil::npu::rounded(ofm - panel, kVector));
-    for (int64_t channel = panel; channel < std::min(ofm, panel + kWidth); ++channel) {
-      for (int64_t element = 0; element < elements; ++element) {
-        const int16_t* from = weights + (channel * elements + element) * ifm;
-        int16_t* to = packed + panel * elements * pairs * 2 + element * pairs * width * 2 +
-                      (channel - panel) * 2;
-        for (int64_t n = 0; n < ifm; ++n) {
-          to[n / 2 * width * 2 + n % 2] = from[n];
+    const int64_t count = std::min<int64_t>(kWidth, ofm - panel);
+    const int64_t width = hil::npu::rounded(count, kVector);
+    for (int64_t element = 0; element < elements; ++element) {
+      const int16_t* from = weights + (panel * elements + element) * depth;
+      int16_t* to = packed + (panel * elements + element * width) * pairs * 2;
+      for (int64_t pair = 0; pair < pairs; ++pair, to += width * 2) {
+        const auto size = static_cast<size_t>(std::min<int64_t>(2, depth - 2 * pair));
+        for (int64_t n = 0; n < count; ++n) {
+          const int16_t* two = from + n * elements * depth + 2 * pair;
+          if (size == 2) {
+            std::memcpy(to + 2 * n, two, 2 * sizeof *to);
+          } else {
+            to[2 * n] = *two;
+          }
         }
       }
     }
   }
+  return hil::npu::largest_sum(weights, ofm, elements * depth);
 }

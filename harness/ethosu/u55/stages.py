@@ -65,7 +65,8 @@ class Output:
         scale: Scale,
         bias: NDArray[np.int64] | None,
     ) -> None:
-        if is_identity(scale, limit):
+        one = scale.multiplier.size == 1
+        if one and is_identity(scale.multiplier.item(), scale.shift.item(), limit):
             scale = UNIT
         if self.rounding != "NATURAL" and not scale.is_unit:
             raise self.registers.unsupported(

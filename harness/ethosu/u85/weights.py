@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
-from harness.ethosu.codec import Codec, Weights, WeightStream
+from harness.ethosu.codec import WeightDecoder, Weights, WeightStream
 from harness.ethosu.common import Context
 from harness.ethosu.errors import AccessError
 from harness.ethosu.plan import Parameters, Span
@@ -96,6 +96,18 @@ class WeightLayoutU85:
         return 2 if self.macs <= 512 else 6
 
     @property
+    def phases(self) -> tuple[int, int]:
+        """Strides between which the elements of a sub-kernel take turns."""
+        return self.stride if self.part_kernel or self.depthwise else (1, 1)
+
+    @property
+    def room(self) -> tuple[int, int, int, int]:
+        """Of all that a stream holds, padding included."""
+        ofm = self.ofm_depth + max(self.ofm_block, self.ofm_ublock) + self.ofm_ublock
+        ifm_depth = 1 if self.depthwise else self.ifm_depth
+        return ofm, *self.kernel, ifm_depth + self.ifm_block
+
+    @property
     def ifm_step(self) -> int:
         return 1 if self.depthwise else 16 if self.sparse else 8
 
@@ -161,14 +173,15 @@ class KernelReader:
             return b""
         return context.memory.read(*span, "WEIGHT", self._registers.offset).tobytes()
 
-    def decode(self, codec: Codec, encoded: Sequence[bytes]) -> Weights:
+    def decode(self, codec: WeightDecoder, encoded: Sequence[bytes]) -> Weights:
         """As (ofm, y, x, ifm)."""
         offset = self._registers.offset
         if self._layout.fast:
             streams = deinterleave(decode_fast(encoded[0], offset), self._layout)
         else:
             streams = [codec.decode(part, offset) for part in encoded]
-        return reorder_u85(streams, self._layout, offset)
+        weights = codec.reordered(streams, self._layout)
+        return reorder_u85(streams, self._layout, offset) if weights is None else weights
 
 
 @dataclass(frozen=True)
@@ -190,7 +203,7 @@ class ReaderU85:
     def weight_spans(self) -> int:
         return len(self.kernels.spans)
 
-    def decode(self, codec: Codec, contents: Sequence[bytes]) -> Parameters:
+    def decode(self, codec: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
         count = len(self.kernels.spans)
         weights = self.kernels.decode(codec, contents[:count])
         return Parameters(weights, *self.scales.decode(contents[count:]))
@@ -207,8 +220,9 @@ def decode_fast(encoded: bytes, offset: int) -> Weights:
     bits = 2 if header & 2 else 4
     folded = [header >> 112 + 9 * n & 0x1FF for n in range(16)]
     table = np.array([-(f >> 1) if f & 1 else f >> 1 for f in folded], np.int16)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    result: Weights = table[(items[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)]
+    shifts = np.arange(0, 8, bits)
+    of_byte = table[np.arange(256)[:, None] >> shifts & ((1 << bits) - 1)]
+    result: Weights = of_byte[items].reshape(-1)
     return result
 
 
@@ -225,15 +239,7 @@ def deinterleave(values: Weights, layout: WeightLayoutU85) -> list[Weights]:
 def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int) -> Weights:
     height, width = layout.kernel
     ifm_depth = 1 if layout.depthwise else layout.ifm_depth
-    whole = np.zeros(
-        (
-            layout.ofm_depth + max(layout.ofm_block, layout.ofm_ublock) + layout.ofm_ublock,
-            height,
-            width,
-            ifm_depth + layout.ifm_block,
-        ),
-        np.int16,
-    )
+    whole = np.zeros(layout.room, np.int16)
     takers = [WeightStream(values, offset) for values in streams]
     ifm_blocks = list(range(0, ifm_depth, layout.ifm_block))
     for ofm in range(0, layout.ofm_depth, layout.ofm_block):
@@ -249,8 +255,17 @@ def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int
     for taker in takers:
         if not layout.fast:
             taker.finish()
-    if whole[layout.ofm_depth :].any() or whole[..., ifm_depth:].any():
+    weights = without_padding(whole, layout)
+    if weights is None:
         raise AccessError("a weight in a padding position is not 0", offset)
+    return weights
+
+
+def without_padding(whole: Weights, layout: WeightLayoutU85) -> Weights | None:
+    """None: a weight in it is not 0."""
+    ifm_depth = 1 if layout.depthwise else layout.ifm_depth
+    if whole[layout.ofm_depth :].any() or whole[..., ifm_depth:].any():
+        return None
     return whole[: layout.ofm_depth, :, :, :ifm_depth]
 
 
@@ -310,9 +325,7 @@ def _take_elements(
 
 def element_order(size: tuple[int, int], layout: WeightLayoutU85) -> list[tuple[int, int]]:
     """(y, x) of a sub-kernel: one stride phase after the other, x in serpentine."""
-    stride_y, stride_x = (1, 1)
-    if layout.part_kernel or layout.depthwise:
-        stride_y, stride_x = layout.stride
+    stride_y, stride_x = layout.phases
     order = []
     for phase_y in range(stride_y):
         for phase_x in range(stride_x):

@@ -185,21 +185,23 @@ def test_a_wrong_answer_is_found(
 def test_a_dead_program_is_a_fault_with_executorch_s_own_words(
     ran: Ran, firmware: Firmware, tmp_path: Path
 ) -> None:
-    """Cut in its middle, and of the delegate's own part."""
+    """Cut in its middle, damaged in the delegate's own part, and one that it does not open."""
     case, program = exported(ran, "xnnpack-fp32")
     content = program.pte_path.read_bytes()
     chosen = pick(load_target(case.target), "qemu_user")
     xnnpack = content.index(b"XH00")  # of the delegate's own header
-    for number, planted in enumerate((
-        content[: len(content) // 2],
-        content[:xnnpack] + b"XXXX" + content[xnnpack + 4 :],
-    )):  # fmt: skip
-        dead = tmp_path / f"dead{number}.pte"
+    for name, planted, said in (
+        ("cut.pte", content[: len(content) // 2], ""),
+        ("damaged.pte", content[:xnnpack] + b"XXXX" + content[xnnpack + 4 :], ""),
+        ("bundle.bpte", content, "is a bundled program, which this runner does not open"),
+    ):
+        dead = tmp_path / name
         dead.write_bytes(planted)
         record = run_case(case, chosen, program, firmware, RunOptions(pte=dead))
         assert record.verdict is Verdict.FAULT, record.cause
         assert record.cause is not None
         assert record.cause.line is not None
+        assert said in record.cause.text
 
 
 def test_our_runner_and_executorch_s_on_one_program(tmp_path: Path) -> None:
