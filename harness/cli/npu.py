@@ -253,7 +253,8 @@ def _as_dict(result: Stats) -> dict[str, Any]:
 
 
 def _print(index: int, result: Stats) -> None:
-    echo(f"delegate {index}: {result.config.name}, {result.macs} MACs")
+    name, macs, arithmetic = result.config.name, result.macs, result.arithmetic
+    echo(f"delegate {index}: {name}, {macs} MACs; the model's arithmetic: {arithmetic}")
     for name, count in result.operations.items():
         echo(f"  {name:<12} {count:>10}")
     for region, kinds in result.moved.items():

@@ -324,6 +324,7 @@ class NpuStats(TypedDict):
     macs: int
     moved: dict[str, Counts]
     memory: Counts
+    arithmetic: str  # "compiled", or "numpy" and why
 
 
 class NpuRun(NpuStats):
@@ -394,6 +395,11 @@ class MissingOperator(TypedDict):
     tests: list[str]
 
 
+class LeftOut(TypedDict):
+    why: str
+    tests: int
+
+
 class Suite(TypedDict):
     suite: str
     simulator: str
@@ -403,6 +409,8 @@ class Suite(TypedDict):
     seconds: float
     summary: Counts
     on_target: int
+    from_cache: int
+    left_out: list[LeftOut]
     bit_exact: Counts
     note: str
     tests: list[SuiteTest]

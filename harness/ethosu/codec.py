@@ -11,7 +11,9 @@ import importlib.util
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,16 @@ from harness.ethosu.errors import AccessError
 
 Weights = NDArray[np.int16]
 _WORKER = Path(__file__).with_name("codec_worker.py")
+
+
+class WeightDecoder(Protocol):
+    def decode(self, encoded: bytes, offset: int) -> Weights:
+        """Raises AccessError."""
+        ...
+
+    def reordered(self, streams: Sequence[Weights], layout: object) -> Weights | None:
+        """As (ofm, y, x, ifm); None: it cannot, or something is wrong with them."""
+        ...
 
 
 class Codec:
@@ -48,6 +60,9 @@ class Codec:
             self._worker = None
             raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
         return np.frombuffer(content, np.int16)
+
+    def reordered(self, streams: Sequence[Weights], layout: object) -> None:
+        """That is numpy's."""
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._worker is None:

@@ -19,6 +19,8 @@ from harness.ethosu.work import ELEMENTS
 
 Array = NDArray[Any]
 _BRICK = 16
+CHAINED = "chaining buffer"
+CHAINS = 8  # where regions begin that stand for chaining buffers; those of a stream end before
 _ONES = {1: 1, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}  # one mark per byte
 
 
@@ -134,6 +136,16 @@ class FeatureMap:
         memory.region(self.region, low, high, self.what, self.offset)
         store = memory.written if marks else memory.regions
         return np.ndarray(shape, self.dtype, store[self.region].data, base, strides)
+
+
+def chaining_buffer(
+    number: int, shape: tuple[int, int, int], dtype: np.dtype[Any], offset: int
+) -> FeatureMap:
+    """One of the U85's, as a region of its own: rows without gaps."""
+    size = dtype.itemsize
+    strides = (shape[1] * shape[2] * size, shape[2] * size, size)
+    tile = Tile(0, 0, shape[0], shape[1], 0)
+    return FeatureMap(CHAINED, CHAINS + number, (tile,), shape, strides, False, dtype, offset)
 
 
 def split_tiles(height: int, width: int, registers: Registers, prefix: str) -> tuple[Tile, ...]:

@@ -14,7 +14,8 @@ import numpy as np
 from harness.ethosu import work
 from harness.ethosu.blob import Actions, Blob, IoTensor, read_actions, read_blob
 from harness.ethosu.codec import Codec
-from harness.ethosu.common import Context, Step
+from harness.ethosu.common import Context
+from harness.ethosu.compiled import Arithmetic, Compiled, compiled_arithmetic, is_usable
 from harness.ethosu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
 from harness.ethosu.loops import Loops
 from harness.ethosu.memory import (
@@ -27,6 +28,7 @@ from harness.ethosu.memory import (
     Bytes,
     Memory,
 )
+from harness.ethosu.plan import Prepared
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import (
     NO_EFFECT,
@@ -50,13 +52,15 @@ _FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 
 @dataclass(frozen=True)
 class Stats:
-    """What an inference did; ``moved`` is bytes per region and kind of access."""
+    """What an inference did; ``moved`` is bytes per region and kind of access, ``arithmetic`` how
+    it was computed, which changes nothing but the time."""
 
     config: NpuConfig
     operations: Mapping[str, int]
     macs: int
     moved: Mapping[str, Mapping[str, int]]
     memory: Mapping[str, int]
+    arithmetic: str
 
 
 def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
@@ -83,7 +87,11 @@ class DecodedStream:
     """A command stream, decoded once. Several may share a ``codec`` and so its process."""
 
     def __init__(
-        self, actions: Actions, codec: Codec | None = None, work_limit: int = work.UNITS
+        self,
+        actions: Actions,
+        codec: Codec | None = None,
+        work_limit: int = work.UNITS,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.config = actions.config
         self._words = actions.words
@@ -93,24 +101,35 @@ class DecodedStream:
         self._codec = codec or Codec()
         self._branches = has_branches(self._words, self._names)
         self._work_limit = work_limit
-        self._steps: list[tuple[str, Step]] = []
+        self._operations: list[tuple[str, Prepared]] = []
         if not self._branches:
             asked = work.Work(work_limit)
             for operation, registers in operations(self._words, self._names):
                 asked.add(operation, registers)
-                step = self._engine.prepare(operation, registers, self.config)
-                self._steps.append((operation.name, step))
+                prepared = self._engine.prepare(operation, registers, self.config)
+                self._operations.append((operation.name, prepared))
+        chosen = arithmetic or compiled_arithmetic()
+        self.arithmetic = chosen.name
+        self._compiled = None
+        if chosen.library is not None and not self._branches:
+            self._compiled = Compiled(chosen, self._operations, self._internal_bytes)
 
     def execute(self, regions: Mapping[int, Bytes], *, strict: bool = True) -> Context:
-        size = self.config.shram_bytes // self.config.cores or _LUT_RAM
-        memory = Memory(regions, np.zeros(size, np.uint8), strict)
+        memory = Memory(regions, np.zeros(self._internal_bytes, np.uint8), strict)
         context = Context(self.config, memory, self._decoded, self._codec)
         if self._branches:
             self._interpret(context)
-        for name, step in self._steps:
-            step(context)
-            context.counts[name] = context.counts.get(name, 0) + 1
+        elif self._compiled is not None and is_usable(regions):
+            self._compiled.run(context)
+        else:
+            for name, prepared in self._operations:
+                prepared.step(context)
+                context.counts[name] = context.counts.get(name, 0) + 1
         return context
+
+    @property
+    def _internal_bytes(self) -> int:
+        return self.config.shram_bytes // self.config.cores or _LUT_RAM
 
     def _interpret(self, context: Context) -> None:
         """With branches the operations are only known as they come."""
@@ -133,7 +152,7 @@ class DecodedStream:
             elif item.name not in NO_EFFECT:
                 registers = Registers(dict(values), item.offset)
                 asked.add(item, registers)
-                self._engine.prepare(item, registers, self.config)(context)
+                self._engine.prepare(item, registers, self.config).step(context)
                 context.counts[item.name] = context.counts.get(item.name, 0) + 1
                 _require_end(context, item.offset)
         raise StreamError("the stream has no STOP", 4 * len(self._words))
@@ -172,10 +191,11 @@ class Network:
         named_data: Mapping[str, bytes] | None = None,
         codec: Codec | None = None,
         work_limit: int = work.UNITS,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.blob: Blob = read_blob(data, named_data)
         self.actions = read_actions(self.blob.commands)
-        self.program = DecodedStream(self.actions, codec, work_limit)
+        self.program = DecodedStream(self.actions, codec, work_limit, arithmetic)
         self._weights = np.frombuffer(self.blob.weights, np.uint8)
         for tensor in (*self.blob.inputs, *self.blob.outputs):
             if tensor.region not in (SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS):
@@ -197,7 +217,8 @@ class Network:
         if strict:
             self._require_written(context.memory)
         outputs = [_slice(regions, tensor).tobytes() for tensor in self.blob.outputs]
-        return outputs, _stats(context, memory_of(self.blob, self.actions))
+        stats = _stats(context, memory_of(self.blob, self.actions), self.program.arithmetic)
+        return outputs, stats
 
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
@@ -230,8 +251,8 @@ def _slice(regions: Mapping[int, Bytes], tensor: IoTensor) -> Bytes:
     return region[tensor.offset : end]
 
 
-def _stats(context: Context, needed: Mapping[str, int]) -> Stats:
+def _stats(context: Context, needed: Mapping[str, int], arithmetic: str) -> Stats:
     moved: dict[str, dict[str, int]] = {}
     for (region, kind), count in sorted(context.memory.moved.items()):
         moved.setdefault(REGION_NAMES.get(region, str(region)), {})[kind] = count
-    return Stats(context.config, dict(context.counts), context.macs, moved, needed)
+    return Stats(context.config, dict(context.counts), context.macs, moved, needed, arithmetic)

@@ -49,6 +49,11 @@ def single_scale(multiplier: int, shift: int, *, halves: bool = True) -> Scale:
 UNIT = single_scale(1, 0)
 
 
+def is_identity(multiplier: int, shift: int, limit: float) -> bool:
+    """(2**31 + 1) >> 31 is 1 with every rounding to nearest; it copies, as in transposes."""
+    return (multiplier, shift) == ((1 << 31) + 1, 31) and limit < 1 << 30
+
+
 @dataclass(frozen=True)
 class Finish:
     """What happens to an accumulator before it is stored; 32-bit results are not clamped."""

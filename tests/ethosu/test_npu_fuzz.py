@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from harness.ethosu.codec import Codec
+from harness.ethosu.compiled import NUMPY
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import Network
 from tests.ethosu.recorded import Recorded, recorded_cases
@@ -47,17 +48,27 @@ def mutated(blob: bytes, generator: np.random.Generator) -> bytes:
 
 
 def outcome(case: Recorded, blob: bytes, codec: Codec) -> str:
+    """By name, the same by the compiled arithmetic and by numpy, word for word."""
     start = time.process_time()
+    outputs: list[bytes] | str
     try:
-        Network(blob, codec=codec).run(case.inputs)
+        outputs = Network(blob, codec=codec).run(case.inputs)[0]
         name = "ran"
     except EthosUError as error:
-        name = type(error).__name__
+        name, outputs = type(error).__name__, str(error)
         offset = getattr(error, "offset", None)
         if not isinstance(offset, int):
             pytest.fail(f"an error without its offset: {error}")
     assert time.process_time() - start < SLOW, "it hangs"
+    assert outputs == by_numpy(case, blob, codec)
     return name
+
+
+def by_numpy(case: Recorded, blob: bytes, codec: Codec) -> list[bytes] | str:
+    try:
+        return Network(blob, codec=codec, arithmetic=NUMPY).run(case.inputs)[0]
+    except EthosUError as error:
+        return str(error)
 
 
 def test_mutations_end_in_a_result_or_a_named_error() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from harness.ethosu.compiled import NUMPY
 from harness.ethosu.model import Network, run
 from tests.ethosu.recorded import Recorded, recorded_cases
 
@@ -13,6 +16,16 @@ def test_bit_exact(npu_case: Recorded) -> None:
     outputs, stats = run(npu_case.blob, npu_case.inputs)
     assert tuple(outputs) == npu_case.expected
     assert sum(stats.operations.values()) > 0
+    assert stats.arithmetic == "compiled"
+
+
+@pytest.mark.parametrize("npu_case", recorded_cases(), ids=lambda c: c.name)
+def test_numpy_gives_the_same(npu_case: Recorded) -> None:
+    """It is the oracle of the compiled arithmetic: results, and what is counted on the way."""
+    outputs, stats = Network(npu_case.blob, arithmetic=NUMPY).run(npu_case.inputs)
+    assert tuple(outputs) == npu_case.expected
+    compiled = run(npu_case.blob, npu_case.inputs)[1]
+    assert replace(compiled, arithmetic="numpy") == stats
 
 
 @pytest.mark.parametrize("npu_case", recorded_cases()[:12], ids=lambda c: c.name)

@@ -15,6 +15,7 @@ import numpy as np
 import tosa_reference_model
 
 from harness.ethosu.codec import Codec
+from harness.ethosu.compiled import NUMPY
 from harness.ethosu.model import Network
 from tests.ethosu import tosa_control, tosa_layers, tosa_maths, tosa_moves
 from tests.ethosu.tosa_graph import Array, Graph, compile_tosa
@@ -95,8 +96,12 @@ def results(case: TosaCase) -> list[Array]:
 
 
 def agrees(case: TosaCase, codec: Codec | None = None) -> bool:
-    network = Network(case.compile(), codec=codec)
-    return network.run([value.tobytes() for value in case.inputs])[0] == reference(case)
+    """By the compiled arithmetic and by numpy."""
+    blob, given = case.compile(), [value.tobytes() for value in case.inputs]
+    compiled, _ = Network(blob, codec=codec).run(given)
+    by_numpy, _ = Network(blob, codec=codec, arithmetic=NUMPY).run(given)
+    assert compiled == by_numpy, f"the compiled arithmetic differs from numpy's: {case}"
+    return by_numpy == reference(case)
 
 
 @contextmanager

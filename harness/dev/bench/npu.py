@@ -1,6 +1,7 @@
-"""``hil bench npu``: the functional Ethos-U model beside the TOSA reference model.
+"""``hil bench npu``: the functional Ethos-U model, compiled and in numpy, beside the TOSA
+reference model.
 
-Both run the graph that Vela compiled, with the same input, in one process that is kept on one
+All run the graph that Vela compiled, with the same input, in one process that is kept on one
 core. A time is processor time, that of the weights' decoder included, and the best of several,
 so that other work on the machine changes it little. Run as a module it is that process.
 """
@@ -19,6 +20,8 @@ from typing import Any
 
 from harness.case.models import find_model
 from harness.errors import InfraError
+from harness.ethosu.compiled import Arithmetic
+from harness.ethosu.model import Network
 from harness.export.batch import export
 from harness.export.program import Delegate, Program
 from harness.export.request import ExportRequest
@@ -26,29 +29,50 @@ from harness.system.paths import project_root
 from harness.system.progress import Progress
 
 NPUS = ("ethos-u55-128", "ethos-u85-256")
-MODELS = ("tests/ethosu/mobilenet_v2.py", "mobilenet_v1_025", "resnet8", "ds_cnn")
+MODELS = (
+    *(f"tests/ethosu/{name}.py" for name in ("mobilenet_v2", "resnet18", "unet")),
+    *("mobilenet_v1_025", "resnet8", "ds_cnn"),
+)
 _REPEATS = 9
 _COLD_REPEATS = 3
 
 
 @dataclass(frozen=True)
-class NpuTimes:
-    """Seconds of one core. ``first`` reads the stream and decodes the weights besides running."""
+class Times:
+    """Seconds of one core: reading the stream, that and one inference on weights that have to be
+    decoded, and one more inference."""
 
-    model: str
-    npu: str
+    reading: float
     first: float
     warm: float
     strict: float
-    tosa: float
 
     @property
     def decoding(self) -> float:
-        return self.first - self.warm
+        """Weights, and what is made ready with them."""
+        return self.first - self.reading - self.warm
+
+
+@dataclass(frozen=True)
+class NpuTimes:
+    """By the compiled arithmetic, by numpy, and of the TOSA reference model, in seconds."""
+
+    model: str
+    npu: str
+    compiled: Times
+    numpy: Times
+    tosa: float
 
     @property
-    def times_faster(self) -> float:
-        return self.tosa / self.warm
+    def ratios(self) -> dict[str, float]:
+        """How many times as fast as numpy, and as the reference model."""
+        return {
+            "warm": self.numpy.warm / self.compiled.warm,
+            "strict": self.numpy.strict / self.compiled.strict,
+            "first": self.numpy.first / self.compiled.first,
+            "decoding": self.numpy.decoding / self.compiled.decoding,
+            "tosa": self.tosa / self.compiled.warm,
+        }
 
 
 @dataclass(frozen=True)
@@ -56,20 +80,29 @@ class NpuResults:
     rows: tuple[NpuTimes, ...]
 
     def text(self) -> str:
-        heads = ("warm ms", "strict ms", "decoding ms", "TOSA ms", "times as fast")
-        lines = [f"{'model':18} {'NPU':14}" + "".join(f"{h:>15}" for h in heads)]
+        heads = (
+            "warm ms",
+            "numpy ms",
+            "ratio",
+            "strict",
+            "first ms",
+            "decoding ms",
+            "ratio",
+            "TOSA",
+        )
+        lines = [f"{'model':17} {'NPU':14}" + "".join(f"{h:>12}" for h in heads)]
         for row in self.rows:
-            figures = (row.warm, row.strict, row.decoding, row.tosa)
-            cells = "".join(f"{1000 * value:>15.1f}" for value in figures)
-            lines.append(f"{row.model:18} {row.npu:14}{cells}{row.times_faster:>15.1f}")
+            ratios, ours = row.ratios, row.compiled
+            figures = (
+                *(1000 * ours.warm, 1000 * row.numpy.warm, ratios["warm"], ratios["strict"]),
+                *(1000 * ours.first, 1000 * ours.decoding, ratios["decoding"], ratios["tosa"]),
+            )
+            cells = "".join(f"{value:>12.1f}" for value in figures)
+            lines.append(f"{row.model:17} {row.npu:14}{cells}")
         return "\n".join(lines)
 
     def summary(self) -> dict[str, Any]:
-        rows = [
-            {**asdict(row), "decoding": row.decoding, "times_faster": row.times_faster}
-            for row in self.rows
-        ]
-        return {"rows": rows}
+        return {"rows": [{**asdict(row), "ratios": row.ratios} for row in self.rows]}
 
 
 def measure_npu(progress: Progress) -> NpuResults:
@@ -90,11 +123,12 @@ def _measured(program: Program) -> list[NpuTimes]:
     for number, delegate in enumerate(program.delegates):
         times = _in_a_process(program, delegate)
         name = program.model if len(program.delegates) == 1 else f"{program.model}/{number}"
-        found.append(NpuTimes(name, program.compile_target, **times))
+        ours, oracle = (Times(**times[way]) for way in ("compiled", "numpy"))
+        found.append(NpuTimes(name, program.compile_target, ours, oracle, times["tosa"]["run"]))
     return found
 
 
-def _in_a_process(program: Program, delegate: Delegate) -> dict[str, float]:
+def _in_a_process(program: Program, delegate: Delegate) -> dict[str, dict[str, float]]:
     names = [delegate.blob, delegate.tosa, *delegate.sets[0].inputs]
     shapes = json.dumps([(spec.dtype, spec.shape) for spec in delegate.inputs])
     argv = [sys.executable, "-m", "harness.dev.bench.npu", shapes]
@@ -105,15 +139,17 @@ def _in_a_process(program: Program, delegate: Delegate) -> dict[str, float]:
     )
     if done.returncode != 0:
         raise InfraError(f"the NPU benchmark ended with {done.returncode}: {done.stderr[-500:]}")
-    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    times: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
     return times
 
 
-def _child(shapes: str, blob: Path, tosa: Path, inputs: Sequence[Path]) -> dict[str, float]:
+def _child(
+    shapes: str, blob: Path, tosa: Path, inputs: Sequence[Path]
+) -> dict[str, dict[str, float]]:
     import numpy as np
     import tosa_reference_model  # type: ignore[import-untyped, unused-ignore]
 
-    from harness.ethosu.model import Network
+    from harness.ethosu.compiled import NUMPY, compiled_arithmetic
 
     data, graph = blob.read_bytes(), tosa.read_bytes()
     raw = [path.read_bytes() for path in inputs]
@@ -121,16 +157,27 @@ def _child(shapes: str, blob: Path, tosa: Path, inputs: Sequence[Path]) -> dict[
         np.frombuffer(content, dtype).reshape(shape)
         for content, (dtype, shape) in zip(raw, json.loads(shapes), strict=True)
     ]
-    network = Network(data)
 
     def reference() -> None:
         tosa_reference_model.run(graph, arrays, verbosity="NONE")
 
     return {
-        "first": _best(lambda: Network(data).run(raw, strict=False), _COLD_REPEATS),
+        "compiled": _times(data, raw, compiled_arithmetic()),
+        "numpy": _times(data, raw, NUMPY),
+        "tosa": {"run": _best(reference, _COLD_REPEATS)},
+    }
+
+
+def _times(data: bytes, raw: Sequence[bytes], arithmetic: Arithmetic) -> dict[str, float]:
+    def new() -> Network:
+        return Network(data, arithmetic=arithmetic)
+
+    network = new()
+    return {
+        "first": _best(lambda: new().run(raw, strict=False), _COLD_REPEATS),
+        "reading": _best(new, _COLD_REPEATS),
         "warm": _best(lambda: network.run(raw, strict=False), _REPEATS),
         "strict": _best(lambda: network.run(raw), _REPEATS),
-        "tosa": _best(reference, _COLD_REPEATS),
     }
 
 

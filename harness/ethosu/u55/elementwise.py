@@ -19,7 +19,6 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
-    Step,
     element_type,
     is_bricks,
     leading_zeros,
@@ -27,6 +26,7 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.featuremap import FeatureMap, feature_map
 from harness.ethosu.output_stage import UNIT, Scale, scale_exactly, single_scale
+from harness.ethosu.plan import ElementwisePlan, OperandPlan, Prepared
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u55.stages import prepare_output
 
@@ -46,6 +46,9 @@ class Operand:
     scalar: int
     zero_point: int
 
+    def plan(self, scale: Scale) -> OperandPlan:
+        return OperandPlan(self.source, self.scalar, self.zero_point, scale)
+
     def read(self, context: Context) -> Integers:
         if self.source is None:
             return np.full((1, 1, 1), self.scalar - self.zero_point, np.int64)
@@ -53,7 +56,7 @@ class Operand:
         return result
 
 
-def prepare_elementwise(operation: Operation, registers: Registers) -> Step:
+def prepare_elementwise(operation: Operation, registers: Registers) -> Prepared:
     code = operation.parameter & 63
     if MODES.get(code, "LRELU") == "LRELU":
         raise registers.unsupported("ELEMENTWISE.elementwise_mode", code)
@@ -84,7 +87,26 @@ def prepare_elementwise(operation: Operation, registers: Registers) -> Step:
         limit = max(-float(result.min()), float(result.max()))
         output.store(context, result, limit, scale, None)
 
-    return run
+    scales = _operand_scales(mode, registers, element_type(registers, "IFM_PRECISION", 2))
+    if second is None:
+        left, right = first.plan(scales[0]), None
+    else:
+        operands = (second, first) if reverse else (first, second)
+        left, right = operands[0].plan(scales[0]), operands[1].plan(scales[1])
+    return Prepared(run, ElementwisePlan(mode, left, right, scale, output.plan()))
+
+
+def _operand_scales(mode: str, registers: Registers, dtype: np.dtype[Any]) -> tuple[Scale, Scale]:
+    """Of the left and the right operand, as ``_sum_combiner`` scales them."""
+    if mode not in ("ADD", "SUB"):
+        return UNIT, UNIT
+    scaling, opa = registers.bits("IFM_PRECISION", 8, 2), registers["OPA_SCALE"]
+    factor = opa & 0xFFFFFFFF
+    if scaling == _SCALE_16:
+        return single_scale(factor, 0), single_scale(registers["OPB_SCALE"] & 0xFFFF, 0)
+    scaled = single_scale(factor, opa >> 32 & 63)
+    shifted = single_scale(1 << (19 if dtype == INT8 else 14), 0)
+    return (scaled, shifted) if scaling == _SCALE_OPA else (shifted, scaled)
 
 
 def _map(registers: Registers, prefix: str, shape: tuple[int, int, int]) -> FeatureMap:

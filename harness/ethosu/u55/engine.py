@@ -16,7 +16,6 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
-    Step,
     averaged,
     check_accumulators,
     element_type,
@@ -29,6 +28,7 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.featuremap import FeatureMap, feature_map
 from harness.ethosu.output_stage import Scale, single_scale
+from harness.ethosu.plan import ConvolutionPlan, CopyPlan, PoolPlan, Prepared
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u55.elementwise import prepare_elementwise
 from harness.ethosu.u55.stages import prepare_output
@@ -38,7 +38,7 @@ from harness.formats.cop import NpuConfig
 POOLING = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
 
 
-def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Step:
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Prepared:
     if operation.name == "CONV":
         return _prepare_convolution(registers, config, depthwise=False)
     if operation.name == "DEPTHWISE":
@@ -60,7 +60,7 @@ def _input(registers: Registers, needed: tuple[int, int], depth: int) -> Feature
     )
 
 
-def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Step:
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Prepared:
     window, shape = kernel_window(registers), ofm_shape(registers)
     ifm_depth = registers["IFM_DEPTH_M1"] + 1
     if depthwise and ifm_depth != shape[2]:
@@ -91,7 +91,18 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
         context.macs += macs
         output.store(context, sums, limit, scale, bias)
 
-    return run
+    plan = ConvolutionPlan(
+        depthwise=depthwise,
+        ifm=ifm,
+        zero_point=zero_point,
+        upscale=mode,
+        window=window,
+        accumulator_bits=bits,
+        parameters=kernels,
+        output=output.plan(),
+        macs=macs,
+    )
+    return Prepared(run, plan)
 
 
 def accumulator_bits(registers: Registers) -> int:
@@ -101,7 +112,7 @@ def accumulator_bits(registers: Registers) -> int:
     return 40 if form else 32
 
 
-def _prepare_pool(operation: Operation, registers: Registers) -> Step:
+def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
     mode = POOLING.get(operation.parameter & 7)
     if mode is None:
         raise registers.unsupported("POOL.pooling_mode", operation.parameter & 7)
@@ -142,7 +153,9 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Step:
         check_accumulators(sums, limit, 32, registers.offset)
         output.store(context, sums, limit, scale, None)
 
-    return run
+    way_out = output.plan()
+    plan = PoolPlan(mode, ifm, zero_point, upscaling, window, limit, scale, way_out)
+    return Prepared(run, plan)
 
 
 def reciprocal(counts: NDArray[np.int64]) -> Scale:
@@ -157,7 +170,7 @@ def global_scale(registers: Registers) -> Scale:
     return single_scale(value & 0xFFFFFFFF, value >> 32 & 63)
 
 
-def prepare_dma(registers: Registers) -> Step:
+def prepare_dma(registers: Registers) -> Prepared:
     """1-D copies, and U65's 2-D and 3-D writes: SKIP is the gap between two rows."""
     source, target = registers["DMA0_SRC_REGION"], registers["DMA0_DST_REGION"]
     if source >> 8 & 1:
@@ -187,4 +200,7 @@ def prepare_dma(registers: Registers) -> Step:
                 else:
                     context.memory.write(target & 7, at, piece, "DMA", offset)
 
-    return run
+    if mode:
+        return Prepared(run)
+    place = None if internal else target & 7
+    return Prepared(run, CopyPlan((source & 7, start, length), place, end))

@@ -19,11 +19,19 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.featuremap import FeatureMap, feature_map
-from harness.ethosu.output_stage import UNIT, Finish, Scale, look_up_8bit, look_up_16bit
+from harness.ethosu.output_stage import (
+    UNIT,
+    Finish,
+    Scale,
+    is_identity,
+    look_up_8bit,
+    look_up_16bit,
+)
+from harness.ethosu.plan import OutputPlan
 from harness.ethosu.stream import Registers
 
 ROUNDING = {0: "DBL", 1: "TRUNCATE", 2: "NATURAL"}
-_LUT_SLOT = 256
+_LUT_SLOT, _LUT_BYTES = 256, 2048  # at the end of the internal memory
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,18 @@ class Output:
     clamp: tuple[int, int] | None
     table: int | None
 
+    def plan(self) -> OutputPlan:
+        size = 2048 if self._index_type() == INT16 else 256 * self.ofm.dtype.itemsize
+        return OutputPlan(
+            ofm=self.ofm,
+            shape=self.ofm.shape,
+            index_type=self.ofm.dtype if self.table is None else self._index_type(),
+            zero_point=self.zero_point,
+            clamp=self.clamp,
+            table=None if self.table is None else (self.table * _LUT_SLOT - _LUT_BYTES, size),
+            rounds=self.rounding == "NATURAL",
+        )
+
     def store(
         self,
         context: Context,
@@ -45,7 +65,8 @@ class Output:
         scale: Scale,
         bias: NDArray[np.int64] | None,
     ) -> None:
-        if is_identity(scale, limit):
+        one = scale.multiplier.size == 1
+        if one and is_identity(scale.multiplier.item(), scale.shift.item(), limit):
             scale = UNIT
         if self.rounding != "NATURAL" and not scale.is_unit:
             raise self.registers.unsupported(
@@ -64,7 +85,7 @@ class Output:
     def _look_up(self, context: Context, indices: Array) -> Array:
         assert self.table is not None
         internal = context.memory.internal
-        start = len(internal) - 2048 + self.table * _LUT_SLOT
+        start = len(internal) - _LUT_BYTES + self.table * _LUT_SLOT
         size = 2048 if indices.dtype == INT16 else 256 * self.ofm.dtype.itemsize
         if start + size > len(internal):
             raise AccessError(f"table {self.table} does not fit the RAM", self.ofm.offset)
@@ -108,10 +129,3 @@ def _clamp(dtype: np.dtype[Any], clamp: tuple[int, int]) -> tuple[int, int] | No
         return None
     limits = np.iinfo(dtype)
     return max(clamp[0], limits.min), min(clamp[1], limits.max)
-
-
-def is_identity(scale: Scale, limit: float) -> bool:
-    """(2**31 + 1) >> 31 is 1 with every rounding to nearest; it copies, as in transposes."""
-    if scale.multiplier.size != 1 or limit >= 1 << 30:
-        return False
-    return scale.multiplier.item() == (1 << 31) + 1 and scale.shift.item() == 31

@@ -6,16 +6,19 @@ The order is the one of ``EthosUWeightOrdering`` in regor's ``ethos_u55_weight_e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
-from harness.ethosu.codec import Weights, WeightStream
+from harness.ethosu.codec import WeightDecoder, Weights, WeightStream
 from harness.ethosu.common import INT16, Context
 from harness.ethosu.featuremap import FeatureMap
 from harness.ethosu.output_stage import RECORD_BYTES, Scale, little_endian, scale_records
+from harness.ethosu.plan import Parameters, Span
 from harness.ethosu.stream import Registers
 from harness.formats.cop import NpuConfig
 
@@ -34,6 +37,31 @@ class WeightLayout:
     depthwise: bool
     dilation: tuple[int, int]
     cores: int = 1
+
+    @property
+    def ifm_block(self) -> int:
+        if self.depthwise:
+            return 1
+        return 16 if self.part_kernel or self.ifm_16bit else 32
+
+    @property
+    def stored_depth(self) -> int:
+        """Input channels that have weights of their own."""
+        return 1 if self.depthwise else self.ifm_depth
+
+    @property
+    def rounding(self) -> int:
+        """Kernel elements of a sub-kernel are rounded up to a multiple of this."""
+        if self.depthwise:
+            return 4
+        if self.part_kernel:
+            return 2 if self.ifm_16bit else 4
+        return 1
+
+    def of_core(self, core: int) -> tuple[int, int]:
+        """Output channels, and those of a block."""
+        depth = len(range(core, self.ofm_depth, self.cores))
+        return depth, (self.ofm_block + self.cores - 1 - core) // self.cores
 
 
 class WeightReader:
@@ -68,25 +96,42 @@ class WeightReader:
         self._weights = [_span(registers, "WEIGHT", core) for core in cores]
         self._scales = [_span(registers, "SCALE", core) for core in cores]
 
+    @property
+    def layout(self) -> WeightLayout:
+        return self._layout
+
+    @property
+    def spans(self) -> list[Span]:
+        return [*self._weights, *self._scales]
+
+    @property
+    def weight_spans(self) -> int:
+        return len(self._weights)
+
     def read(self, context: Context) -> tuple[acc.Kernel, Scale, NDArray[np.int64]]:
-        encoded = tuple(self._fetch(context, span, "WEIGHT") for span in self._weights)
-        records = tuple(self._fetch(context, span, "SCALE") for span in self._scales)
-        key = (self._layout, encoded, records)
+        kinds = ["WEIGHT"] * len(self._weights) + ["SCALE"] * len(self._scales)
+        contents = tuple(map(partial(self._fetch, context), self.spans, kinds))
+        key = (self._layout, contents)
         found = context.decoded.get(key)
         if found is None:
-            found = (self._kernel(context, encoded), *self._scale(records))
+            decoded = self.decode(context.codec, contents)
+            make = acc.depthwise_kernel if self._depthwise else acc.convolution_kernel
+            found = (make(decoded.weights), decoded.scale, decoded.bias)
             context.decoded[key] = found
         return found  # type: ignore[return-value]
 
-    def _fetch(self, context: Context, span: tuple[int, int, int], what: str) -> bytes:
+    def decode(self, codec: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
+        cores = self._layout.cores
+        streams = [codec.decode(part, self._offset) for part in contents[:cores]]
+        weights = codec.reordered(streams, self._layout)
+        if weights is None:
+            weights = reorder(streams, self._layout, self._offset)
+        return Parameters(weights, *self._scale(contents[cores:]))
+
+    def _fetch(self, context: Context, span: Span, what: str) -> bytes:
         return context.memory.read(*span, what, self._offset).tobytes() if span[2] else b""
 
-    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
-        streams = [context.codec.decode(part, self._offset) for part in encoded]
-        weights = reorder(streams, self._layout, self._offset)
-        return (acc.depthwise_kernel if self._depthwise else acc.convolution_kernel)(weights)
-
-    def _scale(self, records: tuple[bytes, ...]) -> tuple[Scale, NDArray[np.int64]]:
+    def _scale(self, records: Sequence[bytes]) -> tuple[Scale, NDArray[np.int64]]:
         """A record is an int40 bias, u32 scale and u6 shift."""
         depth, cores = self._layout.ofm_depth, self._layout.cores
         fields = np.zeros((depth, RECORD_BYTES), np.uint8)
@@ -99,7 +144,7 @@ class WeightReader:
         return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
 
 
-def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
+def _span(registers: Registers, kind: str, core: int) -> Span:
     number = "1" if core else ""
     length = registers[f"{kind}{number}_LENGTH"] & 0xFFFFFFFF
     address = registers[f"{kind}{number}_BASE"] if length else 0
@@ -109,10 +154,9 @@ def _span(registers: Registers, kind: str, core: int) -> tuple[int, int, int]:
 def reorder(streams: list[Weights], layout: WeightLayout, offset: int) -> Weights:
     """``streams`` has one decoded stream per core: channel c belongs to core c % cores."""
     height, width = layout.kernel
-    whole = np.zeros((layout.ofm_depth, height, width, layout.ifm_depth), np.int16)
+    whole = np.zeros((layout.ofm_depth, height, width, layout.stored_depth), np.int16)
     for core, values in enumerate(streams):
-        depth = len(range(core, layout.ofm_depth, layout.cores))
-        block = (layout.ofm_block + layout.cores - 1 - core) // layout.cores
+        depth, block = layout.of_core(core)
         if depth:
             stream = WeightStream(values, offset)
             whole[core :: layout.cores] = _reorder_core(stream, layout, depth, block)
@@ -123,10 +167,7 @@ def reorder(streams: list[Weights], layout: WeightLayout, offset: int) -> Weight
 def _reorder_core(stream: WeightStream, layout: WeightLayout, depth: int, block: int) -> Weights:
     height, width = layout.kernel
     sub_y, sub_x = 8 // layout.dilation[0], 8 // layout.dilation[1]
-    ifm_block = 16 if layout.part_kernel or layout.ifm_16bit else 32
-    ifm_depth = layout.ifm_depth
-    if layout.depthwise:
-        ifm_block = ifm_depth = 1
+    ifm_block, ifm_depth = layout.ifm_block, layout.stored_depth
     unit = layout.ofm_ublock
     result = np.zeros((depth + max(block, unit), height, width, ifm_depth + ifm_block), np.int16)
     for ofm in range(0, depth, block):
@@ -166,12 +207,11 @@ def _sub_kernel(
 ) -> Weights:
     """One sub-kernel of one OFM block and IFM block, as (ofm, kernel element, ifm)."""
     unit, elements = layout.ofm_ublock, size[0] * size[1]
+    rounded = -(-elements // layout.rounding) * layout.rounding
     if layout.depthwise:
-        rounded = -(-elements // 4) * 4
         piece = stream.take(ofm_units * rounded * unit).reshape(ofm_units, rounded, unit)
         return piece.transpose(0, 2, 1).reshape(ofm_units * unit, rounded, 1)
     if layout.part_kernel:
-        rounded = -(-elements // 2) * 2 if layout.ifm_16bit else -(-elements // 4) * 4
         ifm_units = -(-min(ifm_left, 16) // 8)
         piece = stream.take(ifm_units * ofm_units * rounded * unit * 8)
         piece = piece.reshape(ifm_units, ofm_units, rounded, unit, 8).transpose(1, 3, 2, 0, 4)

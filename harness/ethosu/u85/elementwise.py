@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.ethosu.common import Array, Context, Step, leading_zeros, ofm_shape
+from harness.ethosu.common import Array, Context, leading_zeros, ofm_shape
 from harness.ethosu.output_stage import UNIT, Scale, scale_exactly
+from harness.ethosu.plan import ElementwisePlan, Prepared
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.stages import (
     Source,
@@ -67,7 +68,7 @@ _SIMPLE: dict[str, Combine] = {
 }
 
 
-def prepare_elementwise(operation: Operation, registers: Registers) -> Step:
+def prepare_elementwise(operation: Operation, registers: Registers) -> Prepared:
     mode = MODES.get(operation.parameter & 63)
     if mode is None:
         raise registers.unsupported("ELEMENTWISE.elementwise_mode", operation.parameter & 63)
@@ -90,7 +91,11 @@ def prepare_elementwise(operation: Operation, registers: Registers) -> Step:
         limit = max(-float(result.min()), float(result.max()))
         output.store(context, result, limit, scale, None)
 
-    return run
+    way_out, other = output.plan(shape), None if second is None else second.plan(scales[1])
+    if way_out is None:
+        return Prepared(run, chains=output.buffer)
+    plan = ElementwisePlan(mode, first.plan(scales[0]), other, scale, way_out)
+    return Prepared(run, plan, output.buffer)
 
 
 def _scaled(values: Integers, scale: Scale) -> Integers:

@@ -16,7 +16,6 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
-    Step,
     averaged,
     kernel_window,
     largest_input,
@@ -26,6 +25,7 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.output_stage import Integers, Scale
+from harness.ethosu.plan import ConvolutionPlan, CopyPlan, PoolPlan, Prepared
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.elementwise import prepare_elementwise
 from harness.ethosu.u85.stages import (
@@ -38,7 +38,7 @@ from harness.ethosu.u85.stages import (
     prepare_output,
     prepare_source,
 )
-from harness.ethosu.u85.weights import KernelReader
+from harness.ethosu.u85.weights import KernelReader, ReaderU85
 from harness.formats.cop import NpuConfig
 
 POOLING = dict(
@@ -48,7 +48,7 @@ _BILINEAR, _REPLICATE, _NEAREST = range(3)
 Axis = tuple[Integers, Integers, int, int]  # of _positions
 
 
-def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Step:
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Prepared:
     if operation.name == "CONV" and operation.parameter & 1:
         return _prepare_matmul(registers)
     if operation.name in ("CONV", "DEPTHWISE"):
@@ -69,7 +69,7 @@ def _prepare_input(registers: Registers, needed: tuple[int, int], depth: int) ->
     return prepare_source(registers, "IFM", (height, width, depth))
 
 
-def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Step:
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Prepared:
     window, shape = kernel_window(registers), ofm_shape(registers)
     depth = shape[2] if depthwise else registers["IFM_DEPTH_M1"] + 1
     ifm = _prepare_input(registers, window.needed, depth)
@@ -95,10 +95,24 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
         context.macs += macs
         output.store(context, sums, limit, *scales.read(context))
 
-    return run
+    way_out = output.plan(shape)
+    if way_out is None or ifm.source is None or not accumulators.plain:
+        return Prepared(run, chains=output.buffer)
+    plan = ConvolutionPlan(
+        depthwise=depthwise,
+        ifm=ifm.source,
+        zero_point=ifm.zero_point,
+        upscale=mode,
+        window=window,
+        accumulator_bits=accumulators.bits,
+        parameters=ReaderU85(kernels, scales),
+        output=way_out,
+        macs=macs,
+    )
+    return Prepared(run, plan, output.buffer)
 
 
-def _prepare_matmul(registers: Registers) -> Step:
+def _prepare_matmul(registers: Registers) -> Prepared:
     """CONV whose weights are IFM2: its positions are the output channels."""
     window, shape = kernel_window(registers), ofm_shape(registers)
     if window.kernel != (1, 1) or not window.is_pointwise:
@@ -128,10 +142,10 @@ def _prepare_matmul(registers: Registers) -> Step:
         context.macs += macs
         output.store(context, sums, bound, *scales.read(context))
 
-    return run
+    return Prepared(run, chains=output.buffer)
 
 
-def _prepare_pool(operation: Operation, registers: Registers) -> Step:
+def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
     mode = POOLING[operation.parameter & 7]
     if mode.startswith("ARGMAX"):
         raise registers.unsupported("POOL.pooling_mode", mode)
@@ -146,7 +160,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Step:
             sums, bound = accumulators.add(context, None, 0.0)
             output.store(context, sums, bound, *scales.read(context))
 
-        return copy
+        return Prepared(copy, chains=output.buffer)
     depth = registers["IFM_DEPTH_M1"] + 1 if mode == "REDUCE_SUM" else shape[2]
     if mode == "REDUCE_SUM" and shape[2] != 1:
         raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
@@ -171,7 +185,17 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Step:
             scale = average
         output.store(context, sums, bound, scale, bias)
 
-    return run
+    way_out, scale = output.plan(shape), scales.whole
+    if way_out is None or scale is None or ifm.source is None or not accumulators.plain:
+        return Prepared(run, chains=output.buffer)
+    if average is not None:
+        if not scale.is_unit:
+            return Prepared(run, chains=output.buffer)
+        scale = average
+    if limit >= 2.0 ** (accumulators.bits - 1):
+        return Prepared(run, chains=output.buffer)
+    plan = PoolPlan(mode, ifm.source, ifm.zero_point, upscaling, window, limit, scale, way_out)
+    return Prepared(run, plan, output.buffer)
 
 
 def _pool(mode: str, values: Array, window: acc.Window) -> Array:
@@ -188,7 +212,7 @@ def _reciprocal(counts: Integers) -> Scale:
     return Scale(((one << (30 + bits)) + (one << bits)) // counts, 30 + bits)
 
 
-def _prepare_resize(operation: Operation, registers: Registers) -> Step:
+def _prepare_resize(operation: Operation, registers: Registers) -> Prepared:
     """TOSA's arithmetic times 2**16, which OFM_SCALE takes off (inferred)."""
     mode = operation.parameter & 3
     if mode not in (_BILINEAR, _NEAREST):
@@ -208,7 +232,7 @@ def _prepare_resize(operation: Operation, registers: Registers) -> Step:
         sums = (_bilinear if mode == _BILINEAR else _nearest)(values, rows, columns)
         output.store(context, sums, limit, scale, None)
 
-    return run
+    return Prepared(run, chains=output.buffer)
 
 
 def _rest_of_scale(registers: Registers) -> Scale:
@@ -254,7 +278,7 @@ def _nearest(values: Integers, rows: Axis, columns: Axis) -> Integers:
     return values.take(chosen(rows), 0).take(chosen(columns), 1)
 
 
-def prepare_dma(registers: Registers) -> Step:
+def prepare_dma(registers: Registers) -> Prepared:
     source, target = registers["DMA0_SRC_REGION"], registers["DMA0_DST_REGION"]
     if source >> 8 & 1:
         raise registers.unsupported("DMA0_SRC_REGION.region_mode", "INTERNAL")
@@ -292,7 +316,10 @@ def prepare_dma(registers: Registers) -> Step:
             else:
                 memory.write(target & 7, to, piece, "DMA", offset)
 
-    return run
+    if mode or indexed:
+        return Prepared(run)
+    place = None if internal else target & 7
+    return Prepared(run, CopyPlan((source & 7, start, length), place, end))
 
 
 def _indices(context: Context, registers: Registers, count: int) -> NDArray[np.int32]:

@@ -5,6 +5,7 @@ Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from harness.ethosu.common import (
     is_bricks,
 )
 from harness.ethosu.errors import AccessError
-from harness.ethosu.featuremap import FeatureMap, feature_map
+from harness.ethosu.featuremap import FeatureMap, chaining_buffer, feature_map
 from harness.ethosu.output_stage import (
     UNIT,
     Finish,
@@ -33,6 +34,7 @@ from harness.ethosu.output_stage import (
     scale_records,
     single_scale,
 )
+from harness.ethosu.plan import OperandPlan, OutputPlan, Span
 from harness.ethosu.stream import Registers
 
 ROUNDING_OFM = (
@@ -86,6 +88,9 @@ class Source:
         if found is None:
             raise AccessError(f"chaining buffer {self.buffer} is empty", self.offset)
         return found
+
+    def plan(self, scale: Scale = UNIT) -> OperandPlan:
+        return OperandPlan(self.source, self.scalar, self.zero_point, scale, self.buffer)
 
     def read_wide(self, context: Context) -> Integers:
         return self.read(context).astype(np.int64) - self.zero_point
@@ -155,6 +160,25 @@ class OutputU85:
             result = np.flip(result, self.reverse - 1)
         assert self.ofm is not None
         self.ofm.write(context.memory, result)
+
+    def plan(self, shape: tuple[int, int, int]) -> OutputPlan | None:
+        """None: nothing comes out."""
+        ofm = self.ofm
+        if self.buffer is not None:
+            ofm = chaining_buffer(self.buffer, shape, self.dtype, self.registers.offset)
+        if ofm is None:
+            return None
+        index, _, size = _TABLES[self.function] if self.function else (self.dtype, self.dtype, 0)
+        return OutputPlan(
+            ofm=ofm,
+            shape=shape,
+            index_type=index,
+            zero_point=self.zero_point,
+            clamp=self.clamp,
+            table=(self.table * size, size) if self.function else None,
+            axes=self.transpose if self.buffer is None else (0, 1, 2),
+            reverse=self.reverse if self.buffer is None else 0,
+        )
 
     def _look_up(self, context: Context, indices: Array) -> Array:
         index, dtype, size = _TABLES[self.function]
@@ -262,6 +286,11 @@ class Accumulators:
         self._shape = shape
         self._source = prepare_source(registers, "IFM2", shape) if self._input == IFM2 else None
 
+    @property
+    def plain(self) -> bool:
+        """Whether they start from nothing and nothing of them is kept."""
+        return self._input == 0 and not self._keeps
+
     def add(self, context: Context, sums: Array | None, limit: float) -> tuple[Array, float]:
         """The finished sums and their bound; ``None`` stands for no sums of its own."""
         start = self._start(context)
@@ -299,6 +328,25 @@ class ScaleReader:
                 registers["SCALE_BASE"],
                 registers["SCALE_LENGTH"] & 0xFFFFF,
             )
+
+    @property
+    def whole(self) -> Scale | None:
+        """The scale that is the same for all channels, if it is."""
+        return self._scale if self._global else None
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        if self._global:
+            scale = self._scale
+            return scale.multiplier.item(), scale.shift.item(), scale.halves
+        return self._depth, self._wide, ofm_rounding(self._registers)
+
+    @property
+    def spans(self) -> list[Span]:
+        return [] if self._global else [self._span]
+
+    def decode(self, contents: Sequence[bytes]) -> tuple[Scale, Integers | None]:
+        return (self._scale, None) if self._global else self._parse(contents[0])
 
     def read(self, context: Context) -> tuple[Scale, Integers | None]:
         if self._global:

@@ -6,18 +6,19 @@ the fast format the one of ``mlw_encode_fwd.cpp`` (Vela 5.1.0).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu import accumulate as acc
-from harness.ethosu.codec import Weights, WeightStream
+from harness.ethosu.codec import WeightDecoder, Weights, WeightStream
 from harness.ethosu.common import Context
 from harness.ethosu.errors import AccessError
+from harness.ethosu.plan import Parameters, Span
 from harness.ethosu.stream import Registers
-from harness.ethosu.u85.stages import Source
+from harness.ethosu.u85.stages import ScaleReader, Source
 from harness.formats.cop import NpuConfig
 
 _FAST_HEADER = 32
@@ -95,6 +96,18 @@ class WeightLayoutU85:
         return 2 if self.macs <= 512 else 6
 
     @property
+    def phases(self) -> tuple[int, int]:
+        """Strides between which the elements of a sub-kernel take turns."""
+        return self.stride if self.part_kernel or self.depthwise else (1, 1)
+
+    @property
+    def room(self) -> tuple[int, int, int, int]:
+        """Of all that a stream holds, padding included."""
+        ofm = self.ofm_depth + max(self.ofm_block, self.ofm_ublock) + self.ofm_ublock
+        ifm_depth = 1 if self.depthwise else self.ifm_depth
+        return ofm, *self.kernel, ifm_depth + self.ifm_block
+
+    @property
     def ifm_step(self) -> int:
         return 1 if self.depthwise else 16 if self.sparse else 8
 
@@ -136,34 +149,64 @@ class KernelReader:
         )
         count = 1 if self._layout.fast else self._layout.streams
         names = ("", "1", "2", "3")[:count]
-        self._spans = [
-            (registers[f"WEIGHT{n}_LENGTH"] & 0xFFFFFFFF, f"WEIGHT{n}_BASE") for n in names
+        lengths = [(registers[f"WEIGHT{n}_LENGTH"] & 0xFFFFFFFF, n) for n in names]
+        region = registers["WEIGHT_REGION"] & 7
+        self.spans = [
+            (region, registers[f"WEIGHT{n}_BASE"] if length else 0, length) for length, n in lengths
         ]
-        self._region = registers["WEIGHT_REGION"] & 7
+
+    @property
+    def layout(self) -> WeightLayoutU85:
+        return self._layout
 
     def read(self, context: Context) -> acc.Kernel:
-        encoded = tuple(self._fetch(context, *span) for span in self._spans)
+        encoded = tuple(self._fetch(context, span) for span in self.spans)
         key = (self._layout, encoded)
         found = context.decoded.get(key)
         if found is None:
-            found = context.decoded[key] = self._kernel(context, encoded)
+            build = acc.depthwise_kernel if self._layout.depthwise else acc.convolution_kernel
+            found = context.decoded[key] = build(self.decode(context.codec, encoded))
         return found  # type: ignore[return-value]
 
-    def _fetch(self, context: Context, length: int, base: str) -> bytes:
-        if not length:
+    def _fetch(self, context: Context, span: Span) -> bytes:
+        if not span[2]:
             return b""
-        at, offset = self._registers[base], self._registers.offset
-        return context.memory.read(self._region, at, length, "WEIGHT", offset).tobytes()
+        return context.memory.read(*span, "WEIGHT", self._registers.offset).tobytes()
 
-    def _kernel(self, context: Context, encoded: tuple[bytes, ...]) -> acc.Kernel:
+    def decode(self, codec: WeightDecoder, encoded: Sequence[bytes]) -> Weights:
+        """As (ofm, y, x, ifm)."""
         offset = self._registers.offset
         if self._layout.fast:
             streams = deinterleave(decode_fast(encoded[0], offset), self._layout)
         else:
-            streams = [context.codec.decode(part, offset) for part in encoded]
-        weights = reorder_u85(streams, self._layout, offset)
-        build = acc.depthwise_kernel if self._layout.depthwise else acc.convolution_kernel
-        return build(weights)
+            streams = [codec.decode(part, offset) for part in encoded]
+        weights = codec.reordered(streams, self._layout)
+        return reorder_u85(streams, self._layout, offset) if weights is None else weights
+
+
+@dataclass(frozen=True)
+class ReaderU85:
+    """Of weights and scales together."""
+
+    kernels: KernelReader
+    scales: ScaleReader
+
+    @property
+    def layout(self) -> tuple[WeightLayoutU85, Hashable]:
+        return self.kernels.layout, self.scales.layout
+
+    @property
+    def spans(self) -> list[Span]:
+        return [*self.kernels.spans, *self.scales.spans]
+
+    @property
+    def weight_spans(self) -> int:
+        return len(self.kernels.spans)
+
+    def decode(self, codec: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
+        count = len(self.kernels.spans)
+        weights = self.kernels.decode(codec, contents[:count])
+        return Parameters(weights, *self.scales.decode(contents[count:]))
 
 
 def decode_fast(encoded: bytes, offset: int) -> Weights:
@@ -177,8 +220,9 @@ def decode_fast(encoded: bytes, offset: int) -> Weights:
     bits = 2 if header & 2 else 4
     folded = [header >> 112 + 9 * n & 0x1FF for n in range(16)]
     table = np.array([-(f >> 1) if f & 1 else f >> 1 for f in folded], np.int16)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    result: Weights = table[(items[:, None] >> shifts & ((1 << bits) - 1)).reshape(-1)]
+    shifts = np.arange(0, 8, bits)
+    of_byte = table[np.arange(256)[:, None] >> shifts & ((1 << bits) - 1)]
+    result: Weights = of_byte[items].reshape(-1)
     return result
 
 
@@ -195,15 +239,7 @@ def deinterleave(values: Weights, layout: WeightLayoutU85) -> list[Weights]:
 def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int) -> Weights:
     height, width = layout.kernel
     ifm_depth = 1 if layout.depthwise else layout.ifm_depth
-    whole = np.zeros(
-        (
-            layout.ofm_depth + max(layout.ofm_block, layout.ofm_ublock) + layout.ofm_ublock,
-            height,
-            width,
-            ifm_depth + layout.ifm_block,
-        ),
-        np.int16,
-    )
+    whole = np.zeros(layout.room, np.int16)
     takers = [WeightStream(values, offset) for values in streams]
     ifm_blocks = list(range(0, ifm_depth, layout.ifm_block))
     for ofm in range(0, layout.ofm_depth, layout.ofm_block):
@@ -219,8 +255,17 @@ def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int
     for taker in takers:
         if not layout.fast:
             taker.finish()
-    if whole[layout.ofm_depth :].any() or whole[..., ifm_depth:].any():
+    weights = without_padding(whole, layout)
+    if weights is None:
         raise AccessError("a weight in a padding position is not 0", offset)
+    return weights
+
+
+def without_padding(whole: Weights, layout: WeightLayoutU85) -> Weights | None:
+    """None: a weight in it is not 0."""
+    ifm_depth = 1 if layout.depthwise else layout.ifm_depth
+    if whole[layout.ofm_depth :].any() or whole[..., ifm_depth:].any():
+        return None
     return whole[: layout.ofm_depth, :, :, :ifm_depth]
 
 
@@ -280,9 +325,7 @@ def _take_elements(
 
 def element_order(size: tuple[int, int], layout: WeightLayoutU85) -> list[tuple[int, int]]:
     """(y, x) of a sub-kernel: one stride phase after the other, x in serpentine."""
-    stride_y, stride_x = (1, 1)
-    if layout.part_kernel or layout.depthwise:
-        stride_y, stride_x = layout.stride
+    stride_y, stride_x = layout.phases
     order = []
     for phase_y in range(stride_y):
         for phase_x in range(stride_x):

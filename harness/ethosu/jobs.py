@@ -1,0 +1,451 @@
+"""Plans as the compiled arithmetic reads them: the structures of ``kernel/jobs.h``.
+
+A plan gets a job only where the job gives the same bits as the step in numpy: sums are bounded
+here, from the weights and types at hand, before any of them is computed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.ethosu import accumulate
+from harness.ethosu.accumulate import Window
+from harness.ethosu.common import INT8, INT16, largest_input
+from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap, Tile
+from harness.ethosu.output_stage import Scale, is_identity
+from harness.ethosu.plan import (
+    ConvolutionPlan,
+    CopyPlan,
+    ElementwisePlan,
+    OperandPlan,
+    OutputPlan,
+    Parameters,
+    Plan,
+    PoolPlan,
+    Span,
+)
+
+REGIONS, TILES, SPANS, LANES = 16, 4, 8, 16
+_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY = range(6)
+_NARROW, _WIDE, _ANY = range(3)
+_ALL, _CHANNEL, _POSITION = range(3)
+_REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
+_COMBINE = {"ADD": 0, "SUB": 1, "MUL": 2, "MIN": 3, "MAX": 4, "ABS": 5}
+_EXACT = 1 << 62  # of a product and its half
+_SCALE_ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
+_number, _pointer = ctypes.c_int64, ctypes.c_void_p
+
+
+def _fields(*names: str) -> list[tuple[str, Any]]:
+    return [(name, _number) for name in names]
+
+
+class TileFields(ctypes.Structure):
+    _fields_ = _fields("y", "x", "height", "width", "base")
+
+
+class MapFields(ctypes.Structure):
+    _fields_ = [
+        *_fields("region", "bytes", "bricks", "height", "width", "depth"),
+        *_fields("stride_y", "stride_x", "stride_c", "tiles"),
+        ("tile", TileFields * TILES),
+    ]
+
+
+class OperandFields(ctypes.Structure):
+    _fields_ = [
+        ("map", MapFields),
+        *_fields("scalar", "zero_point", "multiplier", "half", "shift"),
+    ]
+
+
+class WindowFields(ctypes.Structure):
+    _fields_ = _fields(
+        *("kernel_y", "kernel_x", "stride_y", "stride_x", "dilation_y", "dilation_x"),
+        *("top", "left", "bottom", "right", "needed_y", "needed_x", "upscale"),
+    )
+
+
+class ScaleFields(ctypes.Structure):
+    _fields_ = [
+        *_fields("mode", "scope"),
+        *((name, _pointer) for name in _SCALE_ARRAYS),
+    ]
+
+
+class OutputFields(ctypes.Structure):
+    _fields_ = [
+        ("map", MapFields),
+        *_fields("height", "width", "depth", "index_bytes"),
+        *_fields("zero_point", "clamped", "low", "high"),
+        *_fields("table", "table_at", "table_size"),
+        ("axis", _number * 3),
+        *_fields("reverse"),
+    ]
+
+
+class SpanFields(ctypes.Structure):
+    _fields_ = [*_fields("region", "address", "length"), ("expected", _pointer)]
+
+
+class JobFields(ctypes.Structure):
+    _fields_ = [
+        *_fields("kind", "operation"),
+        ("first", OperandFields),
+        ("second", OperandFields),
+        ("window", WindowFields),
+        ("output", OutputFields),
+        ("scale", ScaleFields),
+        *_fields("spans"),
+        ("span", SpanFields * SPANS),
+        ("weights", _pointer),
+        *_fields("wide", "parts"),
+        ("source", SpanFields),
+        ("target", SpanFields),
+    ]
+
+
+class MemoryFields(ctypes.Structure):
+    _fields_ = [
+        ("base", _pointer * REGIONS),
+        ("size", _number * REGIONS),
+        ("marks", _pointer * REGIONS),
+        ("internal", _pointer),
+        ("internal_size", _number),
+        ("pool", _pointer),
+    ]
+
+
+def check_layout(library: ctypes.CDLL) -> None:
+    """That the library has the same idea of the structures. AssertionError: it has not."""
+    ours = ctypes.sizeof(JobFields), ctypes.sizeof(MemoryFields)
+    theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
+    assert ours == theirs, f"jobs.py and kernel/jobs.h differ: {ours} and {theirs} bytes"
+
+
+class Keep:
+    """Arrays that a job points into."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = []
+
+    def __call__(self, array: NDArray[Any]) -> int:
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+    def lanes(self, values: Sequence[int]) -> int:
+        """Each of them LANES times."""
+        content = (_number * (LANES * len(values)))(*(v for v in values for _ in range(LANES)))
+        self._kept.append(content)
+        return ctypes.addressof(content)
+
+
+def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> bool:
+    """Whether the plan has a job. ``internal``: bytes of that memory. A convolution is not ready
+    before it is bound to its weights."""
+    if isinstance(plan, CopyPlan):
+        job.kind = _COPY
+        _span(job.source, plan.source)
+        region = -1 if plan.target_region is None else plan.target_region
+        _span(job.target, (region, plan.target, plan.source[2]))
+        return True
+    if not _has_output(plan.output) or not all(map(_is_addressed, maps_of(plan))):
+        return False
+    _output(job.output, plan.output, internal)
+    if isinstance(plan, ElementwisePlan):
+        return _elementwise(job, plan, keep)
+    _map(job.first.map, plan.ifm)
+    job.first.zero_point = plan.zero_point
+    _window(job.window, plan.window, plan.upscale)
+    if isinstance(plan, PoolPlan):
+        return _pool(job, plan, keep)
+    job.parts = parts
+    if plan.ifm.dtype == INT8:
+        return largest_input(INT8, plan.zero_point) < 1 << 15
+    return plan.ifm.dtype == INT16 and plan.zero_point == 0
+
+
+@dataclass(frozen=True)
+class PackedWeights:
+    """``largest_sum``: of absolute weights of one output channel."""
+
+    packed: NDArray[np.int16]
+    largest_sum: int
+    scale: Scale
+    bias: NDArray[np.int64] | None
+
+
+def pack(library: ctypes.CDLL, found: Parameters, depthwise: bool) -> PackedWeights:
+    weights = np.ascontiguousarray(found.weights)
+    ofm, height, width, ifm = weights.shape
+    shape = int(depthwise), ofm, height * width, ifm
+    packed = np.empty(library.hil_npu_packed(*shape), np.int16)
+    given = shape[0], weights.ctypes.data, *shape[1:], packed.ctypes.data
+    return PackedWeights(packed, library.hil_npu_pack(*given), found.scale, found.bias)
+
+
+def bind(job: JobFields, plan: ConvolutionPlan, weights: PackedWeights, keep: Keep) -> bool:
+    """A job that cannot be bound stays without a kind."""
+    job.kind = _NONE
+    limit = weights.largest_sum * largest_input(plan.ifm.dtype, plan.zero_point)
+    if limit >= 1 << (plan.accumulator_bits - 1):
+        return False
+    job.wide = int(limit >= 1 << 31)
+    if job.wide and (plan.ifm.dtype == INT8 or weights.largest_sum >= 1 << 23):
+        return False
+    if not _scale(job.scale, plan.output, weights.scale, weights.bias, limit, keep):
+        return False
+    job.weights = keep(weights.packed)
+    job.kind = _DEPTHWISE if plan.depthwise else _CONVOLUTION
+    return True
+
+
+def expect(
+    job: JobFields, spans: Sequence[Span], contents: Sequence[NDArray[np.uint8]], keep: Keep
+) -> None:
+    """What the weights and scales were that the job is bound to."""
+    job.spans = len(spans)
+    for fields, span, content in zip(job.span, spans, contents, strict=False):
+        _span(fields, span)
+        fields.expected = keep(content)
+
+
+def _span(fields: SpanFields, span: Span) -> None:
+    fields.region, fields.address, fields.length = span
+
+
+def _map(fields: MapFields, source: FeatureMap) -> None:
+    fields.region, fields.bytes, fields.bricks = (
+        source.region,
+        source.dtype.itemsize,
+        int(source.bricks),
+    )
+    fields.height, fields.width, fields.depth = source.shape
+    fields.stride_y, fields.stride_x, fields.stride_c = source.strides
+    fields.tiles = len(source.tiles)
+    for place, tile in zip(fields.tile, source.tiles, strict=False):
+        place.y, place.x, place.height, place.width, place.base = (
+            tile.y,
+            tile.x,
+            tile.height,
+            tile.width,
+            tile.base,
+        )
+
+
+def _window(fields: WindowFields, window: Window, upscale: int) -> None:
+    fields.kernel_y, fields.kernel_x = window.kernel
+    fields.stride_y, fields.stride_x = window.stride
+    fields.dilation_y, fields.dilation_x = window.dilation
+    fields.top, fields.left, fields.bottom, fields.right = window.pads
+    fields.needed_y, fields.needed_x = window.needed
+    fields.upscale = upscale
+
+
+def maps_of(plan: ConvolutionPlan | PoolPlan | ElementwisePlan) -> list[FeatureMap]:
+    """The result's, and those of what is in memory of the operands."""
+    if not isinstance(plan, ElementwisePlan):
+        return [plan.output.ofm, plan.ifm]
+    operands = [plan.first, *([] if plan.second is None else [plan.second])]
+    return [plan.output.ofm, *(o.source for o in operands if o.source is not None)]
+
+
+def _is_addressed(source: FeatureMap) -> bool:
+    """A stream's regions have numbers below those of the chaining buffers."""
+    return source.region < CHAINS or source.what == CHAINED
+
+
+def _has_output(plan: OutputPlan) -> bool:
+    return plan.ofm.dtype.itemsize <= 4 and no_place_twice(plan.ofm)
+
+
+def no_place_twice(ofm: FeatureMap) -> bool:
+    """Whether every element has bytes of its own, so that the order of writing is all one."""
+    spans = sorted(_reach(ofm, tile) for tile in ofm.tiles)
+    apart = all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+    return apart and all(_nested(ofm, tile) for tile in ofm.tiles)
+
+
+def _steps(ofm: FeatureMap, tile: Tile) -> tuple[int, list[tuple[int, int]]]:
+    """Bytes that lie together, and (stride, count) of what is made of them."""
+    size = ofm.dtype.itemsize
+    stride_y, stride_x, stride_c = ofm.strides
+    if not ofm.bricks:
+        return ofm.shape[2] * size, [(stride_y, tile.height), (stride_x, tile.width)]
+    bricks = -(-ofm.shape[2] // 16)
+    return 16 * size * tile.width, [(stride_y, tile.height), (stride_c, bricks)]
+
+
+def _reach(ofm: FeatureMap, tile: Tile) -> tuple[int, int]:
+    together, steps = _steps(ofm, tile)
+    ends = [(count - 1) * stride for stride, count in steps]
+    low = tile.base + sum(min(end, 0) for end in ends)
+    return low, tile.base + sum(max(end, 0) for end in ends) + together
+
+
+def _nested(ofm: FeatureMap, tile: Tile) -> bool:
+    reach, steps = _steps(ofm, tile)
+    for stride, count in sorted((abs(stride), count) for stride, count in steps if count > 1):
+        if stride < reach:
+            return False
+        reach += stride * (count - 1)
+    return True
+
+
+def _output(fields: OutputFields, plan: OutputPlan, internal: int) -> None:
+    _map(fields.map, plan.ofm)
+    fields.height, fields.width, fields.depth = plan.shape
+    fields.index_bytes, fields.zero_point = plan.index_type.itemsize, plan.zero_point
+    if plan.clamp is not None:
+        fields.clamped, (fields.low, fields.high) = 1, plan.clamp
+    if plan.table is not None:
+        at, size = plan.table
+        fields.table = 1 if plan.index_type == INT8 else 2
+        fields.table_at, fields.table_size = (at + internal if at < 0 else at), size
+    fields.axis[:] = plan.axes
+    fields.reverse = plan.reverse
+
+
+def _scale(
+    fields: ScaleFields,
+    output: OutputPlan,
+    scale: Scale,
+    bias: NDArray[np.int64] | None,
+    limit: float,
+    keep: Keep,
+) -> bool:
+    """``limit`` bounds the absolute sums. False: the step in numpy has to say what is wrong."""
+    if scale.multiplier.size == 1 and bias is None:
+        return _uniform_scale(fields, output, scale, limit, keep)
+    if not output.rounds:
+        return False
+    multiplier, shift = scale.multiplier.reshape(-1), scale.shift.reshape(-1)
+    half = np.broadcast_to(scale.half.reshape(-1), shift.shape)
+    positions = scale.multiplier.ndim == 3
+    if positions and bias is not None:
+        return False
+    fields.scope = _POSITION if positions else _CHANNEL
+    given = np.zeros(1, np.int64) if bias is None else bias
+    fields.mode = _mode(given, multiplier, half, shift, limit, output.zero_point)
+    addend = np.zeros(1, np.int64)
+    if fields.mode != _ANY:
+        addend = given * multiplier + half + (np.int64(output.zero_point) << shift)
+    arrays = (given, multiplier, half, shift, addend)
+    for name, values in zip(_SCALE_ARRAYS, arrays, strict=True):
+        if positions:
+            ready = np.repeat(values, LANES)
+        else:
+            ready = np.zeros(-(-output.shape[2] // LANES) * LANES + LANES, np.int64)
+            ready[: output.shape[2]] = values
+        setattr(fields, name, keep(np.ascontiguousarray(ready, np.int64)))
+    return True
+
+
+def _uniform_scale(
+    fields: ScaleFields, output: OutputPlan, scale: Scale, limit: float, keep: Keep
+) -> bool:
+    """Of most of the jobs of a stream of transposes; in Python's integers."""
+    multiplier, shift = scale.multiplier.item(), scale.shift.item()
+    if is_identity(multiplier, shift, limit):
+        multiplier, shift = 1, 0
+    if not output.rounds and (multiplier, shift) != (1, 0):
+        return False
+    half = 1 << (shift - 1) if scale.halves and shift > 0 else 0
+    bounds = int(limit) + 1, abs(multiplier), half, shift, shift
+    fields.scope, fields.mode = _ALL, _mode_of(*bounds, output.zero_point)
+    addend = half + (output.zero_point << shift) if fields.mode != _ANY else 0
+    content = keep.lanes((0, multiplier, half, shift, addend))
+    for number, name in enumerate(_SCALE_ARRAYS):
+        setattr(fields, name, content + number * 8 * LANES)
+    return True
+
+
+def _mode(
+    bias: NDArray[np.int64],
+    multiplier: NDArray[np.int64],
+    half: NDArray[np.int64],
+    shift: NDArray[np.int64],
+    limit: float,
+    zero_point: int,
+) -> int:
+    """How wide the numbers get; in Python's integers, so that the bound itself is exact."""
+    largest = int(limit) + 1 + _magnitude(bias)
+    bounds = largest, _magnitude(multiplier), int(half.max()), int(shift.min()), int(shift.max())
+    return _mode_of(*bounds, zero_point)
+
+
+def _mode_of(
+    largest: int, factor: int, half: int, least_shift: int, shift: int, zero_point: int
+) -> int:
+    if shift > 62 or largest * factor + half + (abs(zero_point) << shift) >= _EXACT:
+        return _ANY
+    result = (largest * factor + half >> least_shift) + abs(zero_point) + 1
+    return _NARROW if max(largest, factor, result) < 1 << 31 else _WIDE
+
+
+def _magnitude(values: NDArray[np.int64]) -> int:
+    return max(-int(values.min()), int(values.max()))
+
+
+def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
+    if plan.limit >= 1 << 31 or plan.ifm.dtype.itemsize > 4:
+        return False
+    extreme = plan.mode in ("MAX", "MIN")
+    if extreme and any(plan.window.pads) and not accumulate.valid_counts(plan.window).all():
+        return False
+    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+        return False
+    job.kind, job.operation = _POOL, _REDUCE[plan.mode]
+    return True
+
+
+def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
+    operands = [plan.first] if plan.second is None else [plan.first, plan.second]
+    if not all(_spreads(operand, plan.output.shape) for operand in operands):
+        return False
+    if plan.mode not in _COMBINE or (plan.mode == "ABS") != (plan.second is None):
+        return False
+    bounds = []
+    for fields, operand in zip((job.first, job.second), operands, strict=False):
+        bound = _operand(fields, operand)
+        if bound is None:
+            return False
+        bounds.append(bound)
+    limit = bounds[0] * bounds[1] if plan.mode == "MUL" else sum(bounds)
+    if limit >= _EXACT or not _scale(job.scale, plan.output, plan.scale, None, limit, keep):
+        return False
+    job.kind, job.operation = _ELEMENTWISE, _COMBINE[plan.mode]
+    return True
+
+
+def _spreads(operand: OperandPlan, shape: tuple[int, int, int]) -> bool:
+    if operand.buffer is not None:
+        return False  # of which nobody knows here what it holds
+    if operand.source is None:
+        return True
+    return all(n in (1, whole) for n, whole in zip(operand.source.shape, shape, strict=True))
+
+
+def _operand(fields: OperandFields, operand: OperandPlan) -> int | None:
+    """The largest absolute value after its scale."""
+    if operand.source is None:
+        bound = abs(operand.scalar - operand.zero_point)
+    elif operand.source.dtype.itemsize > 4:
+        return None
+    else:
+        _map(fields.map, operand.source)
+        bound = int(largest_input(operand.source.dtype, operand.zero_point))
+    fields.scalar, fields.zero_point = operand.scalar, operand.zero_point
+    multiplier, shift = operand.scale.multiplier.item(), operand.scale.shift.item()
+    half = int(operand.scale.half.item())
+    if bound * abs(multiplier) + half >= _EXACT:
+        return None
+    fields.multiplier, fields.half, fields.shift = multiplier, half, shift
+    return (bound * abs(multiplier) + half >> shift) + 1

@@ -1,0 +1,111 @@
+// The jobs of a stream, one after another, up to the first one that has to be done elsewhere.
+#include "jobs.h"
+
+#include <cstring>
+#include <new>
+
+#include "convolution.h"
+#include "elementwise.h"
+#include "feature_map.h"
+#include "output.h"
+#include "pool.h"
+#include "scratch.h"
+
+namespace hil::npu {
+namespace {
+
+constexpr int64_t kWeights = 0;     // the region that nobody writes to
+constexpr int64_t kKept = 1 << 24;  // bytes of a block that is kept for the next inference
+
+bool has(const Memory& memory, const Span& span) {
+  return span.region >= 0 && span.region < kRegions && memory.base[span.region] != nullptr &&
+         span.address >= 0 && span.length >= 0 && span.address <= memory.size[span.region] &&
+         span.length <= memory.size[span.region] - span.address;
+}
+
+bool is_as_expected(const Job& job, const Memory& memory) {
+  for (int64_t n = 0; n < job.spans; ++n) {
+    const Span& span = job.span[n];
+    if (!has(memory, span) || std::memcmp(memory.base[span.region] + span.address, span.expected,
+                                          static_cast<size_t>(span.length)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool copy(const Job& job, const Memory& memory) {
+  const Span& source = job.source;
+  const Span& target = job.target;
+  if (!has(memory, source)) {
+    return false;
+  }
+  const uint8_t* from = memory.base[source.region] + source.address;
+  const auto count = static_cast<size_t>(source.length);
+  if (target.region < 0) {
+    if (target.address < 0 || target.address > memory.internal_size ||
+        target.length > memory.internal_size - target.address) {
+      return false;
+    }
+    std::memmove(memory.internal + target.address, from, count);
+    return true;
+  }
+  if (!has(memory, target) || target.region == kWeights) {
+    return false;
+  }
+  std::memmove(memory.base[target.region] + target.address, from, count);
+  if (memory.marks[target.region] != nullptr) {
+    std::memset(memory.marks[target.region] + target.address, 1, count);
+  }
+  return true;
+}
+
+bool done(const Job& job, const Memory& memory) {
+  if (job.kind == Kind::kCopy) {
+    return copy(job, memory);
+  }
+  const Map& output = job.output.map;
+  const bool ready = job.kind != Kind::kNone && output.region != kWeights &&
+                     inside(output, memory) && has_table(job.output, memory) &&
+                     (job.first.map.tiles == 0 || inside(job.first.map, memory)) &&
+                     (job.second.map.tiles == 0 || inside(job.second.map, memory)) &&
+                     is_as_expected(job, memory);
+  if (!ready) {
+    return false;
+  }
+  switch (job.kind) {
+    case Kind::kConvolution:
+      return convolve(job, memory);
+    case Kind::kDepthwise:
+      return convolve_depthwise(job, memory);
+    case Kind::kPool:
+      return pool(job, memory);
+    case Kind::kElementwise:
+      return elementwise(job, memory);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+}  // namespace hil::npu
+
+// The first job from ``first`` on that was not done, and of which nothing was: ``count`` if none.
+HIL_NPU_API int64_t hil_npu_run(const hil::npu::Job* jobs, int64_t first, int64_t count,
+                                const hil::npu::Memory* memory) {
+  for (bool going = true; going && first < count;) {
+    going = hil::npu::done(jobs[first], *memory);
+    memory->pool->release();
+    first += going ? 1 : 0;
+  }
+  memory->pool->trim(hil::npu::kKept);
+  return first;
+}
+
+// Null when there is no memory.
+HIL_NPU_API hil::npu::Pool* hil_npu_open() { return new (std::nothrow) hil::npu::Pool; }
+HIL_NPU_API void hil_npu_close(hil::npu::Pool* pool) { delete pool; }
+
+// Bytes of a Job and of a Memory, so that the caller's idea of them can be checked.
+HIL_NPU_API int64_t hil_npu_job_bytes() { return sizeof(hil::npu::Job); }
+HIL_NPU_API int64_t hil_npu_memory_bytes() { return sizeof(hil::npu::Memory); }

@@ -1,0 +1,108 @@
+#include "pool.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "feature_map.h"
+#include "output.h"
+#include "scratch.h"
+#include "vectors.h"
+
+namespace hil::npu {
+namespace {
+
+int64_t bytes_of(const Output& output) {
+  return output.height * output.width * output.depth * output.map.bytes;
+}
+
+void gather(Reduce reduce, const int32_t* from, int64_t count, int32_t* sums) {
+  for (int64_t n = 0; n < count; ++n) {
+    sums[n] = reduce == Reduce::kLargest    ? std::max(sums[n], from[n])
+              : reduce == Reduce::kSmallest ? std::min(sums[n], from[n])
+                                            : sums[n] + from[n];
+  }
+}
+
+bool is_copy(const Job& job) {
+  const Window& window = job.window;
+  return window.kernel_y == 1 && window.kernel_x == 1 && window.stride_y == 1 &&
+         window.stride_x == 1 && window.upscale == 0 && window.top == 0 && window.left == 0 &&
+         window.bottom == 0 && window.right == 0 && job.scale.scope != ScaleFor::kPosition &&
+         static_cast<Reduce>(job.operation) != Reduce::kSumOfChannels;
+}
+
+// A kernel of one element: row by row, and no input is kept.
+bool copy(const Job& job, const Memory& memory, uint8_t* results) {
+  const Output& output = job.output;
+  const int64_t row = output.width * output.depth;
+  const Scratch<int32_t> line(*memory.pool, row);
+  if (line.data() == nullptr) {
+    return false;
+  }
+  for (int64_t y = 0; y < output.height; ++y) {
+    read_row(job.first.map, memory, y, job.first.zero_point, line.data(), output.depth);
+    if (job.scale.scope == ScaleFor::kAll) {
+      uint8_t* to = results + y * row * output.map.bytes;
+      finish(job, memory, Values<int32_t>{line.data(), 0, 1, to, 0}, 0, 0, row);
+      continue;
+    }
+    uint8_t* to = results + y * row * output.map.bytes;
+    const Values<int32_t> values{line.data(), output.depth, output.width, to,
+                                 output.depth * output.map.bytes};
+    finish(job, memory, values, 0, 0, output.depth);
+  }
+  return true;
+}
+
+bool reduce(const Job& job, const Memory& memory, uint8_t* results) {
+  const Window& window = job.window;
+  const Output& output = job.output;
+  const auto kind = static_cast<Reduce>(job.operation);
+  const int64_t depth = job.first.map.depth;
+  Padded<int32_t> padded{nullptr, padded_columns(window), depth};
+  const Scratch<int32_t> data(*memory.pool, padded_rows(window) * padded.columns * depth);
+  const Scratch<int32_t> sums(*memory.pool, depth + kLanes);
+  padded.data = data.data();
+  const int32_t fill = kind == Reduce::kLargest    ? INT32_MIN
+                       : kind == Reduce::kSmallest ? INT32_MAX
+                                                   : 0;
+  if (data.data() == nullptr || sums.data() == nullptr ||
+      !read_padded<int32_t>(job, memory, fill, padded)) {
+    return false;
+  }
+  for (int64_t position = 0; position < output.height * output.width; ++position) {
+    const int64_t y = position / output.width, x = position % output.width;
+    std::fill_n(sums.data(), depth, fill);
+    for (int64_t element = 0; element < window.kernel_y * window.kernel_x; ++element) {
+      const int64_t row = y * window.stride_y + element / window.kernel_x * window.dilation_y;
+      const int64_t column = x * window.stride_x + element % window.kernel_x * window.dilation_x;
+      gather(kind, padded.data + (row * padded.columns + column) * depth, depth, sums.data());
+    }
+    if (kind == Reduce::kSumOfChannels) {
+      int32_t sum = 0;
+      for (int64_t n = 0; n < depth; ++n) {
+        sum += sums.data()[n];
+      }
+      sums.data()[0] = sum;
+    }
+    uint8_t* to = results + position * output.depth * output.map.bytes;
+    finish(job, memory, Values<int32_t>{sums.data(), 0, 1, to, 0}, 0, position, output.depth);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool pool(const Job& job, const Memory& memory) {
+  const Scratch<uint8_t> results(*memory.pool, bytes_of(job.output));
+  if (results.data() == nullptr) {
+    return false;
+  }
+  if (!(is_copy(job) ? copy(job, memory, results.data()) : reduce(job, memory, results.data()))) {
+    return false;
+  }
+  write(job.output, memory, results.data());
+  return true;
+}
+
+}  // namespace hil::npu
