@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.choice import ROOT_VARIABLE
+from harness.build.compiler_cache import launchers
 from harness.system.paths import state_dir
 
 _OF_CHECKOUTS = "tests/build/executorch/"
@@ -25,11 +26,17 @@ def shared_hil_home() -> str:
 def _compilations_are_shared(
     shared_hil_home: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """What one test compiled, in whatever tree, is there for the others, whatever their home."""
+    """What one test compiled, in whatever tree and by whatever CMake, is there for the others,
+    whatever their home."""
     with pytest.MonkeyPatch.context() as patch:
+        for name, program in launchers("C", "CXX").items():
+            patch.setenv(name, program)
         patch.setenv("CCACHE_DIR", str(Path(shared_hil_home) / "cache" / "ccache"))
         patch.setenv("CCACHE_BASEDIR", str(tmp_path_factory.getbasetemp()))
         patch.setenv("CCACHE_NOHASHDIR", "1")
+        # the language of a compiler's messages counts: that of the builds of firmware
+        patch.delenv("LANG", raising=False)
+        patch.setenv("LC_ALL", "C.UTF-8")
         yield
 
 

@@ -125,12 +125,16 @@ def build_for(
     """The firmware of a source for a target as it is on ``simulator`` (``Chosen.target``).
 
     ``options`` and ``dev_mode`` are of our runner's build (``harness.build.firmware.build``).
-    Raises what the two builds do.
+    Raises what the three builds do.
     """
     if source is FirmwareSource.BUNDLED:
         from harness.build.firmware import build
 
         return build(target, options=options, dev_mode=dev_mode, progress=progress)
+    if source is FirmwareSource.WHEEL:
+        from harness.build.wheel.firmware import build_wheel
+
+        return build_wheel(target, progress=progress)
     from harness.build.executorch.firmware import build_checkout
 
     assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"
@@ -148,6 +152,10 @@ def build_tree(
         made = make_plan(target, target.default_variant, {})
         job = west_job(made)
         return cache_dir("firmware") / made.key() / "build" if job is None else job.tree
+    if source is FirmwareSource.WHEEL:
+        from harness.build.wheel import firmware as wheel
+
+        return cache_dir("firmware") / wheel.make_plan(target).key() / "build"
     from harness.build.executorch import plan
 
     assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"

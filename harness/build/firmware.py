@@ -38,6 +38,7 @@ __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware
 
 RUNNER = "executor_runner"
 STRIPPED = f"{RUNNER}.stripped"  # as a board stores it, where the port makes it
+ROOT = "root"  # what a root file system has to have for it, where that is anything
 STAMP = "firmware.json"
 _REGION = "HIL_REGION_"
 
@@ -64,7 +65,7 @@ class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
 
     ``checkout``: what it was built from when the source is not ours. ``sources``: digest of the
-    files that it was built from when it is.
+    files that it was built from when it is. ``notes``: what a record should say of it.
     """
 
     directory: Path
@@ -79,6 +80,7 @@ class Firmware:
     source: FirmwareSource = FirmwareSource.BUNDLED
     checkout: CheckoutFacts | None = None
     sources: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def one_set_per_process(self) -> bool:
@@ -102,6 +104,19 @@ class Firmware:
     @property
     def elf(self) -> Path:
         return self.directory / RUNNER
+
+    @property
+    def root(self) -> Path | None:
+        """A part of a root file system, the shared libraries of the program; None for a program
+        that is one file."""
+        folder = self.directory / ROOT
+        return folder if folder.is_dir() else None
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """Every ELF file of it."""
+        libraries = () if self.root is None else sorted(self.root.rglob("*.so"))
+        return (self.elf, *libraries)
 
     @property
     def stored_bytes(self) -> int | None:
@@ -197,6 +212,7 @@ def load_firmware(directory: Path) -> Firmware | None:
     try:
         firmware = _from_stamp(json.loads((directory / STAMP).read_text()), directory)
         complete = firmware.elf_sha256 == sha256_of(firmware.elf) and firmware.map.is_file()
+        complete = complete and (firmware.source is not FirmwareSource.WHEEL or bool(firmware.root))
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
     return firmware if complete else None
@@ -220,7 +236,8 @@ def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
     """Stamps of before there were checkouts have neither source nor checkout."""
     source = FirmwareSource(stamp.pop("source", FirmwareSource.BUNDLED))
     checkout = checkout_facts(stamp.pop("checkout", None))
-    return Firmware(**stamp, directory=directory, source=source, checkout=checkout)
+    notes = tuple(stamp.pop("notes", ()))
+    return Firmware(**stamp, directory=directory, source=source, checkout=checkout, notes=notes)
 
 
 def _build(

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import BuildError, HarnessError, InfraError, LinkError
-from harness.link.stop.model import StopKind
-from harness.link.stop.reading import why_stopped
 
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _KILLED = re.compile(r"Killed signal terminated program|internal compiler error: Killed")
@@ -104,6 +102,9 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
 
 def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> StepFailed:
     """With why and what to do. A compiler's message speaks for itself."""
+    from harness.link.stop.model import StopKind  # only a failure pays for it
+    from harness.link.stop.reading import why_stopped
+
     stop = why_stopped(text)
     if stop is None or (stop.kind in (StopKind.COMPILE, StopKind.NOT_KNOWN) and line is not None):
         return StepFailed(shown, failed, line)
@@ -113,7 +114,7 @@ def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) ->
 
 def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> LinkFailed:
     """With why the link failed and what to do."""
-    from harness.link.why.explain import explain_log  # only a failure pays for it
+    from harness.link.why.explain import explain_log
 
     hint = f"the whole output is in {failed.log}"
     try:

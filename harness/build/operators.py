@@ -1,4 +1,4 @@
-"""What of a program an ELF lacks, kernels and backends, before anything is run.
+"""What of a program a firmware's ELF files lack, kernels and backends, before anything is run.
 
 Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), and a
 backend under its id ("EthosUBackend"), so the name is in the ELF as a string of its own;
@@ -18,16 +18,22 @@ from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 
 _KERNEL_HINTS = {
     FirmwareSource.BUNDLED: "add the kernel to targets/runner/kernels (a file op_*.cpp with its "
-    "HIL_OPERATOR line), link the library that registers it, or lower the model differently",
+    "HIL_OPERATOR line), link the library that registers it, or lower the model differently; for a "
+    "target with Linux ExecuTorch's own kernels are there: --firmware wheel",
     FirmwareSource.EXECUTORCH: "the checkout's list of operators, or the kernel libraries that its "
     "runner links, lack it: add it there, or lower the model differently",
+    FirmwareSource.WHEEL: "ExecuTorch's wheel has the operators of its portable and optimised "
+    "kernels and quantized_decomposed ones; a target's lowerings (`hil targets`) make programs of "
+    "these: TARGET@portable-fp32",
 }
 _BACKEND_HINTS = {
     FirmwareSource.BUNDLED: "run it on a target that has the backend, or name the backend's folder "
     "in the target's `cmake: {HIL_BACKENDS: ...}`",
     FirmwareSource.EXECUTORCH: "the checkout's runner is built without the backend: run it on a "
     "target that has it",
+    FirmwareSource.WHEEL: "ExecuTorch's wheel has XNNPACK's alone",
 }
+_OF_WHEEL = ("XnnpackBackend",)  # no runner that is one file has it
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,10 @@ class RunnerLacks(LinkError):
         ]  # fmt: skip
         hints = [_KERNEL_HINTS[source]] if missing.operators else []
         hints += [_BACKEND_HINTS[source]] if missing.backends else []
+        if source is not FirmwareSource.WHEEL and set(missing.backends) & set(_OF_WHEEL):
+            hints.insert(
+                0, "ExecuTorch's own runtime for targets with Linux has XNNPACK: --firmware wheel"
+            )
         super().__init__(f"{whose} has {' and '.join(parts)}", hint="; ".join(hints), path=elf)
 
 
@@ -68,17 +78,27 @@ class BackendMissing(RunnerLacks):
     kind = "backend_missing"
 
 
-def require(elf: Path, needs: Needs, source: FirmwareSource = FirmwareSource.BUNDLED) -> None:
-    """Raises RunnerLacks, with all their names, when the ELF lacks kernels or backends."""
-    missing = Needs(*(missing_names(elf, names) for names in (needs.operators, needs.backends)))
+def require(
+    images: Sequence[Path], needs: Needs, source: FirmwareSource = FirmwareSource.BUNDLED
+) -> None:
+    """Raises RunnerLacks, with all their names, when none of the ELF files of a firmware, its
+    program first, has a kernel or a backend."""
+    missing = needs
+    for image in images:
+        missing = Needs(
+            *(missing_names(image, names) for names in (missing.operators, missing.backends))
+        )
     if missing.operators:
-        raise OperatorMissing(elf, missing, source)
+        raise OperatorMissing(images[0], missing, source)
     if missing.backends:
-        raise BackendMissing(elf, missing, source)
+        raise BackendMissing(images[0], missing, source)
 
 
 def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
     """Those of ``wanted`` that no loaded section names."""
+    wanted = tuple(wanted)
+    if not wanted:
+        return ()
     program = read_elf(elf)
     loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
     return tuple(

@@ -1,4 +1,5 @@
-"""Whose firmware a run puts under test: ours, or what a user's ExecuTorch checkout builds."""
+"""Whose firmware a run puts under test: ours, what a user's ExecuTorch checkout builds, or the
+runtime that ExecuTorch's wheel has."""
 
 from __future__ import annotations
 
@@ -14,13 +15,16 @@ class FirmwareSource(Word):
 
     BUNDLED = "bundled"  # the runner in targets/runner
     EXECUTORCH = "executorch"  # the runner of a checkout of ExecuTorch
+    WHEEL = "wheel"  # the runtime and kernels of ExecuTorch's wheel, for a target with Linux
 
 
 # What ``--firmware`` takes.
 FIRMWARE: Mapping[str, tuple[FirmwareSource, ...]] = {
     "bundled": (FirmwareSource.BUNDLED,),
     "executorch": (FirmwareSource.EXECUTORCH,),
+    "wheel": (FirmwareSource.WHEEL,),
     "both": (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH),
+    "bundled+wheel": (FirmwareSource.BUNDLED, FirmwareSource.WHEEL),
 }
 _SHOWN_COMMIT = 8  # characters
 

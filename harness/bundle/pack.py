@@ -121,6 +121,8 @@ def _whole(run_dir: Path) -> _Run:
     firmware = load_firmware(Path(record.firmware.elf).parent)
     if firmware is None or firmware.build_id != record.firmware.build_id:
         raise RunIncomplete(run_dir, f"its firmware {record.firmware.elf} is not there any more")
+    if firmware.root is not None:
+        raise RunIncomplete(run_dir, "its runner needs shared libraries, which no bundle holds")
     target = load_target(record.case.target)
     return _Run(run_dir, record, record.program, record.firmware, kept, firmware, target)
 

@@ -62,7 +62,7 @@ def parse_case(text: str) -> Case:
 
 def _split(text: str) -> tuple[str, str, str]:
     """At the slash behind the target, whose file may be named by its path."""
-    file = re.match(r".*?\.yaml(?:@\w+)?(?=/)", text)
+    file = re.match(r".*?\.yaml(?:@[\w-]+)?(?=/)", text)
     head = file[0] if file else ""
     before, slash, model = text[len(head) :].partition("/")
     return head + before, slash, model

@@ -26,7 +26,9 @@ _OPTIONS = (
         "--firmware",
         "word",
         type=click.Choice(list(FIRMWARE)),
-        help="Whose firmware (default: bundled; executorch with --executorch).",
+        help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
+        "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
+        "executorch.",
     ),
     click.option(
         "--part",

@@ -395,6 +395,11 @@ class MissingOperator(TypedDict):
     tests: list[str]
 
 
+class LeftOut(TypedDict):
+    why: str
+    tests: int
+
+
 class Suite(TypedDict):
     suite: str
     simulator: str
@@ -404,6 +409,8 @@ class Suite(TypedDict):
     seconds: float
     summary: Counts
     on_target: int
+    from_cache: int
+    left_out: list[LeftOut]
     bit_exact: Counts
     note: str
     tests: list[SuiteTest]
@@ -551,6 +558,7 @@ class Target(TypedDict):
     description: str
     simulators: dict[str, bool]
     memory_modes: list[str]
+    lowerings: dict[str, str]
     differences: dict[str, list[str]]
 
 

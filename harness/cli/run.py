@@ -99,7 +99,9 @@ def run(
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
-    --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. The
+    --executorch that of a checkout of ExecuTorch, with its kernels and drivers; or both. For a
+    target with Linux there is ExecuTorch's own runtime from its wheel, too (--firmware wheel), for
+    programs that are lowered for it: TARGET@LOWERING, of those that `hil targets` has. The
     exporter is the installed wheel's, or with --exporter checkout that of the same checkout.
 
     A model file is Python and runs with your rights while it is exported: run only what you
@@ -115,6 +117,7 @@ def run(
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
       hil run corstone-300-m55 ds_cnn --oracle python
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
+      hil run corstone-1000-a320@xnnpack-int8 resnet8 --firmware wheel
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
     from harness.case.case import Case

@@ -69,13 +69,18 @@ def install_(directory: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     help="Processes that run tests; each needs about 1.5 GB.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the same run that was interrupted.")
+@click.option(
+    "--changed", is_flag=True, help="Leave out what nothing that has changed since can affect."
+)
+@click.option("--no-cache", is_flag=True, help="Export every test again.")
 @verb
 @exporter_option
 @firmware_options
 def conformance(
     suite: str, keyword: str | None, shard: str | None, sample: int | None, seed: int,
     elf: Path | None, report: Path | None, junit: Path | None, workers: int, resume: bool,
-    firmware: FirmwareChoice, exporter: ExporterChoice, as_json: bool,
+    changed: bool, no_cache: bool, firmware: FirmwareChoice, exporter: ExporterChoice,
+    as_json: bool,
 ) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Run ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
 
@@ -84,9 +89,15 @@ def conformance(
     the bundled one, that of a checkout, or a given ELF. With --firmware both, the files of the
     second run are called FILE.executorch.json.
 
+    What a test exported is kept. A later run simulates it again without exporting it, as long as
+    nothing that exports has changed; where a simulation then gives anything else than before, the
+    whole test is run. --changed also leaves out tests that came to their result with the same
+    exporter, runner and simulator, and says how many and why; what is not known is run.
+
     \b
     Examples:
       hil conformance cortex-m
+      hil conformance ethos-u55 --changed
       hil conformance cortex-m -k "add or sub" --elf build/arm_executor_runner
       hil conformance cortex-m --executorch ~/executorch
       hil conformance cortex-m --executorch ~/executorch --exporter checkout
@@ -112,7 +123,7 @@ def conformance(
             result = conform(
                 suite, elf, selection, progress,
                 workers=workers, continued=resume, source=source, checkout=checkout,
-                tooling=tooling,
+                tooling=tooling, cached=not no_cache, changed=changed,
             )  # fmt: skip
             for write, path in ((write_json, report), (write_junit, junit)):
                 if path is not None:

@@ -123,7 +123,7 @@ def _print_targets(rows: list[dict[str, Any]]) -> None:
 
 
 def _print_notes(rows: list[dict[str, Any]]) -> None:
-    """What of a board QEMU does not have, and the memory modes, each said once."""
+    """What of a board QEMU does not have, memory modes and lowerings, each said once."""
     said: dict[str, list[str]] = {}
     for row in rows:
         if row["memory_modes"]:
@@ -131,6 +131,8 @@ def _print_notes(rows: list[dict[str, Any]]) -> None:
             said.setdefault(f"memory modes {modes} (the first is the default)", []).append(
                 row["name"]
             )
+        for name, description in row["lowerings"].items():
+            said.setdefault(f"lowering @{name}: {description}", []).append(row["name"])
         for simulator, differences in row["differences"].items():
             for difference in differences:
                 said.setdefault(f"on {simulator}: {difference}", []).append(row["name"])
@@ -147,6 +149,7 @@ def _target_row(target: Target) -> dict[str, Any]:
         "description": target.description,
         "simulators": {name: name in usable for name in target.simulators},
         "memory_modes": _modes(target),
+        "lowerings": {name: one.description for name, one in target.lowerings.items()},
         "differences": {
             name: list(found) for name in target.simulators if (found := target.differences(name))
         },

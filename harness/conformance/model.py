@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +96,8 @@ class Report:
     note: str = ""  # about the suite
     firmware: str = "bundled"  # whose it was: as records have it, or a given ELF
     exporter: str = "wheel"  # whose suite it was, which also exports
+    from_cache: int = 0  # tests that were simulated from what an earlier run had exported
+    left_out: Mapping[str, int] = field(default_factory=dict)  # tests that were not run, by reason
 
     @property
     def on_target(self) -> int:
@@ -115,7 +117,8 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        return int(bool(self.summary["failed"] or self.complaints or not self.summary["passed"]))
+        proven = self.summary["passed"] or (self.left_out and not self.verdicts)
+        return int(bool(self.summary["failed"] or self.complaints or not proven))
 
     def operators_missing(self) -> dict[str, list[str]]:
         """By operator, the tests whose programs asked for it; the most wanted first."""
@@ -135,6 +138,8 @@ class Report:
             "seconds": round(self.seconds, 1),
             "summary": self.summary,
             "on_target": self.on_target,
+            "from_cache": self.from_cache,
+            "left_out": [{"why": why, "tests": n} for why, n in self.left_out.items()],
             "bit_exact": dict(zip(("exact", "of"), self.bit_exact, strict=True)),
             "note": self.note,
             "tests": [

@@ -4,9 +4,7 @@ In a worker it gives every test its own directory for what the stand-in ran, att
 to the reports and keeps the directory when the test does not pass; in the process that started the
 workers it writes one JSON line per phase to the descriptor in ``HIL_CONFORMANCE_EVENTS``.
 
-Work that torch repeats with the same result is done once: a fifth of what a test costs, seen in a
-profile of torch 2.13 (``cProfile``, 84 Ethos-U tests). That changes no result; a torch without
-these functions is left as it is.
+What torch does slowly and can be had sooner with the same result is in ``shortcuts``.
 """
 
 from __future__ import annotations
@@ -16,20 +14,28 @@ import gc
 import itertools
 import json
 import os
-import random
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.conformance.notes import note_collection, note_loaded, note_test
+from harness.conformance.selecting import choose, longest_first
+from harness.conformance.shortcuts import OBSERVERS, Once, quicken, quicken_search
+from harness.standin.install import packages_of_npu
+from harness.standin.record import RECORD
+from harness.standin.resident import PLACE, resident
+
 EVENTS = "HIL_CONFORMANCE_EVENTS"
 KEPT = "HIL_CONFORMANCE_KEPT"
-RECORD = "HIL_STANDIN_RECORD"  # the stand-in's name for it
+NOTES = "notes"  # beside it
+_COLLECTED = pytest.StashKey[list[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
 _APART = "hil-apart"
 _CONSOLE_BYTES = 16384  # kept of each run, half from its beginning and half from its end
@@ -42,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hil-seed", type=int, default=0)
     group.addoption("--hil-only", default="")
     group.addoption("--hil-done", default=os.devnull)
+    group.addoption("--hil-by", default="", help="what simulates, as tests are remembered with it")
+    group.addoption("--hil-seconds", default="", help="JSON: seconds by test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,20 +65,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Every worker must come to the same list."""
     only = config.getoption("--hil-only")
     ours = [item for item in items if only in item.nodeid.rpartition("::")[2].partition("[")[0]]
+    ids = [item.nodeid for item in ours]
+    config.stash[_COLLECTED] = ids
     index, count = (int(part) for part in config.getoption("--hil-shard").split("/"))
-    chosen = [item for number, item in enumerate(ours) if number % count == index - 1]
-    size = config.getoption("--hil-sample")
-    if size:
-        seed = config.getoption("--hil-seed")
-        names = sorted(item.nodeid for item in chosen)
-        kept = set(random.Random(seed).sample(names, min(size, len(names))))
-        chosen = [item for item in chosen if item.nodeid in kept]
+    size, seed = config.getoption("--hil-sample"), config.getoption("--hil-seed")
     done = set(Path(config.getoption("--hil-done")).read_text("utf-8").splitlines())
-    chosen = [item for item in chosen if item.nodeid not in done]
+    chosen = [one for one in choose(ids, (index, count), size, seed) if one not in done]
+    if known := config.getoption("--hil-seconds"):
+        seconds = json.loads(Path(known).read_text("utf-8"))
+        workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        chosen = longest_first(chosen, seconds, workers)
     if len(chosen) != len(items):
         left = set(chosen)
-        config.hook.pytest_deselected(items=[item for item in items if item not in left])
-        items[:] = chosen
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in left])
+    by_id = {item.nodeid: item for item in ours}
+    items[:] = [by_id[one] for one in chosen]
+
+
+def _notes() -> Path:
+    return Path(os.environ[KEPT]).with_name(NOTES)
 
 
 class _Worker:
@@ -81,12 +94,27 @@ class _Worker:
         self._passed = True
         self._once: Once | None = None
         self._apart: list[float] = []  # of each output that the test compared
+        self._events: list[dict[str, Any]] = []
+        self._uncollected: list[dict[str, Any]] = []
+        self._by = ""
+        self._open = ExitStack()
 
-    def pytest_collection_finish(self) -> None:
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._uncollected.append(_event(report, "collect", None, 0.0))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         """What the imports left is never freed: looking through it costs a third of the time."""
+        config = session.config
+        keyword, ids = config.getoption("keyword"), config.stash[_COLLECTED]
+        note_collection(_notes(), keyword, ids, self._uncollected)
+        self._by = config.getoption("--hil-by")
         if "torch" in sys.modules:
-            self._once = _quicken()
+            self._once = quicken()
+            quicken_search(sys.modules.get(OBSERVERS))
             watch_comparisons(sys.modules.get(_TESTER), self._apart)
+            place = self._open.enter_context(resident(packages_of_npu(), os.environ))
+            os.environ[PLACE] = place
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 20)
@@ -96,11 +124,14 @@ class _Worker:
         self._current = self._kept / f"{_file_name(item.nodeid)}.{next(self._numbers)}"
         self._passed = True
         self._apart.clear()
+        self._events.clear()
         if self._once is not None:
             self._once.outdated()
         os.environ[RECORD] = str(self._current)
         yield
         del os.environ[RECORD]
+        stage = self._kept.parent
+        note_test(_notes(), stage, item.nodeid, self._events, self._current, self._by)
         if self._passed:
             shutil.rmtree(self._current, ignore_errors=True)
 
@@ -112,9 +143,17 @@ class _Worker:
         report = outcome.get_result()
         self._passed = self._passed and report.outcome != "failed"
         if call.when == "call" and self._current is not None:
-            consoles = [_excerpt(path) for path in sorted(self._current.glob("*.log"))]
+            found = (path.read_bytes() for path in sorted(self._current.glob("*.log")))
+            consoles = [base64.b64encode(excerpt(one)).decode("ascii") for one in found]
             report.user_properties.append((_PROPERTY, consoles))
             report.user_properties.append((_APART, max(self._apart, default=None)))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._events.append(_event_of_test(report))
+
+    def pytest_sessionfinish(self) -> None:
+        note_loaded(_notes())
+        self._open.close()
 
 
 # Where ExecuTorch 1.5.1 compares what a stage gave with the reference, within a tolerance.
@@ -151,12 +190,12 @@ def _file_name(test: str) -> str:
     return re.sub(r"[^\w.=-]+", "_", test)[-150:]
 
 
-def _excerpt(path: Path) -> str:
-    content = path.read_bytes()
-    if len(content) > _CONSOLE_BYTES:
-        half = _CONSOLE_BYTES // 2
-        content = content[:half] + b"\n[...]\n" + content[-half:]
-    return base64.b64encode(content).decode("ascii")
+def excerpt(content: bytes) -> bytes:
+    """What is kept of a console."""
+    if len(content) <= _CONSOLE_BYTES:
+        return content
+    half = _CONSOLE_BYTES // 2
+    return content[:half] + b"\n[...]\n" + content[-half:]
 
 
 class _Controller:
@@ -169,38 +208,38 @@ class _Controller:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
-            self._report(report, "collect", None, 0.0)
+            self._tell(_event(report, "collect", None, 0.0))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._report(report, str(report.when), getattr(report, "wasxfail", None), report.duration)
+        self._tell(_event_of_test(report))
 
     def pytest_unconfigure(self) -> None:
         self._events.close()
 
-    def _report(
-        self,
-        report: pytest.TestReport | pytest.CollectReport,
-        when: str,
-        xfail: str | None,
-        seconds: float,
-    ) -> None:
-        properties = dict(getattr(report, "user_properties", ()))
-        self._tell(
-            {
-                "test": report.nodeid,
-                "when": when,
-                "outcome": report.outcome,
-                "message": _message(report),
-                "xfail": xfail,
-                "seconds": seconds,
-                "consoles": properties.get(_PROPERTY, []) if when == "call" else [],
-                "apart": properties.get(_APART) if when == "call" else None,
-            }
-        )
-
     def _tell(self, event: dict[str, Any]) -> None:
         self._events.write(json.dumps(event) + "\n")
         self._events.flush()
+
+
+def _event_of_test(report: pytest.TestReport) -> dict[str, Any]:
+    return _event(report, str(report.when), getattr(report, "wasxfail", None), report.duration)
+
+
+def _event(
+    report: pytest.TestReport | pytest.CollectReport, when: str, xfail: str | None, seconds: float
+) -> dict[str, Any]:
+    """What is told of one phase, as ``model.Phase`` has it."""
+    properties = dict(getattr(report, "user_properties", ()))
+    return {
+        "test": report.nodeid,
+        "when": when,
+        "outcome": report.outcome,
+        "message": _message(report),
+        "xfail": xfail,
+        "seconds": seconds,
+        "consoles": properties.get(_PROPERTY, []) if when == "call" else [],
+        "apart": properties.get(_APART) if when == "call" else None,
+    }
 
 
 def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -212,61 +251,3 @@ def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
         return str(said[2])
     crash = getattr(said, "reprcrash", None)
     return str(crash.message if crash is not None else said)
-
-
-class Once:
-    """Calls ``work`` again only after ``outdated``."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._current = False
-
-    def __call__(self) -> None:
-        if not self._current:
-            self._current = True
-            self._work()
-
-    def outdated(self) -> None:
-        self._current = False
-
-
-class _Parameters(type):
-    def __getitem__(cls, _parameters: object) -> type:
-        return cls
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return callable(instance)
-
-
-class AnyCallable(metaclass=_Parameters):
-    """``collections.abc.Callable`` for annotations that nobody reads."""
-
-
-def _quicken() -> Once | None:
-    """``outdated`` of what is returned must be called before every test."""
-    import torch
-    from torch._export import utils
-
-    # py_impl evaluates its annotations at each of its calls, 35,000 times in a test.
-    if hasattr(torch._ops, "Callable"):
-        torch._ops.Callable = AnyCallable  # type: ignore[misc, assignment, unused-ignore]
-    # Looks at every operator of the dispatcher, for each of 43 namespaces, five times in a test.
-    if not hasattr(utils, "_materialize_cpp_cia_ops"):
-        return None
-    once = Once(utils._materialize_cpp_cia_ops)
-    utils._materialize_cpp_cia_ops = once
-    library: Any = torch.library.Library
-    for name in ("define", "impl", "fallback"):  # what adds to the dispatcher
-        setattr(library, name, _after(getattr(library, name), once.outdated))
-    return once
-
-
-def _after(function: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
-    @wraps(function)
-    def both(*arguments: Any, **named: Any) -> Any:
-        try:
-            return function(*arguments, **named)
-        finally:
-            then()
-
-    return both

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,7 +22,10 @@ from typing import IO, TYPE_CHECKING, Any
 from harness.build.source import FirmwareSource, named
 from harness.conformance.core import check_core
 from harness.conformance.model import Phase, Report, Selection
+from harness.conformance.plan import Plan, make_plan
 from harness.conformance.recorder import EVENTS
+from harness.conformance.remembered import Remembered, add_seconds, put_by, remembered
+from harness.conformance.replay import replay
 from harness.conformance.stage import (
     SuiteStage,
     finish,
@@ -31,6 +34,7 @@ from harness.conformance.stage import (
     mark,
     prepare,
     require_standins,
+    simulated_with,
 )
 from harness.conformance.suites import (
     SUITES,
@@ -41,6 +45,7 @@ from harness.conformance.suites import (
     read_known,
     strangers,
 )
+from harness.conformance.surroundings import Roots, roots_of
 from harness.conformance.verdicts import judge, require_found
 from harness.errors import InfraError, UsageError
 from harness.system import toolchain
@@ -68,11 +73,15 @@ def conform(
     source: FirmwareSource = FirmwareSource.BUNDLED,
     checkout: Checkout | None = None,
     tooling: Tooling | None = None,
+    cached: bool = True,
+    changed: bool = False,
 ) -> Report:
     """ExecuTorch's suite ``name`` against ``elf``, or against the firmware of ``source``.
 
     ``tooling``: whose suite it is; None for the installed wheel's. ``continued``: the results of
-    an interrupted run of the same are taken over. Raises StandinMissing, and what prevents the
+    an interrupted run of the same are taken over. ``cached``: what earlier runs exported is
+    simulated again, and not exported again. ``changed``: only tests that something affects which
+    has changed since they last came to their result. Raises StandinMissing, and what prevents the
     run.
     """
     suite = SUITES[name]
@@ -90,11 +99,15 @@ def conform(
     require_standins(stage)
     mark(stage, identity)
     started = time.monotonic()
-    phases = run_suite(stage, selection, workers, progress, earlier)
+    roots = roots_of(suite, tooling)
+    valid = remembered(suite.name, roots) if cached or changed else Remembered()
+    plan = make_plan(valid, selection, earlier, simulated_with(runner), changed=changed)
+    phases = _run(stage, selection, workers, progress, plan, valid, roots)
     finish(stage)
     judged = judge(phases)
     require_found(judged)
     wheels = tooling is None  # the expectations are about its tests
+    whole = selection.everything and not plan.left_out
     verdicts = lay_over(judged, meant_for(known, runner), strict=wheels)
     return Report(
         suite=suite.name,
@@ -103,11 +116,51 @@ def conform(
         verdicts=verdicts,
         seconds=time.monotonic() - started,
         log=stage.log,
-        complaints=strangers(verdicts, known) if selection.everything and wheels else (),
+        complaints=strangers(verdicts, known) if whole and wheels else (),
         note=suite.note,
         firmware=firmware,
         exporter="wheel" if tooling is None else tooling.label,
+        from_cache=len(plan.replayed),
+        left_out=plan.left_out,
     )
+
+
+def _run(
+    stage: SuiteStage,
+    selection: Selection,
+    workers: int,
+    progress: Progress,
+    plan: Plan,
+    valid: Remembered,
+    roots: Roots,
+) -> list[Phase]:
+    """Simulate again what needs no export, then run the rest, and remember it."""
+    earlier = [*plan.earlier]
+    try:
+        for one in replay(plan.notes, valid, stage, workers, plan.by, progress):
+            plan.replayed.add(one.test)
+            earlier += map(json.dumps, one.events)
+        if plan.nothing_left:
+            if not plan.left_out:
+                earlier += valid.not_collected(selection.keyword)
+            return [_phase(line) for line in earlier]
+        began = time.time()
+        phases = run_suite(stage, selection, workers, progress, earlier, plan)
+        put_by(stage.suite.name, roots, stage.notes, began, valid)
+        add_seconds(stage.suite.name, _seconds(phases, plan.replayed))
+        return phases
+    finally:
+        shutil.rmtree(stage.scratch, ignore_errors=True)
+        shutil.rmtree(stage.notes, ignore_errors=True)
+
+
+def _seconds(phases: Iterable[Phase], replayed: Collection[str]) -> dict[str, float]:
+    """Of what was exported now."""
+    found: dict[str, float] = {}
+    for phase in phases:
+        if phase.test not in replayed:
+            found[phase.test] = round(found.get(phase.test, 0.0) + phase.seconds, 3)
+    return found
 
 
 def build_runner(
@@ -133,11 +186,13 @@ def run_suite(
     workers: int,
     progress: Progress,
     earlier: Sequence[str] = (),
+    plan: Plan | None = None,
 ) -> list[Phase]:
     """Every phase of every test, in the order they ended. ``earlier``: events of tests that ran
-    already; they are not run again."""
+    already; they are not run again, and nor is what ``plan`` leaves out."""
+    plan = plan or Plan("")
     phases = [_phase(line) for line in earlier]
-    done = sorted({phase.test for phase in phases})
+    done = sorted({*plan.left_out_tests, *(phase.test for phase in phases)})
     with disk_errors("preparing the conformance run"):
         stage.done.write_text("".join(f"{test}\n" for test in done))
         stage.events.write_text("".join(f"{line}\n" for line in earlier))
@@ -146,7 +201,7 @@ def run_suite(
     setpriv = str(toolchain.require("setpriv").path)
     with disk_errors("running the suite"), stage.log.open("wb") as log:
         child = subprocess.Popen(
-            [setpriv, "--pdeathsig", "KILL", "--", *_argv(stage, selection, workers)],
+            [setpriv, "--pdeathsig", "KILL", "--", *_argv(stage, selection, workers, plan.by)],
             cwd=stage.directory,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -171,7 +226,7 @@ def run_suite(
     return phases
 
 
-def _argv(stage: SuiteStage, selection: Selection, workers: int) -> list[str]:
+def _argv(stage: SuiteStage, selection: Selection, workers: int, by: str) -> list[str]:
     shard = selection.shard or (1, 1)
     return [
         *(sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"),
@@ -181,6 +236,7 @@ def _argv(stage: SuiteStage, selection: Selection, workers: int) -> list[str]:
         *("-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"),
         "--continue-on-collection-errors",
         *("--hil-only", stage.suite.only, "--hil-done", str(stage.done)),
+        *("--hil-seconds", str(stage.seconds), "--hil-by", by),
         *("--hil-shard", f"{shard[0]}/{shard[1]}"),
         *("--hil-sample", str(selection.sample or 0), "--hil-seed", str(selection.seed)),
         *(("-k", selection.keyword) if selection.keyword is not None else ()),

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.conformance.model import Selection, StandinMissing
-from harness.conformance.recorder import KEPT
+from harness.conformance.notes import BLOBS, TESTS
+from harness.conformance.recorder import KEPT, NOTES
+from harness.conformance.remembered import seconds_of
 from harness.conformance.suites import Suite, Tooling
 from harness.errors import UsageError
 from harness.standin.install import install
 from harness.standin.main import RUNNERS
 from harness.standin.parameters import model_names
-from harness.system import paths
+from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
 
 _START_SECONDS = 60
@@ -34,6 +37,8 @@ _IDENTITY = "run.json"
 _FINISHED = "finished"
 # What computes an NPU's results: those of another version may not be mixed with them.
 _MODEL = ("harness/ethosu/**/*.py", "harness/formats/vela.py", "harness/formats/cop.py")
+# What takes part in a simulation besides the runner and QEMU.
+_SIMULATION = ("ethosu", "standin", "attend", "formats", "observe", "system")
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,16 @@ class SuiteStage:
         return self.directory / "kept"
 
     @property
+    def notes(self) -> Path:
+        """What the workers note of the tests, to be remembered."""
+        return self.directory / NOTES
+
+    @property
+    def seconds(self) -> Path:
+        """How long each test took the last time."""
+        return self.directory / "seconds.json"
+
+    @property
     def scratch(self) -> Path:
         """For the suite's temporary files; removed after the run."""
         return self.directory / "tmp"
@@ -82,17 +97,18 @@ def prepare(suite: Suite, elf: Path, tooling: Tooling | None = None) -> SuiteSta
     if not elf.is_file():
         raise UsageError(f"there is no ELF {elf}", path=elf)
     root = suite.directory(tooling)
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
     directory = _directory_of_runs() / f"{stamp}-{os.getpid()}"
     with disk_errors("preparing the conformance run"):
         for runner in suite.runners:
             (directory / runner).mkdir(parents=True)
             shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
         stage = SuiteStage(directory, suite, root, _environment(directory, tooling))
-        for folder in (stage.scratch, stage.kept):
-            folder.mkdir()
+        for folder in (stage.scratch, stage.kept, stage.notes / TESTS, stage.notes / BLOBS):
+            folder.mkdir(parents=True)
         stage.ini.write_text("[pytest]\n")
         stage.done.write_text("")
+        stage.seconds.write_text(json.dumps(seconds_of(suite.name)))
     install(directory / "bin")
     return stage
 
@@ -151,17 +167,31 @@ def identify(
     suite: Suite, elf: Path, selection: Selection, tooling: Tooling | None = None
 ) -> dict[str, Any]:
     """Everything that decides which results a run gives."""
-    model = hashlib.sha256()
-    root = paths.import_root()
-    for path in sorted(path for pattern in _MODEL for path in root.glob(pattern)):
-        model.update(path.read_bytes())
     return {
         "suite": suite.name,
         "elf": sha256_of(elf),
         "selection": json.loads(json.dumps(asdict(selection))),
         "executorch": version("executorch") if tooling is None else tooling.version,
-        "npu_model": model.hexdigest(),
+        "npu_model": _content(_MODEL),
     }
+
+
+def simulated_with(elf: Path) -> str:
+    """The sha256 of all that takes part in a simulation: of tests that were simulated with the same
+    the results are the same."""
+    sources = [f"harness/{room}/**/*" for room in _SIMULATION]
+    qemu = toolchain.require("qemu-system-arm")
+    parts = [sha256_of(elf), _content(sources), qemu.version, sys.version, version("numpy")]
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+
+
+def _content(patterns: Sequence[str]) -> str:
+    content = hashlib.sha256()
+    root = paths.import_root()
+    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    for path in sorted(path for path in found if "__pycache__" not in path.parts):
+        content.update(path.read_bytes())
+    return content.hexdigest()
 
 
 def interrupted(wanted: dict[str, Any]) -> tuple[str, ...]:

@@ -47,6 +47,12 @@ class FakeFirmware:
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN
     elf_sha256: str = ""
     sources: str = ""
+    root: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        return (self.elf,)
 
     @property
     def one_set_per_process(self) -> bool:

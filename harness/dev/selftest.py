@@ -20,6 +20,8 @@ from typing import Any
 import click
 import numpy as np
 
+from harness.build.compiler_cache import environment as compiler_cache
+from harness.build.compiler_cache import launchers
 from harness.build.firmware import executorch_package
 from harness.case.models import find_model
 from harness.dev.systems import systems
@@ -108,7 +110,8 @@ def _laid_out() -> list[Path]:
     runner = (root / "targets" / "runner").rglob("*")
     driver = (root / "targets" / "linux").rglob("*")
     kernel = (root / "harness" / "ethosu" / "kernel").rglob("*")
-    files = [*runner, *driver, *kernel, *(root / "tests" / "kernels").glob("*.cpp")]
+    theirs = (root / "targets" / "executorch").rglob("*")
+    files = [*runner, *driver, *kernel, *theirs, *(root / "tests" / "kernels").glob("*.cpp")]
     return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h", ".hpp"))
 
 
@@ -223,6 +226,8 @@ def configuring(sources: Path, tree: Path, options: Mapping[str, str]) -> list[s
         "HIL_PORT": "host",
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
+        "CMAKE_CXX_COMPILER": str(toolchain.require("g++").path),  # as firmware of this machine
+        **launchers("CXX"),
         **options,
     }
     return [
@@ -233,12 +238,16 @@ def configuring(sources: Path, tree: Path, options: Mapping[str, str]) -> list[s
 
 
 def _ninja(tree: Path, *goals: str) -> bool:
+    """What is compiled here is there for the firmware of this machine, and the other way round."""
     jobs = str(os.cpu_count() or 1)
-    return _run([str(toolchain.require("ninja").path), "-C", str(tree), "-j", jobs, *goals])
+    argv = [str(toolchain.require("ninja").path), "-C", str(tree), "-j", jobs, *goals]
+    # The language of a compiler's messages counts for the cache: the one that firmware is built in.
+    plain = {k: v for k, v in os.environ.items() if k != "LANG" and not k.startswith("LC_")}
+    return _run(argv, {**plain, "LC_ALL": "C.UTF-8", **compiler_cache(tree)})
 
 
-def _run(argv: Sequence[str]) -> bool:
-    return subprocess.run(argv, stdout=sys.stderr).returncode == 0
+def _run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> bool:
+    return subprocess.run(argv, stdout=sys.stderr, env=environment).returncode == 0
 
 
 @dataclass(frozen=True)
@@ -271,7 +280,9 @@ def _imports() -> bool:
 
 
 def _pytest(arguments: Sequence[str]) -> bool:
-    workers = [] if any(a.startswith("-n") for a in arguments) else ["-n", str(os.cpu_count() or 1)]
+    # Each begins with a part of its own, whose fixtures are then made once, and helps at the end.
+    every = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
+    workers = [] if any(a.startswith("-n") for a in arguments) else every
     environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # the tests start Python hundreds of times
     if (missing := what_lacks()) and required():

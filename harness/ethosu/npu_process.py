@@ -6,19 +6,21 @@ memory: ``stop`` ends a job at once, and a job that kills its process kills noth
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn
 
 from harness.errors import InfraError
 from harness.ethosu.doorbell import Outcome, Result, SharedMemory
 from harness.system import toolchain
+from harness.system.tie import tie_to
 
 _WORKER = Path(__file__).with_name("npu_worker.py")
 
@@ -33,6 +35,50 @@ class NpuModelFailed(InfraError):
 STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
 
 
+class Forked:
+    """A fork of this process that does ``work`` between two pipes, and what one asks of a Popen."""
+
+    def __init__(self, work: Callable[[], None], kept: Sequence[int]) -> None:
+        """``kept``: the descriptors that it needs besides."""
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _work_between(theirs_in, theirs_out, parent, work, kept)
+        with suppress(PermissionError, ProcessLookupError):  # it does the same, soon
+            os.setpgid(self.pid, self.pid)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.stdin: BinaryIO = os.fdopen(ours_in, "wb")
+        self.stdout: BinaryIO = os.fdopen(ours_out, "rb")
+        self._status: int | None = None
+
+    def wait(self) -> int:
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+
+def _work_between(
+    requests: int, answers: int, parent: int, work: Callable[[], None], kept: Sequence[int]
+) -> NoReturn:
+    """As the standard input and output of a process group of its own, with no other descriptor."""
+    try:
+        tie_to(parent)
+        os.setpgid(0, 0)
+        os.dup2(requests, 0)
+        os.dup2(answers, 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        ends = sorted((2, *kept, os.sysconf("SC_OPEN_MAX")))
+        for low, high in itertools.pairwise(ends):
+            os.closerange(low + 1, high)
+        sys.stdin = os.fdopen(0, "r", closefd=False)
+        work()
+    finally:
+        os._exit(1)
+
+
 class NpuProcess:
     """A ``Run`` whose work is done elsewhere. It is started at once, unless ``later``: then with
     the first job. Views of ``memory`` are worked on in place; others are copied there and back."""
@@ -45,13 +91,16 @@ class NpuProcess:
         packages: Sequence[str] = (),
         *,
         later: bool = False,
+        forked: bool = False,
     ) -> None:
-        """``packages``: where else the model finds what it imports."""
+        """``packages``: where else the model finds what it imports. ``forked``: nowhere, for this
+        process has loaded it, is only loaded for that, and has no second thread yet."""
+        self._forked = forked
         self._path = [path for path in (*sys.path, *packages) if path]
         self._words = (product, str(macs))
         self._memory = memory
         self._stopped = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         if not later:
             self._process = self._started()
 
@@ -89,11 +138,16 @@ class NpuProcess:
                 with suppress(OSError):
                     pipe.close()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> subprocess.Popen[bytes] | Forked:
         memory = self._memory
         shared = () if memory is None else (memory.descriptor,)
         size = 0 if memory is None else memory.size
         given = {"path": self._path, "memory": shared, "size": size}
+        if self._forked:
+            from harness.ethosu.npu_worker import main
+
+            product, macs = self._words
+            return Forked(lambda: main(given, product, int(macs)), shared)
         tied = (str(toolchain.require("setpriv").path), "--pdeathsig", "KILL", "--")
         return subprocess.Popen(
             [*tied, sys.executable, "-I", "-S", str(_WORKER), json.dumps(given), *self._words],
@@ -106,7 +160,7 @@ class NpuProcess:
 
     def _asked(
         self,
-        process: subprocess.Popen[bytes],
+        process: subprocess.Popen[bytes] | Forked,
         commands: memoryview,
         regions: Sequence[memoryview | None],
     ) -> Outcome:
@@ -136,7 +190,7 @@ class NpuProcess:
         return (-1 if offset is None else offset), len(piece)
 
 
-def _read(process: subprocess.Popen[bytes], size: int) -> bytes:
+def _read(process: subprocess.Popen[bytes] | Forked, size: int) -> bytes:
     assert process.stdout is not None
     data = process.stdout.read(size)
     if len(data) < size:

@@ -22,6 +22,7 @@ from harness.system.boundary import told
 
 if TYPE_CHECKING:
     from harness.export.exported import Exported
+    from harness.export.kindred import Made
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,10 @@ class _Batch:
         with quiet.captured() as log:
             try:
                 export_one = _load_worker()
-                with watch.listening():
-                    exported = export_one(request, versions)
+                exported: Exported | Made | None = self._of_kindred(request)
+                if exported is None:
+                    with watch.listening():
+                        exported = export_one(request, versions)
             except ExportError as error:
                 error.log = log.tail()
                 raise
@@ -175,6 +178,25 @@ class _Batch:
         stored = cache.store(key, write, inputs)
         note = f"exported every time, for it cannot be known what decides it: {inputs.unknown}"
         return replace(stored, notes=(note,)) if inputs.unknown else stored
+
+    def _of_kindred(self, request: ExportRequest) -> Made | None:
+        """What needs no export, for a program that differs in nothing of the exporter's is there.
+        A checkout's exporter, or another wheel's, may see that otherwise."""
+        if self.origin.versions:
+            return None
+        from harness.export import kindred
+
+        versions = exporter_versions(request.compile_target)
+        if versions["executorch"] != kindred.EXECUTORCH:
+            return None
+        return kindred.make(request, _load_kindred)
+
+
+def _load_kindred(request: ExportRequest) -> Program | None:
+    """One that read nothing besides its sources: then nothing else can make another of it."""
+    key = content_key(request, exporter_versions(request.compile_target))
+    program = cache.load(key, home_of(request))
+    return program if program is not None and program.directory.name == key else None
 
 
 def home_of(request: ExportRequest) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch.exir import ExecutorchProgramManager
@@ -46,6 +47,15 @@ class Description:
     outputs: tuple[TensorSpec, ...]
     operators: tuple[str, ...]
     planned_buffers: tuple[int, ...]
+
+    def with_steps(self, steps: Sequence[float | None]) -> Description:
+        """With these for the scales of outputs that have none; nothing of it where there are no
+        ``steps``."""
+        if not steps:
+            return self
+        told = zip(self.outputs, steps, strict=True)
+        outputs = tuple(replace(o, scale=step) if o.scale is None else o for o, step in told)
+        return replace(self, outputs=outputs)
 
 
 def describe(program: ExecutorchProgramManager, input_names: tuple[str, ...]) -> Description:

@@ -64,7 +64,7 @@ class NothingDelegated(ExportError):
         self.compile_target = compile_target
         super().__init__(
             f"nothing of model '{model}' is left to the {compile_target}: ExecuTorch keeps all of "
-            "its operators on the CPU"
+            "its operators for its own kernels"
         )
 
 

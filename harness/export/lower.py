@@ -48,6 +48,14 @@ def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
     return graph_module
 
 
+def capture_as_written(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
+    """The same in the memory format that the model was written for."""
+    exported = torch.export.export(module, example, strict=False)
+    graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
+    remove_dropout(graph_module)
+    return graph_module
+
+
 def quantise(
     graph_module: torch.fx.GraphModule, calibration: Sequence[Sample]
 ) -> torch.fx.GraphModule:

@@ -25,7 +25,6 @@ from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import Replace
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from harness.export.lower import remove_dropout
 from harness.export.npu_options import NpuOptions
 from harness.export.samples import Sample
 
@@ -52,13 +51,6 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
         memory_mode=options.memory_mode,
         extra_flags=[*_DIRECT_DRIVE] if options.direct_drive else None,
     )
-
-
-def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
-    exported = torch.export.export(module, example, strict=False)
-    graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
-    remove_dropout(graph_module)
-    return graph_module
 
 
 def quantise(

@@ -8,6 +8,8 @@ For an Ethos-U: the TOSA reference model. Each delegate is computed by running e
 graph that Vela compiled, and what stays on the CPU as the operators of a Cortex-M. How
 ExecuTorch presents tensors to the model is taken from
 ``executorch/backends/arm/test/runner_utils.py`` 1.5.1: in their physical order.
+
+For a CPU under an operating system: PyTorch, which runs the model that is lowered.
 """
 
 from __future__ import annotations
@@ -36,6 +38,11 @@ def cortex_m_name(versions: Mapping[str, str]) -> str:
 
 def tosa_name(versions: Mapping[str, str]) -> str:
     return f"TOSA reference model (tosa-tools {versions['tosa-tools']})"
+
+
+def pytorch_name(versions: Mapping[str, str], *, quantised: bool) -> str:
+    model = "the quantised model" if quantised else "the model"
+    return f"{model} in PyTorch (torch {versions['torch']})"
 
 
 def method_bytes(tensor: torch.Tensor, spec: TensorSpec) -> bytes:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.build.arithmetic import Arithmetic
 from harness.export.exporter import ExporterFacts, exporter_facts
+from harness.export.lowering import LOWERINGS
 from harness.system.files import sha256_of, write_whole
 from harness.system.json_file import read_json
 
@@ -48,7 +49,8 @@ class TensorSpec:
     ``shape`` is logical (NCHW for an image); ``dim_order`` lists dimensions from outermost to
     innermost in memory. ``scale`` and ``zero_point`` are those of the quantiser next to the
     boundary (the model's first quantise, last dequantise), None when there is none; an output's
-    ``scale`` is the size of one LSB when it is judged.
+    ``scale`` is the size of one LSB when it is judged, and not a quantiser's where a program for a
+    CPU has none (``lower_cpu.steps``).
     """
 
     name: str
@@ -180,7 +182,9 @@ class Program:
 
     @property
     def oracle_name(self) -> str:
-        """With whose arithmetic the operators on the CPU follow."""
+        """With whose arithmetic the operators on the CPU follow, where that is a choice."""
+        if self.compile_target in LOWERINGS:
+            return self.oracle
         whose = "CMSIS-NN" if self.arithmetic is Arithmetic.CMSIS_NN else "Python"
         return f"{self.oracle}, CPU operators as {whose} defines them"
 

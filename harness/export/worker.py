@@ -18,13 +18,14 @@ from executorch.exir import EdgeProgramManager
 
 from harness.build.arithmetic import Arithmetic
 from harness.errors import HarnessError
-from harness.export import lower, lower_ethosu, oracle
+from harness.export import lower, lower_cpu, lower_ethosu, oracle
 from harness.export.agreement import Rival, agreements, check_operators
 from harness.export.by_design import Kernels, run_with
 from harness.export.exported import Description, Exported, RawDelegate, RawSet, describe
 from harness.export.failures import FileRaised, NothingDelegated, StageFailed
 from harness.export.live import make_live, require_life
 from harness.export.lower_ethosu import Lowered
+from harness.export.lowering import LOWERINGS
 from harness.export.npu_options import NpuOptions, is_ethos_u
 from harness.export.oracle import Answer
 from harness.export.program import NamedDifference, TensorSpec
@@ -43,7 +44,7 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
     """Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError."""
     make = _route(request)
-    with _reproducible(request.seed):
+    with _reproducible(request.seed), _histories_shared():
         with _stage(request, _LOAD):
             model = load_model(request.model)
         with _stage(request, "prepare inputs"):
@@ -57,7 +58,7 @@ def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
             with _stage(request, "serialise"):
                 program = lower.to_program(made.edge)
                 names = tuple(made.edge.exported_program().graph_signature.user_inputs)
-                described = describe(program, names)
+                described = describe(program, names).with_steps(made.steps)
                 differing = made.by_python or [()] * len(sets)
                 raw = tuple(map(_raw_set, repeat(described), sets, made.outputs, differing))
                 pte = bytes(program.buffer)
@@ -122,6 +123,7 @@ class _Made:
     delegates: tuple[RawDelegate, ...] = ()
     by_design: tuple[NamedDifference, ...] = ()
     by_python: Sequence[Sample] = ()  # the outputs by Python's definitions, when these differ
+    steps: Sequence[float | None] = ()  # of outputs that no quantiser of the program tells
 
 
 _Route = Callable[
@@ -134,6 +136,8 @@ def _route(request: ExportRequest) -> _Route:
     if is_ethos_u(request.compile_target):
         _ = request.npu
         return _ethos_u
+    if request.compile_target in LOWERINGS:
+        return _cpu
     lower.target_config(request.compile_target)
     return _cortex_m
 
@@ -164,6 +168,40 @@ def _cortex_m(
         )
 
 
+def _cpu(
+    request: ExportRequest,
+    versions: dict[str, str],
+    module: torch.nn.Module,
+    calibration: Sequence[Sample],
+    sets: list[Sample],
+) -> _Made:
+    lowering = LOWERINGS[request.compile_target]
+    calibration = [in_layout_of(sets[0], sample) for sample in calibration]
+    sets = [in_layout_of(sets[0], sample) for sample in sets]
+    with _stage(request, "capture"):
+        captured = lower.capture_as_written(module, sets[0])
+        real = oracle.run_eagerly(captured, sets)
+    what = captured
+    rivals: tuple[Rival, ...] = ()
+    if lowering.quantised:
+        with _stage(request, "quantise"):
+            what = lower_cpu.quantise(captured, calibration)
+            rivals = (Rival("float model", real),)
+    with _stage(request, "lower"):
+        edge = lower_cpu.to_cpu(what, sets[0], lowering)
+    if lowering.xnnpack and not oracle.delegates(edge):
+        raise NothingDelegated(request.model.name, request.compile_target)
+    with _stage(request, "compute the expected outputs"):
+        expected = oracle.run_eagerly(what, sets) if lowering.quantised else real
+        return _Made(
+            edge,
+            oracle.pytorch_name(versions, quantised=lowering.quantised),
+            expected,
+            rivals=rivals,
+            steps=lower_cpu.steps(what, expected),
+        )
+
+
 def _both(request: ExportRequest) -> tuple[Kernels, Kernels]:
     """ExecuTorch's C++ kernels, and its Python definitions."""
     of = request.compile_target
@@ -182,7 +220,7 @@ def _ethos_u(
     calibration = [in_layout_of(sets[0], sample) for sample in calibration]
     sets = [in_layout_of(sets[0], sample) for sample in sets]
     with _stage(request, "capture"):
-        captured = lower_ethosu.capture(module, sets[0])
+        captured = lower.capture_as_written(module, sets[0])
         real = oracle.run_eagerly(captured, sets)
     with _stage(request, "quantise"):
         quantised = lower_ethosu.quantise(captured, calibration, spec)
@@ -271,3 +309,19 @@ def _reproducible(seed: int) -> Iterator[None]:
             gc.enable()
             gc.collect()
         gc.unfreeze()
+
+
+@contextmanager
+def _histories_shared() -> Iterator[None]:
+    """torch gives each node a copy of the whole history of the node that it was made of, which is
+    longer after each of a hundred passes: up to a sixth of an export. Nobody changes a history, so
+    that it may be the same one."""
+    history = getattr(torch.fx.traceback, "NodeSource", None)
+    if history is None or hasattr(history, "__deepcopy__"):  # another torch, of a checkout
+        yield
+        return
+    history.__deepcopy__ = lambda itself, _memo: itself
+    try:
+        yield
+    finally:
+        del history.__deepcopy__

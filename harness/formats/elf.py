@@ -26,6 +26,7 @@ MACHINES = {
     62: "x86-64", 94: "Xtensa", EM_AARCH64: "AArch64", 195: "ARC", 243: "RISC-V",
 }  # fmt: skip
 SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL = 0, 1, 2, 4, 7, 8, 9
+SHT_DYNAMIC = 6
 SHT_ARM_ATTRIBUTES = 0x70000003
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
 PT_LOAD, PF_X = 1, 1
@@ -36,6 +37,7 @@ ByteOrder = Literal["little", "big"]
 _VISIBILITY = {0: "default", 1: "internal", 2: "hidden", 3: "protected"}
 _THUMB_BIT = 1
 _NT_GNU_BUILD_ID = 3
+_DT_NEEDED = 1
 _LONGEST_NAME = 1 << 16  # of a symbol, in bytes
 _WHOLE_FILE, _COMPATIBILITY = 1, 32  # build attributes: Tag_File, Tag_compatibility
 _TEXT_TAGS = (4, 5, 65, 67)  # whose value is a string, against the rule of odd and even tags
@@ -231,6 +233,25 @@ class ElfFile:
                 )
                 found.append(Segment(run, load, file_size, memory_size, offset, flags))
         return tuple(found)
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The shared libraries that it is linked with, in order."""
+        table = next((s for s in self.sections if s.type == SHT_DYNAMIC), None)
+        if table is None or table.link >= len(self.sections):
+            return ()
+        names = self.sections[table.link]
+        return tuple(
+            self._text(self.content(names), value, names.offset)
+            for tag, value in self._rows(table, self._layout("II", "QQ"))
+            if tag == _DT_NEEDED
+        )
+
+    @cached_property
+    def interpreter(self) -> str | None:
+        """The dynamic linker that a program asks for."""
+        section = self.section(".interp")
+        return None if section is None else self._text(self.content(section), 0, section.offset)
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.guest import cpio
 from harness.guest.driver import driver
@@ -43,8 +44,8 @@ class Image:
     source: str
 
 
-def image(settings: Settings, runner: Path) -> Image:
-    """The image with ``runner`` in it.
+def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
+    """The image with ``runner`` in it, and the files below ``root``, which it needs there.
 
     Raises NoGuestPackages, NotInKernel, DriverNotBuilt, InfraError.
     """
@@ -54,7 +55,7 @@ def image(settings: Settings, runner: Path) -> Image:
         kernel = replace(kernel, modules=(*kernel.modules, own))
     shell = _shell_of(packages()[SHELL])
     with disk_errors("making the guest's image"):
-        content = initramfs(settings, kernel, shell, runner.read_bytes())
+        content = initramfs(settings, kernel, shell, runner.read_bytes(), _below(root))
         place = paths.cache_dir("guest") / "images"
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{hashlib.sha256(content).hexdigest()[:24]}.cpio"
@@ -69,7 +70,13 @@ def guest_kernel(modules: Sequence[str]) -> Kernel:
     return kernel_of(packages()[KERNEL], modules)
 
 
-def initramfs(settings: Settings, kernel: Kernel, shell: bytes, runner: bytes) -> bytes:
+def initramfs(
+    settings: Settings,
+    kernel: Kernel,
+    shell: bytes,
+    runner: bytes,
+    besides: Mapping[str, cpio.Entry] = MappingProxyType({}),
+) -> bytes:
     own = {path.name: path.read_text() for path in sorted(_own().iterdir()) if path.is_file()}
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
@@ -88,12 +95,23 @@ def initramfs(settings: Settings, kernel: Kernel, shell: bytes, runner: bytes) -
         "root": cpio.directory(),
         "tmp": cpio.directory(),
         **_modules(kernel.modules),
+        **besides,
     }
     return cpio.archive(entries)
 
 
 def _modules(files: Sequence[Path]) -> dict[str, cpio.Entry]:
     return {f"lib/modules/{path.name}": cpio.file(path.read_bytes()) for path in files}
+
+
+def _below(root: Path | None) -> dict[str, cpio.Entry]:
+    """The files of a folder, by name; executable ones, as the dynamic linker is."""
+    files = [] if root is None else sorted(path for path in root.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(root)): cpio.file(path.read_bytes(), executable=True)
+        for path in files
+        if root is not None
+    }
 
 
 def _text(content: str) -> cpio.Entry:

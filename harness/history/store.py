@@ -18,6 +18,10 @@ from harness.history.model import Night, Row, night_from, row_from
 from harness.history.tables import endings, nights, rows
 
 _SILENT = (Verdict.INFRA.value, Verdict.SKIPPED.value)
+_LOOK = {
+    True: "look whether its disk has room and its folder can be written",
+    False: "look whether the database runs and takes connections",
+}
 _Insert = Callable[[sa.Table], Any]  # with PostgreSQL's "on conflict", which SQLite has, too
 _AT_ONCE = 400  # rows in one statement; SQLite takes 32766 values (SQLITE_MAX_VARIABLE_NUMBER)
 
@@ -31,8 +35,7 @@ class HistoryUnreachable(InfraError):
         self.url = url
         super().__init__(
             f"the history at {url} cannot be used: {why}",
-            hint="look whether the database runs and takes connections; --history or $HIL_HISTORY "
-            "names another one",
+            hint=f"{_LOOK[url.startswith('sqlite')]}; --history or $HIL_HISTORY names another one",
         )
 
 

@@ -60,6 +60,7 @@ def _some(said: tuple[_T, ...]) -> tuple[_T, ...]:
     return said
 
 
+FirmwareWord = Literal["bundled", "executorch", "wheel", "both", "bundled+wheel"]
 Names = Annotated[tuple[str, ...], AfterValidator(_some)]
 Factor = Annotated[float, Field(gt=0, le=1000, strict=False)]
 
@@ -70,7 +71,7 @@ class Group(_Model):
     targets: Names
     models: Names | None = None  # None: the models of the settings, else the catalogue
     memory_modes: Literal["default", "all"] | Names = "default"
-    firmware: Literal["bundled", "executorch", "both"] | None = None
+    firmware: FirmwareWord | None = None
     simulator: str = AUTO
     limit_factor: Factor | None = None
     owner: str = ""
@@ -92,7 +93,7 @@ class Quarantine(Exclusion):
 
 class SuiteFile(_Model):
     cases: Annotated[tuple[Group, ...], AfterValidator(_some)]
-    firmware: Literal["bundled", "executorch", "both"] = "bundled"
+    firmware: FirmwareWord = "bundled"
     limit_factor: Factor | None = None
     owner: str = ""
     exclude: tuple[Exclusion, ...] = ()

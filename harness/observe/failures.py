@@ -166,8 +166,10 @@ MESSAGES: Final[_Rows] = (
             rb"\b(?i:output)\b", b"Failed to write output to out-0.bin", _RUNNER),
     Pattern(Kind.OUTPUT_NOT_WRITTEN, (b"cannot write ",), rb"cannot write (?!log)",
             b"cannot write out-0.bin", _BUNDLED),
+    # Not of a CPU's description, which few machines have and nobody needs
+    # (ExecuTorch extension/threadpool/cpuinfo_utils.cpp).
     Pattern(Kind.FILE_NOT_OPENED, (b"ould not open ", b"annot open ", b"ailed to open "),
-            rb"(?:[Cc]ould not|[Cc]annot|[Ff]ailed to) open (?:\w+ ){0,3}'?"
+            rb"(?:[Cc]ould not|[Cc]annot|[Ff]ailed to) open (?!midr file )(?:\w+ ){0,3}'?"
             rb"(?P<path>[^\s'():]{1,300})",
             b"Could not open file i0.bin (errno: 2) for reading, exiting!", _RUNNER),
 )  # fmt: skip

@@ -102,7 +102,7 @@ def _collected(session: pytest.Session) -> list[Case]:
 
 @pytest.fixture(scope="session")
 def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
-    """Whose firmware the test runs: "bundled" or "executorch"."""
+    """Whose firmware the test runs: "bundled", "executorch" or "wheel"."""
     from harness.build.source import FirmwareSource
 
     return FirmwareSource(getattr(request, "param", FirmwareSource.BUNDLED))

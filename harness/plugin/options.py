@@ -70,7 +70,7 @@ OPTIONS = (
     _Option(
         "firmware",
         "whose firmware (default: bundled; executorch with --hil-executorch)",
-        choices=("bundled", "executorch", "both"),
+        choices=("bundled", "executorch", "wheel", "both", "bundled+wheel"),
     ),
     _Option(
         "part",

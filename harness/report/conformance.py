@@ -44,6 +44,10 @@ def _last_lines(report: Report) -> Iterator[str]:
         yield report.note
     if report.on_target < len(report.verdicts):
         yield f"{report.on_target} of {len(report.verdicts)} tests run something on the target"
+    if report.from_cache:
+        yield f"{report.from_cache} of them were simulated from what an earlier run exported"
+    for why, count in report.left_out.items():
+        yield f"{count} tests were left out: {why}"
     exact, compared = report.bit_exact
     if exact < compared:
         yield f"{exact} of {compared} tests that passed are bit for bit the reference"

@@ -8,22 +8,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.build.source import FirmwareSource
 from harness.run.differential import Differential, Pairs
 from harness.run.record import RunRecord
 
 # Figures that have a row; all are in the record.
 _SHOWN = ("elf_text", "elf_data", "elf_bss", "method_allocator_planned", "method_allocator_used",
           "ticks_set0")  # fmt: skip
+_WHOSE = {FirmwareSource.EXECUTORCH: "checkout", FirmwareSource.WHEEL: "wheel"}
 
 
 def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
     """Of every case that ran with both runners."""
     for record in records:
         if record.differential is not None:
-            _print_one(console, record.title, record.differential)
+            _print_one(console, record.title, _WHOSE[record.source], record.differential)
 
 
-def _print_one(console: Console, title: str, found: Differential) -> None:
+def _print_one(console: Console, title: str, whose: str, found: Differential) -> None:
     outputs = f"{found.agree} of {len(found.tensors)} outputs are the bundled runner's"
     console.print(Text.assemble((title, "bold"), f": {outputs}"), soft_wrap=True)
     for diff in found.tensors:
@@ -35,15 +37,15 @@ def _print_one(console: Console, title: str, found: Differential) -> None:
         console.print(Text(f"  by design: {', '.join(found.by_design)}"), soft_wrap=True)
     rows = {name: pair for name, pair in found.figures.items() if name in _SHOWN}
     if rows:
-        _print_pairs(console, "figure", rows)
+        _print_pairs(console, "figure", whose, rows)
     if found.operators:
-        _print_pairs(console, "operator, instructions", found.operators)
+        _print_pairs(console, "operator, instructions", whose, found.operators)
 
 
-def _print_pairs(console: Console, what: str, rows: Pairs) -> None:
+def _print_pairs(console: Console, what: str, whose: str, rows: Pairs) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"  {what}", no_wrap=True)
-    for header in ("bundled", "checkout", "ratio"):
+    for header in ("bundled", whose, "ratio"):
         table.add_column(header, justify="right", no_wrap=True)
     for name, (ours, theirs) in rows.items():
         table.add_row(f"  {name}", _number(ours), _number(theirs), _ratio(ours, theirs))

@@ -1,4 +1,5 @@
-"""What a run with both runners found (``--firmware both``), as a record keeps it."""
+"""What a run with two runners found (``--firmware both``), as a record keeps it. One is the bundled
+runner; the other, "the checkout" below, may also be ExecuTorch's wheel."""
 
 from __future__ import annotations
 

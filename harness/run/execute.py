@@ -97,7 +97,7 @@ def execute(
             source, chosen.target, chosen.name, checkout,
             dev_mode=options.dev_mode, progress=progress,
         )  # fmt: skip
-        require(firmware.elf, needs_of(program), source)
+        require(firmware.images, needs_of(program), source)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base
         done.append(_run(chosen, firmware, program, inputs, to, options))

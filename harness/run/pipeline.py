@@ -194,7 +194,7 @@ def run_case(
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    require(firmware.elf, needs_of(pte), firmware.source)
+    require(firmware.images, needs_of(pte), firmware.source)
     of_export = _of_export(program, firmware) if options.pte is None else ()
     own = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or own)
@@ -358,7 +358,7 @@ def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> 
     if firmware.source is FirmwareSource.BUNDLED:
         return (*chosen.differences, *transcript.stands_in)
     of_board = chosen.target.differences(chosen.name, moved=False)
-    of_build = () if firmware.checkout is None else firmware.checkout.notes
+    of_build = firmware.notes if firmware.checkout is None else firmware.checkout.notes
     return (*of_board, *transcript.stands_in, *of_build)
 
 

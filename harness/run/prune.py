@@ -28,7 +28,7 @@ CACHE_MAX = 10 << 30  # bytes, where [tool.hil] says nothing
 RUNS_KEEP = 30 * 24 * 3600.0  # seconds, likewise
 # Folders of the cache whose entries can be made again, one by one, by whoever wants them.
 _CACHES = ("programs", "firmware", "executorch", "executorch-python", "zephyr", "size",
-           "guest/images")  # fmt: skip
+           "guest/images", "suites")  # fmt: skip
 _RUNS = ("runs", "conformance")
 _TRASH, _DONE = "trash", "pruned"
 _EVERY_SECONDS = 3600  # so often is looked whether there is too much

@@ -1,8 +1,9 @@
 """Two runners on one program: where they agree, where they first part, and what each costs.
 
-Made from the records of both (``--firmware both``). The bundled runner follows the definitions that
-``--oracle`` names and is an oracle beside the checkout's; a difference here that has no name
-(``export/by_design``) is for somebody to look at, whatever the verdicts are.
+Made from the records of both (``--firmware both``, ``bundled+wheel``). The bundled runner follows
+the definitions that ``--oracle`` names and is an oracle beside the checkout's; a difference here
+that has no name (``export/by_design``) is for somebody to look at, whatever the verdicts are. Of
+floats the last bits differ: each runner adds them up in an order of its own.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ class Job:
     """One run: ``elf`` with the runner's ``arguments``, in ``work``, its current directory.
 
     ``environment`` is what a native program built so wants. ``steps``: instructions to be counted
-    from outside, of a runner that does not count them itself.
+    from outside, of a runner that does not count them itself. ``root``: what the root file system
+    has to have for the ELF, its shared libraries.
     """
 
     elf: Path
@@ -29,6 +30,7 @@ class Job:
     limits: Limits
     environment: Mapping[str, str] = field(default_factory=dict)
     steps: Steps | None = None
+    root: Path | None = None
 
 
 @dataclass(frozen=True)

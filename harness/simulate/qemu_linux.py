@@ -41,6 +41,7 @@ def guest_image(target: Target, settings: Qemu, job: Job) -> Image:
     return image(
         Settings(linux.hostname, guest.console, guest.modules, npu=target.npu is not None),
         stripped if stripped.is_file() else job.elf,
+        job.root,
     )
 
 

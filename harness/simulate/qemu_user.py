@@ -25,10 +25,13 @@ class _QemuUser:
         return toolchain.require(_settings(target).executable)
 
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        # Where a path below it is there, that is meant (QEMU's -L).
+        root = () if job.root is None else ("-L", str(job.root))
+        words = ("-cpu", _settings(target).cpu, *root, str(job.elf))
         return Launch(
-            (str(tool.path), "-cpu", _settings(target).cpu, str(job.elf), *job.arguments[1:]),
+            (str(tool.path), *words, *job.arguments[1:]),
             environment={**job.environment, **_EMULATED},
-            readable=(job.elf,),
+            readable=(job.elf, *(() if job.root is None else (job.root,))),
         )
 
     def beside(self, target: Target, job: Job) -> nullcontext[None]:

@@ -45,6 +45,8 @@ class _Firmware(Protocol):
     @property
     def elf(self) -> Path: ...
     @property
+    def root(self) -> Path | None: ...
+    @property
     def key(self) -> str: ...
     @property
     def variant(self) -> str: ...
@@ -150,6 +152,7 @@ def _parts(
             limits,
             native,
             _steps(firmware, program, numbers, profile),
+            None if firmware.root is None else firmware.root.absolute(),
         )
         launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
         parts.append(_Part(numbers, job, launch, run_dir / below / CONSOLE))

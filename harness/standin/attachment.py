@@ -36,6 +36,7 @@ class NpuSettings:
     product: str  # u55, u65, u85
     macs: int
     packages: Path | None  # where numpy is, when Python does not look there by itself
+    forked: bool = False  # the model is loaded in this process already
 
 
 @dataclass(frozen=True)
@@ -159,4 +160,6 @@ def _model(settings: NpuSettings, memory: SharedMemory, *, later: bool) -> NpuPr
     from harness.ethosu.npu_process import NpuProcess
 
     packages = () if settings.packages is None else (str(settings.packages),)
-    return NpuProcess(settings.product, settings.macs, memory, packages, later=later)
+    return NpuProcess(
+        settings.product, settings.macs, memory, packages, later=later, forked=settings.forked
+    )

@@ -18,6 +18,9 @@ _SCRIPT = """\
 # {name}: {mark}, on top of QEMU. This is not an Arm model.
 : "${{HIL_HOME:={home}}}"
 export HIL_HOME
+if [ -n "${{HIL_STANDIN_RESIDENT:-}}" ]; then
+  exec {python} -I -S {client} "$HIL_STANDIN_RESIDENT" {program} {packages} {name} "$@"
+fi
 exec {python} -I -S {program} {packages} {name} "$@"
 """
 
@@ -42,8 +45,9 @@ def install(directory: Path) -> tuple[Path, ...]:
                     mark=_MARK,
                     home=shlex.quote(str(paths.state_dir())),
                     python=shlex.quote(sys.executable),
+                    client=shlex.quote(str(program.with_name("client.py"))),
                     program=shlex.quote(str(program)),
-                    packages=shlex.quote(str(_packages())),
+                    packages=shlex.quote(str(packages_of_npu())),
                 )
             )
             path.chmod(0o755)
@@ -51,7 +55,7 @@ def install(directory: Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def _packages() -> Path:
+def packages_of_npu() -> Path:
     """Where the NPU model finds numpy: the stand-in starts without site-packages, to be quick."""
     found = importlib.util.find_spec("numpy")
     if found is None or found.origin is None:

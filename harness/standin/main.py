@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -30,17 +29,16 @@ from harness.standin.elf import Elf, read_elf
 from harness.standin.failure import OWN_FAULT, StandinError
 from harness.standin.grammar import HELP, Request, parse
 from harness.standin.parameters import Model, Settings, load_model
+from harness.standin.record import RECORD, Record
 from harness.standin.session import Clock, QemuEnding, Streams, run
 from harness.standin.uart import UARTS, Uart, uart_settings, write_all
 from harness.system.confine import Confinement, NotConfined, confined, ending_signal, required
 from harness.system.packages import how_to_get
 from harness.system.quota import QUOTA
 
-RECORD = "HIL_STANDIN_RECORD"  # a directory that gets a copy of every console and its files
 RUNNERS = "HIL_STANDIN_RUNNERS"  # a directory: no application that lies elsewhere is run
 COMMAND_LINE_LIMIT = 256
 FEATURES_FILE = ":semihosting-features"
-_KEPT_BYTES = 8 << 20  # of one file
 _STOPPED = "\nInfo: /OSCI/SystemC: Simulation stopped by user."
 _STOPPING = "\nInfo: Simulation is stopping. Reason: {} has been exceeded."
 _WHAT = {
@@ -52,8 +50,11 @@ _WHAT = {
 _QEMU_SAID = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", re.M)
 
 
-def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
-    """The exit status. ``packages``: where numpy is, when Python would not find it."""
+def main(
+    name: str, argv: Sequence[str], packages: Path | None = None, *, forked: bool = False
+) -> int:
+    """The exit status. ``packages``: where numpy is, when Python would not find it. ``forked``: the
+    NPU model is loaded here already, and has only to be forked."""
     if packages is not None and str(packages) not in sys.path:
         sys.path.append(str(packages))
     try:
@@ -68,7 +69,8 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         settings = Settings(model, request.parameters)
         if "--list-params" in request.flags:
             return _list_parameters(model, request.output)
-        return _simulate(model, request, settings, packages)
+        given = NpuSettings(model.npu_product, settings.macs, packages, forked)
+        return _simulate(model, argv, request, settings, given)
     except (StandinError, HarnessError) as error:
         hint = error.hint if isinstance(error, HarnessError) else None
         print(f"Error: {name}: {error}" + (f"; {hint}" if hint else ""), file=sys.stderr)
@@ -121,23 +123,26 @@ def _say(text: str) -> None:
     print(text, end="", flush=True)
 
 
-def _simulate(model: Model, request: Request, settings: Settings, packages: Path | None) -> int:
+def _simulate(
+    model: Model, words: Sequence[str], request: Request, settings: Settings, npu: NpuSettings
+) -> int:
     """Run it to its end, everything it writes passed on; the exit status."""
     elf = _application(model, request, settings)
     for data in request.data:
         machine.check_data(data)
     cwd = _directory(model, settings)
     _notes(model, request, settings, elf)
-    console = _Console()
+    wanted = os.environ.get(RECORD)
+    record = Record(Path(wanted), cwd) if wanted else None
+    console = _Console(record)
     given = list(uart_settings(model, settings))
     uarts = {one.number: Uart(one, console.take) for one in given}
     streams = Streams(os.pipe(), {number: os.pipe() for number in uarts})
-    npu_settings = NpuSettings(model.npu_product, settings.macs, packages)
     try:
         heap = _heap(model, settings)
         with (
             _walls(request, elf, cwd) as walls,
-            attached(elf.program, heap, npu_settings, cwd, streams.console[0]) as beside,
+            attached(elf.program, heap, npu, cwd, streams.console[0]) as beside,
         ):
             simulated = {"--simlimit", "--cyclelimit"} & set(request.limits)
             clock = Clock() if simulated or "--stat" in request.flags else None
@@ -148,14 +153,16 @@ def _simulate(model: Model, request: Request, settings: Settings, packages: Path
     finally:
         for uart in uarts.values():
             uart.close()
-        if console.record is not None:
-            _keep(cwd, console.record)
+        if record is not None:
+            record.keep()
     ended = None if beside.attendance is None else beside.attendance.status
     code = _verdict(model, outcome, ended, console, cwd)
     if "--quiet" not in request.flags:
         console.line(_stop_line(outcome))
     if "--stat" in request.flags:
         console.take(_statistics(model, outcome).encode())
+    if record is not None:
+        record.ended(model.name, words, code)
     return code
 
 
@@ -270,15 +277,11 @@ def _note(text: str) -> None:
 class _Console:
     """Standard output, and a copy of it for whoever asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, record: Record | None) -> None:
         self.tail = b""
-        self.record: Path | None = None
         self._sinks: list[Callable[[bytes], None]] = [lambda data: write_all(1, data)]
-        if directory := os.environ.get(RECORD):
-            self.record = Path(directory) / f"{time.time_ns()}-{os.getpid()}"
-            self.record.parent.mkdir(parents=True, exist_ok=True)
-            copy = os.open(f"{self.record}.log", os.O_WRONLY | os.O_CREAT, 0o644)
-            self._sinks.append(lambda data: write_all(copy, data))
+        if record is not None:
+            self._sinks.append(record.take)
 
     def take(self, data: bytes) -> bool:
         """Nothing on the console ends the simulation."""
@@ -289,14 +292,6 @@ class _Console:
 
     def line(self, text: str) -> None:
         self.take(f"{text}\n".encode())
-
-
-def _keep(cwd: Path, record: Path) -> None:
-    """What the program read and wrote; its directory may be gone when somebody asks."""
-    record.mkdir()
-    for path in cwd.iterdir():
-        if path.is_file() and path.stat().st_size <= _KEPT_BYTES:
-            shutil.copyfile(path, record / path.name)
 
 
 def _verdict(

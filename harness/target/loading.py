@@ -1,6 +1,7 @@
 """targets/*.yaml -> Target. What is wrong in a file is a TargetError, "file:line: message".
 
-``NAME@Mode`` is the target NAME with another memory mode of its NPU.
+``NAME@Mode`` is the target NAME with another memory mode of its NPU, or without an NPU with
+another lowering of its programs.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def load_targets(directories: tuple[Path, ...] | None = None) -> tuple[Target, .
 
 
 def load_target(name: str, directories: tuple[Path, ...] | None = None) -> Target:
-    """One target, by name or by the path of its ``.yaml``, with ``@Mode`` where it has an NPU."""
+    """One target, by name or by the path of its ``.yaml``, with ``@Mode`` where it has an NPU,
+    or ``@lowering`` where it has others."""
     files = target_files(directories)
     stem, mode = npu.split_mode(name)
     if stem in files:
@@ -141,12 +143,15 @@ def _load(path: Path, files: Mapping[str, Path], mode: str | None = None) -> Tar
             raise document.place((reserved,)).error(
                 f"unknown key {reserved!r}: a target is named after its file"
             )
+    lowering = mode if "npu" not in document.data and document.data.get("lowerings") else None
+    mode = None if lowering else mode
     data = npu.resolve(document.data, path.stem, mode)
     name = path.stem if mode is None or mode == _default_mode(data) else f"{path.stem}@{mode}"
     try:
-        return Target.model_validate({**data, "name": name, "file": path.absolute()})
+        target = Target.model_validate({**data, "name": name, "file": path.absolute()})
     except ValidationError as error:
         raise explain(error, document) from error
+    return target if lowering is None else target.lowered(lowering)
 
 
 def _read(path: Path) -> strict_yaml.Document:

@@ -12,11 +12,12 @@ from pydantic import Field, field_validator, model_validator
 
 from harness.errors import Unknown
 from harness.errors.verdict import Word
-from harness.target.budget import Budgets
+from harness.target.budget import Budgets, Steps
 from harness.target.data import Data, Text
 from harness.target.fvp import Fvp
 from harness.target.npu import DIRECT, Npu
 
+LoweringName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 CMakeValue = Annotated[str, Field(pattern=r"^[^\x00-\x1f;]*$")]
@@ -76,6 +77,15 @@ class Limits(Data):
             boot=self.boot * by,
             shell=self.shell * by,
         )
+
+
+class Lowering(Data):
+    """Another way to make a target's programs. ``compile_target``: as the exporter calls it;
+    ``tolerance_lsb`` stands for the target's own, for this arithmetic is not exact."""
+
+    description: Text
+    compile_target: Text
+    tolerance_lsb: Steps = 0.0
 
 
 class Variant(Data):
@@ -211,6 +221,7 @@ class Target(Data):
     description: Text
     marker: Identifier
     compile_target: Text  # the exporter's name
+    lowerings: dict[LoweringName, Lowering] = Field(default_factory=dict)  # others, by NAME@this
     port: Literal["cortex_m", "host", "linux", "zephyr"]
     zephyr: Zephyr | None = None  # for the port of that name
     linux: Linux | None = None  # the same
@@ -287,6 +298,25 @@ class Target(Data):
                 listing="it has: ",
             )
         return self.variants[name]
+
+    def lowered(self, name: str) -> Target:
+        """The target whose programs are made otherwise: ``NAME@lowering``. Raises Unknown."""
+        if name not in self.lowerings:
+            raise Unknown(
+                f"target {self.name} has no lowering {name!r}",
+                name,
+                self.lowerings,
+                listing="it has: ",
+            )
+        chosen = self.lowerings[name]
+        return self.model_copy(
+            update={
+                "name": f"{self.name}@{name}",
+                "description": f"{self.description}; {chosen.description}",
+                "compile_target": chosen.compile_target,
+                "budgets": self.budgets.model_copy(update={"tolerance_lsb": chosen.tolerance_lsb}),
+            }
+        )
 
     def on(self, simulator: SimulatorName) -> Target:
         """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the

@@ -177,6 +177,7 @@ def resolve(data: Mapping[str, Any], target: str, mode: str | None) -> dict[str,
             f"{target} has no NPU, and so no memory mode {mode!r}",
             hint=f"leave @{mode} out; `hil targets` says which targets have modes",
         )
+    data = {key: value for key, value in data.items() if key != "lowerings"}  # its compiler's alone
     section = data["npu"]
     facts = products().products[section["product"]]
     name = mode if mode is not None else facts.memory_mode

@@ -4,14 +4,18 @@ which of them also asks for it, and what is said when none does."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from harness.build.choice import NoCheckout, choose
-from harness.build.source import FirmwareSource
+from harness.build.source import FIRMWARE, FirmwareSource
 from harness.errors import Unknown, UsageError
+from harness.nightly.suite import FirmwareWord
+from harness.plugin.options import OPTIONS
 
 BUNDLED, EXECUTORCH = FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH
+WHEEL = FirmwareSource.WHEEL
 
 
 def project(folder: Path, text: str) -> Path:
@@ -29,6 +33,8 @@ def project(folder: Path, text: str) -> Path:
         ("executorch", None, (EXECUTORCH,)),
         ("executorch", "/c", (EXECUTORCH,)),
         ("both", "/c", (BUNDLED, EXECUTORCH)),
+        ("wheel", "/c", (WHEEL,)),
+        ("bundled+wheel", None, (BUNDLED, WHEEL)),
     ],
 )
 def test_only_the_command_line_asks_for_executorch(
@@ -38,8 +44,15 @@ def test_only_the_command_line_asks_for_executorch(
     root = None if option is None else Path(option)
     choice = choose(word, root, (), environ={"EXECUTORCH_ROOT": "/e"}, directory=tmp_path)
     assert choice.sources == sources
-    wanted = None if sources == (BUNDLED,) else Path(option or "/e")
+    wanted = Path(option or "/e") if EXECUTORCH in sources else None
     assert choice.root == wanted
+
+
+def test_every_face_takes_the_same_words() -> None:
+    """Those that say them again, for a check of types or a quick start of pytest."""
+    assert get_args(FirmwareWord) == tuple(FIRMWARE)
+    (option,) = (one for one in OPTIONS if one.name == "firmware")
+    assert option.choices == tuple(FIRMWARE)
 
 
 def test_the_command_line_before_the_environment_before_the_project(tmp_path: Path) -> None:

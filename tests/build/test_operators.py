@@ -69,7 +69,7 @@ def test_a_name_that_shares_the_end_of_another_is_found(tmp_path: Path) -> None:
 def test_all_missing_operators_are_named_with_what_to_do(tmp_path: Path) -> None:
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"no kernel for operators a::b\.out, c::d\.out") as e:
-        require(elf, Needs(("a::b.out", "aten::view_copy.out", "c::d.out")))
+        require([elf], Needs(("a::b.out", "aten::view_copy.out", "c::d.out")))
     assert e.value.operators == ("a::b.out", "c::d.out")
     assert e.value.hint is not None
     assert "HIL_OPERATOR" in e.value.hint
@@ -80,7 +80,7 @@ def test_of_a_checkout_the_hint_is_about_its_own_list(tmp_path: Path) -> None:
     """Our kernels have nothing to do with what a checkout links."""
     elf = _compiled(tmp_path, f"const char *const kernels[] = {{ {TABLE} }};\n")
     with pytest.raises(OperatorMissing, match=r"^ExecuTorch's runner has no kernel for") as e:
-        require(elf, Needs(("a::b.out",)), FirmwareSource.EXECUTORCH)
+        require([elf], Needs(("a::b.out",)), FirmwareSource.EXECUTORCH)
     assert "the checkout's list of operators" in str(e.value.hint)
     assert "targets/runner" not in str(e.value.hint)
     assert e.value.facts["source"] == "executorch"
@@ -101,19 +101,33 @@ def test_backends_are_named_in_one_breath_with_operators(tmp_path: Path) -> None
     """Nobody wants to mend a model once for each name."""
     table = 'const char *const names[] = { "aten::add.out", "TestBackend" };\n'
     elf = _compiled(tmp_path, table)
-    require(elf, Needs(("aten::add.out",), ("TestBackend",)))
+    require([elf], Needs(("aten::add.out",), ("TestBackend",)))
     both = Needs(("aten::add.out", "a::b.out"), ("TestBackend", "XnnpackBackend", "VulkanBackend"))
     said = r"no kernel for operator a::b\.out and no backends XnnpackBackend, VulkanBackend"
     with pytest.raises(OperatorMissing, match=said) as e:
-        require(elf, both)
+        require([elf], both)
     assert e.value.facts["backends"] == ("XnnpackBackend", "VulkanBackend")
     assert "HIL_OPERATOR" in str(e.value.hint)
     assert "HIL_BACKENDS" in str(e.value.hint)
+    assert "--firmware wheel" in str(e.value.hint), "XNNPACK is to be had"
     for source in FirmwareSource:
         with pytest.raises(BackendMissing, match=r"has no backend VulkanBackend$") as one:
-            require(elf, Needs((), ("VulkanBackend",)), source)
+            require([elf], Needs((), ("VulkanBackend",)), source)
         assert one.value.kind == "backend_missing"
         assert "HIL_OPERATOR" not in str(one.value.hint)
+
+
+def test_what_any_of_the_files_has_is_not_missing(tmp_path: Path) -> None:
+    """A firmware with shared libraries: its kernels are in these."""
+    for name, table in (("program", '"aten::add.out"'), ("library", '"a::b.out", "c::d.out"')):
+        (tmp_path / name).mkdir()
+        _compiled(tmp_path / name, f"const char *const kernels[] = {{ {table} }};\n")
+    images = [tmp_path / name / "k.elf" for name in ("program", "library")]
+    require(images, Needs(("aten::add.out", "a::b.out", "c::d.out")), FirmwareSource.WHEEL)
+    with pytest.raises(OperatorMissing, match=r"no kernel for operator cortex_m::pad.out") as e:
+        require(images, Needs(("a::b.out", "cortex_m::pad.out")), FirmwareSource.WHEEL)
+    assert "TARGET@portable-fp32" in str(e.value.hint)
+    assert e.value.path == str(images[0])
 
 
 def test_a_delegate_is_refused_by_a_runner_without_its_backend(

@@ -20,6 +20,7 @@ FACTS = CheckoutFacts("/src/executorch", "cff6f4dd32ab", "main", False, "", "hil
     [
         (FirmwareSource.BUNDLED, None, ""),
         (FirmwareSource.EXECUTORCH, None, "executorch"),
+        (FirmwareSource.WHEEL, None, "wheel"),
         (FirmwareSource.EXECUTORCH, FACTS, "executorch cff6f4dd"),
         (FirmwareSource.EXECUTORCH, replace(FACTS, dirty=True), "executorch cff6f4dd+edits"),
     ],
@@ -42,12 +43,23 @@ def firmware(folder: Path) -> Firmware:
 
 
 def test_the_stamp_keeps_whose_firmware_it_is(tmp_path: Path) -> None:
-    theirs = replace(firmware(tmp_path), source=FirmwareSource.EXECUTORCH, checkout=FACTS)
+    theirs = replace(firmware(tmp_path), source=FirmwareSource.EXECUTORCH, checkout=FACTS,
+                     notes=("said",))  # fmt: skip
     write_stamp(theirs)
     found = load_firmware(tmp_path)
     assert found == theirs
     assert found is not None
     assert found.one_set_per_process
+
+
+def test_without_its_libraries_it_is_no_firmware(tmp_path: Path) -> None:
+    """A program that could not start; it is built again."""
+    write_stamp(replace(firmware(tmp_path), source=FirmwareSource.WHEEL))
+    assert load_firmware(tmp_path) is None
+    (tmp_path / "root").mkdir()
+    found = load_firmware(tmp_path)
+    assert found is not None
+    assert found.root == tmp_path / "root"
 
 
 def test_a_stamp_of_before_there_were_checkouts_is_ours(tmp_path: Path) -> None:

@@ -110,6 +110,17 @@ def test_a_run_of_which_something_is_gone(name: str, run_dir: Path, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
+def test_a_runner_with_shared_libraries(run_dir: Path, passed: RunRecord, tmp_path: Path) -> None:
+    """As that of ExecuTorch's wheel: a bundle has one file of a firmware, which would not start."""
+    assert passed.firmware is not None
+    elf = Path(passed.firmware.elf)
+    shutil.copytree(elf.parent, tmp_path / "firmware")
+    (tmp_path / "firmware" / "root").mkdir()
+    there = replace(passed.firmware, elf=str(tmp_path / "firmware" / elf.name))
+    with pytest.raises(RunIncomplete, match="shared libraries, which no bundle holds"):
+        pack(resealed(run_dir, lambda r: replace(r, firmware=there)), tmp_path / "out")
+
+
 def test_without_the_cache_the_runs_own_copies_do(run_dir: Path, tmp_path: Path) -> None:
     """Program and inputs are still in the guest's directory, if it left them as they were."""
     resealed(run_dir, lambda r: of_program(r, pte="/gone/program.pte"))

@@ -100,6 +100,17 @@ def test_a_history_moves_by_json_lines(there: Database, tmp_path: Path) -> None:
     assert said("history", CASE, "--history", other) == said("history", CASE)
 
 
+def test_one_night_is_exported_alone(there: Database, tmp_path: Path) -> None:
+    """As a shard does it, whose history has others, too."""
+    said("history", "export", tmp_path / "x.jsonl", "--night", "n2")
+    kinds = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    assert [next(iter(one)) for one in kinds] == ["night", "row", "ending"]
+    assert kinds[1]["row"]["night"] == "n2"
+    told = said("history", "export", tmp_path / "y.jsonl", "--night", "n9", code=2)
+    assert "the history has no night n9" in told
+    assert not (tmp_path / "y.jsonl").exists()
+
+
 @pytest.mark.parametrize("age", ["90", "d", "3h", "-1d"])
 def test_an_age_that_is_none_removes_nothing(there: Database, age: str) -> None:
     assert f"'{age}' is no age" in said("history", "prune", f"--keep={age}", code=2)

@@ -35,6 +35,21 @@ def test_the_newest_night_and_an_older_one(url: str, tmp_path: Path) -> None:
     assert older["counts"]["new"] == 2
 
 
+def test_shards_of_one_database_are_shown_as_a_whole(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the page alone, for there is nothing to merge: JUnit, annotations, the step's summary."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    out = [str(tmp_path / name) for name in ("n.html", "j.xml")]
+    words = ["nightly", "page", "n2", "-o", out[0], "--junit", out[1], "--history", url]
+    told = CliRunner().invoke(main, words)
+    assert told.exit_code == 0, told.output
+    assert "::error title=new%3A operator" in told.output
+    assert "6 new failures" in (tmp_path / "summary.md").read_text()
+    assert ElementTree.parse(out[1]).getroot().get("failures") == "7"
+
+
 def test_a_night_that_there_is_not(url: str, tmp_path: Path) -> None:
     """With those that there are; and a history without any."""
     unknown = CliRunner().invoke(main, ["nightly", "page", "n7", "--history", url])

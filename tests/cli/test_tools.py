@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.tools import list_tools
+from harness.cli.tools import list_targets, list_tools
 from harness.system.toolchain import FVP_DOWNLOADS
 
 
@@ -45,3 +45,15 @@ def test_what_is_missing_is_told_once_and_within_80_columns(
     assert "FVP_Corstone_SSE-300_Ethos-U55, FVP_Corstone_SSE-300_Ethos-U65: get" in out
     assert " ".join(out.split()).count("apt-get install gcc-arm-none-eabi") == 1
     assert FVP_DOWNLOADS in out
+
+
+def test_a_target_s_lowerings_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody could guess what may stand behind the @."""
+    monkeypatch.setenv("COLUMNS", "300")
+    (row,) = (r for r in list_targets(show=True)["targets"] if r["name"] == "corstone-1000-a320")
+    assert set(row["lowerings"]) == {"portable-fp32", "portable-int8", "xnnpack-fp32",
+                                     "xnnpack-int8"}  # fmt: skip
+    said = capsys.readouterr().out
+    assert "lowering @xnnpack-int8: int8, XNNPACK: corstone-1000-a320" in said

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.build.compiler_cache import launchers
 from harness.build.plan import executorch_package
+from harness.system import toolchain
 from harness.system.paths import project_root
 
 SOURCE = """
@@ -43,11 +44,15 @@ def test_a_folder_is_all_a_backend_needs(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "backend.cpp").write_text(SOURCE)
     (folder / "CMakeLists.txt").write_text(CMAKE)
+    compiler = str(toolchain.require("g++").path)
+    # so that the compiler's cache has most of it
+    as_firmware = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_CXX_COMPILER": compiler,
+                   "HIL_RUNTIME_CHECKS": "ON", **launchers("CXX")}  # fmt: skip
     subprocess.run(
         ["cmake", "-S", project_root() / "targets" / "runner", "-B", build, "-G", "Ninja",
          "-DHIL_PORT=host", "-DBUILD_TESTING=OFF", f"-DHIL_BACKENDS={folder}",
          f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
-         *(f"-D{name}={value}" for name, value in launchers("CXX").items())],
+         *(f"-D{name}={value}" for name, value in as_firmware.items())],
         check=True, capture_output=True,
     )  # fmt: skip
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)

@@ -58,6 +58,7 @@ class _Elf:
     variant: str = "plain"
     one_set_per_process: bool = False
     takes_flags: bool = False
+    root: Path | None = None
 
 
 class Ground:

@@ -14,21 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 import tosa_reference_model
-from executorch.backends.arm.arm_vela import vela_compile
-from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
-from executorch.backends.arm.ethosu.backend import EthosUBackend
-from executorch.backends.arm.quantizer import EthosUQuantizer
-from executorch.backends.arm.quantizer.arm_quantizer import (
-    QuantizationConfig,
-    get_symmetric_a16w8_quantization_config,
-    get_symmetric_quantization_config,
-)
-from executorch.exir import to_edge_transform_and_lower
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from tosa.DType import DType
 from tosa.TosaGraph import TosaGraph
+
+from tests.late import Late
+
+torch = Late("torch")
+exir = Late("executorch.exir")
+arm_vela = Late("executorch.backends.arm.arm_vela")
+ethosu = Late("executorch.backends.arm.ethosu")
+backend = Late("executorch.backends.arm.ethosu.backend")
+arm_quantizer = Late("executorch.backends.arm.quantizer.arm_quantizer")
+quantize_pt2e = Late("torchao.quantization.pt2e.quantize_pt2e")
 
 Array = np.ndarray
 TOSA_TYPES = {
@@ -52,23 +50,23 @@ def quantise(
     module: torch.nn.Module,
     example: Sequence[torch.Tensor],
     calibration: Sequence[Sequence[torch.Tensor]],
-    spec: EthosUCompileSpec,
+    spec: ethosu.EthosUCompileSpec,
     bits: int = 8,
     per_channel: bool = True,
 ) -> torch.nn.Module:
-    config: QuantizationConfig = (
-        get_symmetric_quantization_config(is_per_channel=per_channel)
+    config = (
+        arm_quantizer.get_symmetric_quantization_config(is_per_channel=per_channel)
         if bits == 8
-        else get_symmetric_a16w8_quantization_config(is_per_channel=per_channel)
+        else arm_quantizer.get_symmetric_a16w8_quantization_config(is_per_channel=per_channel)
     )
-    quantizer = EthosUQuantizer(spec)
+    quantizer = arm_quantizer.EthosUQuantizer(spec)
     quantizer.set_global(config)
     exported = torch.export.export(module.eval(), tuple(example), strict=False)
-    prepared = prepare_pt2e(exported.module(check_guards=False), quantizer)
+    prepared = quantize_pt2e.prepare_pt2e(exported.module(check_guards=False), quantizer)
     with torch.no_grad():
         for sample in calibration:
             prepared(*sample)
-    return convert_pt2e(prepared)
+    return quantize_pt2e.convert_pt2e(prepared)
 
 
 def compile_module(
@@ -84,13 +82,13 @@ def compile_module(
 ) -> list[Delegate]:
     """Every Ethos-U delegate of the lowered module, in order."""
     with _quiet():
-        spec = EthosUCompileSpec(target, memory_mode=memory_mode)
+        spec = ethosu.EthosUCompileSpec(target, memory_mode=memory_mode)
         ready = module.eval()
         if quantised:
             ready = quantise(module, example, calibration or [example], spec, bits, per_channel)
         exported = torch.export.export(ready, tuple(example), strict=False)
         with _recorded() as graphs:
-            to_edge_transform_and_lower(exported, partitioner=[EthosUPartitioner(spec)])
+            exir.to_edge_transform_and_lower(exported, partitioner=[ethosu.EthosUPartitioner(spec)])
     return [Delegate(tosa, blob, target) for tosa, blob in graphs]
 
 
@@ -109,8 +107,9 @@ def compile_case(case: Any, target: str) -> list[Delegate]:
 def recompile(tosa: bytes, target: str, memory_mode: str | None = None) -> Delegate:
     """The same TOSA graph for another NPU size or memory mode."""
     with _quiet():
-        spec = EthosUCompileSpec(target, memory_mode=memory_mode)
-        return Delegate(tosa, vela_compile(tosa, list(spec.compiler_flags)).processed_bytes, target)
+        spec = ethosu.EthosUCompileSpec(target, memory_mode=memory_mode)
+        made = arm_vela.vela_compile(tosa, list(spec.compiler_flags))
+        return Delegate(tosa, made.processed_bytes, target)
 
 
 def input_shapes(tosa: bytes) -> list[tuple[tuple[int, ...], type]]:
@@ -148,18 +147,18 @@ def reference(tosa: bytes, inputs: Sequence[Array]) -> list[Array]:
 @contextlib.contextmanager
 def _recorded() -> Iterator[list[tuple[bytes, bytes]]]:
     graphs: list[tuple[bytes, bytes]] = []
-    original = EthosUBackend._compile_tosa_flatbuffer
+    original = backend.EthosUBackend._compile_tosa_flatbuffer
 
-    def record(tosa_flatbuffer: bytes, compile_spec: EthosUCompileSpec) -> object:
+    def record(tosa_flatbuffer: bytes, compile_spec: ethosu.EthosUCompileSpec) -> object:
         result = original(tosa_flatbuffer, compile_spec)
         graphs.append((bytes(tosa_flatbuffer), result.processed_bytes))
         return result
 
-    EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
+    backend.EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
     try:
         yield graphs
     finally:
-        EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
+        backend.EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
 
 
 @contextlib.contextmanager

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional as F
+
+from tests.late import Late
+
+torch = Late("torch")
+nn = Late("torch.nn")
+F = Late("torch.nn.functional")
 
 Draw = np.random.Generator
 
@@ -22,16 +25,14 @@ class Case:
     quantised: bool = True
 
 
-class _Call(nn.Module):
+def _call(function: Callable[..., torch.Tensor]) -> nn.Module:
     """A function as a module, which torch.export asks for."""
 
-    def __init__(self, function: Callable[..., torch.Tensor], *parts: nn.Module) -> None:
-        super().__init__()
-        self.function = function
-        self.parts = nn.ModuleList(parts)
+    class Call(nn.Module):
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            return function(*inputs)
 
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        return self.function(*inputs)
+    return Call()
 
 
 def _pick(g: Draw, *options: int) -> int:
@@ -141,7 +142,7 @@ def _broadcast_pair(g: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 def arithmetic(g: Draw) -> Case:
     functions = (torch.add, torch.sub, torch.mul, torch.minimum, torch.maximum)
-    return Case(_Call(functions[_pick(g, *range(5))]), _broadcast_pair(g), _bits(g))
+    return Case(_call(functions[_pick(g, *range(5))]), _broadcast_pair(g), _bits(g))
 
 
 def activation(g: Draw) -> Case:
@@ -161,7 +162,7 @@ def activation(g: Draw) -> Case:
     )
     shape = (1, _pick(g, 1, 5, 16), _pick(g, 1, 6), _pick(g, 1, 3, 8))
     function = functions[_pick(g, *range(len(functions)))]
-    return Case(_Call(function), (_tensor(g, *shape),), _bits(g))
+    return Case(_call(function), (_tensor(g, *shape),), _bits(g))
 
 
 def reduction(g: Draw) -> Case:
@@ -174,7 +175,7 @@ def reduction(g: Draw) -> Case:
         lambda x: torch.softmax(x, axis),
     )
     shape = (1, _pick(g, 1, 4, 16), _pick(g, 1, 3, 10), _pick(g, 2, 5, 17))
-    return Case(_Call(functions[_pick(g, *range(5))]), (_tensor(g, *shape),), _pick(g, 8, 8, 16))
+    return Case(_call(functions[_pick(g, *range(5))]), (_tensor(g, *shape),), _pick(g, 8, 8, 16))
 
 
 def movement(g: Draw) -> Case:
@@ -191,14 +192,14 @@ def movement(g: Draw) -> Case:
         lambda x: torch.flip(x, (axis,)),
         lambda x: x.transpose(1, 2).contiguous() + 1.0,
     )
-    return Case(_Call(functions[_pick(g, *range(8))]), (_tensor(g, *shape),), _bits(g))
+    return Case(_call(functions[_pick(g, *range(8))]), (_tensor(g, *shape),), _bits(g))
 
 
 def matrix(g: Draw) -> Case:
     rows, inner, columns = _pick(g, 1, 4, 9), _pick(g, 1, 5, 16, 33), _pick(g, 1, 3, 16, 20)
     batch = _pick(g, 1, 1, 2, 3)
     pair = (_tensor(g, batch, rows, inner), _tensor(g, batch, inner, columns))
-    return Case(_Call(torch.bmm), pair, 8)
+    return Case(_call(torch.bmm), pair, 8)
 
 
 def resizing(g: Draw) -> Case:
@@ -210,7 +211,7 @@ def resizing(g: Draw) -> Case:
         return F.interpolate(x, scale_factor=factor, mode=mode, align_corners=corners)
 
     shape = (1, _pick(g, 1, 3, 16), _pick(g, 2, 3, 7), _pick(g, 2, 5))
-    return Case(_Call(enlarge), (_tensor(g, *shape),), 8)
+    return Case(_call(enlarge), (_tensor(g, *shape),), 8)
 
 
 def comparison(g: Draw) -> Case:
@@ -221,7 +222,7 @@ def comparison(g: Draw) -> Case:
         return torch.where(compare(a, b), a, b)
 
     shape = (1, _pick(g, 1, 3, 16), _pick(g, 1, 4), _pick(g, 2, 9))
-    return Case(_Call(choose), (_tensor(g, *shape), _tensor(g, *shape)), 8)
+    return Case(_call(choose), (_tensor(g, *shape), _tensor(g, *shape)), 8)
 
 
 def integers(g: Draw) -> Case:
@@ -239,7 +240,7 @@ def integers(g: Draw) -> Case:
         torch.from_numpy(g.integers(-100, 100, shape)).to((torch.int8, torch.int16, torch.int32)[k])
         for k in [_pick(g, 0, 1, 2)] * 2
     )
-    return Case(_Call(functions[_pick(g, *range(6))]), pair, quantised=False)
+    return Case(_call(functions[_pick(g, *range(6))]), pair, quantised=False)
 
 
 def indexing(g: Draw) -> Case:
@@ -250,7 +251,7 @@ def indexing(g: Draw) -> Case:
     def gather(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         return x[places]
 
-    return Case(_Call(gather), (_tensor(g, rows, width), index), 8)
+    return Case(_call(gather), (_tensor(g, rows, width), index), 8)
 
 
 COMMON = {
@@ -279,14 +280,14 @@ def padded_average(g: Draw) -> Case:
 
 
 def wide_table(g: Draw) -> Case:
-    return Case(_Call(torch.tanh), (_tensor(g, 1, 4, 6, 8),), 16)
+    return Case(_call(torch.tanh), (_tensor(g, 1, 4, 6, 8),), 16)
 
 
 def bilinear(g: Draw) -> Case:
     def enlarge(x: torch.Tensor) -> torch.Tensor:
         return F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
 
-    return Case(_Call(enlarge), (_tensor(g, 1, 3, 5, 4),))
+    return Case(_call(enlarge), (_tensor(g, 1, 3, 5, 4),))
 
 
 # rules that random draws may miss: always recorded

@@ -12,9 +12,10 @@ pytest.importorskip("tosa_reference_model", reason="needs ExecuTorch and Vela")
 from harness.case.models import find_model
 from harness.ethosu.model import Network
 from harness.export.request import ExportRequest
-from harness.export.source import load_model
-from harness.export.worker import _prepare
 from tests.ethosu import compiling
+from tests.late import Late
+
+loading = Late("harness.export.source")
 
 LARGE = ("deep_autoencoder", "ds_cnn", "mobilenet_v1_025", "resnet8")
 SMALL = ("add", "linear", "softmax")
@@ -35,8 +36,10 @@ every = pytest.mark.skipif(
 
 
 def compile_live(name: str, target: str) -> list[object]:
+    from harness.export.worker import _prepare
+
     source = find_model(name)
-    loaded = load_model(source)
+    loaded = loading.load_model(source)
     calibration, sets = _prepare(ExportRequest(source), loaded)
     return compiling.compile_module(loaded.module, sets[0], target, calibration=calibration)
 

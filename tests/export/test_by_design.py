@@ -15,20 +15,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from executorch.exir.dialects._ops import ops
 
 from harness.build.arithmetic import Arithmetic
-from harness.export import lower
-from harness.export.by_design import DEFINITIONS, Kernels
 from harness.export.program import Program, load_program
+from tests.late import Late
+
+torch = Late("torch")
+ops = Late("executorch.exir.dialects._ops")
+by_design = Late("harness.export.by_design")
 
 SEED = 20261121
-assert lower  # importing it registers the operators, in an order that works
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    """Importing it registers the operators, in an order that works."""
+    import harness.export.lower  # noqa: F401
 
 
 def definition(name: str) -> Callable[..., torch.Tensor]:
-    (found,) = (d.compute for d in DEFINITIONS if d.difference.name == name)
+    (found,) = (d.compute for d in by_design.DEFINITIONS if d.difference.name == name)
     return found
 
 
@@ -100,8 +106,8 @@ def half(values: list[float]) -> torch.Tensor:
 
 
 def test_only_a_difference_that_is_met_is_named() -> None:
-    quantize = ops.edge.cortex_m.quantize_per_tensor.default
-    kernels = Kernels("cortex-m55")
+    quantize = ops.ops.edge.cortex_m.quantize_per_tensor.default
+    kernels = by_design.Kernels("cortex-m55")
     arguments = (half([1.0, 2.0, 3.0, 4.0]), 0.5, 0, -128, 127, torch.int8)
     python = quantize(*arguments)
     assert torch.equal(kernels(quantize, arguments, {}, python), python)
@@ -124,7 +130,7 @@ def test_an_average_of_another_time_has_its_arguments_elsewhere(
         _schema=torch._C.parse_schema(f"{schema}int[] padding, {arguments}) -> Tensor")
     )
     x = torch.tensor([[[[1, 2], [2, 1]]]], dtype=torch.int8)
-    kernels, python = Kernels("cortex-m55"), torch.tensor([[[[1]]]], dtype=torch.int8)
+    kernels, python = by_design.Kernels("cortex-m55"), torch.tensor([[[[1]]]], dtype=torch.int8)
     got = kernels(target, (x, [2, 2], [2, 2], [0, 0], *given), {}, python)
     assert got.flatten().tolist() == [2]  # 6 over 4, half away from zero
     assert [d.name for d in kernels.met] == ["avg-pool-half-away"]
@@ -133,12 +139,12 @@ def test_an_average_of_another_time_has_its_arguments_elsewhere(
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus"])
 def test_a_core_without_helium_rounds_the_product(target: str) -> None:
     """It is the inverse scale alone that its kernels have otherwise."""
-    quantize = ops.edge.cortex_m.quantize_per_tensor.default
+    quantize = ops.ops.edge.cortex_m.quantize_per_tensor.default
     print("seed", SEED)
     ties = torch.arange(-120, 120) + 0.5
     differing = 0
     for scale in np.random.default_rng(SEED).uniform(0.001, 0.5, 40).tolist():
-        kernels = Kernels(target)
+        kernels = by_design.Kernels(target)
         x = (ties.double() * scale).float()
         arguments = (x, scale, 3, -128, 127, torch.int8)
         python = quantize(*arguments)
@@ -153,8 +159,8 @@ def test_a_core_without_helium_rounds_the_product(target: str) -> None:
 
 
 def test_python_has_no_second_definition() -> None:
-    quantize = ops.edge.cortex_m.quantize_per_tensor.default
-    kernels = Kernels("cortex-m55", Arithmetic.PYTHON)
+    quantize = ops.ops.edge.cortex_m.quantize_per_tensor.default
+    kernels = by_design.Kernels("cortex-m55", Arithmetic.PYTHON)
     wrong = quantize(half([1.0]), 0.5, 0, -128, 127, torch.int8) + 1
     assert kernels(quantize, (half([1.0]), 0.5, 0, -128, 127, torch.int8), {}, wrong) is wrong
     assert kernels.met == ()
@@ -163,7 +169,7 @@ def test_python_has_no_second_definition() -> None:
 @pytest.mark.parametrize("arithmetic", list(Arithmetic))
 def test_sums_whose_order_is_open_go_in_the_kernels_order(arithmetic: Arithmetic) -> None:
     """Of a large number, a small one, and what takes the large one away again."""
-    kernels = Kernels("cortex-m55", arithmetic)
+    kernels = by_design.Kernels("cortex-m55", arithmetic)
     x, y = torch.tensor([[1e8, 1.0, -1e8]]), torch.ones(3, 1)
     got = kernels(torch.ops.aten.mm.default, (x, y), {}, torch.full((1, 1), 7.0))
     assert got.tolist() == [[0.0]]
@@ -171,7 +177,7 @@ def test_sums_whose_order_is_open_go_in_the_kernels_order(arithmetic: Arithmetic
 
 
 def test_other_operators_are_left_alone() -> None:
-    kernels = Kernels("cortex-m55")
+    kernels = by_design.Kernels("cortex-m55")
     value: Any = object()
     assert kernels(torch.ops.aten.add.Tensor, (1, 2), {}, value) is value
     assert kernels(getattr, (), {}, value) is value
@@ -209,9 +215,9 @@ def test_a_program_without_such_operators_has_one(exported: Callable[..., Progra
 
 
 def test_names_are_one_each() -> None:
-    names = [d.difference.name for d in DEFINITIONS]
+    names = [d.difference.name for d in by_design.DEFINITIONS]
     assert len(set(names)) == len(names)
     for target in ("cortex-m55", "cortex-m33"):
-        kernels = Kernels(target)
-        operators = {d.difference.operator for d in DEFINITIONS}
+        kernels = by_design.Kernels(target)
+        operators = {d.difference.operator for d in by_design.DEFINITIONS}
         assert set(kernels._by_operator) == operators  # one for each core

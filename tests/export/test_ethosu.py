@@ -7,20 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from tosa.TosaGraph import TosaGraph
 
 from harness.case.models import ModelSource, catalogue
 from harness.errors import ExportError
 from harness.ethosu.blob import find_blobs
 from harness.ethosu.model import Network
-from harness.export import lower_ethosu
 from harness.export.batch import export
 from harness.export.failures import DeadModelError, NothingDelegated, OraclesDisagree
-from harness.export.lower_ethosu import Lowered
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest
 from harness.localise.first_difference import localise
+from tests.late import Late
+
+torch = Late("torch")
+lower_ethosu = Late("harness.export.lower_ethosu")
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]
@@ -161,11 +162,11 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
     """Planted: other weights in the second convolution of the TOSA graph."""
     original = lower_ethosu.to_ethos_u
 
-    def planted(*args: object, **options: object) -> Lowered:
+    def planted(*args: object, **options: object) -> lower_ethosu.Lowered:
         lowered = original(*args, **options)  # type: ignore[arg-type]
         return replace(lowered, graphs={b: damaged(t) for b, t in lowered.graphs.items()})
 
-    monkeypatch.setattr(lower_ethosu, "to_ethos_u", planted)
+    monkeypatch.setattr("harness.export.lower_ethosu.to_ethos_u", planted)
     error = failure(user_model(CONVOLUTIONS + "# planted\n"))
     assert isinstance(error, OraclesDisagree)
     assert "the TOSA reference model and the quantised eager model differ by" in error.message

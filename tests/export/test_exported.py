@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from harness.export.exported import _tensor_spec
 from harness.export.failures import UnsupportedTensor
+from tests.late import Late
+
+exported = Late("harness.export.exported")
 
 
 def test_an_input_that_is_no_tensor_is_refused() -> None:
     """A method may take a number; the runner only loads files of tensors."""
     plan: Any = SimpleNamespace(values=[SimpleNamespace(val=3)])
     with pytest.raises(UnsupportedTensor, match="'x' is a int; the runner passes plain") as caught:
-        _tensor_spec(plan, 0, "x", None)
+        exported._tensor_spec(plan, 0, "x", None)
     assert caught.value.facts == {"tensor": "x", "type": "int"}
     assert caught.value.kind == "export"

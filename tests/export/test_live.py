@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from harness.export.exported import RawSet
 from harness.export.failures import DeadModelError
-from harness.export.live import require_life
+from tests.late import Late
+
+exported = Late("harness.export.exported")
+live = Late("harness.export.live")
 
 
-def raw(i: bytes, *o: bytes) -> RawSet:
-    return RawSet((i,), o)
+def raw(i: bytes, *o: bytes) -> exported.RawSet:
+    return exported.RawSet((i,), o)
 
 
 def test_one_differing_output_is_life() -> None:
-    require_life("m", [raw(b"a", b"1", b"7"), raw(b"b", b"1", b"8")])
+    live.require_life("m", [raw(b"a", b"1", b"7"), raw(b"b", b"1", b"8")])
 
 
 def test_equal_outputs_are_death_with_facts() -> None:
     with pytest.raises(DeadModelError, match="2 different inputs give the same") as caught:
-        require_life("m", [raw(b"a", b"17"), raw(b"b", b"17")])
+        live.require_life("m", [raw(b"a", b"17"), raw(b"b", b"17")])
     assert caught.value.first_output_bytes == "3137"
     assert caught.value.facts["different_outputs"] == 1
     assert caught.value.kind == "dead_model"
@@ -28,4 +30,4 @@ def test_equal_outputs_are_death_with_facts() -> None:
 
 def test_equal_inputs_prove_nothing() -> None:
     with pytest.raises(DeadModelError, match="cannot be given two different inputs"):
-        require_life("m", [raw(b"a", b"1"), raw(b"a", b"1")])
+        live.require_life("m", [raw(b"a", b"1"), raw(b"a", b"1")])

@@ -6,58 +6,60 @@ import sys
 
 import numpy as np
 import pytest
-import torch
-from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
-from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
-from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
-from executorch.exir import (
-    ExecutorchBackendConfig,
-    ExecutorchProgramManager,
-    to_edge_transform_and_lower,
-)
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.case.models import find_model
-from harness.export import lower
-from harness.export.samples import channels_last, draw, shipped_ranges
-from harness.export.source import load_model
+from tests.late import Late
 
-CONFIG = lower.target_config("cortex-m55")
+torch = Late("torch")
+edge_config = Late("executorch.backends.cortex_m.edge_compile_config")
+pass_manager = Late("executorch.backends.cortex_m.passes.cortex_m_pass_manager")
+quantizer = Late("executorch.backends.cortex_m.quantizer.quantizer")
+exir = Late("executorch.exir")
+quantize_pt2e = Late("torchao.quantization.pt2e.quantize_pt2e")
+lower = Late("harness.export.lower")
+drawing = Late("harness.export.samples")
+source = Late("harness.export.source")
+
+TARGET = "cortex-m55"
 
 
 def as_upstream_does(
     module: torch.nn.Module, samples: list[tuple[torch.Tensor, ...]], strict: bool
-) -> ExecutorchProgramManager:
+) -> exir.ExecutorchProgramManager:
     """_to_edge_cortex_m of aot_arm_compiler.py, step by step, with all its captures."""
     model = torch.export.export(module, samples[0], strict=strict).module(check_guards=False)
     model = model.to(memory_format=torch.channels_last)
-    example = channels_last(samples[0])
+    example = drawing.channels_last(samples[0])
     model = torch.export.export(model, example, strict=strict).module(check_guards=False)
-    prepared = prepare_pt2e(model, CortexMQuantizer())
+    prepared = quantize_pt2e.prepare_pt2e(model, quantizer.CortexMQuantizer())
     for sample in samples:
-        prepared(*channels_last(sample))
-    exported = torch.export.export(convert_pt2e(prepared), example, strict=strict)
-    edge = to_edge_transform_and_lower(exported, compile_config=cortex_m_edge_compile_config())
-    passes = CortexMPassManager(edge.exported_program(), target_config=CONFIG)
+        prepared(*drawing.channels_last(sample))
+    exported = torch.export.export(quantize_pt2e.convert_pt2e(prepared), example, strict=strict)
+    edge = exir.to_edge_transform_and_lower(
+        exported, compile_config=edge_config.cortex_m_edge_compile_config()
+    )
+    config = lower.target_config(TARGET)
+    passes = pass_manager.CortexMPassManager(edge.exported_program(), target_config=config)
     edge._edge_programs["forward"] = passes.transform()
-    return edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
+    return edge.to_executorch(config=exir.ExecutorchBackendConfig(extract_delegate_segments=False))
 
 
 @pytest.mark.parametrize("name", ["resnet8", "qadd2"])
 def test_same_bytes_as_upstream(name: str) -> None:
     torch.manual_seed(0)
-    model = load_model(find_model(name))
+    model = source.load_model(find_model(name))
     generator = np.random.default_rng(0)
-    ranges = shipped_ranges(model.examples)
-    samples = [draw(ranges, generator) for _ in range(3)]
+    ranges = drawing.shipped_ranges(model.examples)
+    samples = [drawing.draw(ranges, generator) for _ in range(3)]
     quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)
-    ours = lower.to_program(lower.to_cortex_m(quantised, samples[0], CONFIG))
+    config = lower.target_config(TARGET)
+    ours = lower.to_program(lower.to_cortex_m(quantised, samples[0], config))
     assert bytes(ours.buffer) == bytes(as_upstream_does(model.module, samples, False).buffer)
     strict = as_upstream_does(model.module, samples, True)
     assert constants(ours) == constants(strict), "strict capture only orders them differently"
 
 
-def constants(program: ExecutorchProgramManager) -> list[bytes]:
+def constants(program: exir.ExecutorchProgramManager) -> list[bytes]:
     return sorted(bytes(b.storage) for b in program.executorch_program.constant_buffer)
 
 

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from harness.case.models import find_model
 from harness.errors import ExportError
-from harness.export import lower
-from harness.export.by_design import Kernels, run_with
-from harness.export.live import make_live
-from harness.export.oracle import method_bytes
 from harness.export.program import TensorSpec
-from harness.export.samples import draw, shipped_ranges
-from harness.export.source import load_model
+from tests.late import Late
+
+torch = Late("torch")
+lower = Late("harness.export.lower")
+by_design = Late("harness.export.by_design")
+live = Late("harness.export.live")
+oracle = Late("harness.export.oracle")
+drawing = Late("harness.export.samples")
+source = Late("harness.export.source")
 
 
 def test_the_oracle_stays_close_to_the_float_network() -> None:
     """A wrong layout or a wrong calibration would be off by far more than int8 rounding."""
-    model = load_model(find_model("resnet8"))
+    model = source.load_model(find_model("resnet8"))
     generator = np.random.default_rng(3)
-    ranges = shipped_ranges(model.examples)
-    make_live(model.module, ranges, generator)
-    samples = [draw(ranges, generator, full=n == 0) for n in range(8)]
+    ranges = drawing.shipped_ranges(model.examples)
+    live.make_live(model.module, ranges, generator)
+    samples = [drawing.draw(ranges, generator, full=n == 0) for n in range(8)]
     expected = [model.module(*s) for s in samples]
     quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)
     config = lower.target_config("cortex-m55")
     edge = lower.to_cortex_m(quantised, samples[0], config)
-    for (got,), exact in zip(run_with(Kernels("cortex-m55"), edge, samples), expected, strict=True):
+    for (got,), exact in zip(
+        by_design.run_with(by_design.Kernels("cortex-m55"), edge, samples), expected, strict=True
+    ):
         noise = (got - exact).pow(2).sum()
         signal = exact.pow(2).sum()
         assert 10 * float(torch.log10(signal / noise)) > 20, "SQNR in dB"
@@ -37,16 +41,16 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
 def test_bytes_follow_the_dimension_order() -> None:
     tensor = torch.arange(8, dtype=torch.int8).reshape(1, 2, 2, 2)
     spec = TensorSpec("x", "int8", (1, 2, 2, 2), (0, 2, 3, 1))
-    raw = method_bytes(tensor.to(memory_format=torch.channels_last), spec)
+    raw = oracle.method_bytes(tensor.to(memory_format=torch.channels_last), spec)
     assert list(raw) == [0, 4, 1, 5, 2, 6, 3, 7]
     assert (spec.decode(raw) == tensor.numpy()).all()
 
 
 def test_a_scalar_has_bytes_too() -> None:
-    raw = method_bytes(torch.tensor(2.5), TensorSpec("x", "float32", (), ()))
+    raw = oracle.method_bytes(torch.tensor(2.5), TensorSpec("x", "float32", (), ()))
     assert np.frombuffer(raw, np.float32).tolist() == [2.5]
 
 
 def test_another_shape_than_the_programs_is_an_error() -> None:
     with pytest.raises(ExportError, match=r"the oracle's 'x' is int8\[3\], the program's is"):
-        method_bytes(torch.zeros(3, dtype=torch.int8), TensorSpec("x", "int8", (4,), (0,)))
+        oracle.method_bytes(torch.zeros(3, dtype=torch.int8), TensorSpec("x", "int8", (4,), (0,)))

@@ -200,6 +200,24 @@ def test_the_build_id_among_the_notes(content: bytes, found: str | None) -> None
     assert ElfFile(one_section(content, 7)).build_id == found
 
 
+def test_what_a_program_is_linked_with(tmp_path: Path) -> None:
+    """In the linker's order, with the dynamic linker; a static program has neither."""
+    (tmp_path / "p.c").write_text(
+        "double sin(double); int main(int n, char **v) { return sin(n); }\n"
+    )
+    for name, words in (("shared", ["-Wl,--no-as-needed", "-lm"]), ("static", ["-static", "-lm"])):
+        argv = ["gcc", "-fno-builtin", "p.c", "-o", name, *words]
+        subprocess.run(argv, cwd=tmp_path, check=True)
+    shared, static = read_elf(tmp_path / "shared"), read_elf(tmp_path / "static")
+    assert [name for name in shared.needed if name.startswith(("libm.", "libc."))] == [
+        "libm.so.6",
+        "libc.so.6",
+    ]
+    assert shared.interpreter is not None
+    assert Path(shared.interpreter).is_absolute()
+    assert (static.needed, static.interpreter) == ((), None)
+
+
 def test_more_sections_than_the_header_can_say() -> None:
     """A count of 0, and the index 0xffff, stand in the first section header then."""
     whole = write_object([NewSymbol("f", "def", True)])

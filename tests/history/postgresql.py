@@ -64,7 +64,7 @@ class Server:
 def server() -> Iterator[Server]:
     """Skips where there is none."""
     if find("initdb") is None or find("pg_ctl") is None:
-        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+        pytest.skip("PostgreSQL is not installed (docker/packages.txt has it)")
     user = None
     folder = Path(tempfile.mkdtemp(prefix="hil-pg-"))  # a socket's path is short
     if os.geteuid() == 0:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-
 from tests.kernels.kernel_draw import INT32_MAX, Draw, Makers
 from tests.kernels.kernel_program import Activation, Case, Constant, Scratch
+from tests.late import Late
+
+torch = Late("torch")
 
 HALF = 1 << 30  # as a multiplier
 

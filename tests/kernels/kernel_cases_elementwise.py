@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from tests.kernels.kernel_draw import Draw, Makers, any_tensor
 from tests.kernels.kernel_program import Activation, Case, Constant
+from tests.late import Late
+
+torch = Late("torch")
 
 
 def operands(draw: Draw) -> tuple[Activation, Activation]:

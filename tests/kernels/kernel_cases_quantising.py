@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from tests.kernels.kernel_draw import Draw, Makers
 from tests.kernels.kernel_program import Activation, Case
+from tests.late import Late
+
+torch = Late("torch")
 
 
 def quantize(draw: Draw) -> Case:
@@ -56,12 +57,12 @@ def dequantize16(draw: Draw) -> Case:
 
 
 # What the definitions of quantized_decomposed allow for a quantised tensor.
-INTEGERS = (torch.uint8, torch.int8, torch.uint16, torch.int16, torch.int32)
+INTEGERS = ("uint8", "int8", "uint16", "int16", "int32")
 
 
 def decomposed_quantize(draw: Draw) -> Case:
     r = draw.random
-    kind = r.choice(INTEGERS)
+    kind = getattr(torch, r.choice(INTEGERS))
     low, high = torch.iinfo(kind).min, torch.iinfo(kind).max
     scale = r.choice([1.0, 0.5, r.uniform(1e-4, 2.0)])
     reach = min(high - low, 1 << 24) + 10
@@ -83,7 +84,7 @@ def decomposed_quantize(draw: Draw) -> Case:
 
 def decomposed_dequantize(draw: Draw) -> Case:
     r = draw.random
-    kind = r.choice(INTEGERS)
+    kind = getattr(torch, r.choice(INTEGERS))
     low, high = torch.iinfo(kind).min, torch.iinfo(kind).max
     shape = (2, 3, r.choice([0, 1, 5]), 2)
     x = torch.randint(low, high + 1, shape, generator=draw.torch).to(kind)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-
 from tests.kernels.kernel_draw import Draw, Makers, pair, pool_axes, window
 from tests.kernels.kernel_program import Activation, Case, Constant, Scratch
+from tests.late import Late
+
+torch = Late("torch")
 
 
 def conv2d(draw: Draw) -> Case:

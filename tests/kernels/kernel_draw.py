@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-import torch
-
 from tests.kernels.kernel_program import Case, Constant
+from tests.late import Late
+
+torch = Late("torch")
 
 INT32_MAX = 2**31 - 1
 

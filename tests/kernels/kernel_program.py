@@ -14,16 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import executorch.backends.cortex_m.passes  # noqa: F401  registers torch.ops.cortex_m
 import numpy as np
-import torch
-from executorch.backends.cortex_m.library import cmsis_nn
-from executorch.backends.cortex_m.passes.scratch_buffer_sizes import required_cmsis_nn_buffer_sizes
-from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, memory, to_edge
-from executorch.exir._serialize._program import deserialize_pte_binary
 
 from harness.build.arithmetic import Arithmetic
-from harness.export.by_design import Kernels
+from tests.late import Late
+
+torch = Late("torch")
+exir = Late("executorch.exir")
+scratch_buffer_sizes = Late("executorch.backends.cortex_m.passes.scratch_buffer_sizes")
+serialising = Late("executorch.exir._serialize._program")
+by_design = Late("harness.export.by_design")
+cmsis_nn = Late("executorch.backends.cortex_m.library.cmsis_nn")
 
 
 @dataclass(frozen=True)
@@ -88,39 +89,44 @@ def close(got: bytes, want: bytes, tolerance: float) -> bool:
 
 def resolve(operator: str) -> Any:
     """The callable of "namespace.name" or "namespace.name.overload"."""
+    import executorch.backends.cortex_m.passes  # noqa: F401  registers torch.ops.cortex_m
+
     return functools.reduce(getattr, operator.split("."), torch.ops)
 
 
-class Calls(torch.nn.Module):
+def module_of(cases: Sequence[Case]) -> torch.nn.Module:
     """Runs every case on its own inputs and returns all results."""
 
-    def __init__(self, cases: Sequence[Case]) -> None:
-        super().__init__()
-        self.cases = cases
-        self.register_buffer("no_scratch", torch.zeros(0, dtype=torch.uint8))
-        for i, case in enumerate(cases):
-            for j, argument in enumerate(case.arguments):
-                if isinstance(argument, Constant):
-                    self.register_buffer(f"c{i}_{j}", argument.tensor)
+    class Calls(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("no_scratch", torch.zeros(0, dtype=torch.uint8))
+            for i, case in enumerate(cases):
+                for j, argument in enumerate(case.arguments):
+                    if isinstance(argument, Constant):
+                        self.register_buffer(f"c{i}_{j}", argument.tensor)
 
-    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        feed = iter(inputs)
-        return tuple(self._call(i, case, feed) for i, case in enumerate(self.cases))
+        def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            feed = iter(inputs)
+            return tuple(_called(self, i, case, feed) for i, case in enumerate(cases))
 
-    def _call(self, i: int, case: Case, feed: Any) -> torch.Tensor:
-        values: list[Any] = []
-        for j, argument in enumerate(case.arguments):
-            if isinstance(argument, Activation):
-                values.append(next(feed))
-            elif isinstance(argument, tuple):
-                values.append([None if piece is None else next(feed) for piece in argument])
-            elif isinstance(argument, Constant):
-                values.append(getattr(self, f"c{i}_{j}"))
-            elif isinstance(argument, Scratch):
-                values.append(self.no_scratch)
-            else:
-                values.append(argument)
-        return picked(resolve(case.operator)(*values, **case.options), case.output)
+    return Calls().eval()
+
+
+def _called(module: torch.nn.Module, i: int, case: Case, feed: Any) -> torch.Tensor:
+    values: list[Any] = []
+    for j, argument in enumerate(case.arguments):
+        if isinstance(argument, Activation):
+            values.append(next(feed))
+        elif isinstance(argument, tuple):
+            values.append([None if piece is None else next(feed) for piece in argument])
+        elif isinstance(argument, Constant):
+            values.append(getattr(module, f"c{i}_{j}"))
+        elif isinstance(argument, Scratch):
+            values.append(module.no_scratch)
+        else:
+            values.append(argument)
+    return picked(resolve(case.operator)(*values, **case.options), case.output)
 
 
 def picked(result: Any, output: int) -> torch.Tensor:
@@ -134,13 +140,15 @@ def plan_scratch(graph: torch.fx.Graph, backend: Any, spare: int) -> None:
     bytes more."""
     for node in list(graph.nodes):
         is_call = node.op == "call_function"
-        sizes = required_cmsis_nn_buffer_sizes(node, backend) if is_call else None
+        sizes = (
+            scratch_buffer_sizes.required_cmsis_nn_buffer_sizes(node, backend) if is_call else None
+        )
         if sizes is None:
             continue
         scratch = []
         for size in sizes:
             with graph.inserting_before(node):
-                alloc = graph.call_function(memory.alloc, (((size + spare,), torch.uint8),))
+                alloc = graph.call_function(exir.memory.alloc, (((size + spare,), torch.uint8),))
             alloc.meta["val"] = torch.empty((size + spare,), dtype=torch.uint8, device="meta")
             scratch.append(alloc)
         node.args = (*node.args[: -len(scratch)], *scratch)
@@ -157,7 +165,7 @@ def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
     return spread
 
 
-def define(case: Case, kernels: Kernels) -> torch.Tensor:
+def define(case: Case, kernels: Any) -> torch.Tensor:
     """The definition's result. Torch has no dilated integer convolution on the CPU, so there
     the taps are spread instead; and it leaves the order of equal elements open, which in our
     sort is the one they had."""
@@ -199,16 +207,16 @@ def memory_bytes(tensor: torch.Tensor, dim_order: Sequence[int]) -> bytes:
 
 def output_orders(pte: bytes) -> list[list[int]]:
     """Dim order of every output of the program."""
-    parsed = deserialize_pte_binary(pte)
+    parsed = serialising.deserialize_pte_binary(pte)
     plan = getattr(parsed, "program", parsed).execution_plan[0]
     return [list(plan.values[i].val.dim_order) for i in plan.outputs]
 
 
 # A core that CMSIS-NN's backend is for.
 CORES = {
-    cmsis_nn.Backend.MVE: "cortex-m55",
-    cmsis_nn.Backend.DSP: "cortex-m33",
-    cmsis_nn.Backend.SCALAR: "cortex-m0plus",
+    "MVE": "cortex-m55",
+    "DSP": "cortex-m33",
+    "SCALAR": "cortex-m0plus",
 }
 
 
@@ -217,7 +225,7 @@ class Plan:
     """What a program is for: whose scratch it has, and `spare` bytes more; whose arithmetic its
     results are by."""
 
-    backend: Any = cmsis_nn.Backend.MVE
+    backend: str = "MVE"  # by its name in cmsis_nn.Backend
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN
     spare: int = 0
 
@@ -233,18 +241,19 @@ def build_each(
 ) -> list[KernelProgram]:
     """The same for several plans, exported once; views may be kept as copies."""
     activations = [tensor for case in cases for tensor in activations_of(case)]
-    module = Calls(cases).eval()
-    config = ExecutorchBackendConfig(remove_view_copy=not keep_views)
+    module = module_of(cases)
+    config = exir.ExecutorchBackendConfig(remove_view_copy=not keep_views)
     kept = [torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec]
-    options = EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
+    options = exir.EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
     programs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
-        edge = to_edge(exported, compile_config=options)
+        edge = exir.to_edge(exported, compile_config=options)
         for plan in plans:
             planned = copy.deepcopy(edge)
-            plan_scratch(planned.exported_program().graph, plan.backend, plan.spare)
+            backend = getattr(cmsis_nn.Backend, plan.backend)
+            plan_scratch(planned.exported_program().graph, backend, plan.spare)
             planned.exported_program().graph.lint()
             programs.append(bytes(planned.to_executorch(config).buffer))
     return [
@@ -265,5 +274,5 @@ def build_each(
 
 def results(cases: Sequence[Case], plan: Plan) -> list[torch.Tensor]:
     """As the kernels for the plan's core give them."""
-    kernels = Kernels(CORES[plan.backend], plan.arithmetic)
+    kernels = by_design.Kernels(CORES[plan.backend], plan.arithmetic)
     return [define(case, kernels) for case in cases]

@@ -15,23 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from executorch.backends.cortex_m.library import cmsis_nn
-from executorch.exir._serialize._program import (
-    deserialize_pte_binary,
-    serialize_pte_binary,
-)
-from executorch.exir.scalar_type import ScalarType
-from executorch.exir.schema import Bool, Double, EValue, Int, IntList, KernelCall, Null, Tensor
 
 from tests.kernels.kernel_draw import Draw
 from tests.kernels.kernel_program import Activation, Case, Constant, Plan, Scratch, build
+from tests.late import Late
+
+torch = Late("torch")
+schema = Late("executorch.exir.schema")
+serialising = Late("executorch.exir._serialize._program")
 
 SEED = 20260822
-
-
-# Found among the inputs by its bytes.
-INDEX = Activation(torch.tensor([2, 1, 3]))
+INDEX = (2, 1, 3)  # found among the inputs by its bytes
 
 
 def scales(channels: int) -> tuple[Constant, Constant]:
@@ -42,6 +36,7 @@ def scales(channels: int) -> tuple[Constant, Constant]:
 def good_cases() -> list[Case]:
     """One valid call of every operator, channels-last where that matters."""
     draw = Draw(SEED)
+    places = Activation(torch.tensor(INDEX))
     image, vector = Activation(draw.image(1, 6, 5, 4)), Activation(draw.int8(2, 6))
     plain = Activation(draw.int8(1, 6, 5, 4))
     bias = Constant(torch.zeros(6, dtype=torch.int32))
@@ -110,7 +105,7 @@ def good_cases() -> list[Case]:
         Case("nearest", "aten.upsample_nearest2d.vec", (floats, [12, 12], None)),
         Case("bilinear", "aten.upsample_bilinear2d.vec", (floats, [12, 12], True, None)),
         Case("adaptive", "aten.adaptive_max_pool2d", (floats, [3, 3])),
-        Case("index", "aten.index", (floats, (None, INDEX, INDEX))),
+        Case("index", "aten.index", (floats, (None, places, places))),
         Case("convolution", "aten.convolution", (
             floats, Constant(torch.ones(2, 4, 3, 3)), None, [1, 1], [0, 0], [1, 1], False, [0, 0],
             1)),
@@ -120,7 +115,7 @@ def good_cases() -> list[Case]:
 
 @functools.cache
 def good_program(backend: str = "MVE") -> Any:
-    return build(good_cases(), Plan(getattr(cmsis_nn.Backend, backend)))
+    return build(good_cases(), Plan(backend))
 
 
 @dataclass(frozen=True)
@@ -137,24 +132,24 @@ class Reshaped:
     sizes: tuple[int, ...]
 
 
-def replacement(plan: Any, call: KernelCall, index: int, wanted: Any) -> EValue:
+def replacement(plan: Any, call: Any, index: int, wanted: Any) -> Any:
     if isinstance(wanted, Other):
         return copy.deepcopy(plan.values[call.args[wanted.index]])
     if isinstance(wanted, Reshaped):
         value = copy.deepcopy(plan.values[call.args[index]])
-        assert isinstance(value.val, Tensor)
+        assert isinstance(value.val, schema.Tensor)
         value.val.sizes = list(wanted.sizes)
         if len(wanted.sizes) != len(value.val.dim_order):
             value.val.dim_order = list(range(len(wanted.sizes)))
         return value
     if wanted is None:
-        return EValue(Null())
+        return schema.EValue(schema.Null())
     if isinstance(wanted, list):
         first = len(plan.values)
-        plan.values.extend(EValue(Int(v)) for v in wanted)
-        return EValue(IntList(list(range(first, first + len(wanted)))))
-    kind = {bool: Bool, int: Int, float: Double}[type(wanted)]
-    return EValue(kind(wanted))
+        plan.values.extend(schema.EValue(schema.Int(v)) for v in wanted)
+        return schema.EValue(schema.IntList(list(range(first, first + len(wanted)))))
+    kind = {bool: schema.Bool, int: schema.Int, float: schema.Double}[type(wanted)]
+    return schema.EValue(kind(wanted))
 
 
 def full_name(operator: str) -> str:
@@ -163,16 +158,16 @@ def full_name(operator: str) -> str:
 
 def damage(pte: bytes, operator: str, index: int, wanted: Any) -> bytes:
     """The program with one argument of the operator's call replaced."""
-    file = deserialize_pte_binary(pte)
+    file = serialising.deserialize_pte_binary(pte)
     plan = file.program.execution_plan[0]
     names = [o.name for o in plan.operators]
     for instruction in plan.chains[0].instructions:
         call = instruction.instr_args
-        if isinstance(call, KernelCall) and names[call.op_index] == full_name(operator):
+        if isinstance(call, schema.KernelCall) and names[call.op_index] == full_name(operator):
             value = replacement(plan, call, index, wanted)
             call.args[index] = len(plan.values)
             plan.values.append(value)
-            return bytes(serialize_pte_binary(file))
+            return bytes(serialising.serialize_pte_binary(file))
     raise AssertionError(f"no call of {operator}")
 
 
@@ -337,7 +332,10 @@ def test_an_index_beyond_the_tensor_is_refused(
 ) -> None:
     """It comes with the input, so that nothing can be said before the call."""
     good = good_program()
-    right, wrong = INDEX.tensor.numpy().tobytes(), torch.tensor([2, value, 3]).numpy().tobytes()
+    right, wrong = (
+        torch.tensor(INDEX).numpy().tobytes(),
+        torch.tensor([2, value, 3]).numpy().tobytes(),
+    )
     assert good.inputs.count(right) == 2
     inputs = [wrong if data == right else data for data in good.inputs]
     result = run_on_host(good.pte, inputs, len(good.expected), tmp_path)
@@ -345,33 +343,32 @@ def test_an_index_beyond_the_tensor_is_refused(
     assert "aten::index.Tensor_out: an index lies outside self" in result.log
 
 
-def index_of_a_list(pte: bytes, change: Callable[[Tensor], object]) -> bytes:
+def index_of_a_list(pte: bytes, change: Callable[[Any], object]) -> bytes:
     """The program with the first index tensor of aten::index changed."""
-    file = deserialize_pte_binary(pte)
+    file = serialising.deserialize_pte_binary(pte)
     plan = file.program.execution_plan[0]
     names = [o.name for o in plan.operators]
-    (call,) = (
-        i.instr_args for i in plan.chains[0].instructions
-        if isinstance(i.instr_args, KernelCall) and names[i.instr_args.op_index] == "aten::index"
-    )  # fmt: skip
+    every = (i.instr_args for i in plan.chains[0].instructions)
+    calls = (call for call in every if isinstance(call, schema.KernelCall))
+    (call,) = (call for call in calls if names[call.op_index] == "aten::index")
     items = plan.values[call.args[1]].val.items
     changed = copy.deepcopy(plan.values[items[1]])
     change(changed.val)
     items[1] = len(plan.values)
     plan.values.append(changed)
-    return bytes(serialize_pte_binary(file))
+    return bytes(serialising.serialize_pte_binary(file))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: setattr(t, "scalar_type", ScalarType.SHORT),
+        (lambda t: setattr(t, "scalar_type", type(t.scalar_type).SHORT),
          "indices of element type 2 are not supported"),
         (lambda t: setattr(t, "sizes", [2]), "the indices do not broadcast to out"),
     ],
 )  # fmt: skip
 def test_index_tensors_that_do_not_fit_are_refused(
-    change: Callable[[Tensor], object], message: str, run_on_host: Callable[..., Any],
+    change: Callable[[Any], object], message: str, run_on_host: Callable[..., Any],
     tmp_path: Path,
 ) -> None:  # fmt: skip
     good = good_program()

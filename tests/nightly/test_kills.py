@@ -102,10 +102,11 @@ class Nights:
         return found
 
     def _begun(self, night: str) -> list[subprocess.Popen[bytes]]:
+        jobs = "2" if self.writers == 1 else "1"
         return [
             subprocess.Popen(
                 [sys.executable, "-m", "harness", "nightly", str(self.suite), "--night", night,
-                 "--history", self.url, "--shard", f"{number}/{self.writers}"],
+                 "--history", self.url, "--shard", f"{number}/{self.writers}", "-j", jobs],
                 env={**os.environ, "HIL_HOME": self.home, MARK: night},
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )

@@ -50,6 +50,14 @@ def test_a_file_outside_of_its_directory_is_said_to_be_outside(path: str, outsid
     assert ("outside" in failure.facts) == outside
 
 
+def test_a_cpu_that_has_no_description_is_no_failure() -> None:
+    """What ExecuTorch's thread pool says of most machines, at level I."""
+    said = "Failed to open midr file /sys/devices/soc0/image_version"
+    assert observe(log("mid 2025", said)).failures == ()
+    (failure,) = observe(log("mid 2025", said.replace("midr ", ""))).failures
+    assert failure.kind is Kind.FILE_NOT_OPENED
+
+
 def test_an_npu_s_status_of_zero_is_no_failure() -> None:
     said = "NPU status=0x{}, qread=12, cmd_end_reached=1"
     assert observe(log("mid 2025", said.format("00000000"))).failures == ()

@@ -42,6 +42,7 @@ class Elf:
     variant: str = "plain"
     one_set_per_process: bool = False
     takes_flags: bool = False
+    root: Path | None = None
 
 
 def target(name: str) -> Target:

@@ -37,6 +37,7 @@ class Foreign:
     variant: str = "plain"
     one_set_per_process: bool = True
     takes_flags: bool = False
+    root: Path | None = None
 
 
 def run(elf: Path, program: Program, folder: Path, *, profile: bool) -> Transcript:

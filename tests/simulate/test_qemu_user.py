@@ -48,6 +48,16 @@ def test_launch(board: Target, tmp_path: Path) -> None:
     assert not launch.has_shell
 
 
+def test_a_program_s_libraries_are_of_its_firmware(board: Target, tmp_path: Path) -> None:
+    """Those of this machine are for another CPU."""
+    chosen = pick(board, "qemu_user")
+    elf, root = tmp_path / "executor_runner", tmp_path / "root"
+    job = Job(elf, ("executor_runner",), tmp_path / "work", board.limits, root=root)
+    launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
+    assert launch.argv[1:] == ("-cpu", "cortex-a35", "-L", str(root), str(elf))
+    assert launch.readable == (elf, root)
+
+
 def test_every_record_says_what_stands_in(board: Target) -> None:
     core, process = board.differences(SimulatorName.QEMU_USER)
     assert core == "the board's CPU is a Cortex-A320; QEMU ran a Cortex-A35"

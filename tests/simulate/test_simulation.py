@@ -37,6 +37,7 @@ class Elf:
     variant: str = "plain"
     one_set_per_process: bool = False
     takes_flags: bool = False
+    root: Path | None = None
 
 
 @pytest.fixture

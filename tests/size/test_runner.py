@@ -94,6 +94,16 @@ int _isatty(int) { return 0; } int _lseek(int, int, int) { return -1; }
 int _read(int, void *, int) { return 0; } int _write(int, const void *, int n) { return n; }
 void *_sbrk(int) { return nullptr; } }"""
 ENTRY = "int run(int argc, const char* const* argv) {"
+CHANGED = "targets/runner/runner.cpp"
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """In one place for all changes: what is not changed is then compiled once."""
+    sources = tmp_path_factory.mktemp("sources")
+    for folder in ("targets", "cmake"):
+        shutil.copytree(project_root() / folder, sources / folder)
+    return sources
 
 
 @pytest.mark.parametrize(
@@ -106,18 +116,14 @@ ENTRY = "int run(int argc, const char* const* argv) {"
     ids=["buffer", "iostream"],
 )  # fmt: skip
 def test_planted_growth(
-    anatomy: Anatomy, before: str, within: str, says: str, tmp_path: Path,
+    anatomy: Anatomy, copied: Path, before: str, within: str, says: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """The same build with a line more in one function."""
-    sources = tmp_path / "sources"
-    for folder in ("targets", "cmake"):
-        shutil.copytree(project_root() / folder, sources / folder)
-    changed = sources / "targets/runner/runner.cpp"
-    text = changed.read_text()
+    text = (project_root() / CHANGED).read_text()
     assert text.count(ENTRY) == 1
-    changed.write_text(text.replace(ENTRY, f"{before}\n{ENTRY}\n  {within}"))
-    monkeypatch.setattr(paths, "data_root", lambda: sources)
+    (copied / CHANGED).write_text(text.replace(ENTRY, f"{before}\n{ENTRY}\n  {within}"))
+    monkeypatch.setattr(paths, "data_root", lambda: copied)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     firmware = build(load_target(TARGET))
     found = difference(anatomy, measure_file(firmware.elf, regions(), firmware.map))

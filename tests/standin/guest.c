@@ -58,6 +58,14 @@ void reset(void) {
 #elif defined(OPEN)
   const u32 block[3] = {(u32)OPEN, MODE, sizeof(OPEN) - 1};  // modes: 0 is "r", 4 is "w"
   semihosting(0x04, semihosting(0x01, block) == -1 ? "refused" : "opened");
+#elif defined(ADD)  // out.bin: in.bin with ADD added to each of its four bytes
+  static unsigned char bytes[4];
+  const u32 in[3] = {(u32) "in.bin", 1, 6}, out[3] = {(u32) "out.bin", 5, 7};
+  const u32 read[3] = {(u32)semihosting(0x01, in), (u32)bytes, sizeof bytes};
+  semihosting(0x06, read);  // SYS_READ
+  for (int i = 0; i < 4; ++i) bytes[i] += ADD;
+  const u32 write[3] = {(u32)semihosting(0x01, out), (u32)bytes, sizeof bytes};
+  semihosting(0x05, write);  // SYS_WRITE
 #elif defined(LOCK_UP)
   *(volatile u32*)0xF0000000 = 1;
 #else

@@ -132,7 +132,7 @@ def difference(shared_hil_home: str, user_model: Callable[[str], ModelSource]) -
 
 
 def run(firmware: Firmware, program: Program, name: str = U85) -> RunRecord:
-    require(firmware.elf, needs_of(program.pte_path), FirmwareSource.EXECUTORCH)
+    require(firmware.images, needs_of(program.pte_path), FirmwareSource.EXECUTORCH)
     # no model's budgets and references: what was accepted is of the bundled runner
     case = Case(name, "add")
     return run_case(case, pick(load_target(name), "qemu"), program, firmware, RunOptions())

@@ -1,0 +1,107 @@
+"""Programs for a CPU under an operating system: what a step of their outputs is, and who computes.
+
+That the programs run, and to what, is in tests/build/wheel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from harness.case.models import ModelSource
+from harness.errors import ExportError
+from harness.export import lower, lower_cpu
+from harness.export.batch import export
+from harness.export.failures import NothingDelegated
+from harness.export.program import Program
+from harness.export.request import ExportRequest
+from tests.export.conftest import user_model  # noqa: F401
+
+SCALED = """
+import torch
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return x * 0.5, torch.argmax(x, -1)
+ModelUnderTest = Scaled()
+ModelInputs = (torch.linspace(-3.0, 3.0, 24).reshape(2, 12),)
+"""
+
+
+def of(model: ModelSource, lowering: str) -> Program:
+    (result,) = export([ExportRequest(model, lowering)])
+    return result.unwrap()
+
+
+def captured(module: torch.nn.Module, sample: torch.Tensor) -> torch.fx.GraphModule:
+    return lower.capture_as_written(module.eval(), (sample,))
+
+
+def test_a_float_s_step_is_of_the_largest_value() -> None:
+    """Over all sets, whatever its sign; an integer has none, for it has to be the same."""
+    given = [torch.tensor([0.5, -1.9]), torch.tensor([0.25, 1.0])]
+    module = captured(_Two(), given[0])
+    outputs = [tuple(module(x)) for x in given]
+    real, whole = lower_cpu.steps(module, outputs)
+    assert real == 8 * float(np.spacing(np.float32(1.9)))
+    assert whole is None
+
+
+class _Two(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 1.0, torch.argmax(x, -1)
+
+
+class _Line(torch.nn.Module):
+    def __init__(self, *, last: bool) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.last = last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.linear(x)
+        return torch.exp(y) if self.last else y
+
+
+def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
+    """Of an operator behind the last quantiser nobody says a scale."""
+    torch.manual_seed(3)
+    sample = torch.randn(2, 4)
+    for last in (False, True):
+        module = lower_cpu.quantise(captured(_Line(last=last), sample), [(sample,)])
+        outputs = [(module(sample),)]
+        (step,) = lower_cpu.steps(module, outputs)
+        assert step is not None
+        values = outputs[0][0] if last else module(torch.linspace(-9, 9, 800).reshape(-1, 4))
+        steps = (values / step).double()
+        if last:
+            low = min(0.0, float(values.min()))
+            assert step == pytest.approx((float(values.max()) - low) / 255)
+        else:
+            assert torch.allclose(steps, steps.round(), atol=1e-3), "all are whole steps"
+
+
+def test_pytorch_computes_what_is_expected(user_model: Callable[[str], ModelSource]) -> None:  # noqa: F811
+    """Bit for bit, for a model that adds nothing up; and the record says who did."""
+    program = of(user_model(SCALED), "portable-fp32")
+    assert program.oracle_name.startswith("the model in PyTorch (torch ")
+    assert "CMSIS-NN" not in program.oracle_name, "none of its operators is Cortex-M's"
+    real, whole = program.outputs
+    assert (real.dtype, whole.dtype, whole.scale) == ("float32", "int64", None)
+    for one in program.sets:
+        given = np.fromfile(program.directory / one.inputs[0], np.float32)
+        expected = np.fromfile(program.directory / one.expected[0], np.float32)
+        assert (expected == given * np.float32(0.5)).all()
+    assert "aten::argmax.out" in program.operators
+
+
+def test_a_model_of_which_xnnpack_takes_nothing_is_none_for_it(
+    user_model: Callable[[str], ModelSource],  # noqa: F811
+) -> None:
+    """A run of it would be said to be XNNPACK's."""
+    text = SCALED.replace("x * 0.5, torch.argmax(x, -1)", "torch.argmax(x, -1)")
+    with pytest.raises(NothingDelegated, match="is left to the xnnpack-fp32") as e:
+        of(user_model(text), "xnnpack-fp32")
+    assert isinstance(e.value, ExportError)
