@@ -130,7 +130,7 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
             ctypes.c_bool,
         ),
         "hil_npu_packed": ([number] * 4, number),
-        "hil_npu_pack": ([number, pointer, number, number, number, pointer], number),
+        "hil_npu_pack": ([number, pointer, *[number] * 4, pointer], number),
     }
     for name, (arguments, result) in signatures.items():
         function = getattr(library, name)
