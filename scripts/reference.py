@@ -222,7 +222,7 @@ def _settings() -> str:
 
 _KINDS = {
     "tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path",
-    "int": "amount", "float": "duration",
+    "int": "amount", "float": "duration", "str": "URL or path",
 }  # fmt: skip
 _SETTINGS = """# Settings and variables
 

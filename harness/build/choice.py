@@ -141,6 +141,26 @@ def build_for(
     return build_checkout(target, simulator, checkout, progress=progress)
 
 
+def firmware_key(
+    source: FirmwareSource,
+    target: Target,
+    simulator: SimulatorName,
+    checkout: Checkout | None,
+    *,
+    options: Mapping[str, str] | None = None,
+    dev_mode: bool = False,
+) -> str:
+    """The name in the cache of what ``build_for`` gives, whether it is there or not."""
+    if source is FirmwareSource.BUNDLED:
+        from harness.build.plan import make_plan
+
+        return make_plan(target, target.default_variant, options or {}, dev_mode=dev_mode).key()
+    from harness.build.executorch import plan
+
+    assert checkout is not None, "a choice with ExecuTorch's firmware has its checkout"
+    return plan.make_plan(target, simulator, checkout).key()
+
+
 def build_tree(
     source: FirmwareSource, target: Target, simulator: SimulatorName, checkout: Checkout | None
 ) -> Path:

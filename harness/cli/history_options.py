@@ -22,14 +22,14 @@ history_option = click.option(
 )
 
 
-class NoSqlAlchemy(ToolMissing):
-    """``tool``: the package that is not there."""
+class NoPackage(ToolMissing):
+    """``tool``: the package that is not there, and that ``asked`` needs."""
 
-    kind = "no_sqlalchemy"
+    kind = "no_package"
 
-    def __init__(self, missing: str | None) -> None:
+    def __init__(self, asked: str, missing: str | None) -> None:
         super().__init__(
-            f"the history needs the Python package {missing}, which is not installed",
+            f"{asked} needs the Python package {missing}, which is not installed",
             tool=missing,
             hint="pip install 'executorch-hil[nightly]'",
         )
@@ -41,7 +41,7 @@ def opened(url: str | None) -> Iterator[Database]:
     try:
         from harness.history.database import open_history
     except ModuleNotFoundError as error:
-        raise NoSqlAlchemy(error.name) from error
+        raise NoPackage("the history", error.name) from error
     from harness.nightly.spool import Spool
 
     database = open_history(url)

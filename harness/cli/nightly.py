@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.build.source import FIRMWARE
-from harness.cli.history_options import DefaultGroup, history_option, opened
+from harness.cli.history_options import DefaultGroup, NoPackage, history_option, opened
 from harness.cli.page import Surfaces, page, surface_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.history.model import Night, Row
     from harness.history.store import Database
     from harness.nightly.plan import Shard
+    from harness.nightly.pool import Pool
     from harness.nightly.suite import Suite
     from harness.run.pipeline import RunOptions
     from harness.system.progress import Progress
@@ -47,6 +48,7 @@ def nightly() -> None:
       hil nightly suite.yaml
       hil nightly suite.yaml --resume    after a kill: what was judged is not run again
       hil nightly suite.yaml --shard 1/4 --night $GITHUB_RUN_ID
+      hil nightly suite.yaml --scheduler tcp://farm:8786 --store sftp://hil@farm/srv/hil
       hil nightly merge shard-1 shard-2 shard-3 shard-4
       hil nightly page -o night.html     the last night, to look at
 
@@ -73,6 +75,8 @@ class _Asked:
     night: str | None
     resume: bool
     jobs: int | None
+    scheduler: str | None
+    store: str | None
     options: RunOptions
     surfaces: Surfaces
     bundles: Path | None
@@ -82,6 +86,11 @@ class _Asked:
 @click.argument("suite", required=False, type=click.Path(path_type=Path), metavar="[SUITE.yaml]")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes (default: one "
               "for each core).")  # fmt: skip
+@click.option("--scheduler", metavar="URL", help="Run the cases on the workers of this scheduler "
+              "of dask.distributed, as tcp://host:8786; needs a store.")  # fmt: skip
+@click.option("--store", metavar="URL", help="Where programs and firmware are shared with other "
+              "machines: a folder, sftp://USER@HOST/FOLDER, s3://BUCKET/FOLDER (default: store of "
+              "the settings, else none).")  # fmt: skip
 @click.option("--shard", "shard", default="1/1", metavar="i/n", help="Run the i-th of n parts, "
               "which are of equal length by the history's times.")  # fmt: skip
 @click.option("--night", metavar="ID", help="The id of the night, the same for all its shards; one "
@@ -115,15 +124,22 @@ class _Asked:
 @verb
 @surface_options
 def run_(
-    suite: Path | None, jobs: int | None, shard: str, night: str | None, resume: bool,
-    url: str | None, firmware: str | None, executorch: Path | None, parts: tuple[str, ...],
-    bundles: Path | None, limit_factor: float | None, fvp_missing: str | None,
-    require_confinement: bool | None, surfaces: Surfaces, as_json: bool,
+    suite: Path | None, jobs: int | None, scheduler: str | None, store: str | None, shard: str,
+    night: str | None, resume: bool, url: str | None, firmware: str | None,
+    executorch: Path | None, parts: tuple[str, ...], bundles: Path | None,
+    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
+    surfaces: Surfaces, as_json: bool,
 ) -> tuple[Any, ExitCode]:  # fmt: skip
     """Run SUITE.yaml, or without one the default matrix.
 
     Each result is in the history as soon as it is known. INFRA is tried once more, and both tries
     are kept. A failure in quarantine does not count until its last day is over.
+
+    \b
+    On other machines, with the same harness and the files that the suite names at the same place:
+      dask scheduler
+      dask worker tcp://farm:8786 --nthreads 1     on each, as often as it has cores
+      hil nightly suite.yaml --scheduler tcp://farm:8786 --store sftp://hil@farm/srv/hil
     """
     from harness.errors import UsageError
     from harness.nightly.plan import parse_shard
@@ -135,6 +151,17 @@ def run_(
         raise UsageError("--firmware is for the default matrix; the suite names its own")
     if resume and night is not None:
         raise UsageError("--resume and --night both say which night to go on with")
+    if scheduler is not None and jobs is not None:
+        raise UsageError(
+            "--jobs is for this machine, and --scheduler has workers of its own",
+            hint="leave one of the two out",
+        )
+    shared = _store(store)
+    if scheduler is not None and shared is None:
+        raise UsageError(
+            "--scheduler needs a store, by which its workers share programs and firmware",
+            hint='name one with --store URL, or with store = "URL" under [tool.hil]',
+        )
     today = datetime.now(timezone.utc).date()
     wanted = default_suite(firmware or "bundled") if suite is None else load_suite(suite, today)
     options = RunOptions(
@@ -143,7 +170,9 @@ def run_(
         require_confinement=require_confinement,
         firmware=_firmware(wanted, executorch, parts),
     )
-    asked = _Asked(parse_shard(shard), night, resume, jobs, options, surfaces, bundles)
+    asked = _Asked(
+        parse_shard(shard), night, resume, jobs, scheduler, shared, options, surfaces, bundles
+    )
     with opened(url) as history, progress_shown(as_json) as progress:
         return _run(wanted, asked, history, progress, as_json=as_json)
 
@@ -160,27 +189,58 @@ def _firmware(suite: Suite, executorch: Path | None, parts: tuple[str, ...]) -> 
     return choice
 
 
+def _store(said: str | None) -> str | None:
+    """As the command line has it, else the settings; a folder by its whole path."""
+    from harness.system.settings import place, settings
+
+    return settings().store if said is None else place(Path.cwd(), said)
+
+
+def _pool(suite: Suite, asked: _Asked, progress: Progress) -> Pool:
+    """Whoever does the work, with the store looked at first. Raises what is wrong with either."""
+    from harness.nightly.night import workers
+    from harness.nightly.pool import LocalPool
+
+    if asked.store is not None:
+        from harness.nightly.store import Store
+
+        Store(asked.store).require()
+    if asked.scheduler is None:
+        return LocalPool(workers(asked.jobs), asked.store)
+    try:
+        from harness.nightly.dask_pool import Cluster, DaskPool
+    except ModuleNotFoundError as error:
+        raise NoPackage("--scheduler", error.name) from error
+    from harness.run.identity import exact_revision
+
+    assert asked.store is not None, "it was asked for"
+    cluster = Cluster(asked.scheduler, asked.store)
+    pool = DaskPool(cluster, exact_revision(), suite.jobs, progress)
+    progress(f"{pool.workers} workers at {asked.scheduler}")
+    return pool
+
+
 def _run(
     suite: Suite, asked: _Asked, history: Database, progress: Progress, *, as_json: bool
 ) -> tuple[Any, ExitCode]:
     from harness.errors.verdict import exit_code
     from harness.history.compare import code_of, standings
-    from harness.nightly.night import Wanted, begin, run_night, unfinished, workers
-    from harness.nightly.pool import LocalPool
+    from harness.nightly.night import Wanted, begin, run_night, unfinished
     from harness.nightly.spool import Deliverer, Spool
 
     left = unfinished(suite, history)
     if left is not None and not asked.resume and left.id != asked.night and not as_json:
         echo(f"hil: the night {left.id} did not end; --resume goes on with it", err=True)
-    night = begin(suite, history, Wanted(asked.shard, asked.night, asked.resume))
     deliverer = Deliverer(history, Spool(history.url))
     for one in suite.expired:
         progress(f"a quarantine is over: {one}")
     rows: list[Row] = []
     on_row = _telling(rows, quiet=as_json)
-    progress(f"night {night.id}: {suite.name}, {len(night.of_shard(asked.shard.number))} cases")
-    pool = LocalPool(workers(asked.jobs))
+    pool = _pool(suite, asked, progress)
     try:
+        night = begin(suite, history, Wanted(asked.shard, asked.night, asked.resume))
+        count = len(night.of_shard(asked.shard.number))
+        progress(f"night {night.id}: {suite.name}, {count} cases")
         run_night(suite, night, asked.shard, asked.options, pool, deliverer, on_row)
     finally:
         pool.close()
@@ -211,12 +271,20 @@ def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, l
 
 
 def _telling(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], None]:
-    """A line for each row, which stays, at a terminal and in a log."""
+    """A line for each row, which stays, at a terminal and in a log; and what is wrong with the
+    store, which costs time and no case, once."""
+    from harness.nightly.work import OfStore
+
+    told: set[str] = set()
 
     def tell(row: Row, done: int, total: int) -> None:
         rows.append(row)
         if quiet:
             return
+        for note in row.notes:
+            if isinstance(note, OfStore) and note not in told:
+                told.add(note)
+                echo(f"hil: {note}; what it lacks is made where it is needed", err=True)
         why = "" if row.cause is None else f" {row.cause.kind}"
         again = "" if row.settled else "; once more"
         seconds = row.seconds.get("total", 0.0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from harness.cli.history_options import NoSqlAlchemy, history_option, opened
+from harness.cli.history_options import NoPackage, history_option, opened
 from harness.cli.verb import echo, tell_ci, verb
 from harness.errors import Unknown, UsageError
 from harness.errors.verdict import ExitCode
@@ -59,7 +59,7 @@ class Surfaces:
         as_json: bool,
     ) -> None:
         """Also as annotations and in the summary of a step, where there are such. ``only``: the
-        cases of a shard. Raises NoSqlAlchemy without Jinja, DiskError."""
+        cases of a shard. Raises NoPackage without Jinja, DiskError."""
         on_github = "GITHUB_STEP_SUMMARY" in os.environ or "GITHUB_ACTIONS" in os.environ
         if not (self.html or self.junit or on_github):
             return
@@ -86,7 +86,7 @@ def _write(file: Path, found: Page) -> None:
     try:
         from harness.report.page.render import write_page
     except ModuleNotFoundError as error:
-        raise NoSqlAlchemy(error.name) from error
+        raise NoPackage("the page", error.name) from error
     write_page(file, found)
 
 

@@ -101,7 +101,7 @@ def look_up(
     for index, request in enumerate(requests):
         started = time.monotonic()
         try:
-            key = content_key(request, origin.all_versions(request))
+            key = key_of(request, origin)
             program = cache.load(key, home_of(request))
         except Exception as error:  # the boundary of a model: the others go on
             results[index] = failed(request, told(error), started)
@@ -113,6 +113,11 @@ def look_up(
             results[index] = _found(request, program, started)
             on_event(ExportEvent("cached", request, program=program))
     return results, missing
+
+
+def key_of(request: ExportRequest, origin: Origin) -> str:
+    """The name in the cache of what an export gives. Raises what is wrong with the model."""
+    return content_key(request, origin.all_versions(request))
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import os
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from queue import SimpleQueue
 
 import filelock
 
@@ -20,7 +21,7 @@ from harness.errors import UsageError
 from harness.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
 from harness.history.store import History
 from harness.nightly.plan import WHOLE, Shard, in_order, shared_out, usual_seconds
-from harness.nightly.pool import Pool, WorkerLost
+from harness.nightly.pool import NotDone, Pool
 from harness.nightly.spool import Deliverer
 from harness.nightly.suite import Job, Suite
 from harness.nightly.work import Task, lost
@@ -164,21 +165,24 @@ def _left(
 def _drive(waiting: deque[Task], pool: Pool, deliverer: Deliverer) -> Iterator[Row]:
     """Each row once it is in the history, or on its way there."""
     running: dict[Future[tuple[Row, ...]], Task] = {}
+    done: SimpleQueue[Future[tuple[Row, ...]]] = SimpleQueue()
     while waiting or running:
-        while waiting and len(running) < pool.workers:
+        while waiting and len(running) < pool.room:
             task = waiting.popleft()
-            running[pool.submit(task)] = task
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            task = running.pop(future)
-            try:
-                rows = future.result()
-            except WorkerLost as error:
-                rows = lost(task, error)
-            deliverer.append(rows)
-            again = [row.case for row in rows if not row.settled]
-            if again and task.attempt < MOST_ATTEMPTS:
-                waiting.append(task.again(again))
-            yield from rows
+            future = pool.submit(task)
+            running[future] = task
+            future.add_done_callback(done.put)
+        future = done.get()
+        task = running.pop(future)
+        try:
+            rows = future.result()
+        except NotDone as error:
+            rows = lost(task, error)
+        deliverer.append(rows)
+        again = [row.case for row in rows if not row.settled]
+        if again and task.attempt < MOST_ATTEMPTS:
+            waiting.append(task.again(again))
+        yield from rows
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Workers: whoever takes a task and gives its rows. The night asks no more of them than this.
 
-Another engine is another object with these three members (``concurrent.futures`` is its language):
-``work`` and ``Task`` are what travels, and both can be pickled.
+Another engine is another object with the members of Pool (``concurrent.futures`` is its language):
+``work`` and ``Task`` are what travels, and both can be pickled. ``dask_pool`` is one.
 """
 
 from __future__ import annotations
@@ -22,44 +22,56 @@ from harness.nightly.work import Task, work
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-class WorkerLost(InfraError):
-    """The process that ran a case is gone, and nobody asked it to go."""
+class NotDone(InfraError):
+    """A task that was given to a pool, and is not done. Its case is tried again."""
+
+
+class WorkerLost(NotDone):
+    """The process that ran a case is gone, and nobody asked it to go. ``worker``: its address, of
+    one elsewhere."""
 
     kind = "worker_lost"
 
-    def __init__(self) -> None:
+    def __init__(self, worker: str | None = None) -> None:
+        self.worker = worker
+        where = f" {worker}" if worker else ""
         super().__init__(
-            "the worker process that ran the case ended in the middle of it",
+            f"the worker process{where} that ran the case ended in the middle of it",
             hint="a kernel that ends processes for want of memory says so in `dmesg`; fewer --jobs "
             "need less",
         )
 
 
 class Pool(Protocol):
-    """``workers``: how many tasks can be given to it at once."""
+    """``workers``: how many tasks it does at once; ``room``: how many can be given to it."""
 
     @property
     def workers(self) -> int: ...
 
+    @property
+    def room(self) -> int: ...
+
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
-        """Its exception is WorkerLost where the worker is gone; then the task was not done."""
+        """Its exception is NotDone where the task was not done; any other ends the night."""
 
     def close(self) -> None:
         """Whatever is still running is ended."""
 
 
 class LocalPool:
-    """Processes of this machine, each for itself: one that dies takes one case with it."""
+    """Processes of this machine, each for itself: one that dies takes one case with it. ``store``:
+    what they share with others."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, store: str | None = None) -> None:
+        self._store = store
         self._idle = [_Worker() for _ in range(workers)]
         self._busy: dict[Future[tuple[Row, ...]], _Worker] = {}
-        self.workers = workers
+        self.workers = self.room = workers
 
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
         self._collect()
         worker = self._idle.pop()
-        given = worker.executor.submit(work, task)
+        given = worker.executor.submit(_work, task, self._store)
         answer: Future[tuple[Row, ...]] = Future()
         answer.set_running_or_notify_cancel()
         self._busy[answer] = worker
@@ -85,6 +97,15 @@ class LocalPool:
             worker.end()
         for worker in self._idle:
             worker.dismiss()
+
+
+def _work(task: Task, store: str | None) -> tuple[Row, ...]:
+    if store is None:
+        return work(task)
+    from harness.nightly.share import bring
+    from harness.nightly.store import Store
+
+    return work(task, lambda case, options: bring(case, options, Store(store)))
 
 
 class _Worker:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
+from harness.build.source import FirmwareSource
+from harness.case.case import Case
+from harness.errors import HarnessError
 from harness.history.model import Planned, Row
 from harness.history.rows import row_of
 from harness.nightly.suite import Job
@@ -14,6 +18,18 @@ from harness.run.identity import host
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.system.boundary import told
+
+if TYPE_CHECKING:
+    from harness.nightly.share import Brought
+
+
+class OfStore(str):
+    """A note on the store by which machines share, not on the case."""
+
+    __slots__ = ()
+
+
+Bringer = Callable[[Case, RunOptions], "Brought"]
 
 
 @dataclass(frozen=True)
@@ -36,26 +52,46 @@ class Task:
         return replace(self, job=job, attempt=self.attempt + 1)
 
 
-def work(task: Task) -> tuple[Row, ...]:
-    """A row for each firmware of the job; whatever happens, there is one."""
+def work(task: Task, bringer: Bringer | None = None) -> tuple[Row, ...]:
+    """A row for each firmware of the job; whatever happens, there is one. ``bringer``: gets what
+    the case needs from elsewhere."""
     started = time.monotonic()
     job = task.job
-    firmware = replace(task.options.firmware, sources=job.sources)
     options = replace(
         task.options,
-        firmware=firmware,
+        firmware=replace(task.options.firmware, sources=job.sources),
         simulator=job.simulator,
         limit_factor=task.options.limit_factor or job.limit_factor,
     )
+    notes: tuple[str, ...] = ()
     try:
-        records = run_cases([job.case], options)
+        errors: Mapping[FirmwareSource, HarnessError] = {}
+        if bringer is not None:
+            brought = bringer(job.case, options)
+            errors, notes = brought.errors, brought.notes
+        records = _records(job, options, errors)
     except Exception as error:  # the boundary of a case: the others go on
         records = failed(job, error)
     seconds = time.monotonic() - started
-    return tuple(
+    rows = (
         _row(task, record, planned, seconds)
         for record, planned in zip(records, job.planned, strict=True)
     )
+    return tuple(replace(row, notes=(*row.notes, *map(OfStore, notes))) for row in rows)
+
+
+def _records(
+    job: Job, options: RunOptions, errors: Mapping[FirmwareSource, HarnessError]
+) -> list[RunRecord]:
+    """One for each source of firmware; ``errors``: of those with which nothing can be run."""
+    now = _now()
+    left = tuple(source for source in job.sources if source not in errors)
+    firmware = replace(options.firmware, sources=left)
+    ran = iter(run_cases([job.case], replace(options, firmware=firmware)) if left else ())
+    return [
+        failed_record(job.case, now, errors[source], source) if source in errors else next(ran)
+        for source in job.sources
+    ]
 
 
 def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
@@ -67,7 +103,7 @@ def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
 
 
 def failed(job: Job, error: BaseException) -> list[RunRecord]:
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    now = _now()
     return [failed_record(job.case, now, told(error), source) for source in job.sources]
 
 
@@ -76,3 +112,7 @@ def _row(task: Task, record: RunRecord, planned: Planned, seconds: float) -> Row
         record, task.night, planned,
         attempt=task.attempt, seconds=seconds, harness=task.harness, host=host(),
     )  # fmt: skip
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

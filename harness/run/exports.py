@@ -44,7 +44,7 @@ def export_cases(
             said = (_EXPORT_WORDS[event.kind], *event.notes)
             progress(f"{event.request.model.name}: {'; '.join(said)}")
 
-    requests = [_request(case.model, targets[case.target]) for case in cases]
+    requests = [request_of(case.model, targets[case.target]) for case in cases]
     if isolate:
         from harness.export.isolate.parent import export_isolated  # few runs are
 
@@ -83,7 +83,8 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
     return result
 
 
-def _request(model: str, target: Target) -> ExportRequest:
+def request_of(model: str, target: Target) -> ExportRequest:
+    """What is exported of a model for a target. Raises Unknown."""
     source = find_model(model)
     if target.npu is None:
         return ExportRequest(source, target.compile_target)

@@ -108,7 +108,7 @@ def run_cases(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
-                _build, source, there, exporter, checkout, options, progress
+                build_firmware, source, there, exporter, checkout, options, progress
             )
             for name, there in chosen.items()
             for source in sources
@@ -144,7 +144,7 @@ def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
             load_reference(references_of(case), case, source)
 
 
-def _build(
+def build_firmware(
     source: FirmwareSource,
     chosen: Chosen,
     exporter: CheckoutExporter | None,

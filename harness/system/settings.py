@@ -13,6 +13,7 @@ environment, and after it the command line, are stronger::
     executorch = "third_party/executorch"
     cache_max = "10 GiB"          # of what can be made again; `hil prune`
     runs_keep = "30 d"            # how long run directories stay
+    store = "sftp://hil@farm/srv/hil"  # what the machines of a nightly share
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Settings:
     executorch: Path | None = None
     cache_max: int | None = None  # bytes
     runs_keep: float | None = None  # seconds
+    store: str | None = None  # a URL, or the whole path of a folder
 
 
 DESCRIPTIONS: Final = {  # of each setting, for the documentation
@@ -75,6 +77,7 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
     "cache_max": 'the most that the cache may hold, as "10 GiB": `hil prune`',
     "runs_keep": 'how long run directories stay, as "30 d"',
+    "store": "the folder or URL where the machines of a nightly share programs and firmware",
 }
 
 
@@ -169,6 +172,8 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
         elif not isinstance(value, str) or not value:
             raise SettingsError(file, f"{key} is not the path of a folder",
                                 f'for example {key} = "..."')  # fmt: skip
+        elif kind.startswith("str"):
+            yield key, place(file.parent, value)
         else:
             yield key, _path(file, value)
 
@@ -179,6 +184,11 @@ def quantity(said: str, units: Mapping[str, float]) -> float | None:
     if match is None or match[2] not in units:
         return None
     return float(match[1]) * units[match[2]]
+
+
+def place(folder: Path, said: str) -> str:
+    """A URL as it is; the path of a folder, of which ``folder`` is the start, whole."""
+    return said if "://" in said else os.path.abspath(folder / Path(said).expanduser())
 
 
 def _path(file: Path, said: str) -> Path:

@@ -18,6 +18,7 @@ class Mistake(NamedTuple):
 
 
 M = Mistake
+OWN_HISTORY = {"HIL_HISTORY": "sqlite:///nights.db"}
 MISTAKES: dict[str, Mistake] = {
     # verbs and options
     "a verb that is none": M("rum host add", 2, "No such command 'rum'", "--help"),
@@ -171,5 +172,35 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "a shell that is none": M(
         "completion tcsh", 2, "'tcsh' is not one of", "'bash', 'zsh', 'fish'"
+    ),
+    # nights on other machines
+    "a scheduler without a store": M(
+        "nightly --scheduler tcp://127.0.0.1:1", 2, "--scheduler needs a store", "--store URL"
+    ),
+    "a scheduler and jobs": M(
+        "nightly --scheduler tcp://127.0.0.1:1 -j 2", 2, "--jobs is for this machine", "leave one"
+    ),
+    "a scheduler that is no address": M(
+        "nightly --scheduler farm --store s",
+        2,
+        "farm is no address",
+        "tcp://host:8786",
+        OWN_HISTORY,
+    ),
+    "a scheduler without a port": M(
+        "nightly --scheduler tcp://farm --store s",
+        2,
+        "missing port",
+        "tcp://host:8786",
+        OWN_HISTORY,
+    ),
+    "a store of no kind": M(
+        "nightly --store nowhere://x", 2, "cannot be a store", "sftp://user@host", OWN_HISTORY
+    ),
+    "a store that cannot be": M(
+        "nightly --store /dev/null/x", 3, "the store /dev/null/x", "its server up", OWN_HISTORY
+    ),
+    "a store that does not answer": M(
+        "nightly --store sftp://me@127.0.0.1:1/x", 3, "does not answer", "known_hosts", OWN_HISTORY
     ),
 }

@@ -56,7 +56,7 @@ class Scripted:
     """A pool of one worker that ends each try as ``ends`` has it; "lost" is the worker itself."""
 
     def __init__(self, ends: Mapping[str, str | tuple[str, ...]], stop_after: int = 99) -> None:
-        self.workers = 1
+        self.workers = self.room = 1
         self.given: list[tuple[str, int]] = []
         self._ends = ends
         self._stop_after = stop_after

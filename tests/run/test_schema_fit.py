@@ -15,7 +15,7 @@ from harness.errors.verdict import Verdict
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.exporter import ExporterFacts
 from harness.formats.schema import PTE
-from harness.run.pipeline import _build
+from harness.run.pipeline import build_firmware
 from harness.run.schema_fit import SchemaMismatch, require_schema, schema_notes
 from harness.simulate.pick import pick
 from harness.system.git import Revision
@@ -105,6 +105,6 @@ def test_nothing_is_built_for_what_would_be_misread(tmp_path: Path) -> None:
     chosen = pick(load_target("corstone-300-m55"), "qemu")
     said: list[str] = []
     with pytest.raises(SchemaMismatch):
-        _build(BUNDLED, chosen, by, None, False, said.append)
+        build_firmware(BUNDLED, chosen, by, None, False, said.append)
     assert said == []
     assert not (tmp_path / "hil" / "cache" / "firmware").exists()

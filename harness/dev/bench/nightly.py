@@ -17,10 +17,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from harness.case.case import Case
+from harness.dev.bench.farm import empty_row, farm, measure, night_at
 from harness.dev.bench.ratios import MODELS, TARGET, Results
 from harness.dev.bench.ratios import Row as Ratio
 from harness.errors import InfraError
-from harness.errors.verdict import Verdict
 from harness.history.database import open_history
 from harness.history.lines import line_of
 from harness.history.model import Night, Planned, Row
@@ -46,11 +46,13 @@ def measure_nightly(progress: Progress) -> Results:
         nights, real = _workers(Path(scratch), progress)
         rows, notes = _histories(Path(scratch), progress)
         per_case = _overhead(Path(scratch), progress)
+        with _history(Path(scratch) / "f.db") as history:
+            elsewhere = measure(Path(scratch), history, _suite, progress)
     longest = max(len(line_of(row)) for row in real)
     return Results(
         (*nights, *rows),
         (*notes, f"what a night itself takes for a case: {per_case * 1000:.1f} ms",
-         f"the longest row of {len(real)} real ones: {longest} bytes"),
+         *elsewhere, f"the longest row of {len(real)} real ones: {longest} bytes"),
     )  # fmt: skip
 
 
@@ -80,25 +82,31 @@ def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]
                 took[workers] = time.monotonic() - started
                 pool.close()
             rows = history.rows([night.id])
+        with farm(scratch / "two", 2) as two:
+            for said in ("for the first time", "warm"):
+                progress(f"the same with two workers of dask, {said}")
+                took[0], _, others = night_at(two, suite, history, workers=2)
+    rows += others
     failed = [row.case for row in rows if not row.good]
     if failed:
         raise InfraError(f"a night to be measured did not pass: {', '.join(failed)}")
-    simulated = sum(row.seconds["simulate"] for row in rows)
+    simulated = sum(row.seconds["simulate"] for row in rows if row not in others)
     return [
         Ratio("a warm night of 7, two workers beside one", took[2], took[1], "s"),
         Ratio("two workers, beside the sum of simulations", took[2], simulated, "s"),
+        Ratio("two workers of dask beside two local ones", took[0], took[2], "s"),
     ], rows
 
 
 class _Idle:
     """A pool that does nothing, at once."""
 
-    workers = 2
+    workers = room = 2
 
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
         answer: Future[tuple[Row, ...]] = Future()
         (one,) = task.job.planned
-        answer.set_result((_row(task.night, one.case, datetime.now(timezone.utc)),))
+        answer.set_result((empty_row(task.night, one.case, datetime.now(timezone.utc)),))
         return answer
 
     def close(self) -> None: ...
@@ -157,13 +165,7 @@ def _fill(url: str, nights: int) -> None:
             plan = tuple(Planned(f"t/m{i}") for i in range(_CASES))
             night = Night(f"n{number}", "bench", "bench", at.isoformat(), "h", "desk", plan)
             history.begin(night)
-            history.append([_row(night.id, one.case, at) for one in plan])
-
-
-def _row(night: str, case: str, at: datetime) -> Row:
-    metrics = {f"figure_{i}": 100_000 + i for i in range(12)}
-    return Row(night, case, at.isoformat(timespec="seconds"), "t", case[2:], "bundled",
-               Verdict.PASS, metrics=metrics, seconds={"total": 1.0})  # fmt: skip
+            history.append([empty_row(night.id, one.case, at) for one in plan])
 
 
 def _asked(said: tuple[str, ...], url: str) -> float:
