@@ -59,18 +59,17 @@ void multiply(const int16_t* const* positions, const Runs& runs, const int16_t* 
   }
 }
 
+// Of kVectors or fewer.
+template <int kVectors = kPanel>
 void multiply_some(int64_t vectors, const int16_t* const* positions, const Runs& runs,
                    const int16_t* weights, int32_t* sums) {
-  switch (vectors) {
-    case 1:
-      return multiply<1>(positions, runs, weights, sums);
-    case 2:
-      return multiply<2>(positions, runs, weights, sums);
-    case 3:
-      return multiply < kPanel < 3 ? kPanel : 3 > (positions, runs, weights, sums);
-    default:
-      return multiply<kPanel>(positions, runs, weights, sums);
+  if constexpr (kVectors > 1) {
+    if (vectors < kVectors) {
+      multiply_some<kVectors - 1>(vectors, positions, runs, weights, sums);
+      return;
+    }
   }
+  multiply<kVectors>(positions, runs, weights, sums);
 }
 
 // The padded input as 16-bit numbers; of a wide job their high parts follow their low ones.
@@ -199,17 +198,15 @@ struct Depthwise {
     }
   }
 
+  template <int64_t kCount = kVectors>
   void some(const int16_t* place, int64_t channel, int64_t vectors, int32_t* sums) const {
-    switch (vectors) {
-      case 1:
-        return sum<1>(place, channel, sums);
-      case 2:
-        return sum<2>(place, channel, sums);
-      case 3:
-        return sum < kPanel < 3 ? kPanel : 3 > (place, channel, sums);
-      default:
-        return sum<kPanel>(place, channel, sums);
+    if constexpr (kCount > 1) {
+      if (vectors < kCount) {
+        some<kCount - 1>(place, channel, vectors, sums);
+        return;
+      }
     }
+    sum<kCount>(place, channel, sums);
   }
 
   void rows(int64_t first, int64_t last) const {
