@@ -43,6 +43,7 @@ _QUIET = {
     "distributed.admin.system-monitor.interval": "1h",
     "distributed.worker.memory.monitor-interval": "1h",
 }
+_TIED = ("setpriv", "--pdeathsig", "KILL", "--")  # to whoever measures
 _TICK = os.sysconf("SC_CLK_TCK")
 Call = Callable[[Task, str], tuple[Row, ...]]
 
@@ -84,7 +85,7 @@ class Farm:
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{len(self._children)}.log").open("wb") as log:
             child = subprocess.Popen(
-                [sys.executable, *words], stdout=log, stderr=subprocess.STDOUT,
+                [*_TIED, sys.executable, *words], stdout=log, stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": str(import_root())},
             )  # fmt: skip
         self._children.append(child)
