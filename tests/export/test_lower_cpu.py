@@ -9,16 +9,19 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 
 from harness.case.models import ModelSource
 from harness.errors import ExportError
-from harness.export import lower, lower_cpu
 from harness.export.batch import export
 from harness.export.failures import NothingDelegated
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from tests.export.conftest import user_model  # noqa: F401
+from tests.late import Late
+
+torch = Late("torch")
+lower = Late("harness.export.lower")
+lower_cpu = Late("harness.export.lower_cpu")
 
 SCALED = """
 import torch
@@ -42,27 +45,32 @@ def captured(module: torch.nn.Module, sample: torch.Tensor) -> torch.fx.GraphMod
 def test_a_float_s_step_is_of_the_largest_value() -> None:
     """Over all sets, whatever its sign; an integer has none, for it has to be the same."""
     given = [torch.tensor([0.5, -1.9]), torch.tensor([0.25, 1.0])]
-    module = captured(_Two(), given[0])
+    module = captured(_two(), given[0])
     outputs = [tuple(module(x)) for x in given]
     real, whole = lower_cpu.steps(module, outputs)
     assert real == 8 * float(np.spacing(np.float32(1.9)))
     assert whole is None
 
 
-class _Two(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x * 1.0, torch.argmax(x, -1)
+def _two() -> torch.nn.Module:
+    class Two(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return x * 1.0, torch.argmax(x, -1)
+
+    return Two()
 
 
-class _Line(torch.nn.Module):
-    def __init__(self, *, last: bool) -> None:
-        super().__init__()
-        self.linear = torch.nn.Linear(4, 4)
-        self.last = last
+def _line(*, last: bool) -> torch.nn.Module:
+    class Line(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = self.linear(x)
-        return torch.exp(y) if self.last else y
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y: torch.Tensor = self.linear(x)
+            return torch.exp(y) if last else y
+
+    return Line()
 
 
 def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
@@ -70,7 +78,7 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
     torch.manual_seed(3)
     sample = torch.randn(2, 4)
     for last in (False, True):
-        module = lower_cpu.quantise(captured(_Line(last=last), sample), [(sample,)])
+        module = lower_cpu.quantise(captured(_line(last=last), sample), [(sample,)])
         outputs = [(module(sample),)]
         (step,) = lower_cpu.steps(module, outputs)
         assert step is not None
