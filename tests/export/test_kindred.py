@@ -85,6 +85,11 @@ def test_a_program_for_a_cpu_has_no_kin() -> None:
     assert kindred.make(asked("xnnpack-int8", "qadd"), pytest.fail) is None
 
 
+def test_a_program_for_a_cpu_has_no_kindred() -> None:
+    """Not every lowering has kinds of kernels or a profile."""
+    assert kindred.make(asked("portable-fp32", "qadd"), lambda _request: None) is None
+
+
 def test_a_delegate_that_was_told_something_else_is_not_changed(exported: Get) -> None:
     """A profile, or an option of Vela's that ExecuTorch does not have by itself."""
     program = exported("qadd", "ethos-u55-128")
