@@ -33,10 +33,11 @@ _WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "nightly", "
     help="`mutants` of this checkout, as for `hil run`, not of the project.",
 )
 @click.option("--part", "parts", multiple=True, metavar="NAME=DIR", help="As for `hil run`.")
+@click.option("--profile", is_flag=True, help="Where the time goes, and went the last time.")
 @verb
 def bench(
     what: str, endings: tuple[str, ...], only: tuple[str, ...], word: str, jobs: int | None,
-    resume: bool, checkout: Path | None, parts: tuple[str, ...], as_json: bool,
+    resume: bool, checkout: Path | None, parts: tuple[str, ...], profile: bool, as_json: bool,
 ) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
     """Measure: instructions beside CMSIS-NN's, warm-run overhead, export speed; as ratios.
 
@@ -44,6 +45,9 @@ def bench(
     Ethos-U model beside the TOSA reference model, `nightly` a night beside its simulations and
     a history of 100,000 runs ($HIL_BENCH_HISTORY: in an empty PostgreSQL, too), `plugin` what the
     pytest plugin costs a suite that does not use it.
+
+    --profile says for a test of ExecuTorch's suite, a warm run, a pytest collection and a network
+    on the NPU model where the time goes, beside what it said the last time, and keeps it as data.
 
     `mutants` plants bugs, one at a time, and says what notices each; one that nothing notices
     fails. They are planted in copies of this project, and its own tests have to notice them; or,
@@ -54,6 +58,7 @@ def bench(
     \b
     Examples:
       hil bench npu
+      hil bench --profile
       hil bench mutants -j 2
       hil bench mutants -k kernels/ --resume
       hil bench mutants --executorch ~/executorch --only conv-bias --only npu-last-byte
@@ -63,12 +68,18 @@ def bench(
         raise UsageError("-j and --resume are for the project's own mutants, not a checkout's")
     if checkout is None and parts:
         raise UsageError("--part belongs to --executorch")
+    if profile and what != "all":
+        raise UsageError("--profile is of its own four subjects, not of one of the benches")
     with progress_shown(as_json) as progress:
-        if what == "mutants":
+        if profile:
+            from harness.dev.bench.profile import measure_profiles
+
+            found: Any = measure_profiles(progress)
+        elif what == "mutants":
             if checkout is None:
                 from harness.dev.bench.own_ground import measure_own
 
-                found: Any = measure_own(only, word, jobs or 1, resume, progress)
+                found = measure_own(only, word, jobs or 1, resume, progress)
             else:
                 from harness.build.choice import choose
                 from harness.dev.bench.mutant_ground import measure_mutants

@@ -31,9 +31,11 @@ from harness.conformance.shortcuts import OBSERVERS, Once, quicken, quicken_sear
 from harness.standin.install import packages_of_npu
 from harness.standin.record import RECORD
 from harness.standin.resident import PLACE, resident
+from harness.system.sampling import Sampler, save
 
 EVENTS = "HIL_CONFORMANCE_EVENTS"
 KEPT = "HIL_CONFORMANCE_KEPT"
+PROFILE = "HIL_CONFORMANCE_PROFILE"  # a file: where the worker's time went
 NOTES = "notes"  # beside it
 _COLLECTED = pytest.StashKey[list[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
@@ -97,6 +99,9 @@ class _Worker:
         self._events: list[dict[str, Any]] = []
         self._uncollected: list[dict[str, Any]] = []
         self._by = ""
+        self._sampler = Sampler() if os.environ.get(PROFILE) else None
+        if self._sampler is not None:
+            self._sampler.start()
         self._open = ExitStack()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -154,6 +159,8 @@ class _Worker:
     def pytest_sessionfinish(self) -> None:
         note_loaded(_notes())
         self._open.close()
+        if self._sampler is not None:
+            save(self._sampler.stop(), Path(os.environ[PROFILE]))
 
 
 # Where ExecuTorch 1.5.1 compares what a stage gave with the reference, within a tolerance.

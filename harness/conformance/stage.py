@@ -36,7 +36,7 @@ _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
 _IDENTITY = "run.json"
 _FINISHED = "finished"
 # What computes an NPU's results: those of another version may not be mixed with them.
-_MODEL = ("harness/ethosu/**/*.py", "harness/formats/vela.py", "harness/formats/cop.py")
+_MODEL = ("harness/ethosu/**/*", "harness/formats/vela.py", "harness/formats/cop.py")
 # What takes part in a simulation besides the runner and QEMU.
 _SIMULATION = ("ethosu", "standin", "attend", "formats", "observe", "system")
 

@@ -27,6 +27,7 @@ from harness.case.models import find_model
 from harness.dev.systems import systems
 from harness.errors import HarnessError, Unknown
 from harness.errors.verdict import ExitCode
+from harness.ethosu import kernel_library
 from harness.ethosu.blob import find_blobs
 from harness.export.batch import export
 from harness.export.bundle import bundle
@@ -57,34 +58,60 @@ def lint() -> bool:
     tool = _of_debian_12("clang-tidy")
     if tool is None:
         return True
-    tree = cache_dir("cpp") / "sanitized"
-    if not (_configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree, "hil_schema_headers")):
+    runner, kernel = cache_dir("cpp") / "sanitized", _kernel_tree()
+    prepared = _configure(runner, {"HIL_SANITIZE": "ON"}) and _ninja(runner, "hil_schema_headers")
+    if not (prepared and _configure_kernel(kernel)):
         return False
-    files = linted(json.loads((tree / "compile_commands.json").read_text()))
-    batches = [files[at : at + _FILES_AT_A_TIME] for at in range(0, len(files), _FILES_AT_A_TIME)]
-    # GCC's options, some of which clang does not know.
-    options = ["-p", str(tree), "--quiet", "--extra-arg=-Wno-unknown-warning-option"]
+    jobs = []
+    for tree in (runner, kernel):
+        # GCC's options, some of which clang does not know.
+        options = ["-p", str(tree), "--quiet", "--extra-arg=-Wno-unknown-warning-option"]
+        files = linted(json.loads((tree / "compile_commands.json").read_text()))
+        for at in range(0, len(files), _FILES_AT_A_TIME):
+            jobs.append([tool, *options, *files[at : at + _FILES_AT_A_TIME]])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        held = pool.map(lambda batch: _clean([tool, *options, *batch]), batches)
-        return all([*held])
+        return all([*pool.map(_clean, jobs)])
 
 
 def linted(commands: Sequence[Mapping[str, str]]) -> list[str]:
-    """Of a compile_commands.json the runner's sources, without tests and what the build made."""
-    runner = project_root() / "targets" / "runner"
+    """Of a compile_commands.json the runner's sources and those of the NPU model's kernel, without
+    tests and what the build made."""
+    runner, kernel = project_root() / "targets" / "runner", _kernel_sources()
     found = sorted({command["file"] for command in commands})
     return [
         file for file in found
-        if Path(file).is_relative_to(runner) and not Path(file).is_relative_to(runner / "tests")
+        if (Path(file).is_relative_to(runner) or Path(file).is_relative_to(kernel))
+        and not Path(file).is_relative_to(runner / "tests")
     ]  # fmt: skip
+
+
+def _kernel_sources() -> Path:
+    return project_root() / "harness" / "ethosu" / "kernel"
+
+
+def _kernel_tree() -> Path:
+    return cache_dir("cpp") / "npu-kernel"
+
+
+def _configure_kernel(tree: Path) -> bool:
+    """The NPU model's kernel, sanitized, as any machine of this architecture can run it."""
+    cmake = str(toolchain.require("cmake").path)
+    tree.mkdir(parents=True, exist_ok=True)
+    return _run(
+        [
+            *(cmake, "-S", str(_kernel_sources()), "-B", str(tree), "-G", "Ninja"),
+            *("-DHIL_SANITIZE=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "--log-level=WARNING"),
+        ]
+    )
 
 
 def _laid_out() -> list[Path]:
     root = project_root()
     runner = (root / "targets" / "runner").rglob("*")
     driver = (root / "targets" / "linux").rglob("*")
+    kernel = (root / "harness" / "ethosu" / "kernel").rglob("*")
     theirs = (root / "targets" / "executorch").rglob("*")
-    files = [*runner, *driver, *theirs, *(root / "tests" / "kernels").glob("*.cpp")]
+    files = [*runner, *driver, *kernel, *theirs, *(root / "tests" / "kernels").glob("*.cpp")]
     return sorted(file for file in files if file.suffix in (".c", ".cpp", ".h", ".hpp"))
 
 
@@ -107,11 +134,25 @@ def _clean(argv: Sequence[str]) -> bool:
 
 
 def unit_tests() -> bool:
-    """Build and run the runner's unit tests with ASan and UBSan."""
-    tree = cache_dir("cpp") / "sanitized"
-    return _configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree) and _run(
-        [str(toolchain.require("ctest").path), "--test-dir", str(tree), "--output-on-failure"]
-    )  # fmt: skip
+    """Build and run the runner's unit tests with ASan and UBSan, and so the NPU model's kernel."""
+    tree, kernel = cache_dir("cpp") / "sanitized", _kernel_tree()
+    ctest = [str(toolchain.require("ctest").path), "--test-dir", str(tree), "--output-on-failure"]
+    runner = _configure(tree, {"HIL_SANITIZE": "ON"}) and _ninja(tree) and _run(ctest)
+    model = _configure_kernel(kernel) and _ninja(kernel) and _sanitized_kernel(kernel)
+    return runner and model
+
+
+def _sanitized_kernel(tree: Path) -> bool:
+    """The recorded cases by the sanitized kernel: Python has to load the sanitizers first."""
+    compiler = str(toolchain.require("g++").path)
+    names = [f"-print-file-name=lib{name}.so" for name in ("asan", "ubsan")]
+    found = [subprocess.check_output([compiler, name], text=True).strip() for name in names]
+    return subprocess.run(
+        [sys.executable, "-m", "tests.ethosu.sanitized", str(tree / kernel_library.NAME)],
+        env={**os.environ, "LD_PRELOAD": " ".join(found), "ASAN_OPTIONS": "detect_leaks=0"},
+        cwd=project_root(),
+        stdout=sys.stderr,
+    ).returncode == 0  # fmt: skip
 
 
 def fuzz(seconds: int) -> bool:
@@ -260,7 +301,8 @@ def steps() -> tuple[Step, ...]:
         Step("imports", "the rooms: who may import whom", lambda _s, _a: _imports()),
         Step("cpp-format", "clang-format", lambda _s, _a: layout()),
         Step("cpp-lint", "clang-tidy on the runner's sources", lambda _s, _a: lint()),
-        Step("cpp", "the runner's unit tests under ASan and UBSan", lambda _s, _a: unit_tests()),
+        Step("cpp", "the runner's unit tests, the NPU model's kernel: under ASan and UBSan",
+             lambda _s, _a: unit_tests()),
         Step("pytest", "unit, plugin, export, kernel and regression tests",
              lambda _s, a: _pytest(a)),
         Step("fuzz", "program loader and Vela reader under libFuzzer and sanitizers",

@@ -183,12 +183,22 @@ class PackedWeights:
 
 
 def pack(library: ctypes.CDLL, found: Parameters, depthwise: bool) -> PackedWeights:
-    weights = np.ascontiguousarray(found.weights)
+    weights = found.weights
+    if not _is_dense_but_for_rows(weights):
+        weights = np.ascontiguousarray(weights)
     ofm, height, width, ifm = weights.shape
     shape = int(depthwise), ofm, height * width, ifm
     packed = np.empty(library.hil_npu_packed(*shape), np.int16)
-    given = shape[0], weights.ctypes.data, *shape[1:], packed.ctypes.data
+    pitch = weights.strides[2] // weights.itemsize
+    given = shape[0], weights.ctypes.data, pitch, *shape[1:], packed.ctypes.data
     return PackedWeights(packed, library.hil_npu_pack(*given), found.scale, found.bias)
+
+
+def _is_dense_but_for_rows(weights: NDArray[np.int16]) -> bool:
+    """Whether only the input channels have more room than they need."""
+    _, height, width, _ = weights.shape
+    ofm, y, x, channel = weights.strides
+    return channel == weights.itemsize and y == width * x and ofm == height * y
 
 
 def bind(job: JobFields, plan: ConvolutionPlan, weights: PackedWeights, keep: Keep) -> bool:

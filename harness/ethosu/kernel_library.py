@@ -57,7 +57,7 @@ def load() -> Kernel:
                     _build(directory)
     if not (directory / NAME).is_file():
         return Kernel(None, f"its kernel cannot be built: {directory / _LOG}")
-    return Kernel(_declared(ctypes.CDLL(str(directory / NAME))))
+    return Kernel(declared(ctypes.CDLL(str(directory / NAME))))
 
 
 def _is_decided(directory: Path) -> bool:
@@ -114,7 +114,8 @@ def _build(directory: Path) -> None:
     shutil.rmtree(tree)
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+def declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    """With the types of its functions."""
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     signatures: dict[str, tuple[list[Any], Any]] = {
         "hil_npu_run": ([pointer, number, number, pointer], number),
@@ -129,7 +130,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
             ctypes.c_bool,
         ),
         "hil_npu_packed": ([number] * 4, number),
-        "hil_npu_pack": ([number, pointer, number, number, number, pointer], number),
+        "hil_npu_pack": ([number, pointer, *[number] * 4, pointer], number),
     }
     for name, (arguments, result) in signatures.items():
         function = getattr(library, name)

@@ -134,7 +134,7 @@ class DecodedStream:
     def _interpret(self, context: Context) -> None:
         """With branches the operations are only known as they come."""
         values: dict[str, int] = {}
-        asked = work.Work(self._work_limit)
+        asked = work.Work(min(self._work_limit, work.LOOPING))
         at, steps, loops = 0, 0, Loops()
         while at < len(self._words):
             item, at = decode_at(self._words, at, self._names)

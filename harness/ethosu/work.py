@@ -17,6 +17,7 @@ from harness.ethosu.stream import Operation, Registers
 ELEMENTS = 1 << 25  # of one feature map, with its padding; also weights of one command
 WEIGHTS = 1 << 27  # of all commands
 UNITS = 1 << 33  # of all commands: about a minute
+LOOPING = 1 << 28  # of a stream with branches, whose end nobody knows: some seconds
 KERNEL = 1 << 16  # elements; the U85's largest is 256 x 256
 
 _PRODUCTS = 32  # of a convolution, per unit

@@ -119,7 +119,9 @@ def _load() -> None:
 
     from harness.attend import attendance  # noqa: F401
     from harness.ethosu import doorbell_npu, npu_process, npu_worker  # noqa: F401
+    from harness.ethosu.kernel_library import load
 
+    load()  # its threads are started by the first job
     toolchain.require("setpriv")
     confine.why_not()
     tie.prepare()

@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev.bench.npu import NpuResults, NpuTimes, _child
+from harness.dev.bench.npu import NpuResults, NpuTimes, Times, _child
 
 
 def test_the_table_and_the_ratios() -> None:
-    """Decoding is the first run without a warm one; the ratio is TOSA's time by the warm time."""
-    row = NpuTimes("net", "ethos-u55-128", first=0.3, warm=0.1, strict=0.2, tosa=0.9)
-    results = NpuResults((row,))
+    """Decoding is the first run without reading the stream and without a warm one."""
+    compiled = Times(reading=0.05, first=0.3, warm=0.1, strict=0.2)
+    numpy = Times(reading=0.05, first=1.6, warm=0.8, strict=0.8)
+    results = NpuResults((NpuTimes("net", "ethos-u55-128", compiled, numpy, tosa=0.9),))
     assert results.text().splitlines()[1].split() == [
-        "net", "ethos-u55-128", "100.0", "200.0", "200.0", "900.0", "9.0",
+        "net", "ethos-u55-128", "100.0", "800.0", "8.0", "4.0", "300.0", "150.0", "5.0", "9.0",
     ]  # fmt: skip
-    assert results.summary()["rows"][0]["times_faster"] == pytest.approx(9.0)
+    assert results.summary()["rows"][0]["ratios"] == pytest.approx(
+        {"warm": 8.0, "strict": 4.0, "first": 16 / 3, "decoding": 5.0, "tosa": 9.0}
+    )
 
 
 def test_a_measurement_has_all_figures(tmp_path: Path) -> None:
@@ -33,5 +36,7 @@ def test_a_measurement_has_all_figures(tmp_path: Path) -> None:
         paths[-1].write_bytes(value.tobytes())
     shapes = json.dumps([(str(value.dtype), value.shape) for value in case.inputs])
     times = _child(shapes, tmp_path / "blob", tmp_path / "tosa", paths)
-    assert sorted(times) == ["first", "strict", "tosa", "warm"]
-    assert all(seconds > 0 for seconds in times.values())
+    assert sorted(times) == ["compiled", "numpy", "tosa"]
+    for way in ("compiled", "numpy"):
+        assert sorted(times[way]) == ["first", "reading", "strict", "warm"]
+    assert all(seconds > 0 for figures in times.values() for seconds in figures.values())

@@ -60,8 +60,12 @@ def test_another_version_says_that_nothing_was_checked(
     assert f"not checked: {name} 19.1.7 is not of LLVM 14" in capsys.readouterr().err
 
 
-def test_the_runner_s_own_sources_are_linted_once() -> None:
-    runner = ROOT / "targets" / "runner"
-    own = f"{runner}/runner.cpp"
+def test_our_own_sources_are_linted_once() -> None:
+    runner, kernel = ROOT / "targets" / "runner", ROOT / "harness" / "ethosu" / "kernel"
+    own = [f"{kernel}/pool.cpp", f"{runner}/runner.cpp"]
     others = [f"{runner}/tests/runner_test.cpp", "/build/kernels/registry.cpp"]
-    assert selftest.linted([{"file": file} for file in (own, *others, own)]) == [own]
+    assert selftest.linted([{"file": file} for file in (*own, *others, *own)]) == own
+
+
+def test_the_npu_s_kernel_is_laid_out_too() -> None:
+    assert ROOT / "harness" / "ethosu" / "kernel" / "pool.cpp" in selftest._laid_out()

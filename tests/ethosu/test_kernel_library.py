@@ -23,7 +23,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     )
     (sources / "tiny.cpp").write_text('extern "C" int hil_npu_run() { return 1; }\n')
     monkeypatch.setattr(kernel_library, "SOURCES", sources)
-    monkeypatch.setattr(kernel_library, "_declared", lambda library: library)
+    monkeypatch.setattr(kernel_library, "declared", lambda library: library)
     monkeypatch.setattr(kernel_library.paths, "cache_dir", lambda kind: tmp_path / kind)
     return sources
 

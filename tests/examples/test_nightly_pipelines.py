@@ -135,19 +135,20 @@ def test_two_runners_and_the_one_that_puts_them_together(
     """The failure ends its own shard and the whole with 1, and is told once, by the whole; what is
     kept is kept all the same."""
     said = read(ACTION)
-    ends = []
+    ends, told = [], ""
     for number in (1, 2):
         here = place(f"runner-{number}")
         action = Action(ACTION, here, environ, (*INSTALLS, "doctor"))
         inputs = {"suite": "suite.yaml", "shard": f"{number}/2", "tell": "false"}
         done = action.run(said, inputs, tmp_path)
         ends.append(codes(done))
-        assert "::error" not in "".join(one.out for one in done)
+        told += "".join(one.out for one in done)
+        assert "::error" not in told
         artefact = tmp_path / "last" / "my-models" / "shards" / action.values[
             "steps.names.outputs.part"
         ]  # fmt: skip
         shutil.copytree(here / "hil-night", artefact)
-    assert sorted(end["The night"] for end in ends) == [0, 1]
+    assert sorted(end["The night"] for end in ends) == [0, 1], told
     assert [end["The night as JSON lines"] for end in ends] == [0, 0]
     assert not (tmp_path / "summary.md").exists()
 
@@ -156,8 +157,8 @@ def test_two_runners_and_the_one_that_puts_them_together(
     done = action.run(said, {"suite": "suite.yaml", "merge": "shards"}, tmp_path)
     assert codes(done) == {"Names": 0, "The parts of the night": 1, "The night as JSON lines": 0}
     assert whole_night(here / ".hil" / "history.db") == VERDICTS
-    (told,) = re.findall("^::error .*", done[1].out, re.MULTILINE)
-    assert "my-board/models/scores.py" in told
+    (error,) = re.findall("^::error .*", done[1].out, re.MULTILINE)
+    assert "my-board/models/scores.py" in error
     assert "my-board/models/scores.py" in (tmp_path / "summary.md").read_text()
     assert 'failures="1"' in (here / "hil-night" / "junit.xml").read_text()
     assert "<!DOCTYPE html>" in (here / "hil-night" / "night.html").read_text()

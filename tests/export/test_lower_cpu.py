@@ -45,29 +45,31 @@ def captured(module: torch.nn.Module, sample: torch.Tensor) -> torch.fx.GraphMod
 def test_a_float_s_step_is_of_the_largest_value() -> None:
     """Over all sets, whatever its sign; an integer has none, for it has to be the same."""
     given = [torch.tensor([0.5, -1.9]), torch.tensor([0.25, 1.0])]
-    module = captured(_two(), given[0])
+    module = captured(two(), given[0])
     outputs = [tuple(module(x)) for x in given]
     real, whole = lower_cpu.steps(module, outputs)
     assert real == 8 * float(np.spacing(np.float32(1.9)))
     assert whole is None
 
 
-def _two() -> torch.nn.Module:
-    class Two(torch.nn.Module):
+def two() -> torch.nn.Module:
+    class Two(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return x * 1.0, torch.argmax(x, -1)
 
     return Two()
 
 
-def _line(*, last: bool) -> torch.nn.Module:
-    class Line(torch.nn.Module):
+def line(*, last: bool) -> torch.nn.Module:
+    """A product, and behind it what no quantiser of XNNPACK's knows."""
+
+    class Line(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.linear = torch.nn.Linear(4, 4)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y: torch.Tensor = self.linear(x)
+            y = self.linear(x)
             return torch.exp(y) if last else y
 
     return Line()
@@ -78,7 +80,7 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
     torch.manual_seed(3)
     sample = torch.randn(2, 4)
     for last in (False, True):
-        module = lower_cpu.quantise(captured(_line(last=last), sample), [(sample,)])
+        module = lower_cpu.quantise(captured(line(last=last), sample), [(sample,)])
         outputs = [(module(sample),)]
         (step,) = lower_cpu.steps(module, outputs)
         assert step is not None

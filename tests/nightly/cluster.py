@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.system.paths import project_root
 
-_DASK = (sys.executable, "-m")
+_DASK = ("setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m")  # with the tests
 _FAST = {
     "DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_TIMEOUT": "3s",
     "DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_VALIDATION_INTERVAL": "1s",

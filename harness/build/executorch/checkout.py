@@ -30,6 +30,7 @@ BUILT = ("CMakeLists.txt", "Test.cmake", "backends", "codegen", "configurations"
          "third-party", "tools", "version.txt")  # fmt: skip
 _OPTIONAL = ("core_platform",)
 _PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "cmsis-nn")
+_BARE_METAL = {"core_driver", "cmsis_6"}  # which a runner for Linux is built without (``plan``)
 
 
 class NotACheckout(UsageError):
@@ -79,7 +80,7 @@ class WheelShadowed(UsageError):
 
 @dataclass(frozen=True)
 class Checkout:
-    """``parts`` by name, as found; ``core_platform`` is there only when the SDK has it."""
+    """``parts`` by name, as found; those of a board without Linux only when the SDK has them."""
 
     root: Path
     revision: Revision
@@ -115,7 +116,8 @@ def find_checkout(
         if not (root / ENTRY).is_file():
             raise RevisionUnsupported(root, there.result(), ENTRY)
         found = {name: part for name, task in looked.items() if (part := task.result())}
-    if missing := [name for name in _PARTS if name not in found]:
+    missing = [name for name in _PARTS if name not in found]
+    if not _BARE_METAL.issuperset(missing):
         raise PartMissing(root, {SPECS[name]: places(name, root, fallback) for name in missing})
     return Checkout(root, there.result(), found)
 

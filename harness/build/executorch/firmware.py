@@ -153,6 +153,7 @@ def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]
     links |= {
         overlay.sdk / "core_software" / name: checkout.parts[name].folder
         for name in ("core_driver", "cmsis_6", "cmsis-nn")
+        if name in checkout.parts
     }
     links[overlay.checkout] = checkout.root
     return {

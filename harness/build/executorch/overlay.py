@@ -49,8 +49,9 @@ def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
 def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
     """The SDK's own platform is written against the whole of its ``core_software``, which it finds
     by ``..``: through a link that would be the user's, without the parts that were given."""
-    own = {name: checkout.parts[name].folder for name in _SOFTWARE}
-    there = checkout.parts.get("core_platform")
+    parts = checkout.parts
+    own = {name: parts[name].folder for name in _SOFTWARE if name in parts}
+    there = parts.get("core_platform")
     if platform is not None or there is None:
         _links(sdk / "core_platform" / "targets", dict.fromkeys(_BOARDS, platform))
         _links(sdk / "core_software", own)

@@ -33,6 +33,7 @@ _PREFIXES = ("corstone-300-", "corstone-320-")
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
 _HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
+_SOFTWARE = ("core_driver", "cmsis_6")  # what the program of a board without Linux is made of
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
@@ -115,8 +116,9 @@ class CheckoutPlan:
 
 
 def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
-    """Raises NoRunnerFor, PartMissing (an FVP wants the SDK's ``core_platform``), ToolMissing; for
-    Zephyr what ``refuse`` gives."""
+    """Raises NoRunnerFor, PartMissing (a board without Linux wants the SDK's ``core_driver`` and
+    ``cmsis_6``, an FVP also its ``core_platform``), ToolMissing; for Zephyr what ``refuse`` gives.
+    """
     if target.zephyr is not None:
         raise refuse(target, checkout)
     if target.port == "linux":
@@ -124,9 +126,11 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
     if not target.name.startswith(_PREFIXES) or target.port != "cortex_m":
         raise NoRunnerFor(target, simulator)
     ours = simulator is SimulatorName.QEMU
-    if not ours and "core_platform" not in checkout.parts:
-        name = "core_platform"
-        raise PartMissing(checkout.root, {SPECS[name]: places(name, checkout.root)})
+    wanted = _SOFTWARE if ours else (*_SOFTWARE, "core_platform")
+    if missing := [name for name in wanted if name not in checkout.parts]:
+        raise PartMissing(
+            checkout.root, {SPECS[name]: places(name, checkout.root) for name in missing}
+        )
     board = target.npu.product if target.npu is not None else "u55"
     config, system, mode = _CPU_ONLY
     if target.npu is not None:

@@ -43,6 +43,7 @@ _QUIET = {
     "distributed.admin.system-monitor.interval": "1h",
     "distributed.worker.memory.monitor-interval": "1h",
 }
+_TIED = ("setpriv", "--pdeathsig", "KILL", "--")  # to whoever measures
 _TICK = os.sysconf("SC_CLK_TCK")
 Call = Callable[[Task, str], tuple[Row, ...]]
 
@@ -70,6 +71,12 @@ class Farm:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICK
 
+    def idle(self, seconds: float = 5.0) -> float:
+        """The share of a core that it uses for workers that have nothing to do."""
+        before = self.seconds()
+        time.sleep(seconds)
+        return (self.seconds() - before) / seconds
+
     def close(self) -> None:
         for one in reversed(self._children):
             one.kill()
@@ -78,7 +85,7 @@ class Farm:
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{len(self._children)}.log").open("wb") as log:
             child = subprocess.Popen(
-                [sys.executable, *words], stdout=log, stderr=subprocess.STDOUT,
+                [*_TIED, sys.executable, *words], stdout=log, stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": str(import_root())},
             )  # fmt: skip
         self._children.append(child)
@@ -149,7 +156,8 @@ def night_at(
     call: Call = hil_case,
     workers: int = 1,
 ) -> tuple[float, float, list[Row]]:
-    """How long a night took there, how many seconds of a core its scheduler, and its rows."""
+    """How long a night took there, how many seconds of a core its scheduler used beyond what it
+    does for workers that are idle, and its rows."""
     cluster = Cluster(there.url, str(there.folder / "store"), patience=_START)
     with ExitStack() as stack:
         pool = DaskPool(cluster, exact_revision(), suite.jobs, silent, call)
@@ -160,10 +168,12 @@ def night_at(
                 raise InfraError(f"{pool.workers} of {workers} workers came; see {there.folder}")
             time.sleep(0.2)
         night = begin(suite, history, Wanted())
+        idle = there.idle()
         began, used = time.monotonic(), there.seconds()
         run_night(suite, night, WHOLE, RunOptions(), pool,
                   Deliverer(history, Spool(history.url)), lambda *_: None)  # fmt: skip
-        return time.monotonic() - began, there.seconds() - used, history.rows([night.id])
+        took = time.monotonic() - began
+        return took, there.seconds() - used - idle * took, history.rows([night.id])
 
 
 def measure(
@@ -181,12 +191,13 @@ def measure(
     with farm(scratch / "many", workers, _PROCESSES) as many:
         suite = suite_of(tuple(f"s{i}" for i in range(3 * workers)))
         took, used, rows = night_at(many, suite, history, asleep, workers)
+        idle = many.idle()
     each = used / len(rows)
-    busy = each * workers / CASE_SECONDS
+    busy = idle + each * workers / CASE_SECONDS
     return [
         *notes,
-        f"{workers} workers in {_PROCESSES} processes of this machine, {len(rows)} cases that "
-        f"sleep {CASE_SECONDS} s: {took:.1f} s, {used / took:.0%} of it the scheduler at work; "
-        f"{each * 1000:.2f} ms of a core for a case, with which {workers} workers that never wait "
-        f"keep it {busy:.0%} busy",
+        f"{workers} workers in {_PROCESSES} processes of this machine did {len(rows)} cases that "
+        f"sleep {CASE_SECONDS} s in {took:.0f} s; their scheduler uses {idle:.0%} of a core when "
+        f"they are idle, and {each * 1000:.1f} ms for a case: if none of them ever waited it were "
+        f"{busy:.0%} busy",
     ]

@@ -123,8 +123,9 @@ def _measured(program: Program) -> list[NpuTimes]:
     for number, delegate in enumerate(program.delegates):
         times = _in_a_process(program, delegate)
         name = program.model if len(program.delegates) == 1 else f"{program.model}/{number}"
-        ours, oracle = (Times(**times[way]) for way in ("compiled", "numpy"))
-        found.append(NpuTimes(name, program.compile_target, ours, oracle, times["tosa"]["run"]))
+        compiled, by_numpy = (Times(**times[way]) for way in ("compiled", "numpy"))
+        tosa = times["tosa"]["run"]
+        found.append(NpuTimes(name, program.compile_target, compiled, by_numpy, tosa))
     return found
 
 

@@ -59,18 +59,17 @@ void multiply(const int16_t* const* positions, const Runs& runs, const int16_t* 
   }
 }
 
+// Of kVectors or fewer.
+template <int kVectors = kPanel>
 void multiply_some(int64_t vectors, const int16_t* const* positions, const Runs& runs,
                    const int16_t* weights, int32_t* sums) {
-  switch (vectors) {
-    case 1:
-      return multiply<1>(positions, runs, weights, sums);
-    case 2:
-      return multiply<2>(positions, runs, weights, sums);
-    case 3:
-      return multiply < kPanel < 3 ? kPanel : 3 > (positions, runs, weights, sums);
-    default:
-      return multiply<kPanel>(positions, runs, weights, sums);
+  if constexpr (kVectors > 1) {
+    if (vectors < kVectors) {
+      multiply_some<kVectors - 1>(vectors, positions, runs, weights, sums);
+      return;
+    }
   }
+  multiply<kVectors>(positions, runs, weights, sums);
 }
 
 // The padded input as 16-bit numbers; of a wide job their high parts follow their low ones.
@@ -199,17 +198,15 @@ struct Depthwise {
     }
   }
 
+  template <int64_t kCount = kVectors>
   void some(const int16_t* place, int64_t channel, int64_t vectors, int32_t* sums) const {
-    switch (vectors) {
-      case 1:
-        return sum<1>(place, channel, sums);
-      case 2:
-        return sum<2>(place, channel, sums);
-      case 3:
-        return sum < kPanel < 3 ? kPanel : 3 > (place, channel, sums);
-      default:
-        return sum<kPanel>(place, channel, sums);
+    if constexpr (kCount > 1) {
+      if (vectors < kCount) {
+        some<kCount - 1>(place, channel, vectors, sums);
+        return;
+      }
     }
+    sum<kCount>(place, channel, sums);
   }
 
   void rows(int64_t first, int64_t last) const {
@@ -236,12 +233,16 @@ struct Depthwise {
 };
 
 // Of absolute weights, over the output channels.
-int64_t largest_sum(const int16_t* weights, int64_t ofm, int64_t count) {
+int64_t largest_sum(const int16_t* weights, int64_t pitch, int64_t ofm, int64_t elements,
+                    int64_t depth) {
   int64_t largest = 0;
   for (int64_t channel = 0; channel < ofm; ++channel) {
     int64_t sum = 0;
-    for (int64_t n = 0; n < count; ++n) {
-      sum += std::abs(static_cast<int32_t>(weights[channel * count + n]));
+    for (int64_t element = 0; element < elements; ++element) {
+      const int16_t* row = weights + (channel * elements + element) * pitch;
+      for (int64_t n = 0; n < depth; ++n) {
+        sum += std::abs(static_cast<int32_t>(row[n]));
+      }
     }
     largest = std::max(largest, sum);
   }
@@ -310,8 +311,8 @@ int64_t hil_npu_packed(int64_t depthwise, int64_t ofm, int64_t elements, int64_t
   return elements * channels * (depthwise != 0 ? 2 : hil::npu::rounded(ifm, 2));
 }
 
-int64_t hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t ofm, int64_t elements,
-                     int64_t ifm, int16_t* packed) {
+int64_t hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t pitch, int64_t ofm,
+                     int64_t elements, int64_t ifm, int16_t* packed) {
   const int64_t depth = depthwise != 0 ? 1 : ifm;
   std::memset(packed, 0,
               static_cast<size_t>(hil_npu_packed(depthwise, ofm, elements, ifm)) * sizeof *packed);
@@ -319,22 +320,23 @@ int64_t hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t ofm, int
     const int64_t channels = hil::npu::rounded(ofm, kVector);
     for (int64_t channel = 0; channel < ofm; ++channel) {
       for (int64_t element = 0; element < elements; ++element) {
-        packed[2 * (element * channels + channel)] = weights[channel * elements + element];
+        packed[2 * (element * channels + channel)] =
+            weights[(channel * elements + element) * pitch];
       }
     }
-    return hil::npu::largest_sum(weights, ofm, elements);
+    return hil::npu::largest_sum(weights, pitch, ofm, elements, 1);
   }
   const int64_t pairs = hil::npu::rounded(depth, 2) / 2;
   for (int64_t panel = 0; panel < ofm; panel += kWidth) {
     const int64_t count = std::min<int64_t>(kWidth, ofm - panel);
     const int64_t width = hil::npu::rounded(count, kVector);
     for (int64_t element = 0; element < elements; ++element) {
-      const int16_t* from = weights + (panel * elements + element) * depth;
+      const int16_t* from = weights + (panel * elements + element) * pitch;
       int16_t* to = packed + (panel * elements + element * width) * pairs * 2;
       for (int64_t pair = 0; pair < pairs; ++pair, to += width * 2) {
         const auto size = static_cast<size_t>(std::min<int64_t>(2, depth - 2 * pair));
         for (int64_t n = 0; n < count; ++n) {
-          const int16_t* two = from + n * elements * depth + 2 * pair;
+          const int16_t* two = from + n * elements * pitch + 2 * pair;
           if (size == 2) {
             std::memcpy(to + 2 * n, two, 2 * sizeof *to);
           } else {
@@ -344,5 +346,5 @@ int64_t hil_npu_pack(int64_t depthwise, const int16_t* weights, int64_t ofm, int
       }
     }
   }
-  return hil::npu::largest_sum(weights, ofm, elements * depth);
+  return hil::npu::largest_sum(weights, pitch, ofm, elements, depth);
 }

@@ -42,7 +42,11 @@ class Reorder {
                                                       : 0;
     if (real > 0) {
       int16_t* to = whole_ + ofm * order_.channel_stride + (y * order_.width + x) * depth + ifm;
-      std::memcpy(to, weights_, static_cast<size_t>(real) * sizeof *to);
+      if (real == 8) {
+        std::memcpy(to, weights_, 8 * sizeof *to);
+      } else {
+        std::memcpy(to, weights_, static_cast<size_t>(real) * sizeof *to);
+      }
     }
     const bool held = all_zero(weights_ + real, count - real);
     weights_ += count;

@@ -132,7 +132,11 @@ class Reorder {
           const int64_t channel = ofm + (group * order_.streams + number) * kGroup + n;
           const int64_t at = (channel * order_.height + place.y) * order_.width + place.x;
           int16_t* to = whole_ + at * order_.room_ifm + ifm + step * order_.ifm_step;
-          std::memcpy(to, weights, static_cast<size_t>(order_.ifm_step) * sizeof *to);
+          if (order_.ifm_step == 8) {
+            std::memcpy(to, weights, 8 * sizeof *to);
+          } else {
+            std::memcpy(to, weights, static_cast<size_t>(order_.ifm_step) * sizeof *to);
+          }
           weights += order_.ifm_step;
         }
       }

@@ -222,7 +222,7 @@ def decode_fast(encoded: bytes, offset: int) -> Weights:
     table = np.array([-(f >> 1) if f & 1 else f >> 1 for f in folded], np.int16)
     shifts = np.arange(0, 8, bits)
     of_byte = table[np.arange(256)[:, None] >> shifts & ((1 << bits) - 1)]
-    result: Weights = of_byte[items].reshape(-1)
+    result: Weights = of_byte.view(f"i{16 // bits}")[items, 0].view(np.int16)
     return result
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.build.executorch import plan as checkout_plan
+from harness.build.executorch.checkout import find_checkout
 from harness.build.executorch.overlay import Overlay
 from harness.build.executorch.parts import PartMissing
 from harness.build.executorch.plan import NoRunnerFor, configure, make_plan, operators
@@ -45,6 +46,18 @@ def test_an_fvp_is_started_by_the_sdks_platform(small: Source, name: str) -> Non
     platform = sdk_platform(small.folder)
     plan = make_plan(target, SimulatorName.FVP, small.find(core_platform=platform))
     assert (plan.platform, plan.relinked) == (None, False)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_linux_asks_for_nothing_of_a_board_without_it(small: Source, name: str) -> None:
+    """There is no core driver in it; a board of Cortex-M is told at once what it lacks."""
+    parts = {n: p for n, p in small.parts.items() if n not in ("core_driver", "cmsis_6")}
+    checkout = find_checkout(small.root, parts)
+    linux = load_target("corstone-1000-a320")
+    assert make_plan(linux, SimulatorName.QEMU, checkout).is_linux
+    with pytest.raises(PartMissing, match="needs the Ethos-U core driver, CMSIS 6") as caught:
+        make_plan(pick(load_target(name), "qemu").target, SimulatorName.QEMU, checkout)
+    assert caught.value.parts == ("core_driver", "cmsis_6")
 
 
 def test_the_sdk_of_the_checkout_itself(small: Source) -> None:
