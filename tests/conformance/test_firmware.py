@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from harness.build.executorch.checkout import Checkout
 from harness.build.source import FirmwareSource
+from harness.build.wheel.firmware import NoWheelFor
 from harness.cli.main import main
 from harness.conformance.model import Report, SuiteResult
 from harness.conformance.run import build_runner
@@ -28,9 +29,6 @@ def test_each_source_is_built_for_the_suites_target(monkeypatch: pytest.MonkeyPa
         return "firmware"
 
     monkeypatch.setattr("harness.build.choice.build_for", build)
-    for source in FirmwareSource:
-        build_runner(SUITES["ethos-u55"], source, None, silent)
-        build_runner(SUITES["ethos-u85"], source, None, silent)
     options = dict(SUITES["ethos-u55"].options)
     wanted = {
         FirmwareSource.BUNDLED: ("corstone-300-u55-128", "corstone-320-u85-128"),
@@ -39,11 +37,17 @@ def test_each_source_is_built_for_the_suites_target(monkeypatch: pytest.MonkeyPa
             "corstone-300-u55-128", "corstone-320-u85-128@Dedicated_Sram_384KB",
         ),
     }  # fmt: skip
+    for source in wanted:
+        build_runner(SUITES["ethos-u55"], source, None, silent)
+        build_runner(SUITES["ethos-u85"], source, None, silent)
     assert seen == [
-        (source, name, "qemu", None, options)
-        for source in FirmwareSource
-        for name in wanted[source]
+        (source, name, "qemu", None, options) for source, names in wanted.items() for name in names
     ]
+
+
+def test_the_wheels_runtime_is_of_no_suites_target() -> None:
+    with pytest.raises(NoWheelFor, match="corstone-300-u55-128 is none"):
+        build_runner(SUITES["ethos-u55"], FirmwareSource.WHEEL, None, silent)
 
 
 def test_both_are_run_and_written_beside_each_other(

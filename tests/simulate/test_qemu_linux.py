@@ -33,7 +33,8 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     made = Image(tmp_path / "vmlinuz", tmp_path / "i.cpio", "a Linux")
     asked: list[tuple[Settings, Path]] = []
 
-    def image_of(settings: Settings, runner: Path) -> Image:
+    def image_of(settings: Settings, runner: Path, root: Path | None) -> Image:
+        assert root is None
         asked.append((settings, runner))
         return made
 
