@@ -85,11 +85,25 @@ class Sshd:
             return one.connect_ex(("127.0.0.1", self.port)) == 0
 
 
+def _program() -> str | None:
+    return next(filter(os.path.exists, _PLACES), None) if shutil.which("ssh-keygen") else None
+
+
+@contextmanager
+def some_store(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A store by SFTP where there is a server, else a folder; and the environment to reach it."""
+    if _program() is None:
+        yield str(folder / "store"), {}
+    else:
+        with sshd(folder) as server:
+            yield server.url, {"HOME": str(server.home)}
+
+
 @contextmanager
 def sshd(folder: Path) -> Iterator[Sshd]:
     """Skips where there is none."""
-    program = next(filter(os.path.exists, _PLACES), None)
-    if program is None or shutil.which("ssh-keygen") is None:
+    program = _program()
+    if program is None:
         pytest.skip("OpenSSH's server is not installed (Debian: openssh-server)")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # sshd(8): privilege separation wants it

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.conftest import Hil, Result
 from tests.nightly.cluster import Farm, farm, until
-from tests.nightly.sshd import sshd
+from tests.nightly.sshd import some_store
 
 TARGET = "corstone-300-m55"
 SLOW = """#!/bin/sh
@@ -90,11 +90,11 @@ def test_a_key_is_exported_and_built_once_among_two_machines(
 def test_a_worker_that_is_killed_in_a_case(
     own_farm: Farm, night: Night, place: Path, hil: Hil, shared_hil_home: str
 ) -> None:
-    """By a store over SFTP, which a night on one machine has filled. The simulator of one worker
-    never ends, until the worker is killed; the case is run again by the other."""
-    with sshd(place) as server:
-        home = {"HOME": str(server.home)}
-        filling = night("--store", server.url, "-j", 1, **home)
+    """With a store, over SFTP where there is a server, that a night on one machine has filled. The
+    simulator of one worker never ends, until the worker is killed; the case is run again by the
+    other."""
+    with some_store(place) as (store, home):
+        filling = night("--store", store, "-j", 1, **home)
         assert filling.code == 0, filling
         slow = place / "bin" / "qemu-system-arm"
         slow.parent.mkdir()
@@ -107,7 +107,7 @@ def test_a_worker_that_is_killed_in_a_case(
         running = subprocess.Popen(
             [sys.executable, "-m", "harness", "nightly", str(place / "suite.yaml"), "--json",
              "--history", f"sqlite:///{place}/h.db", "--scheduler", own_farm.url,
-             "--store", server.url, "--night", "killed"],
+             "--store", store, "--night", "killed"],
             env={**os.environ, "HIL_HOME": shared_hil_home, **home},
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
