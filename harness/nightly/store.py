@@ -302,7 +302,9 @@ def _seal(key: str, digest: str, name: str) -> str:
 
 
 def _said(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
+    # paramiko's failed connection is an OSError without a number
+    words = str(error).removeprefix("[Errno None] ")
+    return next(iter(words.splitlines()), "") or type(error).__name__
 
 
 def _package(error: ImportError) -> str:

@@ -155,6 +155,7 @@ def test_a_server_that_went_is_told_and_one_that_came_back_is_used(
         with pytest.raises(StoreUnreachable, match="does not answer") as caught:
             store.fetch("programs", KEY, tmp_path / "there")
         assert str(by_sftp.port) in caught.value.message
+        assert "Errno" not in caught.value.message
         with pytest.raises(StoreUnreachable):
             store.require()
     finally:
