@@ -34,7 +34,7 @@ from harness.run.pipeline import RunOptions
 from harness.system.paths import import_root
 from harness.system.progress import Progress, silent
 
-CASE_SECONDS = 3.2  # of a case, as the cases of the default matrix take on average
+CASE_SECONDS = 3.2  # of a case: about what one with a guest of Linux takes
 _PROCESSES = 4
 _START = 300.0  # seconds
 _QUIET = {
