@@ -19,7 +19,8 @@ from harness.ethosu import jobs, kernel_library
 from harness.ethosu.common import Context
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap
-from harness.ethosu.jobs import JobFields, Keep, MemoryFields, PackedWeights
+from harness.ethosu.job_fields import JobFields, MemoryFields, check_layout
+from harness.ethosu.jobs import Keep, PackedWeights
 from harness.ethosu.kernel_codec import KernelCodec
 from harness.ethosu.memory import WEIGHTS, Bytes, Memory
 from harness.ethosu.plan import (
@@ -53,7 +54,7 @@ def compiled_arithmetic(threads: int | None = None) -> Arithmetic:
     kernel = kernel_library.load()
     if kernel.library is None:
         return Arithmetic(f"numpy ({kernel.lacks})")
-    jobs.check_layout(kernel.library)
+    check_layout(kernel.library)
     return Arithmetic("compiled", kernel.library, threads or min(2, len(os.sched_getaffinity(0))))
 
 

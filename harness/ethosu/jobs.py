@@ -1,4 +1,4 @@
-"""Plans as the compiled arithmetic reads them: the structures of ``kernel/jobs.h``.
+"""Plans as the compiled arithmetic reads them.
 
 A plan gets a job only where the job gives the same bits as the step in numpy: sums are bounded
 here, from the weights and types at hand, before any of them is computed.
@@ -19,6 +19,17 @@ from harness.ethosu import accumulate
 from harness.ethosu.accumulate import Window
 from harness.ethosu.common import INT8, INT16, largest_input
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap, Tile
+from harness.ethosu.job_fields import (
+    LANES,
+    SCALE_ARRAYS,
+    JobFields,
+    MapFields,
+    OperandFields,
+    OutputFields,
+    ScaleFields,
+    SpanFields,
+    WindowFields,
+)
 from harness.ethosu.output_stage import Scale, is_identity
 from harness.ethosu.plan import (
     ConvolutionPlan,
@@ -32,102 +43,12 @@ from harness.ethosu.plan import (
     Span,
 )
 
-REGIONS, TILES, SPANS, LANES = 16, 4, 8, 16
 _NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY = range(6)
 _NARROW, _WIDE, _ANY = range(3)
 _ALL, _CHANNEL, _POSITION = range(3)
 _REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
 _COMBINE = {"ADD": 0, "SUB": 1, "MUL": 2, "MIN": 3, "MAX": 4, "ABS": 5}
 _EXACT = 1 << 62  # of a product and its half
-_SCALE_ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
-_number, _pointer = ctypes.c_int64, ctypes.c_void_p
-
-
-def _fields(*names: str) -> list[tuple[str, Any]]:
-    return [(name, _number) for name in names]
-
-
-class TileFields(ctypes.Structure):
-    _fields_ = _fields("y", "x", "height", "width", "base")
-
-
-class MapFields(ctypes.Structure):
-    _fields_ = [
-        *_fields("region", "bytes", "bricks", "height", "width", "depth"),
-        *_fields("stride_y", "stride_x", "stride_c", "tiles"),
-        ("tile", TileFields * TILES),
-    ]
-
-
-class OperandFields(ctypes.Structure):
-    _fields_ = [
-        ("map", MapFields),
-        *_fields("scalar", "zero_point", "multiplier", "half", "shift"),
-    ]
-
-
-class WindowFields(ctypes.Structure):
-    _fields_ = _fields(
-        *("kernel_y", "kernel_x", "stride_y", "stride_x", "dilation_y", "dilation_x"),
-        *("top", "left", "bottom", "right", "needed_y", "needed_x", "upscale"),
-    )
-
-
-class ScaleFields(ctypes.Structure):
-    _fields_ = [
-        *_fields("mode", "scope"),
-        *((name, _pointer) for name in _SCALE_ARRAYS),
-    ]
-
-
-class OutputFields(ctypes.Structure):
-    _fields_ = [
-        ("map", MapFields),
-        *_fields("height", "width", "depth", "index_bytes"),
-        *_fields("zero_point", "clamped", "low", "high"),
-        *_fields("table", "table_at", "table_size"),
-        ("axis", _number * 3),
-        *_fields("reverse"),
-    ]
-
-
-class SpanFields(ctypes.Structure):
-    _fields_ = [*_fields("region", "address", "length"), ("expected", _pointer)]
-
-
-class JobFields(ctypes.Structure):
-    _fields_ = [
-        *_fields("kind", "operation"),
-        ("first", OperandFields),
-        ("second", OperandFields),
-        ("window", WindowFields),
-        ("output", OutputFields),
-        ("scale", ScaleFields),
-        *_fields("spans"),
-        ("span", SpanFields * SPANS),
-        ("weights", _pointer),
-        *_fields("wide", "parts"),
-        ("source", SpanFields),
-        ("target", SpanFields),
-    ]
-
-
-class MemoryFields(ctypes.Structure):
-    _fields_ = [
-        ("base", _pointer * REGIONS),
-        ("size", _number * REGIONS),
-        ("marks", _pointer * REGIONS),
-        ("internal", _pointer),
-        ("internal_size", _number),
-        ("pool", _pointer),
-    ]
-
-
-def check_layout(library: ctypes.CDLL) -> None:
-    """That the library has the same idea of the structures. AssertionError: it has not."""
-    ours = ctypes.sizeof(JobFields), ctypes.sizeof(MemoryFields)
-    theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
-    assert ours == theirs, f"jobs.py and kernel/jobs.h differ: {ours} and {theirs} bytes"
 
 
 class Keep:
@@ -142,7 +63,9 @@ class Keep:
 
     def lanes(self, values: Sequence[int]) -> int:
         """Each of them LANES times."""
-        content = (_number * (LANES * len(values)))(*(v for v in values for _ in range(LANES)))
+        content = (ctypes.c_int64 * (LANES * len(values)))(
+            *(v for v in values for _ in range(LANES))
+        )
         self._kept.append(content)
         return ctypes.addressof(content)
 
@@ -348,7 +271,7 @@ def _scale(
     if fields.mode != _ANY:
         addend = given * multiplier + half + (np.int64(output.zero_point) << shift)
     arrays = (given, multiplier, half, shift, addend)
-    for name, values in zip(_SCALE_ARRAYS, arrays, strict=True):
+    for name, values in zip(SCALE_ARRAYS, arrays, strict=True):
         if positions:
             ready = np.repeat(values, LANES)
         else:
@@ -372,7 +295,7 @@ def _uniform_scale(
     fields.scope, fields.mode = _ALL, _mode_of(*bounds, output.zero_point)
     addend = half + (output.zero_point << shift) if fields.mode != _ANY else 0
     content = keep.lanes((0, multiplier, half, shift, addend))
-    for number, name in enumerate(_SCALE_ARRAYS):
+    for number, name in enumerate(SCALE_ARRAYS):
         setattr(fields, name, content + number * 8 * LANES)
     return True
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import ToolMissing
 from harness.ethosu import kernel_library
-from harness.ethosu.jobs import check_layout
+from harness.ethosu.job_fields import check_layout
 from harness.system import toolchain
 
 
