@@ -26,9 +26,9 @@ from executorch.exir import (
     ExecutorchProgramManager,
     to_edge,
 )
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.errors import UsageError
+from harness.export.calibrate import quantise_with
 from harness.export.samples import Sample, channels_last
 
 
@@ -60,12 +60,7 @@ def quantise(
     graph_module: torch.fx.GraphModule, calibration: Sequence[Sample]
 ) -> torch.fx.GraphModule:
     """int8 with observers that have seen the calibration samples."""
-    prepared = prepare_pt2e(graph_module, CortexMQuantizer())
-    with torch.no_grad():
-        for sample in calibration:
-            prepared(*channels_last(sample))
-    converted: torch.fx.GraphModule = convert_pt2e(prepared)
-    return converted
+    return quantise_with(graph_module, CortexMQuantizer(), map(channels_last, calibration))
 
 
 def to_cortex_m(

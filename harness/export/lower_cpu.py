@@ -21,8 +21,8 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
 )
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
 from torch.utils import _pytree as pytree
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
+from harness.export.calibrate import quantise_with
 from harness.export.lowering import CpuLowering
 from harness.export.samples import Sample
 
@@ -37,12 +37,7 @@ def quantise(
     quantizer = XNNPACKQuantizer().set_global(
         get_symmetric_quantization_config(is_per_channel=True)
     )
-    prepared = prepare_pt2e(graph_module, quantizer)
-    with torch.no_grad():
-        for sample in calibration:
-            prepared(*sample)
-    converted: torch.fx.GraphModule = convert_pt2e(prepared)
-    return converted
+    return quantise_with(graph_module, quantizer, calibration)
 
 
 def to_cpu(

@@ -23,8 +23,8 @@ from executorch.backends.arm.quantizer import (
 )
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
+from harness.export.calibrate import quantise_with
 from harness.export.npu_options import NpuOptions
 from harness.export.samples import Sample
 
@@ -59,12 +59,7 @@ def quantise(
     """int8, with a scale per output channel for weights."""
     quantizer = EthosUQuantizer(spec)
     quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
-    prepared = prepare_pt2e(graph_module, quantizer)
-    with torch.no_grad():
-        for sample in calibration:
-            prepared(*sample)
-    converted: torch.fx.GraphModule = convert_pt2e(prepared)
-    return converted
+    return quantise_with(graph_module, quantizer, calibration)
 
 
 def to_ethos_u(
