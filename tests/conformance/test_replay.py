@@ -53,9 +53,10 @@ class World(SimpleNamespace):
         (self.folder / "ran").write_text("")
         return run.conform("own", elf or self.elf(add), Selection(), silent, workers=1, **how)
 
-    def elf(self, add: int) -> Path:
-        elf = self.folder / f"add{add}.elf"
-        return elf if elf.exists() else guests.bare(elf, _GUEST, ADD=add)
+    def elf(self, add: int, **more: object) -> Path:
+        words = "".join(f"-{name}" for name in more)
+        elf = self.folder / f"add{add}{words}.elf"
+        return elf if elf.exists() else guests.bare(elf, _GUEST, ADD=add, **more)
 
     @property
     def ran(self) -> list[str]:
@@ -109,6 +110,13 @@ def test_a_runner_with_a_bug_is_not_covered_up(world: World) -> None:
     assert sorted(world.ran) == sorted(f"{w}{n}" for w in "ab" for n in "01")
     assert report.summary["failed"] == 4
     assert report.from_cache == 2  # what simulates nothing
+
+
+@pytest.mark.parametrize("other", [{"ALSO": '"a complaint"'}, {"STATUS": 3}], ids=["says", "ends"])
+def test_the_same_bytes_are_not_enough(world: World, other: dict[str, object]) -> None:
+    """A suite may look at the console and at the status; where these differ the test is run."""
+    world.run(elf=world.elf(5, **other))
+    assert sorted(world.ran) == sorted(f"{w}{n}" for w in "ab" for n in "01")
 
 
 def test_a_note_that_was_changed_is_not_believed(world: World) -> None:

@@ -75,5 +75,5 @@ def test_another_layout_is_noticed() -> None:
         def hil_npu_memory_bytes(self) -> int:
             return 8
 
-    with pytest.raises(AssertionError, match=r"jobs.py and kernel/jobs.h differ"):
+    with pytest.raises(AssertionError, match=r"job_fields.py and kernel/jobs.h differ"):
         check_layout(Other())  # type: ignore[arg-type]

@@ -66,6 +66,9 @@ void reset(void) {
   for (int i = 0; i < 4; ++i) bytes[i] += ADD;
   const u32 write[3] = {(u32)semihosting(0x01, out), (u32)bytes, sizeof bytes};
   semihosting(0x05, write);  // SYS_WRITE
+#if defined(ALSO)
+  semihosting(0x04, ALSO);
+#endif
 #elif defined(LOCK_UP)
   *(volatile u32*)0xF0000000 = 1;
 #else
