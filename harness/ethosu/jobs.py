@@ -35,15 +35,17 @@ from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
     ElementwisePlan,
+    MappedPlan,
     OperandPlan,
     OutputPlan,
     Parameters,
     Plan,
     PoolPlan,
+    ResizePlan,
     Span,
 )
 
-_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY = range(6)
+_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY, _RESIZE = range(7)
 _NARROW, _WIDE, _ANY = range(3)
 _ALL, _CHANNEL, _POSITION = range(3)
 _REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
@@ -86,6 +88,8 @@ def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> b
         return _elementwise(job, plan, keep)
     _map(job.first.map, plan.ifm)
     job.first.zero_point = plan.zero_point
+    if isinstance(plan, ResizePlan):
+        return _resize(job, plan, keep)
     _window(job.window, plan.window, plan.upscale)
     if isinstance(plan, PoolPlan):
         return _pool(job, plan, keep)
@@ -182,7 +186,7 @@ def _window(fields: WindowFields, window: Window, upscale: int) -> None:
     fields.upscale = upscale
 
 
-def maps_of(plan: ConvolutionPlan | PoolPlan | ElementwisePlan) -> list[FeatureMap]:
+def maps_of(plan: MappedPlan) -> list[FeatureMap]:
     """The result's, and those of what is in memory of the operands."""
     if not isinstance(plan, ElementwisePlan):
         return [plan.output.ofm, plan.ifm]
@@ -336,6 +340,17 @@ def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
     if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
         return False
     job.kind, job.operation = _POOL, _REDUCE[plan.mode]
+    return True
+
+
+def _resize(job: JobFields, plan: ResizePlan, keep: Keep) -> bool:
+    if plan.limit >= _EXACT or plan.ifm.dtype.itemsize > 4:
+        return False
+    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+        return False
+    job.kind, job.wide, job.resize.bilinear = _RESIZE, int(plan.limit >= 1 << 31), plan.bilinear
+    for fields, axis in ((job.resize.y, plan.rows), (job.resize.x, plan.columns)):
+        fields.n, fields.step, fields.offset = axis.n, axis.step, axis.offset
     return True
 
 

@@ -118,6 +118,29 @@ class ElementwisePlan:
 
 
 @dataclass(frozen=True)
+class AxisPlan:
+    """Output index i is at (i * step + offset) / n of the input."""
+
+    n: int
+    step: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class ResizePlan:
+    """``limit`` bounds the sums."""
+
+    bilinear: bool
+    ifm: FeatureMap
+    zero_point: int
+    rows: AxisPlan
+    columns: AxisPlan
+    limit: float
+    scale: Scale
+    output: OutputPlan
+
+
+@dataclass(frozen=True)
 class CopyPlan:
     """One DMA of so many bytes; a target without a region is the internal memory."""
 
@@ -126,7 +149,8 @@ class CopyPlan:
     target: int
 
 
-Plan = ConvolutionPlan | PoolPlan | ElementwisePlan | CopyPlan
+MappedPlan = ConvolutionPlan | PoolPlan | ElementwisePlan | ResizePlan
+Plan = MappedPlan | CopyPlan
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@
 #include "feature_map.h"
 #include "output.h"
 #include "pool.h"
+#include "resize.h"
 #include "scratch.h"
 
 namespace hil::npu {
@@ -82,6 +83,8 @@ bool done(const Job& job, const Memory& memory) {
       return pool(job, memory);
     case Kind::kElementwise:
       return elementwise(job, memory);
+    case Kind::kResize:
+      return resize(job, memory);
     default:
       return false;
   }

@@ -80,7 +80,25 @@ struct Span {
   const uint8_t* expected;
 };
 
-enum class Kind : int64_t { kNone, kConvolution, kDepthwise, kPool, kElementwise, kCopy };
+// Output index i is at (i * step + offset) / n of the input.
+struct Axis {
+  int64_t n, step, offset;
+};
+
+struct Resize {
+  int64_t bilinear;  // else nearest
+  Axis y, x;
+};
+
+enum class Kind : int64_t {
+  kNone,
+  kConvolution,
+  kDepthwise,
+  kPool,
+  kElementwise,
+  kCopy,
+  kResize
+};
 enum class Reduce : int64_t { kSum, kLargest, kSmallest, kSumOfChannels };
 enum class Combine : int64_t { kAdd, kSubtract, kMultiply, kSmaller, kLarger, kAbsolute };
 
@@ -97,6 +115,7 @@ struct Job {
   int64_t wide;            // sums may need more than 32 bits
   int64_t parts;           // how many threads are worth while
   Span source, target;     // kCopy; a target in region -1 is the internal memory
+  Resize resize;
 };
 
 }  // namespace hil::npu

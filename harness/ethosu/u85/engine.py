@@ -25,7 +25,7 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.output_stage import Integers, Scale
-from harness.ethosu.plan import ConvolutionPlan, CopyPlan, PoolPlan, Prepared
+from harness.ethosu.plan import AxisPlan, ConvolutionPlan, CopyPlan, PoolPlan, Prepared, ResizePlan
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.elementwise import prepare_elementwise
 from harness.ethosu.u85.stages import (
@@ -220,8 +220,8 @@ def _prepare_resize(operation: Operation, registers: Registers) -> Prepared:
     shape = ofm_shape(registers)
     height, width = registers["KERNEL_HEIGHT_M1"] + 1, registers["KERNEL_WIDTH_M1"] + 1
     source = prepare_source(registers, "IFM", (height, width, shape[2]))
-    rows = _positions(registers, "Y", shape[0], height)
-    columns = _positions(registers, "X", shape[1], width)
+    axes = _axis(registers, "Y"), _axis(registers, "X")
+    rows, columns = _positions(axes[0], shape[0], height), _positions(axes[1], shape[1], width)
     output, scale = prepare_output(registers, shape), _rest_of_scale(registers)
     limit = largest_input(source.dtype, source.zero_point)
     if mode == _BILINEAR:
@@ -232,7 +232,12 @@ def _prepare_resize(operation: Operation, registers: Registers) -> Prepared:
         sums = (_bilinear if mode == _BILINEAR else _nearest)(values, rows, columns)
         output.store(context, sums, limit, scale, None)
 
-    return Prepared(run, chains=output.buffer)
+    way_out, ifm = output.plan(shape), source.source
+    if way_out is None or ifm is None:
+        return Prepared(run, chains=output.buffer)
+    bilinear = mode == _BILINEAR
+    plan = ResizePlan(bilinear, ifm, source.zero_point, *axes, limit, scale, way_out)
+    return Prepared(run, plan, output.buffer)
 
 
 def _rest_of_scale(registers: Registers) -> Scale:
@@ -245,15 +250,19 @@ def _rest_of_scale(registers: Registers) -> Scale:
     return checked_scale(registers, "OFM_SCALE", multiplier, rest, ofm_rounding(registers))
 
 
-def _positions(registers: Registers, axis: str, count: int, size: int) -> Axis:
-    """For each output index the whole and the fractional input position, n, and the size."""
+def _axis(registers: Registers, axis: str) -> AxisPlan:
     n = registers[f"RESIZE_{axis}_SCALE_N_M1"] + 1
     step = registers[f"RESIZE_{axis}"]
     whole, rest = step >> 32 & 15, step & 0x7FF
     offset = registers[f"RESIZE_{axis}_OFFSET"] & 0xFFF
     offset -= (offset & 0x800) << 1
-    place = np.arange(count, dtype=np.int64) * (whole * n + rest) + offset
-    return place // n, place % n, n, size
+    return AxisPlan(n, whole * n + rest, offset)
+
+
+def _positions(axis: AxisPlan, count: int, size: int) -> Axis:
+    """For each output index the whole and the fractional input position, n, and the size."""
+    place = np.arange(count, dtype=np.int64) * axis.step + axis.offset
+    return place // axis.n, place % axis.n, axis.n, size
 
 
 def _bilinear(values: Integers, rows: Axis, columns: Axis) -> Integers:
