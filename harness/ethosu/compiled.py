@@ -99,14 +99,14 @@ class Compiled:
         memory = _memory(context.memory)
         memory.pool = self._pool
         self._chains.put_into(memory)
-        count, at = len(self._operations), 0
+        count, first, at = len(self._operations), 0, 0
         while at < count:
-            done = self._library.hil_npu_run(self._jobs, at, count, ctypes.byref(memory))
-            self._tally.add(context, at, done)
-            at = done
+            at = self._library.hil_npu_run(self._jobs, at, count, ctypes.byref(memory))
             if at < count and not self._bound(at, context):
+                self._tally.add(context, first, at)
                 self._step(at, context)
-                at += 1
+                first = at = at + 1
+        self._tally.add(context, first, at)
 
     def _step(self, index: int, context: Context) -> None:
         name, prepared = self._operations[index]

@@ -263,25 +263,25 @@ def _scale(
         return _uniform_scale(fields, output, scale, limit, keep)
     if not output.rounds:
         return False
-    multiplier, shift = scale.multiplier.reshape(-1), scale.shift.reshape(-1)
-    half = np.broadcast_to(scale.half.reshape(-1), shift.shape)
     positions = scale.multiplier.ndim == 3
     if positions and bias is not None:
         return False
     fields.scope = _POSITION if positions else _CHANNEL
-    given = np.zeros(1, np.int64) if bias is None else bias
-    fields.mode = _mode(given, multiplier, half, shift, limit, output.zero_point)
-    addend = np.zeros(1, np.int64)
+    count = scale.multiplier.size if positions else output.shape[2]
+    rows = np.zeros((len(SCALE_ARRAYS), count if positions else count + 2 * LANES), np.int64)
+    values = rows[:, :count]
+    given = scale.multiplier.reshape(-1), scale.half.reshape(-1), scale.shift.reshape(-1)
+    values[0] = 0 if bias is None else bias
+    values[1], values[2], values[3] = given
+    fields.mode = _mode(values[:4], limit, output.zero_point)
     if fields.mode != _ANY:
-        addend = given * multiplier + half + (np.int64(output.zero_point) << shift)
-    arrays = (given, multiplier, half, shift, addend)
-    for name, values in zip(SCALE_ARRAYS, arrays, strict=True):
-        if positions:
-            ready = np.repeat(values, LANES)
-        else:
-            ready = np.zeros(-(-output.shape[2] // LANES) * LANES + LANES, np.int64)
-            ready[: output.shape[2]] = values
-        setattr(fields, name, keep(np.ascontiguousarray(ready, np.int64)))
+        np.multiply(values[0], values[1], out=values[4])
+        values[4] += values[2] + (np.int64(output.zero_point) << values[3])
+    if positions:
+        rows = rows.repeat(LANES, 1)
+    content = keep(rows)
+    for number, name in enumerate(SCALE_ARRAYS):
+        setattr(fields, name, content + number * rows.strides[0])
     return True
 
 
@@ -304,18 +304,12 @@ def _uniform_scale(
     return True
 
 
-def _mode(
-    bias: NDArray[np.int64],
-    multiplier: NDArray[np.int64],
-    half: NDArray[np.int64],
-    shift: NDArray[np.int64],
-    limit: float,
-    zero_point: int,
-) -> int:
-    """How wide the numbers get; in Python's integers, so that the bound itself is exact."""
-    largest = int(limit) + 1 + _magnitude(bias)
-    bounds = largest, _magnitude(multiplier), int(half.max()), int(shift.min()), int(shift.max())
-    return _mode_of(*bounds, zero_point)
+def _mode(values: NDArray[np.int64], limit: float, zero_point: int) -> int:
+    """How wide the numbers get: bias, multiplier, half and shift; in Python's integers, so that
+    the bound itself is exact."""
+    low, high = values.min(1).tolist(), values.max(1).tolist()
+    bias, factor = (max(-a, b) for a, b in zip(low[:2], high[:2], strict=True))
+    return _mode_of(int(limit) + 1 + bias, factor, high[2], low[3], high[3], zero_point)
 
 
 def _mode_of(
@@ -325,10 +319,6 @@ def _mode_of(
         return _ANY
     result = (largest * factor + half >> least_shift) + abs(zero_point) + 1
     return _NARROW if max(largest, factor, result) < 1 << 31 else _WIDE
-
-
-def _magnitude(values: NDArray[np.int64]) -> int:
-    return max(-int(values.min()), int(values.max()))
 
 
 def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
