@@ -268,7 +268,7 @@ def _scale(
         return False
     fields.scope = _POSITION if positions else _CHANNEL
     count = scale.multiplier.size if positions else output.shape[2]
-    rows = np.zeros((len(SCALE_ARRAYS), count if positions else count + 2 * LANES), np.int64)
+    rows = np.zeros((len(SCALE_ARRAYS), count + 2 * LANES), np.int64)
     values = rows[:, :count]
     given = scale.multiplier.reshape(-1), scale.half.reshape(-1), scale.shift.reshape(-1)
     values[0] = 0 if bias is None else bias
@@ -277,8 +277,6 @@ def _scale(
     if fields.mode != _ANY:
         np.multiply(values[0], values[1], out=values[4])
         values[4] += values[2] + (np.int64(output.zero_point) << values[3])
-    if positions:
-        rows = rows.repeat(LANES, 1)
     content = keep(rows)
     for number, name in enumerate(SCALE_ARRAYS):
         setattr(fields, name, content + number * rows.strides[0])

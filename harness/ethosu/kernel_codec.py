@@ -13,7 +13,7 @@ from harness.ethosu.codec import Weights
 from harness.ethosu.errors import AccessError
 from harness.ethosu.u55.weights import WeightLayout
 from harness.ethosu.u85.weights import FAST_HEADER, WeightLayoutU85
-from harness.ethosu.work import WEIGHTS
+from harness.ethosu.work import ENCODED
 
 _USUAL = 16  # weights of one byte; more are asked for again
 
@@ -49,7 +49,7 @@ class KernelCodec:
         room = _USUAL * len(encoded)
         while True:
             weights = np.empty(room, np.int16)
-            given = encoded, len(encoded), weights.ctypes.data, room, WEIGHTS
+            given = encoded, len(encoded), weights.ctypes.data, room, ENCODED
             count = self._library.hil_npu_decode(*given)
             if count < 0:
                 raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)

@@ -37,6 +37,7 @@ from harness.ethosu.stream import (
     Write,
     decode_at,
     has_branches,
+    operation_count,
     operations,
 )
 from harness.ethosu.u55 import engine as engine_u55
@@ -103,6 +104,7 @@ class DecodedStream:
         self._work_limit = work_limit
         self._operations: list[tuple[str, Prepared]] = []
         if not self._branches:
+            work.check_operations(operation_count(self._words, self._names))
             asked = work.Work(work_limit)
             for operation, registers in operations(self._words, self._names):
                 asked.add(operation, registers)
@@ -223,10 +225,9 @@ class Network:
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
         sizes = {SCRATCH: self.blob.scratch_size, FAST_SCRATCH: _FAST_SCRATCH_BYTES}
-        for number, tensors in ((INPUTS, self.blob.inputs), (OUTPUTS, self.blob.outputs)):
-            ends = [t.offset + t.size for t in tensors if t.region == number]
-            if ends:
-                sizes[number] = max(ends)
+        for number in (INPUTS, OUTPUTS):
+            if size := self.blob.own_region(number):
+                sizes[number] = size
         regions = {number: np.full(size, 0xA5, np.uint8) for number, size in sizes.items()}
         regions[WEIGHTS] = self._weights
         return regions

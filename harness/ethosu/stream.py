@@ -100,6 +100,17 @@ def _wide(name: str, parameter: int, payload: int) -> int:
     return value
 
 
+def operation_count(words: Sequence[int], names: RegisterSet) -> int:
+    """Of a stream without branches; cheaper than what it takes to know what they are."""
+    count = 0
+    for item in instructions(words, names):
+        if isinstance(item, Operation):
+            if item.name == "STOP":
+                break
+            count += item.name not in NO_EFFECT
+    return count
+
+
 def has_branches(words: Sequence[int], names: RegisterSet) -> bool:
     return any(isinstance(i, Operation) and i.name == "BRANCH" for i in instructions(words, names))
 

@@ -16,15 +16,24 @@ from harness.ethosu.stream import Operation, Registers
 
 ELEMENTS = 1 << 25  # of one feature map, with its padding; also weights of one command
 WEIGHTS = 1 << 27  # of all commands
+ENCODED = 1 << 26  # of one stream of weights, padding included
 UNITS = 1 << 33  # of all commands: about a minute
 LOOPING = 1 << 28  # of a stream with branches, whose end nobody knows: some seconds
 KERNEL = 1 << 16  # elements; the U85's largest is 256 x 256
+OPERATIONS = 1 << 17  # of a stream without branches; each is kept, in some 6 KiB
+KEPT = 1 << 29  # bytes of weights and scales of all commands, as they stand and as they are kept
+DIVISORS = 1 << 20  # of all averages that have one for each position
 
 _PRODUCTS = 32  # of a convolution, per unit
 _COMMAND = 1 << 14
 _KERNEL_ELEMENT = 1 << 11
 _DMA_ROW = 1 << 11
 _UNIT, _READ_BLOCK = 64, 128  # the largest OFM microblock and IFM block, in channels
+_VECTOR = 16  # channels, at most, that the compiled arithmetic has side by side
+_LENGTHS = (
+    *("WEIGHT_LENGTH", "WEIGHT1_LENGTH", "WEIGHT2_LENGTH", "WEIGHT3_LENGTH"),
+    *("SCALE_LENGTH", "SCALE1_LENGTH"),
+)
 _MAPPED = frozenset({"CONV", "DEPTHWISE", "POOL", "ELEMENTWISE", "RESIZE"})
 
 
@@ -35,6 +44,8 @@ class Work:
     limit: int = UNITS
     units: int = 0
     weights: int = 0
+    kept: int = 0
+    divisors: int = 0
 
     def add(self, operation: Operation, registers: Registers) -> None:
         """Raises WorkLimit, before any of it is done."""
@@ -45,8 +56,17 @@ class Work:
             self.units += _of_dma(registers)
         self.units += _COMMAND
         self.weights += _weights(operation, registers)
+        self.kept += _kept(operation, registers)
+        self.divisors += _divisors(operation, registers)
         _require("the stream", self.weights, WEIGHTS, "weights", offset)
+        _require("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
+        _require("the stream", self.divisors, DIVISORS, "divisors of averages", offset)
         _require("the stream", self.units, self.limit, "units of work", offset)
+
+
+def check_operations(count: int) -> None:
+    """Of a stream, before any of them is looked at. Raises WorkLimit."""
+    _require("the stream", count, OPERATIONS, "operations", 0)
 
 
 def _of_maps(operation: Operation, registers: Registers) -> int:
@@ -67,6 +87,9 @@ def _of_maps(operation: Operation, registers: Registers) -> int:
     read = ifm_depth if name in ("CONV", "POOL") else depth
     padded = read * _padded(registers, height, reach[0], 0) * _padded(registers, width, reach[1], 1)
     _require(f"the IFM of {name} with its padding", padded, ELEMENTS, "elements", offset)
+    if name == "DEPTHWISE":
+        room = padded // depth * _up(depth, _VECTOR)
+        _require("the IFM of DEPTHWISE in vectors", room, 2 * ELEMENTS, "elements", offset)
     steps = kernel * _KERNEL_ELEMENT + 4 * (padded + ofm)
     if name == "CONV":
         return steps + ofm * kernel * ifm_depth // _PRODUCTS + height * width * kernel * ifm_depth
@@ -103,6 +126,31 @@ def _weights(operation: Operation, registers: Registers) -> int:
     room = kernel * (depth + max(block, _UNIT) + _UNIT) * (read + _READ_BLOCK)
     _require(operation.name, room, 2 * ELEMENTS, "weights and places for them", operation.offset)
     return kernel * depth * read
+
+
+def _kept(operation: Operation, registers: Registers) -> int:
+    """What is there of them, and what is made of it: weights of 16 bits, in vectors of output
+    channels and in pairs of input channels, and five numbers of a scale for each channel."""
+    if operation.name not in ("CONV", "DEPTHWISE"):
+        return 0
+    depth, single = registers.get("OFM_DEPTH_M1") + 1, operation.name == "DEPTHWISE"
+    reach = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    read = 1 if single else registers.get("IFM_DEPTH_M1") + 1
+    made = 2 * _kernel(registers, reach) * _up(depth, _VECTOR) * _up(read, 2)
+    there = sum(registers.get(name) & 0xFFFFFFFF for name in _LENGTHS)
+    return made + 5 * 8 * _up(depth, _VECTOR) + there
+
+
+def _divisors(operation: Operation, registers: Registers) -> int:
+    """Padding makes them differ."""
+    pads = (registers.get(f"IFM_PAD_{side}") for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
+    if operation.name != "POOL" or operation.parameter & 7 != 1 or not any(pads):
+        return 0
+    return (registers.get("OFM_HEIGHT_M1") + 1) * (registers.get("OFM_WIDTH_M1") + 1)
+
+
+def _up(count: int, unit: int) -> int:
+    return (count + unit - 1) // unit * unit
 
 
 def _of_dma(registers: Registers) -> int:

@@ -85,7 +85,7 @@ def test_a_few_bytes_cannot_ask_for_more_weights_than_the_limit(
     mlw_codec = pytest.importorskip("ethosu.mlw_codec", reason="needs Vela")
     encoded = bytes(mlw_codec.encode([0] * 100_000))
     assert len(compiled.decode(encoded, 0)) >= 100_000
-    monkeypatch.setattr("harness.ethosu.kernel_codec.WEIGHTS", 99_999)
+    monkeypatch.setattr("harness.ethosu.kernel_codec.ENCODED", 99_999)
     with pytest.raises(AccessError, match="bytes of weights cannot be decoded"):
         compiled.decode(encoded, 0)
 

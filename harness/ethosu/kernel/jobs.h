@@ -50,7 +50,8 @@ enum class ScaleFor : int64_t { kAll, kChannel, kPosition };
 
 // (value + bias) * multiplier + half >> shift, plus the zero point. ``addend`` is all of it that
 // does not depend on the value, before the shift: it may be there unless the mode is kAny. Arrays
-// are padded to a multiple of kLanes, and for kAll and kPosition have kLanes equal entries each.
+// are padded to a multiple of kLanes for kChannel, have kLanes equal entries for kAll and one for
+// each position for kPosition; what is read of ``bias`` is kLanes entries even then.
 struct Scale {
   ScaleMode mode;
   ScaleFor scope;

@@ -16,7 +16,7 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
-    averaged,
+    divisors,
     kernel_window,
     largest_input,
     ofm_shape,
@@ -167,7 +167,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
     ifm, upscaling = _prepare_input(registers, window.needed, depth), registers["IFM_UPSCALE"]
     if ifm.dtype == INT32 and mode == "AVERAGE":
         raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
-    average = _reciprocal(averaged(registers, window)[:, :, None]) if mode == "AVERAGE" else None
+    average = _reciprocal(divisors(registers, window)) if mode == "AVERAGE" else None
     elements = 1 if mode in ("MAX", "MIN") else window.kernel[0] * window.kernel[1]
     elements *= depth if mode == "REDUCE_SUM" else 1
     limit = largest_input(ifm.dtype, ifm.zero_point) * elements
