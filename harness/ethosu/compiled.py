@@ -27,6 +27,7 @@ from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
     ElementwisePlan,
+    MatrixPlan,
     OperandPlan,
     Plan,
     Prepared,
@@ -226,8 +227,9 @@ class _Tally:
         else:
             sources = [source for source in jobs.maps_of(plan) if source.what != CHAINED]
             entries += [((source.region, source.what), source.size) for source in sources]
-        if isinstance(plan, ConvolutionPlan):
+        if isinstance(plan, ConvolutionPlan | MatrixPlan):
             entries.append((("macs",), plan.macs))
+        if isinstance(plan, ConvolutionPlan):
             weights = plan.parameters.weight_spans
             for number, (region, _, length) in enumerate(plan.parameters.spans):
                 entries.append(((region, "WEIGHT" if number < weights else "SCALE"), length))

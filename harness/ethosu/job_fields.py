@@ -85,6 +85,7 @@ class JobFields(ctypes.Structure):
         ("source", SpanFields),
         ("target", SpanFields),
         ("resize", ResizeFields),
+        *_fields("most"),
     ]
 
 

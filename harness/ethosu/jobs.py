@@ -36,6 +36,7 @@ from harness.ethosu.plan import (
     CopyPlan,
     ElementwisePlan,
     MappedPlan,
+    MatrixPlan,
     OperandPlan,
     OutputPlan,
     Parameters,
@@ -45,11 +46,15 @@ from harness.ethosu.plan import (
     Span,
 )
 
-_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY, _RESIZE = range(7)
+_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY, _RESIZE, _MATRIX = range(8)
 _NARROW, _WIDE, _ANY = range(3)
 _ALL, _CHANNEL, _POSITION = range(3)
 _REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
-_COMBINE = {"ADD": 0, "SUB": 1, "MUL": 2, "MIN": 3, "MAX": 4, "ABS": 5}
+_COMBINE = (
+    *("ADD", "SUB", "MUL", "MIN", "MAX", "ABS", "CLZ"),
+    *("CMP_EQ", "CMP_NE", "CMP_GE", "CMP_GT", "AND", "OR", "XOR", "NOT", "AND_NOT"),
+)
+_OF_ONE = frozenset({"ABS", "CLZ", "NOT"})
 _EXACT = 1 << 62  # of a product and its half
 
 
@@ -90,13 +95,20 @@ def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> b
     job.first.zero_point = plan.zero_point
     if isinstance(plan, ResizePlan):
         return _resize(job, plan, keep)
+    job.parts = parts
+    if isinstance(plan, MatrixPlan):
+        return _matrix(job, plan, keep)
     _window(job.window, plan.window, plan.upscale)
     if isinstance(plan, PoolPlan):
         return _pool(job, plan, keep)
-    job.parts = parts
-    if plan.ifm.dtype == INT8:
-        return largest_input(INT8, plan.zero_point) < 1 << 15
-    return plan.ifm.dtype == INT16 and plan.zero_point == 0
+    return _fits_shorts(plan.ifm, plan.zero_point)
+
+
+def _fits_shorts(ifm: FeatureMap, zero_point: int) -> bool:
+    """What is read of it, less the zero point."""
+    if ifm.dtype == INT8:
+        return largest_input(INT8, zero_point) < 1 << 15
+    return ifm.dtype == INT16 and zero_point == 0
 
 
 @dataclass(frozen=True)
@@ -188,6 +200,8 @@ def _window(fields: WindowFields, window: Window, upscale: int) -> None:
 
 def maps_of(plan: MappedPlan) -> list[FeatureMap]:
     """The result's, and those of what is in memory of the operands."""
+    if isinstance(plan, MatrixPlan):
+        return [plan.output.ofm, plan.ifm, plan.other]
     if not isinstance(plan, ElementwisePlan):
         return [plan.output.ofm, plan.ifm]
     operands = [plan.first, *([] if plan.second is None else [plan.second])]
@@ -320,14 +334,31 @@ def _mode_of(
 
 
 def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
-    if plan.limit >= 1 << 31 or plan.ifm.dtype.itemsize > 4:
+    wide, most = plan.limit >= 1 << 31, 1 << (plan.accumulator_bits - 1)
+    if plan.limit >= _EXACT or plan.ifm.dtype.itemsize > 4:
         return False
     extreme = plan.mode in ("MAX", "MIN")
     if extreme and any(plan.window.pads) and not accumulate.valid_counts(plan.window).all():
         return False
-    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+    if not _scale(job.scale, plan.output, plan.scale, None, min(plan.limit, most), keep):
         return False
     job.kind, job.operation = _POOL, _REDUCE[plan.mode]
+    job.wide, job.most = int(wide), most if plan.limit >= most else 0
+    return True
+
+
+def _matrix(job: JobFields, plan: MatrixPlan, keep: Keep) -> bool:
+    _window(job.window, plan.window, 0)
+    job.wide = int(plan.limit >= 1 << 31)
+    if job.wide and plan.ifm.dtype == INT8:
+        return False
+    shorts = (plan.ifm, plan.zero_point), (plan.other, plan.other_zero_point)
+    if not all(_fits_shorts(*given) for given in shorts):
+        return False
+    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+        return False
+    _map(job.second.map, plan.other)
+    job.second.zero_point, job.kind = plan.other_zero_point, _MATRIX
     return True
 
 
@@ -346,7 +377,7 @@ def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
     operands = [plan.first] if plan.second is None else [plan.first, plan.second]
     if not all(_spreads(operand, plan.output.shape) for operand in operands):
         return False
-    if plan.mode not in _COMBINE or (plan.mode == "ABS") != (plan.second is None):
+    if plan.mode not in _COMBINE or (plan.mode in _OF_ONE) != (plan.second is None):
         return False
     bounds = []
     for fields, operand in zip((job.first, job.second), operands, strict=False):
@@ -354,11 +385,19 @@ def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
         if bound is None:
             return False
         bounds.append(bound)
-    limit = bounds[0] * bounds[1] if plan.mode == "MUL" else sum(bounds)
-    if limit >= _EXACT or not _scale(job.scale, plan.output, plan.scale, None, limit, keep):
+    limit = _largest_result(plan.mode, bounds)
+    if limit >= 1 << 63 or not _scale(job.scale, plan.output, plan.scale, None, limit, keep):
         return False
-    job.kind, job.operation = _ELEMENTWISE, _COMBINE[plan.mode]
+    job.kind, job.operation = _ELEMENTWISE, _COMBINE.index(plan.mode)
     return True
+
+
+def _largest_result(mode: str, bounds: Sequence[int]) -> int:
+    if mode == "MUL":
+        return bounds[0] * bounds[1]
+    if mode in ("AND", "OR", "XOR", "AND_NOT"):
+        return 1 << max(bounds).bit_length()
+    return 32 if mode == "CLZ" else sum(bounds) + 1
 
 
 def _spreads(operand: OperandPlan, shape: tuple[int, int, int]) -> bool:

@@ -95,8 +95,24 @@ class ConvolutionPlan:
 
 
 @dataclass(frozen=True)
+class MatrixPlan:
+    """Of ``ifm`` and the positions of ``other``, which are the output channels. ``limit`` bounds
+    the sums."""
+
+    ifm: FeatureMap
+    zero_point: int
+    other: FeatureMap
+    other_zero_point: int
+    window: Window
+    limit: float
+    scale: Scale
+    output: OutputPlan
+    macs: int
+
+
+@dataclass(frozen=True)
 class PoolPlan:
-    """``limit`` bounds the sums."""
+    """``limit`` bounds the sums. ``accumulator_bits``: of sums that may not need more."""
 
     mode: str
     ifm: FeatureMap
@@ -106,6 +122,7 @@ class PoolPlan:
     limit: float
     scale: Scale
     output: OutputPlan
+    accumulator_bits: int
 
 
 @dataclass(frozen=True)
@@ -149,7 +166,7 @@ class CopyPlan:
     target: int
 
 
-MappedPlan = ConvolutionPlan | PoolPlan | ElementwisePlan | ResizePlan
+MappedPlan = ConvolutionPlan | MatrixPlan | PoolPlan | ElementwisePlan | ResizePlan
 Plan = MappedPlan | CopyPlan
 
 

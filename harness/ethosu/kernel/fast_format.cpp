@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kHeader = 32;
 constexpr int kRaw = 1, kSmall = 2;
-constexpr int kAdjust = 13;                // byte of what is taken off raw weights
+constexpr int kAdjust = 13;                 // byte of what is taken off raw weights
 constexpr int kTable = 112, kEntries = 16;  // bits of the header: a sign and 8 bits of magnitude
 constexpr int kEntryBits = 9;
 

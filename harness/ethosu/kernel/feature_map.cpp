@@ -248,6 +248,7 @@ bool read_padded(const Job& job, const Memory& memory, To fill, Padded<To>& out)
 
 template bool read_padded(const Job&, const Memory&, int16_t, Padded<int16_t>&);
 template bool read_padded(const Job&, const Memory&, int32_t, Padded<int32_t>&);
+template bool read_padded(const Job&, const Memory&, int64_t, Padded<int64_t>&);
 
 void write(const Output& output, const Memory& memory, const uint8_t* results) {
   const Map& map = output.map;

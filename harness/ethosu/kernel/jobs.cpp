@@ -7,6 +7,7 @@
 #include "convolution.h"
 #include "elementwise.h"
 #include "feature_map.h"
+#include "matrix_product.h"
 #include "output.h"
 #include "pool.h"
 #include "resize.h"
@@ -85,6 +86,8 @@ bool done(const Job& job, const Memory& memory) {
       return elementwise(job, memory);
     case Kind::kResize:
       return resize(job, memory);
+    case Kind::kMatrixProduct:
+      return matrix_product(job, memory);
     default:
       return false;
   }

@@ -98,10 +98,28 @@ enum class Kind : int64_t {
   kPool,
   kElementwise,
   kCopy,
-  kResize
+  kResize,
+  kMatrixProduct
 };
 enum class Reduce : int64_t { kSum, kLargest, kSmallest, kSumOfChannels };
-enum class Combine : int64_t { kAdd, kSubtract, kMultiply, kSmaller, kLarger, kAbsolute };
+enum class Combine : int64_t {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kSmaller,
+  kLarger,
+  kAbsolute,
+  kLeadingZeros,  // of 32 bits
+  kEqual,         // this and the next three: 0 or -1
+  kDifferent,
+  kNotLess,
+  kMore,
+  kAnd,
+  kOr,
+  kExclusiveOr,
+  kNot,
+  kAndNot
+};
 
 struct Job {
   Kind kind;
@@ -117,6 +135,7 @@ struct Job {
   int64_t parts;           // how many threads are worth while
   Span source, target;     // kCopy; a target in region -1 is the internal memory
   Resize resize;
+  int64_t most;  // kPool, when not 0: absolute sums are below it, or the job is not done
 };
 
 }  // namespace hil::npu

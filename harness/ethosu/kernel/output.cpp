@@ -133,9 +133,8 @@ void scale_all(const Job& job, const Values<Value>& values, int64_t channel, int
   const Ends ends(job.output);
   const Scale scale = job.scale;
   const bool by_channel = scale.scope == ScaleFor::kChannel;
-  Factors factors(
-      scale, channel,
-      by_channel ? channel : (scale.scope == ScaleFor::kPosition ? position : 0));
+  Factors factors(scale, channel,
+                  by_channel ? channel : (scale.scope == ScaleFor::kPosition ? position : 0));
   for (int64_t n = 0; n < count; n += kLanes) {
     if (by_channel && n > 0) {
       factors = Factors(scale, channel + n, channel + n);

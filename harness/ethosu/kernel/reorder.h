@@ -27,7 +27,8 @@ struct OrderU85 {
 
 }  // namespace hil::npu
 
-// False: weights are missing, one in a padding position is not 0, or not every place has one weight;
+// False: weights are missing, one in a padding position is not 0, or not every place has one
+// weight;
 // ``whole`` then says nothing.
 HIL_NPU_API bool hil_npu_reorder_u55(const hil::npu::OrderU55* order, const int16_t* weights,
                                      int64_t count, int16_t* whole);

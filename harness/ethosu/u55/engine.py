@@ -154,7 +154,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
         output.store(context, sums, limit, scale, None)
 
     way_out = output.plan()
-    plan = PoolPlan(mode, ifm, zero_point, upscaling, window, limit, scale, way_out)
+    plan = PoolPlan(mode, ifm, zero_point, upscaling, window, limit, scale, way_out, 32)
     return Prepared(run, plan)
 
 

@@ -25,7 +25,15 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.output_stage import Integers, Scale
-from harness.ethosu.plan import AxisPlan, ConvolutionPlan, CopyPlan, PoolPlan, Prepared, ResizePlan
+from harness.ethosu.plan import (
+    AxisPlan,
+    ConvolutionPlan,
+    CopyPlan,
+    MatrixPlan,
+    PoolPlan,
+    Prepared,
+    ResizePlan,
+)
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.elementwise import prepare_elementwise
 from harness.ethosu.u85.stages import (
@@ -142,7 +150,24 @@ def _prepare_matmul(registers: Registers) -> Prepared:
         context.macs += macs
         output.store(context, sums, bound, *scales.read(context))
 
-    return Prepared(run, chains=output.buffer)
+    way_out, scale = output.plan(shape), scales.whole
+    bounded = limit < 2.0 ** (accumulators.bits - 1) and accumulators.plain
+    if way_out is None or scale is None or not bounded or registers["IFM_UPSCALE"]:
+        return Prepared(run, chains=output.buffer)
+    if ifm.source is None or other.source is None:
+        return Prepared(run, chains=output.buffer)
+    plan = MatrixPlan(
+        ifm=ifm.source,
+        zero_point=ifm.zero_point,
+        other=other.source,
+        other_zero_point=other.zero_point,
+        window=window,
+        limit=limit,
+        scale=scale,
+        output=way_out,
+        macs=macs,
+    )
+    return Prepared(run, plan, output.buffer)
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
@@ -192,9 +217,17 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
         if not scale.is_unit:
             return Prepared(run, chains=output.buffer)
         scale = average
-    if limit >= 2.0 ** (accumulators.bits - 1):
-        return Prepared(run, chains=output.buffer)
-    plan = PoolPlan(mode, ifm.source, ifm.zero_point, upscaling, window, limit, scale, way_out)
+    plan = PoolPlan(
+        mode=mode,
+        ifm=ifm.source,
+        zero_point=ifm.zero_point,
+        upscale=upscaling,
+        window=window,
+        limit=limit,
+        scale=scale,
+        output=way_out,
+        accumulator_bits=accumulators.bits,
+    )
     return Prepared(run, plan, output.buffer)
 
 
