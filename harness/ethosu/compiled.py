@@ -29,9 +29,10 @@ from harness.ethosu.plan import (
     ElementwisePlan,
     MatrixPlan,
     OperandPlan,
+    Placed,
     Plan,
-    Prepared,
 )
+from harness.ethosu.work import check_step
 
 _PARTED = 1 << 22  # multiplications from which a second core is worth its start
 _KEPT = 1 << 28  # bytes of packed weights: more are packed again
@@ -63,7 +64,7 @@ class Compiled:
     """The operations of one stream."""
 
     def __init__(
-        self, arithmetic: Arithmetic, operations: Sequence[tuple[str, Prepared]], internal: int
+        self, arithmetic: Arithmetic, operations: Sequence[Placed], internal: int
     ) -> None:
         assert arithmetic.library is not None
         self._library, threads = arithmetic.library, arithmetic.threads
@@ -74,7 +75,8 @@ class Compiled:
         self._codec = KernelCodec(self._library)
         self._bindable: dict[int, ConvolutionPlan] = {}
         self._chains = Chains()
-        for index, (_, prepared) in enumerate(operations):
+        for index, operation in enumerate(operations):
+            prepared = operation.prepared
             plan = self._chains.resolved(prepared.plan)
             if plan is not None and self._made(index, plan, internal, threads):
                 self._chains.add(index, prepared.chains, plan)
@@ -110,11 +112,12 @@ class Compiled:
         self._tally.add(context, first, at)
 
     def _step(self, index: int, context: Context) -> None:
-        name, prepared = self._operations[index]
+        operation = self._operations[index]
+        check_step(operation.elements, operation.offset)
         self._chains.show(index, context)
-        prepared.step(context)
+        operation.prepared.step(context)
         self._chains.keep(index, context)
-        context.counts[name] = context.counts.get(name, 0) + 1
+        context.counts[operation.name] = context.counts.get(operation.name, 0) + 1
 
     def _bound(self, index: int, context: Context) -> bool:
         """Whether the job has got weights that it had not: those that are there now."""
@@ -206,9 +209,9 @@ class Chains:
 class _Tally:
     """What each operation counts, summed up so that a run of them costs one subtraction."""
 
-    def __init__(self, operations: Sequence[tuple[str, Prepared]]) -> None:
+    def __init__(self, operations: Sequence[Placed]) -> None:
         self._keys: dict[tuple[object, ...], int] = {}
-        rows = [self._row(name, prepared.plan) for name, prepared in operations]
+        rows = [self._row(o.name, o.prepared.plan) for o in operations]
         self._sums: NDArray[np.int64] = np.zeros((len(rows) + 1, len(self._keys)), np.int64)
         for index, row in enumerate(rows):
             self._sums[index + 1] = self._sums[index]

@@ -28,7 +28,7 @@ from harness.ethosu.memory import (
     Bytes,
     Memory,
 )
-from harness.ethosu.plan import Prepared
+from harness.ethosu.plan import Placed
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import (
     NO_EFFECT,
@@ -102,14 +102,16 @@ class DecodedStream:
         self._codec = codec or Codec()
         self._branches = has_branches(self._words, self._names)
         self._work_limit = work_limit
-        self._operations: list[tuple[str, Prepared]] = []
+        self._operations: list[Placed] = []
         if not self._branches:
             work.check_operations(operation_count(self._words, self._names))
             asked = work.Work(work_limit)
             for operation, registers in operations(self._words, self._names):
-                asked.add(operation, registers)
+                elements = asked.add(operation, registers)
                 prepared = self._engine.prepare(operation, registers, self.config)
-                self._operations.append((operation.name, prepared))
+                self._operations.append(
+                    Placed(operation.name, prepared, elements, operation.offset)
+                )
         chosen = arithmetic or compiled_arithmetic()
         self.arithmetic = chosen.name
         self._compiled = None
@@ -124,9 +126,9 @@ class DecodedStream:
         elif self._compiled is not None and is_usable(regions):
             self._compiled.run(context)
         else:
-            for name, prepared in self._operations:
-                prepared.step(context)
-                context.counts[name] = context.counts.get(name, 0) + 1
+            for operation in self._operations:
+                operation.prepared.step(context)
+                context.counts[operation.name] = context.counts.get(operation.name, 0) + 1
         return context
 
     @property

@@ -178,3 +178,13 @@ class Prepared:
     step: Step
     plan: Plan | None = None
     chains: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An operation of a stream: its name, its largest map in elements, and its byte there."""
+
+    name: str
+    prepared: Prepared
+    elements: int
+    offset: int

@@ -22,6 +22,8 @@ LOOPING = 1 << 28  # of a stream with branches, whose end nobody knows: some sec
 KERNEL = 1 << 16  # elements; the U85's largest is 256 x 256
 OPERATIONS = 1 << 17  # of a stream without branches; each is kept, in some 6 KiB
 KEPT = 1 << 29  # bytes of weights and scales of all commands, as they stand and as they are kept
+ROW = 1 << 23  # elements of a row of an elementwise operation, which is worked in 64 bits
+BY_NUMPY = 1 << 23  # elements of a map of an operation that numpy does beside the compiled ones
 DIVISORS = 1 << 20  # of all averages that have one for each position
 
 _PRODUCTS = 32  # of a convolution, per unit
@@ -47,11 +49,12 @@ class Work:
     kept: int = 0
     divisors: int = 0
 
-    def add(self, operation: Operation, registers: Registers) -> None:
-        """Raises WorkLimit, before any of it is done."""
-        offset = operation.offset
+    def add(self, operation: Operation, registers: Registers) -> int:
+        """The elements of its largest map. Raises WorkLimit, before any of it is done."""
+        offset, largest = operation.offset, 0
         if operation.name in _MAPPED:
-            self.units += _of_maps(operation, registers)
+            units, largest = _of_maps(operation, registers)
+            self.units += units
         elif operation.name == "DMA_START":
             self.units += _of_dma(registers)
         self.units += _COMMAND
@@ -62,6 +65,7 @@ class Work:
         _require("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
         _require("the stream", self.divisors, DIVISORS, "divisors of averages", offset)
         _require("the stream", self.units, self.limit, "units of work", offset)
+        return largest
 
 
 def check_operations(count: int) -> None:
@@ -69,19 +73,26 @@ def check_operations(count: int) -> None:
     _require("the stream", count, OPERATIONS, "operations", 0)
 
 
-def _of_maps(operation: Operation, registers: Registers) -> int:
+def check_step(elements: int, offset: int) -> None:
+    """Of one that the compiled arithmetic has no job for. Raises WorkLimit."""
+    _require("an operation without a compiled job", elements, BY_NUMPY, "elements", offset)
+
+
+def _of_maps(operation: Operation, registers: Registers) -> tuple[int, int]:
+    """Units of work, and the elements of the largest map."""
     name, offset = operation.name, operation.offset
     height, width, depth = (registers.get(f"OFM_{d}_M1") + 1 for d in _DIMENSIONS)
     ofm = height * width * depth
     _require(f"the OFM of {name}", ofm, ELEMENTS, "elements", offset)
     if name == "ELEMENTWISE":
-        return 4 * ofm
+        _require("a row of ELEMENTWISE", width * depth, ROW, "elements", offset)
+        return 4 * ofm, ofm
     reach = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
     ifm_depth = registers.get("IFM_DEPTH_M1") + 1
     if name == "RESIZE":  # its kernel registers hold the size of the IFM
         between = max(reach[0], height) * max(reach[1], width) * depth
         _require("RESIZE", between, ELEMENTS, "elements between its two directions", offset)
-        return 4 * between
+        return 4 * between, between
     kernel = _kernel(registers, reach)
     _require(f"the kernel of {name}", kernel, KERNEL, "elements", offset)
     read = ifm_depth if name in ("CONV", "POOL") else depth
@@ -92,8 +103,10 @@ def _of_maps(operation: Operation, registers: Registers) -> int:
         _require("the IFM of DEPTHWISE in vectors", room, 2 * ELEMENTS, "elements", offset)
     steps = kernel * _KERNEL_ELEMENT + 4 * (padded + ofm)
     if name == "CONV":
-        return steps + ofm * kernel * ifm_depth // _PRODUCTS + height * width * kernel * ifm_depth
-    return steps + height * width * kernel * max(read, depth)
+        steps += ofm * kernel * ifm_depth // _PRODUCTS + height * width * kernel * ifm_depth
+    else:
+        steps += height * width * kernel * max(read, depth)
+    return steps, max(ofm, padded)
 
 
 _DIMENSIONS = ("HEIGHT", "WIDTH", "DEPTH")

@@ -36,9 +36,9 @@ def test_results_do_not_depend_on_the_cores(threads: int, monkeypatch: pytest.Mo
 
 def bias_of(blob: Blob) -> int | None:
     """The first byte of the weights that is a bias of a convolution."""
-    for _, prepared in DecodedStream(read_actions(blob.commands))._operations:
-        if isinstance(prepared.plan, ConvolutionPlan):
-            region, address, _ = prepared.plan.parameters.spans[-1]
+    for operation in DecodedStream(read_actions(blob.commands))._operations:
+        if isinstance(operation.prepared.plan, ConvolutionPlan):
+            region, address, _ = operation.prepared.plan.parameters.spans[-1]
             return address if region == 0 else None
     return None
 

@@ -209,11 +209,12 @@ bool read_padded(const Job& job, const Memory& memory, To fill, Padded<To>& out)
   const Window& window = job.window;
   const Map& map = job.first.map;
   const int64_t row = out.columns * out.pitch;
-  Scratch<To> line(*memory.pool, map.width * out.pitch);
+  const int64_t source = window.upscale == 0 ? 0 : map.width * out.pitch;
+  Scratch<To> line(*memory.pool, source);
   if (line.data() == nullptr) {
     return false;
   }
-  std::fill(line.data(), line.data() + map.width * out.pitch, To{0});
+  std::fill(line.data(), line.data() + source, To{0});
   std::fill(out.data, out.data + window.top * row, fill);
   for (int64_t y = 0; y < window.needed_y; ++y) {
     To* to = out.data + (window.top + y) * row;
