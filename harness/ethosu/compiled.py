@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,14 +64,14 @@ def compiled_arithmetic(threads: int | None = None) -> Arithmetic:
 class Compiled:
     """The operations of one stream."""
 
-    def __init__(
-        self, arithmetic: Arithmetic, operations: Sequence[Placed], internal: int
-    ) -> None:
+    def __init__(self, arithmetic: Arithmetic, operations: Sequence[Placed], internal: int) -> None:
         assert arithmetic.library is not None
         self._library, threads = arithmetic.library, arithmetic.threads
         self._operations = operations
         self._jobs = (JobFields * len(operations))()
-        self._keeps = [Keep() for _ in operations]
+        self._lanes: dict[tuple[int, ...], Any] = {}
+        self._made_of = Keep(self._lanes)
+        self._keeps: dict[int, Keep] = {}  # of what is bound
         self._packed: dict[tuple[object, ...], PackedWeights] = {}
         self._codec = KernelCodec(self._library)
         self._bindable: dict[int, ConvolutionPlan] = {}
@@ -92,7 +93,7 @@ class Compiled:
         if isinstance(plan, ConvolutionPlan):
             self._bindable[index] = plan
             parts = threads if plan.macs >= _PARTED else 1
-        made = jobs.fill(self._jobs[index], plan, self._keeps[index], internal, parts)
+        made = jobs.fill(self._jobs[index], plan, self._made_of, internal, parts)
         if not made:
             self._bindable.pop(index, None)
         return made
@@ -124,7 +125,7 @@ class Compiled:
         plan = self._bindable.get(index)
         if plan is None:
             return False
-        job, keep = self._jobs[index], Keep()
+        job, keep = self._jobs[index], Keep(self._lanes)
         spans = plan.parameters.spans
         try:
             found = [_content(context.memory, span) for span in spans]

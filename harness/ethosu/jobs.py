@@ -59,21 +59,24 @@ _EXACT = 1 << 62  # of a product and its half
 
 
 class Keep:
-    """Arrays that a job points into."""
+    """Arrays that a job points into. ``shared``: those that many jobs of a stream have alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: dict[tuple[int, ...], Any] | None = None) -> None:
         self._kept: list[Any] = []
+        self._shared = {} if shared is None else shared
 
     def __call__(self, array: NDArray[Any]) -> int:
         self._kept.append(array)
         return int(array.ctypes.data)
 
-    def lanes(self, values: Sequence[int]) -> int:
+    def lanes(self, values: tuple[int, ...]) -> int:
         """Each of them LANES times."""
-        content = (ctypes.c_int64 * (LANES * len(values)))(
-            *(v for v in values for _ in range(LANES))
-        )
-        self._kept.append(content)
+        content = self._shared.get(values)
+        if content is None:
+            content = (ctypes.c_int64 * (LANES * len(values)))(
+                *(v for v in values for _ in range(LANES))
+            )
+            self._shared[values] = content
         return ctypes.addressof(content)
 
 

@@ -37,6 +37,7 @@ from harness.ethosu.stream import (
     Write,
     decode_at,
     has_branches,
+    instructions,
     operation_count,
     operations,
 )
@@ -100,13 +101,14 @@ class DecodedStream:
         self._engine = engine_u85 if actions.config.product == "u85" else engine_u55
         self._decoded: dict[tuple[object, ...], object] = {}
         self._codec = codec or Codec()
-        self._branches = has_branches(self._words, self._names)
+        items = list(instructions(self._words, self._names))
+        self._branches = has_branches(items)
         self._work_limit = work_limit
         self._operations: list[Placed] = []
         if not self._branches:
-            work.check_operations(operation_count(self._words, self._names))
+            work.check_operations(operation_count(items))
             asked = work.Work(work_limit)
-            for operation, registers in operations(self._words, self._names):
+            for operation, registers in operations(items, 4 * len(self._words)):
                 elements = asked.add(operation, registers)
                 prepared = self._engine.prepare(operation, registers, self.config)
                 self._operations.append(
