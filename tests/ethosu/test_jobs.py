@@ -1,0 +1,98 @@
+"""What the compiled arithmetic does by itself, and that it does the same as numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.ethosu.compiled import NUMPY, Compiled
+from harness.ethosu.model import Network
+from harness.ethosu.plan import ElementwisePlan
+from tests.ethosu.assembling import U85_256, blob, cop1, pool, tensors, words
+from tests.ethosu.recorded import recorded_cases
+
+SEED = 83
+SIDE, DEPTH = 9, 20  # of the input at most: 9 x 9 x 32 bytes as bricks, four bytes each
+ROOM = SIDE * SIDE * 32 * 4
+OUT = 1 << 15
+LENGTH = 1 << 17
+
+
+def test_what_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all that is recorded: an operation that lost its job would only be slower."""
+    left: set[str] = set()
+    step = Compiled._step
+
+    def noted(self: Compiled, index: int, context: object) -> None:
+        operation = self._operations[index]
+        plan = operation.prepared.plan
+        mode = plan.mode if isinstance(plan, ElementwisePlan) else "" if plan is None else "planned"
+        left.add(f"{operation.name} {mode}".strip())
+        step(self, index, context)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Compiled, "_step", noted)
+    for case in recorded_cases():
+        Network(case.blob).run(case.inputs)
+    assert left == {
+        *("DMA_START", "POOL", "CONV planned"),  # in two dimensions; NONE; 16 bits by many weights
+        *(f"ELEMENTWISE {mode}" for mode in ("DIV", "SHL", "SHR")),
+    }
+
+
+def resize(generator: np.random.Generator) -> bytes:
+    """A blob with one RESIZE: any step, offset, size, type and layout of the input."""
+    height, width = (int(n) for n in generator.integers(1, SIDE + 1, 2))
+    depth, bricks = int(generator.integers(1, DEPTH + 1)), int(generator.integers(2))
+    size = int(generator.choice([1, 1, 2, 4]))
+    rows, columns = (int(n) for n in generator.integers(1, 24, 2))
+    brick = -(-depth // 16) * 16 if bricks else depth
+    changes = {
+        "IFM_HEIGHT0_M1": height - 1,
+        "IFM_HEIGHT1_M1": height - 1,
+        "IFM_WIDTH0_M1": width - 1,
+        "IFM_DEPTH_M1": depth - 1,
+        "IFM_STRIDE_Y": width * brick * size,
+        "IFM_STRIDE_X": depth * size,
+        "IFM_STRIDE_C": 16 * width * size,
+        "IFM_PRECISION": 1 | {1: 0, 2: 1, 4: 2}[size] << 2 | bricks << 6,
+        "IFM_ZERO_POINT": int(generator.integers(-128, 128)) if size == 1 else 0,
+        "KERNEL_HEIGHT_M1": height - 1,
+        "KERNEL_WIDTH_M1": width - 1,
+        "OFM_HEIGHT_M1": rows - 1,
+        "OFM_WIDTH_M1": columns - 1,
+        "OFM_DEPTH_M1": depth - 1,
+        "OFM_HEIGHT0_M1": rows - 1,
+        "OFM_HEIGHT1_M1": rows - 1,
+        "OFM_WIDTH0_M1": columns - 1,
+        "OFM_BASE0": OUT,
+        "OFM_STRIDE_Y": columns * depth * 4,
+        "OFM_STRIDE_X": depth * 4,
+        "OFM_PRECISION": 1 | 2 << 1 | 1 << 8,
+        "ACTIVATION": 1 << 12,
+        "OFM_SCALE": 1 << 45 | int(generator.integers(16, 20)) << 32 | 1,
+    }
+    for axis in "YX":
+        n = int(generator.integers(1, 12))
+        whole, rest = int(generator.integers(0, 3)), int(generator.integers(0, n))
+        changes[f"RESIZE_{axis}_SCALE_N_M1"] = n - 1
+        changes[f"RESIZE_{axis}"] = whole << 32 | rest
+        changes[f"RESIZE_{axis}_OFFSET"] = int(generator.integers(-20, 20)) & 0xFFF
+    operation = ("RESIZE", int(generator.choice([0, 2])))
+    stream = words("u85", *pool(**changes)[:-2], operation, ("STOP", 0xFFFF))
+    given = tensors(((1, 1, 1, 1, 1, ROOM), 1, 0, 1))
+    all_of_it = tensors(((1, 1, 1, 1, 1, rows * columns * depth * 4), 1, OUT, 1))
+    return blob(cop1(U85_256, stream), scratch=LENGTH, inputs=given, outputs=all_of_it)
+
+
+def test_a_resize_is_the_one_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what TOSA can ask for; values of all sizes, so that sums need 64 bits too."""
+    generator = np.random.default_rng(SEED)
+    blobs = [(resize(generator), generator.bytes(ROOM)) for _ in range(300)]
+    expected = [Network(data, arithmetic=NUMPY).run([given])[0] for data, given in blobs]
+
+    def never(self: Compiled, index: int, context: object) -> None:
+        raise AssertionError("it has no job")
+
+    monkeypatch.setattr(Compiled, "_step", never)
+    for number, (data, given) in enumerate(blobs):
+        assert Network(data).run([given])[0] == expected[number], f"seed {SEED}, number {number}"
