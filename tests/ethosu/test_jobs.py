@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.ethosu.compiled import NUMPY, Compiled
+from harness.ethosu.compiled import NUMPY, Compiled, compiled_arithmetic
+from harness.ethosu.errors import AccessError
 from harness.ethosu.model import Network
 from harness.ethosu.plan import ElementwisePlan
-from tests.ethosu.assembling import U85_256, blob, cop1, pool, tensors, words
+from tests.ethosu.assembling import U55_128, U85_256, blob, cop1, pool, tensors, words
 from tests.ethosu.recorded import recorded_cases
 
 SEED = 83
@@ -37,6 +38,23 @@ def test_what_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
         *("DMA_START", "POOL", "CONV planned"),  # in two dimensions; NONE; 16 bits by many weights
         *(f"ELEMENTWISE {mode}" for mode in ("DIV", "SHL", "SHR")),
     }
+
+
+@pytest.mark.parametrize(("byte", "held"), [(0x7F, False), (0x80, False), (0x00, True)])
+def test_a_sum_beyond_its_accumulator_is_an_error_and_no_number(byte: int, held: bool) -> None:
+    """Of four 32-bit channels, whose sums the compiled arithmetic has in 64 bits."""
+    sizes = {"IFM_DEPTH_M1": 3, "OFM_DEPTH_M1": 0, "OFM_STRIDE_X": 4, "OFM_STRIDE_Y": 16}
+    types = {"IFM_PRECISION": 1 | 2 << 2, "OFM_PRECISION": 0x8101 | 2 << 1, "ACTIVATION": 0}
+    stream = words("u55", *pool(**sizes, **types)[:-2], ("POOL", 2), ("STOP", 0xFFFF))
+    data = blob(cop1(U55_128, stream), outputs=tensors(((1, 1, 1, 1, 4, 16), 1, 1024, 1)))
+    given = bytes(255) + bytes([byte]) if held else bytes([byte]) * 256
+    for arithmetic in (compiled_arithmetic(), NUMPY):
+        network = Network(data, arithmetic=arithmetic)
+        if held:
+            assert network.run([given])[0] == [bytes(64)]
+            continue
+        with pytest.raises(AccessError, match="an accumulator needs more than its 32 bits"):
+            network.run([given])
 
 
 def resize(generator: np.random.Generator) -> bytes:
