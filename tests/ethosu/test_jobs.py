@@ -9,6 +9,7 @@ from harness.ethosu.compiled import NUMPY, Compiled, compiled_arithmetic
 from harness.ethosu.errors import AccessError
 from harness.ethosu.model import Network
 from harness.ethosu.plan import ElementwisePlan
+from harness.ethosu.u85.elementwise import MODES
 from tests.ethosu.assembling import U55_128, U85_256, blob, cop1, pool, tensors, words
 from tests.ethosu.recorded import recorded_cases
 
@@ -17,6 +18,11 @@ SIDE, DEPTH = 9, 20  # of the input at most: 9 x 9 x 32 bytes as bricks, four by
 ROOM = SIDE * SIDE * 32 * 4
 OUT = 1 << 15
 LENGTH = 1 << 17
+NUMPYS = ("DIV", "SHL", "SHR", "LSR")
+
+
+def never(self: Compiled, index: int, context: object) -> None:
+    raise AssertionError("it has no job")
 
 
 def test_what_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +61,47 @@ def test_a_sum_beyond_its_accumulator_is_an_error_and_no_number(byte: int, held:
             continue
         with pytest.raises(AccessError, match="an accumulator needs more than its 32 bits"):
             network.run([given])
+
+
+def combination(generator: np.random.Generator, mode: int) -> bytes:
+    """A blob with one ELEMENTWISE of 4 x 4 x 16 bytes with themselves moved, a part or a scalar."""
+    changes = {
+        "OFM_PRECISION": 1 | 1 << 8,
+        "OFM_SCALE": 1 << 45 | 1,
+        "IFM_SCALE": 1,
+        "IFM2_SCALE": 1,
+        "IFM_BROADCAST": 0,
+        "IFM2_BROADCAST": 0,
+        "IFM2_ZERO_POINT": 0,
+        "IFM2_PRECISION": 1,
+        **{name: value for name, value in pool() if name.startswith("IFM_STRIDE")},
+        "OP_SCALAR": int(generator.integers(-2, 3)) & 0xFFFFFFFF,
+        "IFM_ZERO_POINT": int(generator.integers(-1, 2)),
+    }
+    copied = ("REGION", "HEIGHT0_M1", "HEIGHT1_M1", "WIDTH0_M1", "STRIDE_X", "STRIDE_Y", "STRIDE_C")
+    changes.update({f"IFM2_{name}": dict(pool())[f"IFM_{name}"] for name in copied})
+    changes["IFM2_BASE0"] = int(generator.integers(0, 3)) * 16
+    broadcast = int(generator.choice([0, 0, 1, 2, 3, 4, 7, 8]))
+    changes["IFM2_BROADCAST"] = broadcast
+    if broadcast == 8:
+        changes["IFM2_PRECISION"] = 1 | 3 << 14
+    stream = words("u85", *pool(**changes)[:-2], ("ELEMENTWISE", mode), ("STOP", 0xFFFF))
+    return blob(cop1(U85_256, stream))
+
+
+@pytest.mark.parametrize("mode", [code for code, name in MODES.items() if name not in NUMPYS])
+def test_a_combination_is_the_one_of_numpy(mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few values, so that many are equal."""
+    generator = np.random.default_rng([SEED, mode])
+    blobs = [
+        (combination(generator, mode), generator.integers(-3, 4, 256).astype(np.int8).tobytes())
+        for _ in range(24)
+    ]
+    expected = [Network(data, arithmetic=NUMPY).run([given])[0] for data, given in blobs]
+    assert len(set(map(tuple, expected))) > 3
+    monkeypatch.setattr(Compiled, "_step", never)
+    for number, (data, given) in enumerate(blobs):
+        assert Network(data).run([given])[0] == expected[number], f"seed {SEED}, number {number}"
 
 
 def resize(generator: np.random.Generator) -> bytes:
@@ -107,9 +154,6 @@ def test_a_resize_is_the_one_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(SEED)
     blobs = [(resize(generator), generator.bytes(ROOM)) for _ in range(300)]
     expected = [Network(data, arithmetic=NUMPY).run([given])[0] for data, given in blobs]
-
-    def never(self: Compiled, index: int, context: object) -> None:
-        raise AssertionError("it has no job")
 
     monkeypatch.setattr(Compiled, "_step", never)
     for number, (data, given) in enumerate(blobs):
