@@ -21,7 +21,8 @@ from harness.ethosu.common import Context
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap
 from harness.ethosu.job_fields import JobFields, MemoryFields, check_layout
-from harness.ethosu.jobs import Keep, PackedWeights
+from harness.ethosu.job_scales import Keep
+from harness.ethosu.jobs import PackedWeights
 from harness.ethosu.kernel_codec import KernelCodec
 from harness.ethosu.memory import WEIGHTS, Bytes, Memory
 from harness.ethosu.plan import (

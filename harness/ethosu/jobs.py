@@ -10,7 +10,6 @@ import ctypes
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +19,15 @@ from harness.ethosu.accumulate import Window
 from harness.ethosu.common import INT8, INT16, largest_input
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap, Tile
 from harness.ethosu.job_fields import (
-    LANES,
-    SCALE_ARRAYS,
     JobFields,
     MapFields,
     OperandFields,
     OutputFields,
-    ScaleFields,
     SpanFields,
     WindowFields,
 )
-from harness.ethosu.output_stage import Scale, is_identity
+from harness.ethosu.job_scales import EXACT, Keep, fill_scale
+from harness.ethosu.output_stage import Scale
 from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
@@ -47,37 +44,12 @@ from harness.ethosu.plan import (
 )
 
 _NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY, _RESIZE, _MATRIX = range(8)
-_NARROW, _WIDE, _ANY = range(3)
-_ALL, _CHANNEL, _POSITION = range(3)
 _REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
 _COMBINE = (
     *("ADD", "SUB", "MUL", "MIN", "MAX", "ABS", "CLZ"),
     *("CMP_EQ", "CMP_NE", "CMP_GE", "CMP_GT", "AND", "OR", "XOR", "NOT", "AND_NOT"),
 )
 _OF_ONE = frozenset({"ABS", "CLZ", "NOT"})
-_EXACT = 1 << 62  # of a product and its half
-
-
-class Keep:
-    """Arrays that a job points into. ``shared``: those that many jobs of a stream have alike."""
-
-    def __init__(self, shared: dict[tuple[int, ...], Any] | None = None) -> None:
-        self._kept: list[Any] = []
-        self._shared = {} if shared is None else shared
-
-    def __call__(self, array: NDArray[Any]) -> int:
-        self._kept.append(array)
-        return int(array.ctypes.data)
-
-    def lanes(self, values: tuple[int, ...]) -> int:
-        """Each of them LANES times."""
-        content = self._shared.get(values)
-        if content is None:
-            content = (ctypes.c_int64 * (LANES * len(values)))(
-                *(v for v in values for _ in range(LANES))
-            )
-            self._shared[values] = content
-        return ctypes.addressof(content)
 
 
 def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> bool:
@@ -152,7 +124,7 @@ def bind(job: JobFields, plan: ConvolutionPlan, weights: PackedWeights, keep: Ke
     job.wide = int(limit >= 1 << 31)
     if job.wide and (plan.ifm.dtype == INT8 or weights.largest_sum >= 1 << 23):
         return False
-    if not _scale(job.scale, plan.output, weights.scale, weights.bias, limit, keep):
+    if not fill_scale(job.scale, plan.output, weights.scale, weights.bias, limit, keep):
         return False
     job.weights = keep(weights.packed)
     job.kind = _DEPTHWISE if plan.depthwise else _CONVOLUTION
@@ -267,83 +239,14 @@ def _output(fields: OutputFields, plan: OutputPlan, internal: int) -> None:
     fields.reverse = plan.reverse
 
 
-def _scale(
-    fields: ScaleFields,
-    output: OutputPlan,
-    scale: Scale,
-    bias: NDArray[np.int64] | None,
-    limit: float,
-    keep: Keep,
-) -> bool:
-    """``limit`` bounds the absolute sums. False: the step in numpy has to say what is wrong."""
-    if scale.multiplier.size == 1 and bias is None:
-        return _uniform_scale(fields, output, scale, limit, keep)
-    if not output.rounds:
-        return False
-    positions = scale.multiplier.ndim == 3
-    if positions and bias is not None:
-        return False
-    fields.scope = _POSITION if positions else _CHANNEL
-    count = scale.multiplier.size if positions else output.shape[2]
-    rows = np.zeros((len(SCALE_ARRAYS), count + 2 * LANES), np.int64)
-    values = rows[:, :count]
-    given = scale.multiplier.reshape(-1), scale.half.reshape(-1), scale.shift.reshape(-1)
-    values[0] = 0 if bias is None else bias
-    values[1], values[2], values[3] = given
-    fields.mode = _mode(values[:4], limit, output.zero_point)
-    if fields.mode != _ANY:
-        np.multiply(values[0], values[1], out=values[4])
-        values[4] += values[2] + (np.int64(output.zero_point) << values[3])
-    content = keep(rows)
-    for number, name in enumerate(SCALE_ARRAYS):
-        setattr(fields, name, content + number * rows.strides[0])
-    return True
-
-
-def _uniform_scale(
-    fields: ScaleFields, output: OutputPlan, scale: Scale, limit: float, keep: Keep
-) -> bool:
-    """Of most of the jobs of a stream of transposes; in Python's integers."""
-    multiplier, shift = scale.multiplier.item(), scale.shift.item()
-    if is_identity(multiplier, shift, limit):
-        multiplier, shift = 1, 0
-    if not output.rounds and (multiplier, shift) != (1, 0):
-        return False
-    half = 1 << (shift - 1) if scale.halves and shift > 0 else 0
-    bounds = int(limit) + 1, abs(multiplier), half, shift, shift
-    fields.scope, fields.mode = _ALL, _mode_of(*bounds, output.zero_point)
-    addend = half + (output.zero_point << shift) if fields.mode != _ANY else 0
-    content = keep.lanes((0, multiplier, half, shift, addend))
-    for number, name in enumerate(SCALE_ARRAYS):
-        setattr(fields, name, content + number * 8 * LANES)
-    return True
-
-
-def _mode(values: NDArray[np.int64], limit: float, zero_point: int) -> int:
-    """How wide the numbers get: bias, multiplier, half and shift; in Python's integers, so that
-    the bound itself is exact."""
-    low, high = values.min(1).tolist(), values.max(1).tolist()
-    bias, factor = (max(-a, b) for a, b in zip(low[:2], high[:2], strict=True))
-    return _mode_of(int(limit) + 1 + bias, factor, high[2], low[3], high[3], zero_point)
-
-
-def _mode_of(
-    largest: int, factor: int, half: int, least_shift: int, shift: int, zero_point: int
-) -> int:
-    if shift > 62 or largest * factor + half + (abs(zero_point) << shift) >= _EXACT:
-        return _ANY
-    result = (largest * factor + half >> least_shift) + abs(zero_point) + 1
-    return _NARROW if max(largest, factor, result) < 1 << 31 else _WIDE
-
-
 def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
     wide, most = plan.limit >= 1 << 31, 1 << (plan.accumulator_bits - 1)
-    if plan.limit >= _EXACT or plan.ifm.dtype.itemsize > 4:
+    if plan.limit >= EXACT or plan.ifm.dtype.itemsize > 4:
         return False
     extreme = plan.mode in ("MAX", "MIN")
     if extreme and any(plan.window.pads) and not accumulate.valid_counts(plan.window).all():
         return False
-    if not _scale(job.scale, plan.output, plan.scale, None, min(plan.limit, most), keep):
+    if not fill_scale(job.scale, plan.output, plan.scale, None, min(plan.limit, most), keep):
         return False
     job.kind, job.operation = _POOL, _REDUCE[plan.mode]
     job.wide, job.most = int(wide), most if plan.limit >= most else 0
@@ -358,7 +261,7 @@ def _matrix(job: JobFields, plan: MatrixPlan, keep: Keep) -> bool:
     shorts = (plan.ifm, plan.zero_point), (plan.other, plan.other_zero_point)
     if not all(_fits_shorts(*given) for given in shorts):
         return False
-    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+    if not fill_scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
         return False
     _map(job.second.map, plan.other)
     job.second.zero_point, job.kind = plan.other_zero_point, _MATRIX
@@ -366,9 +269,9 @@ def _matrix(job: JobFields, plan: MatrixPlan, keep: Keep) -> bool:
 
 
 def _resize(job: JobFields, plan: ResizePlan, keep: Keep) -> bool:
-    if plan.limit >= _EXACT or plan.ifm.dtype.itemsize > 4:
+    if plan.limit >= EXACT or plan.ifm.dtype.itemsize > 4:
         return False
-    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+    if not fill_scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
         return False
     job.kind, job.wide, job.resize.bilinear = _RESIZE, int(plan.limit >= 1 << 31), plan.bilinear
     for fields, axis in ((job.resize.y, plan.rows), (job.resize.x, plan.columns)):
@@ -389,7 +292,7 @@ def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
             return False
         bounds.append(bound)
     limit = _largest_result(plan.mode, bounds)
-    if limit >= 1 << 63 or not _scale(job.scale, plan.output, plan.scale, None, limit, keep):
+    if limit >= 1 << 63 or not fill_scale(job.scale, plan.output, plan.scale, None, limit, keep):
         return False
     job.kind, job.operation = _ELEMENTWISE, _COMBINE.index(plan.mode)
     return True
@@ -423,7 +326,7 @@ def _operand(fields: OperandFields, operand: OperandPlan) -> int | None:
     fields.scalar, fields.zero_point = operand.scalar, operand.zero_point
     multiplier, shift = operand.scale.multiplier.item(), operand.scale.shift.item()
     half = int(operand.scale.half.item())
-    if bound * abs(multiplier) + half >= _EXACT:
+    if bound * abs(multiplier) + half >= EXACT:
         return None
     fields.multiplier, fields.half, fields.shift = multiplier, half, shift
     return (bound * abs(multiplier) + half >> shift) + 1
