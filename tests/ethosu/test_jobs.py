@@ -63,6 +63,49 @@ def test_a_sum_beyond_its_accumulator_is_an_error_and_no_number(byte: int, held:
             network.run([given])
 
 
+@pytest.mark.parametrize("value", [32767, -32768])
+def test_a_convolution_of_16_bits_whose_sums_need_more_than_32(
+    value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,024 times the largest input and weight, in the fast format, divided by 2**20."""
+    depth, channels = 1024, 16
+    weights = (1).to_bytes(32, "little") + bytes([127]) * depth * channels
+    scales = (bytes(6) + (1).to_bytes(2, "little") + bytes([20, 0])) * channels
+    sizes = {f"OFM_{name}": 0 for name in ("HEIGHT_M1", "WIDTH_M1", "HEIGHT0_M1", "WIDTH0_M1")}
+    changes = {
+        **sizes,
+        "IFM_DEPTH_M1": depth - 1,
+        "IFM_STRIDE_X": 2 * depth,
+        "IFM_PRECISION": 1 | 4,
+        "OFM_PRECISION": 1 | 2,
+        "OFM_BASE0": 4096,
+        "ACTIVATION": 1 << 12,
+        "OFM_SCALE": 1 << 45,
+        "ACC_FORMAT": 1 | 1 << 8,
+        "WEIGHT_FORMAT": 1,
+        "OFM_BLK_DEPTH_M1": 15,
+        "WEIGHT_REGION": 0,
+        "WEIGHT_BASE": 0,
+        "WEIGHT_LENGTH": len(weights),
+        "SCALE_REGION": 0,
+        "SCALE_BASE": len(weights),
+        "SCALE_LENGTH": len(scales),
+    }
+    stream = words("u85", *pool(**changes)[:-2], ("CONV", 0), ("STOP", 0xFFFF))
+    given = tensors(((1, 1, 1, 1, 1, depth), 2, 0, 1))
+    results = tensors(((1, 1, 1, 1, 1, channels), 2, 4096, 1))
+    data = blob(
+        cop1(U85_256, stream), weights=weights + scales, scratch=8192, inputs=given, outputs=results
+    )
+    content = np.full(depth, value, np.int16).tobytes()
+    expected = value * 127 * depth + (1 << 19) >> 20
+    assert Network(data, arithmetic=NUMPY).run([content])[0] == [
+        np.full(channels, expected, np.int16).tobytes()
+    ]
+    monkeypatch.setattr(Compiled, "_step", never)
+    assert Network(data).run([content])[0] == [np.full(channels, expected, np.int16).tobytes()]
+
+
 def combination(generator: np.random.Generator, mode: int) -> bytes:
     """A blob with one ELEMENTWISE of 4 x 4 x 16 bytes with themselves moved, a part or a scalar."""
     changes = {
