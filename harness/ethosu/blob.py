@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.ethosu.errors import BlobError, Unsupported
+from harness.ethosu.memory import INPUTS, OUTPUTS
 from harness.formats import cop, vela
 from harness.formats.cop import NpuConfig, Requirements
 from harness.formats.damage import DamagedFile
 
 _TENSOR = struct.Struct("<9i")
 _REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
-_MAX_REGION = 1 << 28  # the largest that we are ready to allocate for a stranger's file
+_MAX_REGION = 1 << 28  # the most that we are ready to allocate for a stranger's file, in sum
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Blob:
     inputs: tuple[IoTensor, ...]
     outputs: tuple[IoTensor, ...]
 
+    def own_region(self, number: int) -> int:
+        """Bytes of a region that is only for inputs or outputs; 0: there is none."""
+        tensors = (*self.inputs, *self.outputs)
+        return max((t.offset + t.size for t in tensors if t.region == number), default=0)
+
 
 @dataclass(frozen=True)
 class Actions:
@@ -67,13 +73,17 @@ def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blo
     scratch_size = struct.unpack("<I", scratch)[0]
     if scratch_size > _MAX_REGION:
         raise BlobError(f"a scratch of {scratch_size} bytes is more than {_MAX_REGION}", at)
-    return Blob(
+    found = Blob(
         commands=blocks["cmd_data"][0],
         weights=blocks["weight_data"][0],
         scratch_size=scratch_size,
         inputs=_tensors("inputs", *blocks["inputs"]),
         outputs=_tensors("outputs", *blocks["outputs"]),
     )
+    total = scratch_size + sum(found.own_region(r) for r in (INPUTS, OUTPUTS))
+    if total > _MAX_REGION:
+        raise BlobError(f"its regions have {total} bytes, more than {_MAX_REGION}", at)
+    return found
 
 
 def read_actions(commands: bytes) -> Actions:

@@ -30,6 +30,10 @@ class WeightDecoder(Protocol):
         """Raises AccessError."""
         ...
 
+    def fast(self, encoded: bytes) -> Weights | None:
+        """Of the U85's fast format; None: it cannot, or something is wrong with it."""
+        ...
+
     def reordered(self, streams: Sequence[Weights], layout: object) -> Weights | None:
         """As (ofm, y, x, ifm); None: it cannot, or something is wrong with them."""
         ...
@@ -60,6 +64,9 @@ class Codec:
             self._worker = None
             raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
         return np.frombuffer(content, np.int16)
+
+    def fast(self, encoded: bytes) -> None:
+        """That is numpy's."""
 
     def reordered(self, streams: Sequence[Weights], layout: object) -> None:
         """That is numpy's."""

@@ -93,6 +93,14 @@ def averaged(registers: Registers, window: Window) -> NDArray[np.int64]:
     return counts
 
 
+def divisors(registers: Registers, window: Window) -> NDArray[np.int64]:
+    """Of averages: (height, width, 1), or one for all."""
+    if not any(window.pads):
+        return np.full(1, window.kernel[0] * window.kernel[1], np.int64)
+    counts = averaged(registers, window)
+    return counts.reshape(-1)[:1] if counts.min() == counts.max() else counts[:, :, None]
+
+
 def ofm_shape(registers: Registers) -> tuple[int, int, int]:
     return (
         registers["OFM_HEIGHT_M1"] + 1,

@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,20 @@ from harness.ethosu.common import Context
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap
 from harness.ethosu.job_fields import JobFields, MemoryFields, check_layout
-from harness.ethosu.jobs import Keep, PackedWeights
+from harness.ethosu.job_scales import Keep
+from harness.ethosu.jobs import PackedWeights
 from harness.ethosu.kernel_codec import KernelCodec
 from harness.ethosu.memory import WEIGHTS, Bytes, Memory
 from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
     ElementwisePlan,
+    MatrixPlan,
     OperandPlan,
+    Placed,
     Plan,
-    Prepared,
 )
+from harness.ethosu.work import check_step
 
 _PARTED = 1 << 22  # multiplications from which a second core is worth its start
 _KEPT = 1 << 28  # bytes of packed weights: more are packed again
@@ -61,19 +65,20 @@ def compiled_arithmetic(threads: int | None = None) -> Arithmetic:
 class Compiled:
     """The operations of one stream."""
 
-    def __init__(
-        self, arithmetic: Arithmetic, operations: Sequence[tuple[str, Prepared]], internal: int
-    ) -> None:
+    def __init__(self, arithmetic: Arithmetic, operations: Sequence[Placed], internal: int) -> None:
         assert arithmetic.library is not None
         self._library, threads = arithmetic.library, arithmetic.threads
         self._operations = operations
         self._jobs = (JobFields * len(operations))()
-        self._keeps = [Keep() for _ in operations]
+        self._lanes: dict[tuple[int, ...], Any] = {}
+        self._made_of = Keep(self._lanes)
+        self._keeps: dict[int, Keep] = {}  # of what is bound
         self._packed: dict[tuple[object, ...], PackedWeights] = {}
         self._codec = KernelCodec(self._library)
         self._bindable: dict[int, ConvolutionPlan] = {}
         self._chains = Chains()
-        for index, (_, prepared) in enumerate(operations):
+        for index, operation in enumerate(operations):
+            prepared = operation.prepared
             plan = self._chains.resolved(prepared.plan)
             if plan is not None and self._made(index, plan, internal, threads):
                 self._chains.add(index, prepared.chains, plan)
@@ -89,7 +94,7 @@ class Compiled:
         if isinstance(plan, ConvolutionPlan):
             self._bindable[index] = plan
             parts = threads if plan.macs >= _PARTED else 1
-        made = jobs.fill(self._jobs[index], plan, self._keeps[index], internal, parts)
+        made = jobs.fill(self._jobs[index], plan, self._made_of, internal, parts)
         if not made:
             self._bindable.pop(index, None)
         return made
@@ -99,28 +104,29 @@ class Compiled:
         memory = _memory(context.memory)
         memory.pool = self._pool
         self._chains.put_into(memory)
-        count, at = len(self._operations), 0
+        count, first, at = len(self._operations), 0, 0
         while at < count:
-            done = self._library.hil_npu_run(self._jobs, at, count, ctypes.byref(memory))
-            self._tally.add(context, at, done)
-            at = done
+            at = self._library.hil_npu_run(self._jobs, at, count, ctypes.byref(memory))
             if at < count and not self._bound(at, context):
+                self._tally.add(context, first, at)
                 self._step(at, context)
-                at += 1
+                first = at = at + 1
+        self._tally.add(context, first, at)
 
     def _step(self, index: int, context: Context) -> None:
-        name, prepared = self._operations[index]
+        operation = self._operations[index]
+        check_step(operation.elements, operation.offset)
         self._chains.show(index, context)
-        prepared.step(context)
+        operation.prepared.step(context)
         self._chains.keep(index, context)
-        context.counts[name] = context.counts.get(name, 0) + 1
+        context.counts[operation.name] = context.counts.get(operation.name, 0) + 1
 
     def _bound(self, index: int, context: Context) -> bool:
         """Whether the job has got weights that it had not: those that are there now."""
         plan = self._bindable.get(index)
         if plan is None:
             return False
-        job, keep = self._jobs[index], Keep()
+        job, keep = self._jobs[index], Keep(self._lanes)
         spans = plan.parameters.spans
         try:
             found = [_content(context.memory, span) for span in spans]
@@ -205,9 +211,9 @@ class Chains:
 class _Tally:
     """What each operation counts, summed up so that a run of them costs one subtraction."""
 
-    def __init__(self, operations: Sequence[tuple[str, Prepared]]) -> None:
+    def __init__(self, operations: Sequence[Placed]) -> None:
         self._keys: dict[tuple[object, ...], int] = {}
-        rows = [self._row(name, prepared.plan) for name, prepared in operations]
+        rows = [self._row(o.name, o.prepared.plan) for o in operations]
         self._sums: NDArray[np.int64] = np.zeros((len(rows) + 1, len(self._keys)), np.int64)
         for index, row in enumerate(rows):
             self._sums[index + 1] = self._sums[index]
@@ -226,8 +232,9 @@ class _Tally:
         else:
             sources = [source for source in jobs.maps_of(plan) if source.what != CHAINED]
             entries += [((source.region, source.what), source.size) for source in sources]
-        if isinstance(plan, ConvolutionPlan):
+        if isinstance(plan, ConvolutionPlan | MatrixPlan):
             entries.append((("macs",), plan.macs))
+        if isinstance(plan, ConvolutionPlan):
             weights = plan.parameters.weight_spans
             for number, (region, _, length) in enumerate(plan.parameters.spans):
                 entries.append(((region, "WEIGHT" if number < weights else "SCALE"), length))

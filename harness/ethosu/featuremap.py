@@ -61,7 +61,8 @@ class FeatureMap:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape)) * self.dtype.itemsize
+        height, width, depth = self.shape
+        return height * width * depth * self.dtype.itemsize
 
     def write(self, memory: Memory, values: Array) -> None:
         if self.region == WEIGHTS:

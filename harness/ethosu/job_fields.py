@@ -62,6 +62,14 @@ class SpanFields(ctypes.Structure):
     _fields_ = [*_fields("region", "address", "length"), ("expected", _pointer)]
 
 
+class AxisFields(ctypes.Structure):
+    _fields_ = _fields("n", "step", "offset")
+
+
+class ResizeFields(ctypes.Structure):
+    _fields_ = [*_fields("bilinear"), ("y", AxisFields), ("x", AxisFields)]
+
+
 class JobFields(ctypes.Structure):
     _fields_ = [
         *_fields("kind", "operation"),
@@ -76,6 +84,8 @@ class JobFields(ctypes.Structure):
         *_fields("wide", "parts"),
         ("source", SpanFields),
         ("target", SpanFields),
+        ("resize", ResizeFields),
+        *_fields("most"),
     ]
 
 

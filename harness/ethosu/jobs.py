@@ -10,7 +10,6 @@ import ctypes
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,54 +19,37 @@ from harness.ethosu.accumulate import Window
 from harness.ethosu.common import INT8, INT16, largest_input
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap, Tile
 from harness.ethosu.job_fields import (
-    LANES,
-    SCALE_ARRAYS,
     JobFields,
     MapFields,
     OperandFields,
     OutputFields,
-    ScaleFields,
     SpanFields,
     WindowFields,
 )
-from harness.ethosu.output_stage import Scale, is_identity
+from harness.ethosu.job_scales import EXACT, Keep, fill_scale
+from harness.ethosu.output_stage import Scale
 from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
     ElementwisePlan,
+    MappedPlan,
+    MatrixPlan,
     OperandPlan,
     OutputPlan,
     Parameters,
     Plan,
     PoolPlan,
+    ResizePlan,
     Span,
 )
 
-_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY = range(6)
-_NARROW, _WIDE, _ANY = range(3)
-_ALL, _CHANNEL, _POSITION = range(3)
+_NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY, _RESIZE, _MATRIX = range(8)
 _REDUCE = {"AVERAGE": 0, "SUM": 0, "MAX": 1, "MIN": 2, "REDUCE_SUM": 3}
-_COMBINE = {"ADD": 0, "SUB": 1, "MUL": 2, "MIN": 3, "MAX": 4, "ABS": 5}
-_EXACT = 1 << 62  # of a product and its half
-
-
-class Keep:
-    """Arrays that a job points into."""
-
-    def __init__(self) -> None:
-        self._kept: list[Any] = []
-
-    def __call__(self, array: NDArray[Any]) -> int:
-        self._kept.append(array)
-        return int(array.ctypes.data)
-
-    def lanes(self, values: Sequence[int]) -> int:
-        """Each of them LANES times."""
-        content = (ctypes.c_int64 * (LANES * len(values)))(
-            *(v for v in values for _ in range(LANES))
-        )
-        self._kept.append(content)
-        return ctypes.addressof(content)
+_COMBINE = (
+    *("ADD", "SUB", "MUL", "MIN", "MAX", "ABS", "CLZ"),
+    *("CMP_EQ", "CMP_NE", "CMP_GE", "CMP_GT", "AND", "OR", "XOR", "NOT", "AND_NOT"),
+)
+_OF_ONE = frozenset({"ABS", "CLZ", "NOT"})
 
 
 def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> bool:
@@ -86,13 +68,22 @@ def fill(job: JobFields, plan: Plan, keep: Keep, internal: int, parts: int) -> b
         return _elementwise(job, plan, keep)
     _map(job.first.map, plan.ifm)
     job.first.zero_point = plan.zero_point
+    if isinstance(plan, ResizePlan):
+        return _resize(job, plan, keep)
+    job.parts = parts
+    if isinstance(plan, MatrixPlan):
+        return _matrix(job, plan, keep)
     _window(job.window, plan.window, plan.upscale)
     if isinstance(plan, PoolPlan):
         return _pool(job, plan, keep)
-    job.parts = parts
-    if plan.ifm.dtype == INT8:
-        return largest_input(INT8, plan.zero_point) < 1 << 15
-    return plan.ifm.dtype == INT16 and plan.zero_point == 0
+    return _fits_shorts(plan.ifm, plan.zero_point)
+
+
+def _fits_shorts(ifm: FeatureMap, zero_point: int) -> bool:
+    """What is read of it, less the zero point."""
+    if ifm.dtype == INT8:
+        return largest_input(INT8, zero_point) < 1 << 15
+    return ifm.dtype == INT16 and zero_point == 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +124,7 @@ def bind(job: JobFields, plan: ConvolutionPlan, weights: PackedWeights, keep: Ke
     job.wide = int(limit >= 1 << 31)
     if job.wide and (plan.ifm.dtype == INT8 or weights.largest_sum >= 1 << 23):
         return False
-    if not _scale(job.scale, plan.output, weights.scale, weights.bias, limit, keep):
+    if not fill_scale(job.scale, plan.output, weights.scale, weights.bias, limit, keep):
         return False
     job.weights = keep(weights.packed)
     job.kind = _DEPTHWISE if plan.depthwise else _CONVOLUTION
@@ -182,8 +173,10 @@ def _window(fields: WindowFields, window: Window, upscale: int) -> None:
     fields.upscale = upscale
 
 
-def maps_of(plan: ConvolutionPlan | PoolPlan | ElementwisePlan) -> list[FeatureMap]:
+def maps_of(plan: MappedPlan) -> list[FeatureMap]:
     """The result's, and those of what is in memory of the operands."""
+    if isinstance(plan, MatrixPlan):
+        return [plan.output.ofm, plan.ifm, plan.other]
     if not isinstance(plan, ElementwisePlan):
         return [plan.output.ofm, plan.ifm]
     operands = [plan.first, *([] if plan.second is None else [plan.second])]
@@ -246,96 +239,43 @@ def _output(fields: OutputFields, plan: OutputPlan, internal: int) -> None:
     fields.reverse = plan.reverse
 
 
-def _scale(
-    fields: ScaleFields,
-    output: OutputPlan,
-    scale: Scale,
-    bias: NDArray[np.int64] | None,
-    limit: float,
-    keep: Keep,
-) -> bool:
-    """``limit`` bounds the absolute sums. False: the step in numpy has to say what is wrong."""
-    if scale.multiplier.size == 1 and bias is None:
-        return _uniform_scale(fields, output, scale, limit, keep)
-    if not output.rounds:
-        return False
-    multiplier, shift = scale.multiplier.reshape(-1), scale.shift.reshape(-1)
-    half = np.broadcast_to(scale.half.reshape(-1), shift.shape)
-    positions = scale.multiplier.ndim == 3
-    if positions and bias is not None:
-        return False
-    fields.scope = _POSITION if positions else _CHANNEL
-    given = np.zeros(1, np.int64) if bias is None else bias
-    fields.mode = _mode(given, multiplier, half, shift, limit, output.zero_point)
-    addend = np.zeros(1, np.int64)
-    if fields.mode != _ANY:
-        addend = given * multiplier + half + (np.int64(output.zero_point) << shift)
-    arrays = (given, multiplier, half, shift, addend)
-    for name, values in zip(SCALE_ARRAYS, arrays, strict=True):
-        if positions:
-            ready = np.repeat(values, LANES)
-        else:
-            ready = np.zeros(-(-output.shape[2] // LANES) * LANES + LANES, np.int64)
-            ready[: output.shape[2]] = values
-        setattr(fields, name, keep(np.ascontiguousarray(ready, np.int64)))
-    return True
-
-
-def _uniform_scale(
-    fields: ScaleFields, output: OutputPlan, scale: Scale, limit: float, keep: Keep
-) -> bool:
-    """Of most of the jobs of a stream of transposes; in Python's integers."""
-    multiplier, shift = scale.multiplier.item(), scale.shift.item()
-    if is_identity(multiplier, shift, limit):
-        multiplier, shift = 1, 0
-    if not output.rounds and (multiplier, shift) != (1, 0):
-        return False
-    half = 1 << (shift - 1) if scale.halves and shift > 0 else 0
-    bounds = int(limit) + 1, abs(multiplier), half, shift, shift
-    fields.scope, fields.mode = _ALL, _mode_of(*bounds, output.zero_point)
-    addend = half + (output.zero_point << shift) if fields.mode != _ANY else 0
-    content = keep.lanes((0, multiplier, half, shift, addend))
-    for number, name in enumerate(SCALE_ARRAYS):
-        setattr(fields, name, content + number * 8 * LANES)
-    return True
-
-
-def _mode(
-    bias: NDArray[np.int64],
-    multiplier: NDArray[np.int64],
-    half: NDArray[np.int64],
-    shift: NDArray[np.int64],
-    limit: float,
-    zero_point: int,
-) -> int:
-    """How wide the numbers get; in Python's integers, so that the bound itself is exact."""
-    largest = int(limit) + 1 + _magnitude(bias)
-    bounds = largest, _magnitude(multiplier), int(half.max()), int(shift.min()), int(shift.max())
-    return _mode_of(*bounds, zero_point)
-
-
-def _mode_of(
-    largest: int, factor: int, half: int, least_shift: int, shift: int, zero_point: int
-) -> int:
-    if shift > 62 or largest * factor + half + (abs(zero_point) << shift) >= _EXACT:
-        return _ANY
-    result = (largest * factor + half >> least_shift) + abs(zero_point) + 1
-    return _NARROW if max(largest, factor, result) < 1 << 31 else _WIDE
-
-
-def _magnitude(values: NDArray[np.int64]) -> int:
-    return max(-int(values.min()), int(values.max()))
-
-
 def _pool(job: JobFields, plan: PoolPlan, keep: Keep) -> bool:
-    if plan.limit >= 1 << 31 or plan.ifm.dtype.itemsize > 4:
+    wide, most = plan.limit >= 1 << 31, 1 << (plan.accumulator_bits - 1)
+    if plan.limit >= EXACT or plan.ifm.dtype.itemsize > 4:
         return False
     extreme = plan.mode in ("MAX", "MIN")
     if extreme and any(plan.window.pads) and not accumulate.valid_counts(plan.window).all():
         return False
-    if not _scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+    if not fill_scale(job.scale, plan.output, plan.scale, None, min(plan.limit, most), keep):
         return False
     job.kind, job.operation = _POOL, _REDUCE[plan.mode]
+    job.wide, job.most = int(wide), most if plan.limit >= most else 0
+    return True
+
+
+def _matrix(job: JobFields, plan: MatrixPlan, keep: Keep) -> bool:
+    _window(job.window, plan.window, 0)
+    job.wide = int(plan.limit >= 1 << 31)
+    if job.wide and plan.ifm.dtype == INT8:
+        return False
+    shorts = (plan.ifm, plan.zero_point), (plan.other, plan.other_zero_point)
+    if not all(_fits_shorts(*given) for given in shorts):
+        return False
+    if not fill_scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+        return False
+    _map(job.second.map, plan.other)
+    job.second.zero_point, job.kind = plan.other_zero_point, _MATRIX
+    return True
+
+
+def _resize(job: JobFields, plan: ResizePlan, keep: Keep) -> bool:
+    if plan.limit >= EXACT or plan.ifm.dtype.itemsize > 4:
+        return False
+    if not fill_scale(job.scale, plan.output, plan.scale, None, plan.limit, keep):
+        return False
+    job.kind, job.wide, job.resize.bilinear = _RESIZE, int(plan.limit >= 1 << 31), plan.bilinear
+    for fields, axis in ((job.resize.y, plan.rows), (job.resize.x, plan.columns)):
+        fields.n, fields.step, fields.offset = axis.n, axis.step, axis.offset
     return True
 
 
@@ -343,7 +283,7 @@ def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
     operands = [plan.first] if plan.second is None else [plan.first, plan.second]
     if not all(_spreads(operand, plan.output.shape) for operand in operands):
         return False
-    if plan.mode not in _COMBINE or (plan.mode == "ABS") != (plan.second is None):
+    if plan.mode not in _COMBINE or (plan.mode in _OF_ONE) != (plan.second is None):
         return False
     bounds = []
     for fields, operand in zip((job.first, job.second), operands, strict=False):
@@ -351,11 +291,19 @@ def _elementwise(job: JobFields, plan: ElementwisePlan, keep: Keep) -> bool:
         if bound is None:
             return False
         bounds.append(bound)
-    limit = bounds[0] * bounds[1] if plan.mode == "MUL" else sum(bounds)
-    if limit >= _EXACT or not _scale(job.scale, plan.output, plan.scale, None, limit, keep):
+    limit = _largest_result(plan.mode, bounds)
+    if limit >= 1 << 63 or not fill_scale(job.scale, plan.output, plan.scale, None, limit, keep):
         return False
-    job.kind, job.operation = _ELEMENTWISE, _COMBINE[plan.mode]
+    job.kind, job.operation = _ELEMENTWISE, _COMBINE.index(plan.mode)
     return True
+
+
+def _largest_result(mode: str, bounds: Sequence[int]) -> int:
+    if mode == "MUL":
+        return bounds[0] * bounds[1]
+    if mode in ("AND", "OR", "XOR", "AND_NOT"):
+        return 1 << max(bounds).bit_length()
+    return 32 if mode == "CLZ" else sum(bounds) + 1
 
 
 def _spreads(operand: OperandPlan, shape: tuple[int, int, int]) -> bool:
@@ -378,7 +326,7 @@ def _operand(fields: OperandFields, operand: OperandPlan) -> int | None:
     fields.scalar, fields.zero_point = operand.scalar, operand.zero_point
     multiplier, shift = operand.scale.multiplier.item(), operand.scale.shift.item()
     half = int(operand.scale.half.item())
-    if bound * abs(multiplier) + half >= _EXACT:
+    if bound * abs(multiplier) + half >= EXACT:
         return None
     fields.multiplier, fields.half, fields.shift = multiplier, half, shift
     return (bound * abs(multiplier) + half >> shift) + 1

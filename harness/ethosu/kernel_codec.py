@@ -12,8 +12,8 @@ import numpy as np
 from harness.ethosu.codec import Weights
 from harness.ethosu.errors import AccessError
 from harness.ethosu.u55.weights import WeightLayout
-from harness.ethosu.u85.weights import WeightLayoutU85, without_padding
-from harness.ethosu.work import WEIGHTS
+from harness.ethosu.u85.weights import FAST_HEADER, WeightLayoutU85
+from harness.ethosu.work import ENCODED
 
 _USUAL = 16  # weights of one byte; more are asked for again
 
@@ -36,7 +36,7 @@ class _OrderU85(ctypes.Structure):
             *("depth", "height", "width", "ifm_depth"),
             *("ofm_block", "ofm_unit", "ifm_block", "ifm_unit"),
             *("step_y", "step_x", "phase_y", "phase_x", "rounding", "padding"),
-            *("ifm_step", "streams", "room_ofm", "room_ifm"),
+            *("ifm_step", "streams"),
         )
     ]
 
@@ -49,13 +49,21 @@ class KernelCodec:
         room = _USUAL * len(encoded)
         while True:
             weights = np.empty(room, np.int16)
-            given = encoded, len(encoded), weights.ctypes.data, room, WEIGHTS
+            given = encoded, len(encoded), weights.ctypes.data, room, ENCODED
             count = self._library.hil_npu_decode(*given)
             if count < 0:
                 raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
             if count <= room:
                 return weights[:count]
             room = count
+
+    def fast(self, encoded: bytes) -> Weights | None:
+        if len(encoded) < FAST_HEADER:
+            return None
+        folds = 1 if encoded[0] & 1 else 4 if encoded[0] & 2 else 2
+        weights = np.empty(folds * (len(encoded) - FAST_HEADER), np.int16)
+        self._library.hil_npu_decode_fast(encoded, len(encoded), weights.ctypes.data)
+        return weights
 
     def reordered(self, streams: Sequence[Weights], layout: object) -> Weights | None:
         """None: something is wrong with them, or nobody has an order for such a layout."""
@@ -89,18 +97,16 @@ class KernelCodec:
         return whole
 
     def _reordered_u85(self, streams: Sequence[Weights], layout: WeightLayoutU85) -> Weights | None:
-        whole = np.zeros(layout.room, np.int16)
+        ifm_depth = 1 if layout.depthwise else layout.ifm_depth
+        whole = np.empty((layout.ofm_depth, *layout.kernel, ifm_depth), np.int16)
         order = _OrderU85(
-            *(layout.ofm_depth, *layout.kernel, 1 if layout.depthwise else layout.ifm_depth),
+            *(layout.ofm_depth, *layout.kernel, ifm_depth),
             *(layout.ofm_block, layout.ofm_ublock, layout.ifm_block, layout.ifm_ublock),
             *(8 // layout.dilation[0], 8 // layout.dilation[1], *layout.phases),
             *(layout.rounding, layout.depthwise_padding, layout.ifm_step, len(streams)),
-            *(layout.room[0], layout.room[3]),
         )
         kept = [np.ascontiguousarray(stream) for stream in streams]
         places = (ctypes.c_void_p * len(kept))(*(stream.ctypes.data for stream in kept))
         counts = (ctypes.c_int64 * len(kept))(*map(len, kept))
         given = ctypes.byref(order), places, counts, not layout.fast, whole.ctypes.data
-        if not self._library.hil_npu_reorder_u85(*given):
-            return None
-        return without_padding(whole, layout)
+        return whole if self._library.hil_npu_reorder_u85(*given) else None

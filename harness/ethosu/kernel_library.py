@@ -124,6 +124,7 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "hil_npu_job_bytes": ([], number),
         "hil_npu_memory_bytes": ([], number),
         "hil_npu_decode": ([ctypes.c_char_p, number, pointer, number, number], number),
+        "hil_npu_decode_fast": ([ctypes.c_char_p, number, pointer], None),
         "hil_npu_reorder_u55": ([pointer, pointer, number, pointer], ctypes.c_bool),
         "hil_npu_reorder_u85": (
             [pointer, pointer, pointer, ctypes.c_bool, pointer],

@@ -28,7 +28,7 @@ from harness.ethosu.memory import (
     Bytes,
     Memory,
 )
-from harness.ethosu.plan import Prepared
+from harness.ethosu.plan import Placed
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import (
     NO_EFFECT,
@@ -37,6 +37,8 @@ from harness.ethosu.stream import (
     Write,
     decode_at,
     has_branches,
+    instructions,
+    operation_count,
     operations,
 )
 from harness.ethosu.u55 import engine as engine_u55
@@ -99,15 +101,19 @@ class DecodedStream:
         self._engine = engine_u85 if actions.config.product == "u85" else engine_u55
         self._decoded: dict[tuple[object, ...], object] = {}
         self._codec = codec or Codec()
-        self._branches = has_branches(self._words, self._names)
+        items = list(instructions(self._words, self._names))
+        self._branches = has_branches(items)
         self._work_limit = work_limit
-        self._operations: list[tuple[str, Prepared]] = []
+        self._operations: list[Placed] = []
         if not self._branches:
+            work.check_operations(operation_count(items))
             asked = work.Work(work_limit)
-            for operation, registers in operations(self._words, self._names):
-                asked.add(operation, registers)
+            for operation, registers in operations(items, 4 * len(self._words)):
+                elements = asked.add(operation, registers)
                 prepared = self._engine.prepare(operation, registers, self.config)
-                self._operations.append((operation.name, prepared))
+                self._operations.append(
+                    Placed(operation.name, prepared, elements, operation.offset)
+                )
         chosen = arithmetic or compiled_arithmetic()
         self.arithmetic = chosen.name
         self._compiled = None
@@ -122,9 +128,9 @@ class DecodedStream:
         elif self._compiled is not None and is_usable(regions):
             self._compiled.run(context)
         else:
-            for name, prepared in self._operations:
-                prepared.step(context)
-                context.counts[name] = context.counts.get(name, 0) + 1
+            for operation in self._operations:
+                operation.prepared.step(context)
+                context.counts[operation.name] = context.counts.get(operation.name, 0) + 1
         return context
 
     @property
@@ -223,10 +229,9 @@ class Network:
     def _regions(self) -> dict[int, Bytes]:
         """0xA5 everywhere: a byte that is read before it is written does not look like 0."""
         sizes = {SCRATCH: self.blob.scratch_size, FAST_SCRATCH: _FAST_SCRATCH_BYTES}
-        for number, tensors in ((INPUTS, self.blob.inputs), (OUTPUTS, self.blob.outputs)):
-            ends = [t.offset + t.size for t in tensors if t.region == number]
-            if ends:
-                sizes[number] = max(ends)
+        for number in (INPUTS, OUTPUTS):
+            if size := self.blob.own_region(number):
+                sizes[number] = size
         regions = {number: np.full(size, 0xA5, np.uint8) for number, size in sizes.items()}
         regions[WEIGHTS] = self._weights
         return regions

@@ -146,8 +146,10 @@ def scale_records(data: bytes, count: int, offset: int) -> Bytes:
 
 
 def little_endian(columns: Bytes) -> Integers:
-    powers = np.int64(1) << (8 * np.arange(columns.shape[1], dtype=np.int64))
-    result: Integers = (columns.astype(np.int64) * powers).sum(1)
+    """Of at most seven columns."""
+    wide = np.zeros((len(columns), 8), np.uint8)
+    wide[:, : columns.shape[1]] = columns
+    result: Integers = wide.view("<i8")[:, 0]
     return result
 
 

@@ -95,8 +95,24 @@ class ConvolutionPlan:
 
 
 @dataclass(frozen=True)
+class MatrixPlan:
+    """Of ``ifm`` and the positions of ``other``, which are the output channels. ``limit`` bounds
+    the sums."""
+
+    ifm: FeatureMap
+    zero_point: int
+    other: FeatureMap
+    other_zero_point: int
+    window: Window
+    limit: float
+    scale: Scale
+    output: OutputPlan
+    macs: int
+
+
+@dataclass(frozen=True)
 class PoolPlan:
-    """``limit`` bounds the sums."""
+    """``limit`` bounds the sums. ``accumulator_bits``: of sums that may not need more."""
 
     mode: str
     ifm: FeatureMap
@@ -106,6 +122,7 @@ class PoolPlan:
     limit: float
     scale: Scale
     output: OutputPlan
+    accumulator_bits: int
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,29 @@ class ElementwisePlan:
     mode: str
     first: OperandPlan
     second: OperandPlan | None
+    scale: Scale
+    output: OutputPlan
+
+
+@dataclass(frozen=True)
+class AxisPlan:
+    """Output index i is at (i * step + offset) / n of the input."""
+
+    n: int
+    step: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class ResizePlan:
+    """``limit`` bounds the sums."""
+
+    bilinear: bool
+    ifm: FeatureMap
+    zero_point: int
+    rows: AxisPlan
+    columns: AxisPlan
+    limit: float
     scale: Scale
     output: OutputPlan
 
@@ -126,7 +166,8 @@ class CopyPlan:
     target: int
 
 
-Plan = ConvolutionPlan | PoolPlan | ElementwisePlan | CopyPlan
+MappedPlan = ConvolutionPlan | MatrixPlan | PoolPlan | ElementwisePlan | ResizePlan
+Plan = MappedPlan | CopyPlan
 
 
 @dataclass(frozen=True)
@@ -137,3 +178,13 @@ class Prepared:
     step: Step
     plan: Plan | None = None
     chains: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An operation of a stream: its name, its largest map in elements, and its byte there."""
+
+    name: str
+    prepared: Prepared
+    elements: int
+    offset: int

@@ -6,7 +6,7 @@ parameter in 31:16, kind 1 has a second word (regor's ``ethos_u85_interface.hpp`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.ethosu.errors import StreamError, Unsupported
@@ -44,7 +44,7 @@ class Registers:
         return Unsupported(register, value, self.offset, why)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Write:
     """One register write."""
 
@@ -53,7 +53,7 @@ class Write:
     value: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation word; ``target`` is the byte that a BRANCH goes to."""
 
@@ -100,8 +100,19 @@ def _wide(name: str, parameter: int, payload: int) -> int:
     return value
 
 
-def has_branches(words: Sequence[int], names: RegisterSet) -> bool:
-    return any(isinstance(i, Operation) and i.name == "BRANCH" for i in instructions(words, names))
+def operation_count(items: Iterable[Write | Operation]) -> int:
+    """Of a stream without branches; cheaper than what it takes to know what they are."""
+    count = 0
+    for item in items:
+        if isinstance(item, Operation):
+            if item.name == "STOP":
+                break
+            count += item.name not in NO_EFFECT
+    return count
+
+
+def has_branches(items: Iterable[Write | Operation]) -> bool:
+    return any(isinstance(item, Operation) and item.name == "BRANCH" for item in items)
 
 
 def instructions(words: Sequence[int], names: RegisterSet) -> Iterator[Write | Operation]:
@@ -112,16 +123,17 @@ def instructions(words: Sequence[int], names: RegisterSet) -> Iterator[Write | O
         yield item
 
 
-def operations(words: Sequence[int], names: RegisterSet) -> Iterator[tuple[Operation, Registers]]:
-    """Operations that do something, with their registers, up to STOP; no branches here."""
+def operations(
+    items: Iterable[Write | Operation], end: int
+) -> Iterator[tuple[Operation, Registers]]:
+    """Operations that do something, with their registers, up to STOP; no branches here. ``end``:
+    byte behind the stream."""
     values: dict[str, int] = {}
-    at = 0
-    while at < len(words):
-        item, at = decode_at(words, at, names)
+    for item in items:
         if isinstance(item, Write):
             values[item.register] = item.value
         elif item.name == "STOP":
             return
         elif item.name not in NO_EFFECT:
             yield item, Registers(dict(values), item.offset)
-    raise StreamError("the stream has no STOP", 4 * len(words))
+    raise StreamError("the stream has no STOP", end)

@@ -16,15 +16,26 @@ from harness.ethosu.stream import Operation, Registers
 
 ELEMENTS = 1 << 25  # of one feature map, with its padding; also weights of one command
 WEIGHTS = 1 << 27  # of all commands
+ENCODED = 1 << 26  # of one stream of weights, padding included
 UNITS = 1 << 33  # of all commands: about a minute
-LOOPING = 1 << 28  # of a stream with branches, whose end nobody knows: some seconds
+LOOPING = 1 << 27  # of a stream with branches, whose end nobody knows: some seconds
 KERNEL = 1 << 16  # elements; the U85's largest is 256 x 256
+OPERATIONS = 1 << 17  # of a stream without branches; each is kept, in some 6 KiB
+KEPT = 1 << 29  # bytes of weights and scales of all commands, as they stand and as they are kept
+ROW = 1 << 23  # elements of a row of an elementwise operation, which is worked in 64 bits
+BY_NUMPY = 1 << 23  # elements of a map of an operation that numpy does beside the compiled ones
+DIVISORS = 1 << 20  # of all averages that have one for each position
 
 _PRODUCTS = 32  # of a convolution, per unit
 _COMMAND = 1 << 14
 _KERNEL_ELEMENT = 1 << 11
 _DMA_ROW = 1 << 11
 _UNIT, _READ_BLOCK = 64, 128  # the largest OFM microblock and IFM block, in channels
+_VECTOR = 16  # channels, at most, that the compiled arithmetic has side by side
+_LENGTHS = (
+    *("WEIGHT_LENGTH", "WEIGHT1_LENGTH", "WEIGHT2_LENGTH", "WEIGHT3_LENGTH"),
+    *("SCALE_LENGTH", "SCALE1_LENGTH"),
+)
 _MAPPED = frozenset({"CONV", "DEPTHWISE", "POOL", "ELEMENTWISE", "RESIZE"})
 
 
@@ -35,42 +46,67 @@ class Work:
     limit: int = UNITS
     units: int = 0
     weights: int = 0
+    kept: int = 0
+    divisors: int = 0
 
-    def add(self, operation: Operation, registers: Registers) -> None:
-        """Raises WorkLimit, before any of it is done."""
-        offset = operation.offset
+    def add(self, operation: Operation, registers: Registers) -> int:
+        """The elements of its largest map. Raises WorkLimit, before any of it is done."""
+        offset, largest = operation.offset, 0
         if operation.name in _MAPPED:
-            self.units += _of_maps(operation, registers)
+            units, largest = _of_maps(operation, registers)
+            self.units += units
         elif operation.name == "DMA_START":
             self.units += _of_dma(registers)
         self.units += _COMMAND
         self.weights += _weights(operation, registers)
+        self.kept += _kept(operation, registers)
+        self.divisors += _divisors(operation, registers)
         _require("the stream", self.weights, WEIGHTS, "weights", offset)
+        _require("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
+        _require("the stream", self.divisors, DIVISORS, "divisors of averages", offset)
         _require("the stream", self.units, self.limit, "units of work", offset)
+        return largest
 
 
-def _of_maps(operation: Operation, registers: Registers) -> int:
+def check_operations(count: int) -> None:
+    """Of a stream, before any of them is looked at. Raises WorkLimit."""
+    _require("the stream", count, OPERATIONS, "operations", 0)
+
+
+def check_step(elements: int, offset: int) -> None:
+    """Of one that the compiled arithmetic has no job for. Raises WorkLimit."""
+    _require("an operation without a compiled job", elements, BY_NUMPY, "elements", offset)
+
+
+def _of_maps(operation: Operation, registers: Registers) -> tuple[int, int]:
+    """Units of work, and the elements of the largest map."""
     name, offset = operation.name, operation.offset
     height, width, depth = (registers.get(f"OFM_{d}_M1") + 1 for d in _DIMENSIONS)
     ofm = height * width * depth
     _require(f"the OFM of {name}", ofm, ELEMENTS, "elements", offset)
     if name == "ELEMENTWISE":
-        return 4 * ofm
+        _require("a row of ELEMENTWISE", width * depth, ROW, "elements", offset)
+        return 4 * ofm, ofm
     reach = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
     ifm_depth = registers.get("IFM_DEPTH_M1") + 1
     if name == "RESIZE":  # its kernel registers hold the size of the IFM
         between = max(reach[0], height) * max(reach[1], width) * depth
         _require("RESIZE", between, ELEMENTS, "elements between its two directions", offset)
-        return 4 * between
+        return 4 * between, between
     kernel = _kernel(registers, reach)
     _require(f"the kernel of {name}", kernel, KERNEL, "elements", offset)
     read = ifm_depth if name in ("CONV", "POOL") else depth
     padded = read * _padded(registers, height, reach[0], 0) * _padded(registers, width, reach[1], 1)
     _require(f"the IFM of {name} with its padding", padded, ELEMENTS, "elements", offset)
+    if name == "DEPTHWISE":
+        room = padded // depth * _up(depth, _VECTOR)
+        _require("the IFM of DEPTHWISE in vectors", room, 2 * ELEMENTS, "elements", offset)
     steps = kernel * _KERNEL_ELEMENT + 4 * (padded + ofm)
     if name == "CONV":
-        return steps + ofm * kernel * ifm_depth // _PRODUCTS + height * width * kernel * ifm_depth
-    return steps + height * width * kernel * max(read, depth)
+        steps += ofm * kernel * ifm_depth // _PRODUCTS + height * width * kernel * ifm_depth
+    else:
+        steps += height * width * kernel * max(read, depth)
+    return steps, max(ofm, padded)
 
 
 _DIMENSIONS = ("HEIGHT", "WIDTH", "DEPTH")
@@ -103,6 +139,31 @@ def _weights(operation: Operation, registers: Registers) -> int:
     room = kernel * (depth + max(block, _UNIT) + _UNIT) * (read + _READ_BLOCK)
     _require(operation.name, room, 2 * ELEMENTS, "weights and places for them", operation.offset)
     return kernel * depth * read
+
+
+def _kept(operation: Operation, registers: Registers) -> int:
+    """What is there of them, and what is made of it: weights of 16 bits, in vectors of output
+    channels and in pairs of input channels, and five numbers of a scale for each channel."""
+    if operation.name not in ("CONV", "DEPTHWISE"):
+        return 0
+    depth, single = registers.get("OFM_DEPTH_M1") + 1, operation.name == "DEPTHWISE"
+    reach = registers.get("KERNEL_HEIGHT_M1") + 1, registers.get("KERNEL_WIDTH_M1") + 1
+    read = 1 if single else registers.get("IFM_DEPTH_M1") + 1
+    made = 2 * _kernel(registers, reach) * _up(depth, _VECTOR) * _up(read, 2)
+    there = sum(registers.get(name) & 0xFFFFFFFF for name in _LENGTHS)
+    return made + 5 * 8 * _up(depth, _VECTOR) + there
+
+
+def _divisors(operation: Operation, registers: Registers) -> int:
+    """Padding makes them differ."""
+    pads = (registers.get(f"IFM_PAD_{side}") for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
+    if operation.name != "POOL" or operation.parameter & 7 != 1 or not any(pads):
+        return 0
+    return (registers.get("OFM_HEIGHT_M1") + 1) * (registers.get("OFM_WIDTH_M1") + 1)
+
+
+def _up(count: int, unit: int) -> int:
+    return (count + unit - 1) // unit * unit
 
 
 def _of_dma(registers: Registers) -> int:

@@ -18,7 +18,7 @@ from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import Network
 from harness.ethosu.registers import register_set
-from harness.ethosu.stream import has_branches, operations
+from harness.ethosu.stream import has_branches, instructions, operations
 from harness.export import quiet
 from harness.export.program import Delegate, Program, TensorSpec
 
@@ -175,12 +175,12 @@ def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) ->
     after the operation and another one before.
     """
     actions = read_actions(read_blob(blob).commands)
-    names = register_set(actions.config.product)
-    if has_branches(actions.words, names):
+    items = list(instructions(actions.words, register_set(actions.config.product)))
+    if has_branches(items):
         return ""
     stream = struct.pack(f"<{len(actions.words)}I", *actions.words)
     start = blob.index(stream)
-    done = [operation for operation, _ in operations(actions.words, names)]
+    done = [operation for operation, _ in operations(items, 4 * len(actions.words))]
 
     def after(count: int) -> int:
         stopped = bytearray(blob)

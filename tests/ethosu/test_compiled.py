@@ -36,15 +36,16 @@ def test_results_do_not_depend_on_the_cores(threads: int, monkeypatch: pytest.Mo
 
 def bias_of(blob: Blob) -> int | None:
     """The first byte of the weights that is a bias of a convolution."""
-    for _, prepared in DecodedStream(read_actions(blob.commands))._operations:
-        if isinstance(prepared.plan, ConvolutionPlan):
-            region, address, _ = prepared.plan.parameters.spans[-1]
+    for operation in DecodedStream(read_actions(blob.commands))._operations:
+        if isinstance(operation.prepared.plan, ConvolutionPlan):
+            region, address, _ = operation.prepared.plan.parameters.spans[-1]
             return address if region == 0 else None
     return None
 
 
+@pytest.mark.parametrize("first", [0, 2])
 @pytest.mark.parametrize("start", ["convolution", "depthwise", "transposed"])
-def test_scales_that_change_between_two_inferences(start: str) -> None:
+def test_scales_that_change_between_two_inferences(start: str, first: int) -> None:
     """A job keeps weights in its own order; a guest may load others to the same place."""
     blobs = [read_blob(case.blob) for case in recorded_cases() if case.name.startswith(start)]
     blob, at = next((blob, at) for blob in blobs if (at := bias_of(blob)) is not None)
@@ -52,7 +53,7 @@ def test_scales_that_change_between_two_inferences(start: str) -> None:
     streams = [DecodedStream(actions, arithmetic=a) for a in (compiled_arithmetic(), NUMPY)]
     weights = np.frombuffer(blob.weights, np.uint8)
     changed = weights.copy()
-    changed[at : at + 3] ^= 0x55
+    changed[at + first : at + 3] ^= 0x55
     scratch = np.random.default_rng(5).integers(0, 256, blob.scratch_size).astype(np.uint8)
     seen = []
     for content in (weights, changed, weights):

@@ -12,7 +12,7 @@ from harness.ethosu.codec import Codec, Weights
 from harness.ethosu.errors import AccessError
 from harness.ethosu.kernel_codec import KernelCodec
 from harness.ethosu.u55.weights import WeightLayout, reorder
-from harness.ethosu.u85.weights import UBLOCK_DEPTH, WeightLayoutU85, reorder_u85
+from harness.ethosu.u85.weights import UBLOCK_DEPTH, WeightLayoutU85, decode_fast, reorder_u85
 
 SEED = 31
 
@@ -85,9 +85,28 @@ def test_a_few_bytes_cannot_ask_for_more_weights_than_the_limit(
     mlw_codec = pytest.importorskip("ethosu.mlw_codec", reason="needs Vela")
     encoded = bytes(mlw_codec.encode([0] * 100_000))
     assert len(compiled.decode(encoded, 0)) >= 100_000
-    monkeypatch.setattr("harness.ethosu.kernel_codec.WEIGHTS", 99_999)
+    monkeypatch.setattr("harness.ethosu.kernel_codec.ENCODED", 99_999)
     with pytest.raises(AccessError, match="bytes of weights cannot be decoded"):
         compiled.decode(encoded, 0)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3])
+def test_the_fast_format_is_the_one_of_numpy(kind: int, compiled: KernelCodec) -> None:
+    """Raw, by a table, by a small one, and what says that it is both: any header, any items."""
+    generator = np.random.default_rng(SEED)
+    for number in range(50):
+        header = bytearray(generator.bytes(32))
+        header[0] = header[0] & ~3 | kind
+        encoded = bytes(header) + generator.bytes(int(generator.integers(0, 300)))
+        found = compiled.fast(encoded)
+        assert found is not None
+        expected = decode_fast(encoded, 0)
+        assert found.tolist() == expected.tolist(), f"seed {SEED}, number {number}"
+
+
+def test_a_fast_format_without_its_header_is_numpys(compiled: KernelCodec) -> None:
+    assert compiled.fast(bytes(31)) is None
+    assert Codec().fast(bytes(32)) is None
 
 
 def layouts_u55(generator: np.random.Generator) -> WeightLayout:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.ethosu.recorded import Recorded, recorded_cases
 MUTATIONS = int(os.environ.get("HIL_NPU_FUZZ", "500"))
 SEED = 20
 SLOW = 60.0  # seconds of processor time for one case: a hang, whatever the machine
+MOST = 1 << 20  # KiB that all of them may add to this process
 
 
 def mutated(blob: bytes, generator: np.random.Generator) -> bytes:
@@ -64,6 +66,10 @@ def outcome(case: Recorded, blob: bytes, codec: Codec) -> str:
     return name
 
 
+def _most() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def by_numpy(case: Recorded, blob: bytes, codec: Codec) -> list[bytes] | str:
     try:
         return Network(blob, codec=codec, arithmetic=NUMPY).run(case.inputs)[0]
@@ -74,7 +80,7 @@ def by_numpy(case: Recorded, blob: bytes, codec: Codec) -> list[bytes] | str:
 def test_mutations_end_in_a_result_or_a_named_error() -> None:
     generator = np.random.default_rng(SEED)
     cases = [case for case in recorded_cases() if len(case.blob) < 20000]
-    codec, seen = Codec(), dict[str, int]()
+    codec, seen, start = Codec(), dict[str, int](), _most()
     for index in range(MUTATIONS):
         case = cases[index % len(cases)]
         blob = mutated(case.blob, generator)
@@ -84,5 +90,6 @@ def test_mutations_end_in_a_result_or_a_named_error() -> None:
             print(f"seed {SEED}, mutation {index} of {case.name}")
             raise
         seen[name] = seen.get(name, 0) + 1
-    print(f"seed {SEED}:", seen)
+    print(f"seed {SEED}:", seen, f"{_most() - start} KiB")
+    assert _most() - start < MOST, "they take more memory than there is for them"
     assert {"ran", "AccessError", "StreamError", "BlobError", "Unsupported"} <= set(seen)

@@ -79,6 +79,32 @@ void each(const int64_t* a, const int64_t* b, int64_t count, int64_t* to, Step s
   }
 }
 
+void compare(Combine how, const int64_t* a, const int64_t* b, int64_t count, int64_t* to) {
+  const auto truth = [](bool held) { return -int64_t{held}; };
+  switch (how) {
+    case Combine::kEqual:
+      return each(a, b, count, to, [&](int64_t x, int64_t y) { return truth(x == y); });
+    case Combine::kDifferent:
+      return each(a, b, count, to, [&](int64_t x, int64_t y) { return truth(x != y); });
+    case Combine::kNotLess:
+      return each(a, b, count, to, [&](int64_t x, int64_t y) { return truth(x >= y); });
+    case Combine::kMore:
+      return each(a, b, count, to, [&](int64_t x, int64_t y) { return truth(x > y); });
+    case Combine::kAnd:
+      return each(a, b, count, to, [](int64_t x, int64_t y) { return x & y; });
+    case Combine::kOr:
+      return each(a, b, count, to, [](int64_t x, int64_t y) { return x | y; });
+    case Combine::kExclusiveOr:
+      return each(a, b, count, to, [](int64_t x, int64_t y) { return x ^ y; });
+    default:
+      return each(a, b, count, to, [](int64_t x, int64_t y) { return x & ~y; });
+  }
+}
+
+bool is_of_one(Combine how) {
+  return how == Combine::kAbsolute || how == Combine::kLeadingZeros || how == Combine::kNot;
+}
+
 void combine(Combine how, const int64_t* a, const int64_t* b, int64_t count, int64_t* to) {
   switch (how) {
     case Combine::kAdd:
@@ -93,6 +119,15 @@ void combine(Combine how, const int64_t* a, const int64_t* b, int64_t count, int
       return each(a, b, count, to, [](int64_t x, int64_t y) { return std::max(x, y); });
     case Combine::kAbsolute:
       return each(a, a, count, to, [](int64_t x, int64_t) { return x < 0 ? -x : x; });
+    case Combine::kLeadingZeros:
+      return each(a, a, count, to, [](int64_t x, int64_t) {
+        const auto low = static_cast<uint32_t>(x);
+        return int64_t{low == 0 ? 32 : __builtin_clz(low)};
+      });
+    case Combine::kNot:
+      return each(a, a, count, to, [](int64_t x, int64_t) { return ~x; });
+    default:
+      return compare(how, a, b, count, to);
   }
 }
 
@@ -103,8 +138,7 @@ bool elementwise(const Job& job, const Memory& memory) {
   const auto how = static_cast<Combine>(job.operation);
   const int64_t row = output.width * output.depth;
   Rows first(job.first, memory, output.width, output.depth);
-  Rows second(how == Combine::kAbsolute ? job.first : job.second, memory, output.width,
-              output.depth);
+  Rows second(is_of_one(how) ? job.first : job.second, memory, output.width, output.depth);
   const Scratch<int64_t> line(*memory.pool, row + kLanes);
   const Scratch<uint8_t> results(*memory.pool, output.height * row * output.map.bytes);
   if (!first.ready() || !second.ready() || line.data() == nullptr || results.data() == nullptr) {

@@ -209,11 +209,12 @@ bool read_padded(const Job& job, const Memory& memory, To fill, Padded<To>& out)
   const Window& window = job.window;
   const Map& map = job.first.map;
   const int64_t row = out.columns * out.pitch;
-  Scratch<To> line(*memory.pool, map.width * out.pitch);
+  const int64_t source = window.upscale == 0 ? 0 : map.width * out.pitch;
+  Scratch<To> line(*memory.pool, source);
   if (line.data() == nullptr) {
     return false;
   }
-  std::fill(line.data(), line.data() + map.width * out.pitch, To{0});
+  std::fill(line.data(), line.data() + source, To{0});
   std::fill(out.data, out.data + window.top * row, fill);
   for (int64_t y = 0; y < window.needed_y; ++y) {
     To* to = out.data + (window.top + y) * row;
@@ -248,6 +249,7 @@ bool read_padded(const Job& job, const Memory& memory, To fill, Padded<To>& out)
 
 template bool read_padded(const Job&, const Memory&, int16_t, Padded<int16_t>&);
 template bool read_padded(const Job&, const Memory&, int32_t, Padded<int32_t>&);
+template bool read_padded(const Job&, const Memory&, int64_t, Padded<int64_t>&);
 
 void write(const Output& output, const Memory& memory, const uint8_t* results) {
   const Map& map = output.map;

@@ -7,8 +7,10 @@
 #include "convolution.h"
 #include "elementwise.h"
 #include "feature_map.h"
+#include "matrix_product.h"
 #include "output.h"
 #include "pool.h"
+#include "resize.h"
 #include "scratch.h"
 
 namespace hil::npu {
@@ -82,6 +84,10 @@ bool done(const Job& job, const Memory& memory) {
       return pool(job, memory);
     case Kind::kElementwise:
       return elementwise(job, memory);
+    case Kind::kResize:
+      return resize(job, memory);
+    case Kind::kMatrixProduct:
+      return matrix_product(job, memory);
     default:
       return false;
   }

@@ -50,7 +50,8 @@ enum class ScaleFor : int64_t { kAll, kChannel, kPosition };
 
 // (value + bias) * multiplier + half >> shift, plus the zero point. ``addend`` is all of it that
 // does not depend on the value, before the shift: it may be there unless the mode is kAny. Arrays
-// are padded to a multiple of kLanes, and for kAll and kPosition have kLanes equal entries each.
+// are padded to a multiple of kLanes for kChannel, have kLanes equal entries for kAll and one for
+// each position for kPosition; what is read of ``bias`` is kLanes entries even then.
 struct Scale {
   ScaleMode mode;
   ScaleFor scope;
@@ -80,9 +81,45 @@ struct Span {
   const uint8_t* expected;
 };
 
-enum class Kind : int64_t { kNone, kConvolution, kDepthwise, kPool, kElementwise, kCopy };
+// Output index i is at (i * step + offset) / n of the input.
+struct Axis {
+  int64_t n, step, offset;
+};
+
+struct Resize {
+  int64_t bilinear;  // else nearest
+  Axis y, x;
+};
+
+enum class Kind : int64_t {
+  kNone,
+  kConvolution,
+  kDepthwise,
+  kPool,
+  kElementwise,
+  kCopy,
+  kResize,
+  kMatrixProduct
+};
 enum class Reduce : int64_t { kSum, kLargest, kSmallest, kSumOfChannels };
-enum class Combine : int64_t { kAdd, kSubtract, kMultiply, kSmaller, kLarger, kAbsolute };
+enum class Combine : int64_t {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kSmaller,
+  kLarger,
+  kAbsolute,
+  kLeadingZeros,  // of 32 bits
+  kEqual,         // this and the next three: 0 or -1
+  kDifferent,
+  kNotLess,
+  kMore,
+  kAnd,
+  kOr,
+  kExclusiveOr,
+  kNot,
+  kAndNot
+};
 
 struct Job {
   Kind kind;
@@ -97,6 +134,8 @@ struct Job {
   int64_t wide;            // sums may need more than 32 bits
   int64_t parts;           // how many threads are worth while
   Span source, target;     // kCopy; a target in region -1 is the internal memory
+  Resize resize;
+  int64_t most;  // kPool, when not 0: absolute sums are below it, or the job is not done
 };
 
 }  // namespace hil::npu

@@ -168,6 +168,15 @@ class Out {
     ++count_;
   }
 
+  // Room for so many weights that are written by the caller; null: there is none.
+  int16_t* take(int64_t more) {
+    if (more > room_ - count_) {
+      return nullptr;
+    }
+    count_ += more;
+    return to_ + count_ - more;
+  }
+
   void zeros(int64_t more) {
     for (int64_t n = count_; n < std::min(count_ + more, room_); ++n) {
       to_[n] = 0;
@@ -258,6 +267,14 @@ struct Decoder {
   // A run of zeros before each weight, or from the second slice on after each.
   bool interleave(bool leading) {
     const int32_t* run = zeros.value;
+    if (!runs) {
+      if (int16_t* to = out.take(weights.count); to != nullptr) {
+        for (int64_t n = 0; n < weights.count; ++n) {
+          to[n] = palette.at(weights.value[n]);
+        }
+        return !out.is_full();
+      }
+    }
     if (runs && leading) {
       out.zeros(*run++);
     }

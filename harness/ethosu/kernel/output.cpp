@@ -58,11 +58,15 @@ struct Factors {
   Factors(const Scale& scale, int64_t channel, int64_t at) {
     const int64_t step = scale.scope == ScaleFor::kChannel ? 1 : 0;
     const bool exact = scale.mode == ScaleMode::kAny;
+    const bool spread = scale.scope == ScaleFor::kPosition;
+    const auto of = [&](const int64_t* values, int64_t lane) {
+      return spread ? values[at] - Longs{} : load<Longs>(values + lane);
+    };
     for (int h = 0; h < kHalves; ++h) {
       const int64_t lane = at + h * kHalf * step;
-      multiplier[h] = load<Longs>(scale.multiplier + lane);
-      shift[h] = load<Longs>(scale.shift + lane);
-      addend[h] = load<Longs>((exact ? scale.half : scale.addend) + lane);
+      multiplier[h] = of(scale.multiplier, lane);
+      shift[h] = of(scale.shift, lane);
+      addend[h] = of(exact ? scale.half : scale.addend, lane);
       bias[h] = exact ? load<Longs>(scale.bias + step * (channel + h * kHalf)) : Longs{};
     }
   }
@@ -129,9 +133,8 @@ void scale_all(const Job& job, const Values<Value>& values, int64_t channel, int
   const Ends ends(job.output);
   const Scale scale = job.scale;
   const bool by_channel = scale.scope == ScaleFor::kChannel;
-  Factors factors(
-      scale, channel,
-      by_channel ? channel : position * kLanes * (scale.scope == ScaleFor::kPosition ? 1 : 0));
+  Factors factors(scale, channel,
+                  by_channel ? channel : (scale.scope == ScaleFor::kPosition ? position : 0));
   for (int64_t n = 0; n < count; n += kLanes) {
     if (by_channel && n > 0) {
       factors = Factors(scale, channel + n, channel + n);

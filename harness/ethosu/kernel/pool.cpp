@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <numeric>
 
 #include "feature_map.h"
 #include "output.h"
@@ -15,7 +17,8 @@ int64_t bytes_of(const Output& output) {
   return output.height * output.width * output.depth * output.map.bytes;
 }
 
-void gather(Reduce reduce, const int32_t* from, int64_t count, int32_t* sums) {
+template <typename Value>
+void gather(Reduce reduce, const Value* from, int64_t count, Value* sums) {
   for (int64_t n = 0; n < count; ++n) {
     sums[n] = reduce == Reduce::kLargest    ? std::max(sums[n], from[n])
               : reduce == Reduce::kSmallest ? std::min(sums[n], from[n])
@@ -54,20 +57,33 @@ bool copy(const Job& job, const Memory& memory, uint8_t* results) {
   return true;
 }
 
+template <typename Value>
+Value fill_of(Reduce kind) {
+  if (kind == Reduce::kLargest) {
+    return std::numeric_limits<Value>::min();
+  }
+  return kind == Reduce::kSmallest ? std::numeric_limits<Value>::max() : 0;
+}
+
+template <typename Value>
+bool are_below(int64_t most, const Value* sums, int64_t count) {
+  return most == 0 ||
+         std::all_of(sums, sums + count, [&](Value sum) { return -most < sum && sum < most; });
+}
+
+template <typename Value>
 bool reduce(const Job& job, const Memory& memory, uint8_t* results) {
   const Window& window = job.window;
   const Output& output = job.output;
   const auto kind = static_cast<Reduce>(job.operation);
   const int64_t depth = job.first.map.depth;
-  Padded<int32_t> padded{nullptr, padded_columns(window), depth};
-  const Scratch<int32_t> data(*memory.pool, padded_rows(window) * padded.columns * depth);
-  const Scratch<int32_t> sums(*memory.pool, depth + kLanes);
+  Padded<Value> padded{nullptr, padded_columns(window), depth};
+  const Scratch<Value> data(*memory.pool, padded_rows(window) * padded.columns * depth);
+  const Scratch<Value> sums(*memory.pool, depth + kLanes);
   padded.data = data.data();
-  const int32_t fill = kind == Reduce::kLargest    ? INT32_MIN
-                       : kind == Reduce::kSmallest ? INT32_MAX
-                                                   : 0;
+  const Value fill = fill_of<Value>(kind);
   if (data.data() == nullptr || sums.data() == nullptr ||
-      !read_padded<int32_t>(job, memory, fill, padded)) {
+      !read_padded<Value>(job, memory, fill, padded)) {
     return false;
   }
   for (int64_t position = 0; position < output.height * output.width; ++position) {
@@ -79,26 +95,29 @@ bool reduce(const Job& job, const Memory& memory, uint8_t* results) {
       gather(kind, padded.data + (row * padded.columns + column) * depth, depth, sums.data());
     }
     if (kind == Reduce::kSumOfChannels) {
-      int32_t sum = 0;
-      for (int64_t n = 0; n < depth; ++n) {
-        sum += sums.data()[n];
-      }
-      sums.data()[0] = sum;
+      sums.data()[0] = std::accumulate(sums.data(), sums.data() + depth, Value{0});
+    }
+    if (!are_below(job.most, sums.data(), output.depth)) {
+      return false;
     }
     uint8_t* to = results + position * output.depth * output.map.bytes;
-    finish(job, memory, Values<int32_t>{sums.data(), 0, 1, to, 0}, 0, position, output.depth);
+    finish(job, memory, Values<Value>{sums.data(), 0, 1, to, 0}, 0, position, output.depth);
   }
   return true;
+}
+
+bool done(const Job& job, const Memory& memory, uint8_t* results) {
+  if (job.wide != 0) {
+    return reduce<int64_t>(job, memory, results);
+  }
+  return is_copy(job) ? copy(job, memory, results) : reduce<int32_t>(job, memory, results);
 }
 
 }  // namespace
 
 bool pool(const Job& job, const Memory& memory) {
   const Scratch<uint8_t> results(*memory.pool, bytes_of(job.output));
-  if (results.data() == nullptr) {
-    return false;
-  }
-  if (!(is_copy(job) ? copy(job, memory, results.data()) : reduce(job, memory, results.data()))) {
+  if (results.data() == nullptr || !done(job, memory, results.data())) {
     return false;
   }
   write(job.output, memory, results.data());

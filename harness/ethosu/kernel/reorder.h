@@ -23,12 +23,13 @@ struct OrderU85 {
   int64_t phase_y, phase_x;   // strides between which elements take turns
   int64_t rounding, padding;  // elements of a group, and rows of zeros after it
   int64_t ifm_step, streams;
-  int64_t room_ofm, room_ifm;  // of ``whole``: what is beyond depth and ifm_depth is padding
 };
 
 }  // namespace hil::npu
 
-// False: weights are missing, or one in a padding position is not 0; ``whole`` then says nothing.
+// False: weights are missing, one in a padding position is not 0, or not every place has one
+// weight;
+// ``whole`` then says nothing.
 HIL_NPU_API bool hil_npu_reorder_u55(const hil::npu::OrderU55* order, const int16_t* weights,
                                      int64_t count, int16_t* whole);
 HIL_NPU_API bool hil_npu_reorder_u85(const hil::npu::OrderU85* order, const int16_t* const* streams,

@@ -70,7 +70,7 @@ class Reorder {
       }
       forward = !forward;
     }
-    return true;
+    return placed_ == order_.depth * order_.height * order_.width * order_.ifm_depth;
   }
 
  private:
@@ -109,7 +109,9 @@ class Reorder {
         return false;
       }
       if (e < elements) {
-        put(number, ofm, ifm, places[e], weights);
+        if (!put(number, ofm, ifm, places[e], weights)) {
+          return false;
+        }
       } else if (!all_zero(weights, row)) {
         return false;
       }
@@ -124,31 +126,63 @@ class Reorder {
     return true;
   }
 
-  void put(int64_t number, int64_t ofm, int64_t ifm, Place place, const int16_t* weights) {
+  // Whether what lies beyond the depths is 0.
+  bool put(int64_t number, int64_t ofm, int64_t ifm, Place place, const int16_t* weights) {
     const int64_t groups = order_.ofm_unit / (kGroup * order_.streams);
+    const bool whole = ofm + order_.ofm_unit <= order_.depth &&
+                       ifm + order_.ifm_unit <= order_.ifm_depth;
+    if (whole && order_.ifm_step == 8) {
+      put_whole(number, ofm, ifm, place, weights);
+      return true;
+    }
     for (int64_t step = 0; step < order_.ifm_unit / order_.ifm_step; ++step) {
+      const int64_t first = ifm + step * order_.ifm_step;
+      const int64_t inside = std::clamp<int64_t>(order_.ifm_depth - first, 0, order_.ifm_step);
       for (int64_t group = 0; group < groups; ++group) {
         for (int64_t n = 0; n < kGroup; ++n) {
           const int64_t channel = ofm + (group * order_.streams + number) * kGroup + n;
           const int64_t at = (channel * order_.height + place.y) * order_.width + place.x;
-          int16_t* to = whole_ + at * order_.room_ifm + ifm + step * order_.ifm_step;
-          if (order_.ifm_step == 8) {
-            std::memcpy(to, weights, 8 * sizeof *to);
-          } else {
-            std::memcpy(to, weights, static_cast<size_t>(order_.ifm_step) * sizeof *to);
+          const int64_t count = channel < order_.depth ? inside : 0;
+          int16_t* to = whole_ + at * order_.ifm_depth + first;
+          if (count > 0) {
+            std::memcpy(to, weights, static_cast<size_t>(count) * sizeof *to);
           }
+          if (!all_zero(weights + count, order_.ifm_step - count)) {
+            return false;
+          }
+          placed_ += count;
           weights += order_.ifm_step;
         }
       }
     }
+    return true;
+  }
+
+  // Of a unit without padding: most of them.
+  void put_whole(int64_t number, int64_t ofm, int64_t ifm, Place place, const int16_t* weights) {
+    const int64_t groups = order_.ofm_unit / (kGroup * order_.streams);
+    const int64_t channel = order_.height * order_.width * order_.ifm_depth;
+    const int64_t between = order_.streams * kGroup * channel;
+    int16_t* first = whole_ + (ofm + number * kGroup) * channel +
+                     (place.y * order_.width + place.x) * order_.ifm_depth + ifm;
+    for (int64_t step = 0; step < order_.ifm_unit; step += 8) {
+      for (int64_t group = 0; group < groups; ++group) {
+        int16_t* to = first + group * between + step;
+        for (int64_t n = 0; n < kGroup; ++n, to += channel, weights += 8) {
+          std::memcpy(to, weights, 8 * sizeof *to);
+        }
+      }
+    }
+    placed_ += groups * kGroup * order_.ifm_unit;
   }
 
   const OrderU85& order_;
   Stream* streams_;
   int16_t* whole_;
+  int64_t placed_ = 0;
 };
 
-// Whether all that is written lies in the room that there is.
+// Whether it is one that such an NPU can have.
 bool fits(const OrderU85& order) {
   const int64_t sides[] = {order.ofm_block, order.ofm_unit, order.ifm_block, order.ifm_unit,
                            order.step_y,    order.step_x,   order.phase_y,   order.phase_x,
@@ -159,9 +193,6 @@ bool fits(const OrderU85& order) {
     }
   }
   return order.streams <= kMostStreams && order.step_y * order.step_x <= kMostElements &&
-         order.room_ofm >=
-             order.depth + std::max(order.ofm_block, order.ofm_unit) + order.ofm_unit &&
-         order.room_ifm >= order.ifm_depth + order.ifm_block && order.ifm_unit <= order.ifm_block &&
          order.ifm_unit % order.ifm_step == 0 && order.ifm_block % order.ifm_unit == 0 &&
          order.ofm_unit % (kGroup * order.streams) == 0;
 }

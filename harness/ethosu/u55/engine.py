@@ -16,8 +16,8 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
-    averaged,
     check_accumulators,
+    divisors,
     element_type,
     is_bricks,
     kernel_window,
@@ -134,7 +134,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
     if mode == "AVERAGE" and any(window.pads):
         if not scale.is_unit:
             raise registers.unsupported("OFM_SCALE", registers["OFM_SCALE"], "padded AVERAGE")
-        scale = reciprocal(averaged(registers, window)[:, :, None])
+        scale = reciprocal(divisors(registers, window))
     elements = 1 if mode == "MAX" else window.kernel[0] * window.kernel[1]
     elements *= depth if mode == "REDUCE_SUM" else 1
     limit = largest_input(ifm.dtype, zero_point) * elements
@@ -154,7 +154,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
         output.store(context, sums, limit, scale, None)
 
     way_out = output.plan()
-    plan = PoolPlan(mode, ifm, zero_point, upscaling, window, limit, scale, way_out)
+    plan = PoolPlan(mode, ifm, zero_point, upscaling, window, limit, scale, way_out, 32)
     return Prepared(run, plan)
 
 

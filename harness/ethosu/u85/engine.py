@@ -16,7 +16,7 @@ from harness.ethosu.common import (
     INT32,
     Array,
     Context,
-    averaged,
+    divisors,
     kernel_window,
     largest_input,
     ofm_shape,
@@ -25,16 +25,21 @@ from harness.ethosu.common import (
 )
 from harness.ethosu.errors import AccessError
 from harness.ethosu.output_stage import Integers, Scale
-from harness.ethosu.plan import ConvolutionPlan, CopyPlan, PoolPlan, Prepared
+from harness.ethosu.plan import (
+    ConvolutionPlan,
+    CopyPlan,
+    MatrixPlan,
+    PoolPlan,
+    Prepared,
+)
 from harness.ethosu.stream import Operation, Registers
 from harness.ethosu.u85.elementwise import prepare_elementwise
+from harness.ethosu.u85.resize import prepare_resize
 from harness.ethosu.u85.stages import (
     IFM2,
     Accumulators,
     ScaleReader,
     Source,
-    checked_scale,
-    ofm_rounding,
     prepare_output,
     prepare_source,
 )
@@ -44,8 +49,6 @@ from harness.formats.cop import NpuConfig
 POOLING = dict(
     enumerate(("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y"))
 )
-_BILINEAR, _REPLICATE, _NEAREST = range(3)
-Axis = tuple[Integers, Integers, int, int]  # of _positions
 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Prepared:
@@ -58,7 +61,7 @@ def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Pr
     if operation.name == "ELEMENTWISE":
         return prepare_elementwise(operation, registers)
     if operation.name == "RESIZE":
-        return _prepare_resize(operation, registers)
+        return prepare_resize(operation, registers)
     if operation.name == "DMA_START":
         return prepare_dma(registers)
     raise registers.unsupported(operation.name, operation.parameter)
@@ -142,7 +145,24 @@ def _prepare_matmul(registers: Registers) -> Prepared:
         context.macs += macs
         output.store(context, sums, bound, *scales.read(context))
 
-    return Prepared(run, chains=output.buffer)
+    way_out, scale = output.plan(shape), scales.whole
+    bounded = limit < 2.0 ** (accumulators.bits - 1) and accumulators.plain
+    if way_out is None or scale is None or not bounded or registers["IFM_UPSCALE"]:
+        return Prepared(run, chains=output.buffer)
+    if ifm.source is None or other.source is None:
+        return Prepared(run, chains=output.buffer)
+    plan = MatrixPlan(
+        ifm=ifm.source,
+        zero_point=ifm.zero_point,
+        other=other.source,
+        other_zero_point=other.zero_point,
+        window=window,
+        limit=limit,
+        scale=scale,
+        output=way_out,
+        macs=macs,
+    )
+    return Prepared(run, plan, output.buffer)
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
@@ -167,7 +187,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
     ifm, upscaling = _prepare_input(registers, window.needed, depth), registers["IFM_UPSCALE"]
     if ifm.dtype == INT32 and mode == "AVERAGE":
         raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
-    average = _reciprocal(averaged(registers, window)[:, :, None]) if mode == "AVERAGE" else None
+    average = _reciprocal(divisors(registers, window)) if mode == "AVERAGE" else None
     elements = 1 if mode in ("MAX", "MIN") else window.kernel[0] * window.kernel[1]
     elements *= depth if mode == "REDUCE_SUM" else 1
     limit = largest_input(ifm.dtype, ifm.zero_point) * elements
@@ -192,9 +212,17 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Prepared:
         if not scale.is_unit:
             return Prepared(run, chains=output.buffer)
         scale = average
-    if limit >= 2.0 ** (accumulators.bits - 1):
-        return Prepared(run, chains=output.buffer)
-    plan = PoolPlan(mode, ifm.source, ifm.zero_point, upscaling, window, limit, scale, way_out)
+    plan = PoolPlan(
+        mode=mode,
+        ifm=ifm.source,
+        zero_point=ifm.zero_point,
+        upscale=upscaling,
+        window=window,
+        limit=limit,
+        scale=scale,
+        output=way_out,
+        accumulator_bits=accumulators.bits,
+    )
     return Prepared(run, plan, output.buffer)
 
 
@@ -210,72 +238,6 @@ def _reciprocal(counts: Integers) -> Scale:
     bits = np.ceil(np.log2(counts)).astype(np.int64)
     one = np.int64(1)
     return Scale(((one << (30 + bits)) + (one << bits)) // counts, 30 + bits)
-
-
-def _prepare_resize(operation: Operation, registers: Registers) -> Prepared:
-    """TOSA's arithmetic times 2**16, which OFM_SCALE takes off (inferred)."""
-    mode = operation.parameter & 3
-    if mode not in (_BILINEAR, _NEAREST):
-        raise registers.unsupported("RESIZE.resize_mode", mode)
-    shape = ofm_shape(registers)
-    height, width = registers["KERNEL_HEIGHT_M1"] + 1, registers["KERNEL_WIDTH_M1"] + 1
-    source = prepare_source(registers, "IFM", (height, width, shape[2]))
-    rows = _positions(registers, "Y", shape[0], height)
-    columns = _positions(registers, "X", shape[1], width)
-    output, scale = prepare_output(registers, shape), _rest_of_scale(registers)
-    limit = largest_input(source.dtype, source.zero_point)
-    if mode == _BILINEAR:
-        limit *= rows[2] * columns[2]
-
-    def run(context: Context) -> None:
-        values = source.read_wide(context)
-        sums = (_bilinear if mode == _BILINEAR else _nearest)(values, rows, columns)
-        output.store(context, sums, limit, scale, None)
-
-    return Prepared(run, chains=output.buffer)
-
-
-def _rest_of_scale(registers: Registers) -> Scale:
-    """OFM_SCALE without the 16 bits, whose removal is exact in every rounding."""
-    value = registers["OFM_SCALE"]
-    multiplier, shift = value & 0x7FFFFFFF, value >> 32 & 63
-    if multiplier != 1 or shift < 16:
-        raise registers.unsupported("OFM_SCALE", (multiplier, shift), "in RESIZE")
-    rest = value - (16 << 32)
-    return checked_scale(registers, "OFM_SCALE", multiplier, rest, ofm_rounding(registers))
-
-
-def _positions(registers: Registers, axis: str, count: int, size: int) -> Axis:
-    """For each output index the whole and the fractional input position, n, and the size."""
-    n = registers[f"RESIZE_{axis}_SCALE_N_M1"] + 1
-    step = registers[f"RESIZE_{axis}"]
-    whole, rest = step >> 32 & 15, step & 0x7FF
-    offset = registers[f"RESIZE_{axis}_OFFSET"] & 0xFFF
-    offset -= (offset & 0x800) << 1
-    place = np.arange(count, dtype=np.int64) * (whole * n + rest) + offset
-    return place // n, place % n, n, size
-
-
-def _bilinear(values: Integers, rows: Axis, columns: Axis) -> Integers:
-    def blend(source: Integers, axis: int, places: Axis) -> Integers:
-        index, part, n, size = places
-        shape = [1, 1, 1]
-        shape[axis] = len(index)
-        weight = part.reshape(shape)
-        near = source.take(np.clip(index, 0, size - 1), axis)
-        far = source.take(np.clip(index + 1, 0, size - 1), axis)
-        result: Integers = near * (n - weight) + far * weight
-        return result
-
-    return blend(blend(values, 0, rows), 1, columns)
-
-
-def _nearest(values: Integers, rows: Axis, columns: Axis) -> Integers:
-    def chosen(places: Axis) -> Integers:
-        index, part, n, size = places
-        return np.clip(index + (2 * part >= n), 0, size - 1)
-
-    return values.take(chosen(rows), 0).take(chosen(columns), 1)
 
 
 def prepare_dma(registers: Registers) -> Prepared:

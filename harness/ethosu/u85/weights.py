@@ -21,7 +21,7 @@ from harness.ethosu.stream import Registers
 from harness.ethosu.u85.stages import ScaleReader, Source
 from harness.formats.cop import NpuConfig
 
-_FAST_HEADER = 32
+FAST_HEADER = 32
 _GROUP = 4  # output channels that stand together
 STREAMS = {128: 1, 256: 1, 512: 2, 1024: 4, 2048: 4}
 # OFM microblock depth by (MACs, ACC_FORMAT.microblock), from s_EthosU85Configs in ethos_u85.cpp
@@ -177,7 +177,9 @@ class KernelReader:
         """As (ofm, y, x, ifm)."""
         offset = self._registers.offset
         if self._layout.fast:
-            streams = deinterleave(decode_fast(encoded[0], offset), self._layout)
+            found = codec.fast(encoded[0])
+            values = decode_fast(encoded[0], offset) if found is None else found
+            streams = deinterleave(values, self._layout)
         else:
             streams = [codec.decode(part, offset) for part in encoded]
         weights = codec.reordered(streams, self._layout)
@@ -210,10 +212,10 @@ class ReaderU85:
 
 
 def decode_fast(encoded: bytes, offset: int) -> Weights:
-    if len(encoded) < _FAST_HEADER:
+    if len(encoded) < FAST_HEADER:
         raise AccessError("the fast weight header is cut short", offset)
-    header = int.from_bytes(encoded[:_FAST_HEADER], "little")
-    items = np.frombuffer(encoded, np.uint8)[_FAST_HEADER:]
+    header = int.from_bytes(encoded[:FAST_HEADER], "little")
+    items = np.frombuffer(encoded, np.uint8)[FAST_HEADER:]
     if header & 1:
         adjust = header >> 104 & 0xFF
         return items.view(np.int8).astype(np.int16) - (adjust - 256 if adjust & 128 else adjust)
@@ -255,17 +257,8 @@ def reorder_u85(streams: Sequence[Weights], layout: WeightLayoutU85, offset: int
     for taker in takers:
         if not layout.fast:
             taker.finish()
-    weights = without_padding(whole, layout)
-    if weights is None:
-        raise AccessError("a weight in a padding position is not 0", offset)
-    return weights
-
-
-def without_padding(whole: Weights, layout: WeightLayoutU85) -> Weights | None:
-    """None: a weight in it is not 0."""
-    ifm_depth = 1 if layout.depthwise else layout.ifm_depth
     if whole[layout.ofm_depth :].any() or whole[..., ifm_depth:].any():
-        return None
+        raise AccessError("a weight in a padding position is not 0", offset)
     return whole[: layout.ofm_depth, :, :, :ifm_depth]
 
 
