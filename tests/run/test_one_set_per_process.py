@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(folder: Path, ending: str, *, inputs: bool = True) -> RunRecord:
     board = load_target("corstone-300-m55", target_directories({}))
-    target = board.model_copy(update={"limits": Limits(host=5.0, stall=1.0)})
+    target = replace(board, limits=Limits(host=5.0, stall=1.0))
     program = double_program(folder / "program")
     if not inputs:
         program = replace(program, sets=tuple(replace(s, inputs=()) for s in program.sets))
