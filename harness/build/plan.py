@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.build.zephyr.tree import in_kconfig
-from harness.build.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.errors import InfraError, UsageError
 from harness.system import paths, toolchain
 from harness.target.loading import Target
 from harness.target.npu import DIRECT
+
+if TYPE_CHECKING:
+    from harness.build.zephyr.workspace import Workspace
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
@@ -98,7 +100,7 @@ def make_plan(
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
         zephyr=workspace,
-        options={**_regions(target), **options} if workspace is None else in_kconfig(options),
+        options={**_regions(target), **options} if workspace is None else _in_kconfig(options),
     )
 
 
@@ -106,9 +108,17 @@ def _regions(target: Target) -> dict[str, str]:
     return {f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory}
 
 
+def _in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
+    from harness.build.zephyr.tree import in_kconfig
+
+    return in_kconfig(options)
+
+
 def _workspace(target: Target, dev_mode: bool) -> Workspace | None:
     if target.zephyr is None:
         return None
+    from harness.build.zephyr.workspace import find_workspace, require_workspace
+
     require_workspace(target.zephyr.board, target.cpu)
     return find_workspace(target.zephyr.board, dev_mode=dev_mode)
 

@@ -50,7 +50,7 @@ def judge_(
         if not as_json:
             echo(log_text(log, verbose))
         return log.summary(), log.exit_code(strict)
-    from harness.run.pipeline import judge_again
+    from harness.run.judging import judge_again
 
     record = judge_again(run_dir)
     if not as_json:

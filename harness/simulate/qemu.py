@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from harness.attend.attendance import WORDS
 from harness.attend.program import Program, counted, read_program
-from harness.simulate import qemu_linux
-from harness.simulate.companion import DEBUGGER, MEMORY, companion
 from harness.simulate.launch import Companion, Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
@@ -45,6 +42,9 @@ class _Qemu:
             words = tuple(map(_without_warp, words))
         program = _program(job)
         if program.attended:
+            from harness.attend.attendance import WORDS
+            from harness.simulate.companion import DEBUGGER
+
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
         intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
         return Launch(
@@ -56,12 +56,22 @@ class _Qemu:
         )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        settings = _settings(target)
         if target.linux is not None:
-            return qemu_linux.beside(target, _settings(target), job)
-        return companion(target, _settings(target), _program(job), job.work, job.steps)
+            from harness.simulate import qemu_linux
+
+            return qemu_linux.beside(target, settings, job)
+        program = _program(job)
+        if settings.shared_memory is None and not program.attended:
+            return nullcontext()
+        from harness.simulate.companion import companion  # an NPU, or a debugger
+
+        return companion(target, settings, program, job.work, job.steps)
 
 
 def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
+    from harness.simulate import qemu_linux
+
     settings = _settings(target)
     own = qemu_linux.words(target, settings, job)
     return Launch(
@@ -133,6 +143,8 @@ def _machine(settings: Qemu) -> tuple[str, ...]:
     memory = ("-m", settings.memory) if settings.memory else ()
     if settings.shared_memory is None:
         return ("-M", settings.machine, *memory)
+    from harness.simulate.companion import MEMORY
+
     size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
     return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
 

@@ -11,12 +11,11 @@ from harness.errors.verdict import Word
 from harness.observe import Observation
 from harness.simulate.guest_files import output_name
 from harness.simulate.monitor import CpuState
+from harness.simulate.run_files import CONSOLE as CONSOLE
+from harness.simulate.run_files import WORK as WORK
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from harness.target.model import SimulatorName
-
-CONSOLE = "console.log"
-WORK = "work"
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _SUITE_TEST = "test_add_tensor_u55_INT and 4d_ones_1"
 _RUN = ("run", "corstone-300-m55", "ds_cnn")
-_NPU = "npu"  # no module
+_NPU, _HIL = "npu", "hil"  # no modules
 SUBJECTS = ("conformance test", "warm run", "pytest collection", "NPU network")
 
 
@@ -127,7 +127,7 @@ def _profiled(what: str) -> Profile:
             _run([*words, "--workers", "1"], **{PROFILE: str(out)})
         elif what == "warm run":
             _run(["-m", "harness", *_RUN])
-            _run(["-m", __name__, str(out), "harness", *_RUN])
+            _run(["-m", __name__, str(out), _HIL, *_RUN])
         elif what == "pytest collection":
             words = ["pytest", "--collect-only", "-q", str(project_root() / "tests")]
             _run(["-m", __name__, str(out), *words])
@@ -178,12 +178,21 @@ def _sampled(out: Path, module: str, *words: str) -> None:
             _npu_network()
         else:
             sys.argv = [module, *words]
+            if module == _HIL:
+                _hil()
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as error:
         status = error.code
     finally:
         save(sampler.stop(), out)
     sys.exit(status)  # type: ignore[arg-type]
+
+
+def _hil() -> None:
+    """In this process, which is not to end with it."""
+    from harness.cli.main import main
+
+    main()
 
 
 def _line(what: str, seconds: float, before: float | None, unit: str) -> str:
