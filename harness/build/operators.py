@@ -7,14 +7,16 @@ ExecuTorch's and ours do.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.source import FirmwareSource
 from harness.errors import LinkError
+from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
+from harness.system import remembered
 
 _KERNEL_HINTS = {
     FirmwareSource.BUNDLED: "add the kernel to targets/runner/kernels (a file op_*.cpp with its "
@@ -131,9 +133,21 @@ def _is_pointed_to(address: int, program: ElfFile, loaded: Sequence[tuple[Sectio
     )
 
 
-def needs_of(pte: Path) -> Needs:
+def needs_of(pte: Path, sha256: str | None = None) -> Needs:
     """What a ``.pte`` calls; nothing for a file that does not keep to the format, of which the
-    runner says more."""
+    runner says more. ``sha256``: of the file, where that is known; then it is looked into once."""
+    if sha256 is None:
+        return _read(pte)
+    said = remembered.answer("needs", sha256)
+    if said is not None:
+        operators, backends = json.loads(said)
+        return Needs(tuple(operators), tuple(backends))
+    found = _read(pte)
+    remembered.remember("needs", f"{sha256}", json.dumps([found.operators, found.backends]))
+    return found
+
+
+def _read(pte: Path) -> Needs:
     from harness.formats.flatbuffer import FlatBuffer
     from harness.formats.schema import PTE, load_schema
 

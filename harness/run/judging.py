@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from harness.build.source import FirmwareSource
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import UsageError
+from harness.errors.later import dataclass
 from harness.errors.verdict import Verdict
 from harness.export.program import Program
 from harness.judge.evidence import Blame, Evidence, Expectation, Judgement

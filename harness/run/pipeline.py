@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from harness.build.source import FirmwareSource
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import HarnessError
+from harness.errors.later import dataclass
 from harness.export.checkout.choice import WHEEL, ExporterChoice
 from harness.run.directory import keep_expectations, new_run_dir
 from harness.run.exports import export_cases
@@ -196,7 +197,8 @@ def run_case(
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    require(firmware.images, needs_of(pte), firmware.source)
+    known = program.pte_sha256 if options.pte is None else None  # its bytes were just looked at
+    require(firmware.images, needs_of(pte, known), firmware.source)
     of_export = _of_export(program, firmware) if options.pte is None else ()
     own = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or own)

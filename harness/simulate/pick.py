@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 
 from harness.errors import FvpMissing, ToolMissing, Unknown
+from harness.errors.later import dataclass
 from harness.simulate.launch import Simulator
 from harness.system.toolchain import Tool
 from harness.target.loading import Target

@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
 from harness.errors import InfraError
+from harness.errors.later import dataclass
 from harness.system import proven, toolchain
 from harness.system.syscalls import NoFilter, filter_program
 
@@ -211,15 +211,13 @@ def _probe() -> tuple[str | None, str | None]:
         program = filter_program()
     except NoFilter as error:
         return _trial(bwrap.path, None), f"no filter for system calls: {error}"
-    with suppress(OSError):  # where /proc is not as it should be, nothing is remembered
-        memory = proven.place(bwrap.path, " ".join(_walls(programs=True)), program)
-        if memory.is_file():
-            return None, None
-        if _trial(bwrap.path, program) is None:
-            proven.remember(memory)
-            return None, None
+    facts = proven.facts(bwrap.path, " ".join(_walls(programs=True)), program)
+    if facts is not None and proven.known(facts):
+        return None, None
     failed = _trial(bwrap.path, program)
     if failed is None:
+        if facts is not None:
+            proven.remember(facts)
         return None, None
     return _trial(bwrap.path, None), f"no filter for system calls: {failed}"
 

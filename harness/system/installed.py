@@ -16,19 +16,18 @@ def version(package: str) -> str | None:
 
     What is installed otherwise (an egg, a zip) is asked of ``importlib.metadata``.
     """
-    begins = re.sub(r"[-_.]+", "_", package).lower() + "-"
+    wanted = _plain(package)
     for folder in sys.path:
         with suppress(OSError):
-            for entry in os.scandir(folder or "."):
-                name = re.sub(r"[-_.]+", "_", entry.name[: len(begins) - 1]).lower() + "-"
-                if name == begins and entry.name.endswith(_FOLDER) and _dash(entry.name, begins):
-                    return _said(entry.path) or _otherwise(package)
+            for name in os.listdir(folder or "."):
+                if name.endswith(_FOLDER) and _plain(name.partition("-")[0]) == wanted:
+                    return _said(os.path.join(folder, name)) or _otherwise(package)
     return _otherwise(package)
 
 
-def _dash(name: str, begins: str) -> bool:
-    """The version follows: ``torch-2.13.0.dist-info``, not ``torchao-…``."""
-    return name[len(begins) - 1] == "-"
+def _plain(name: str) -> str:
+    """As packages are compared: PEP 503, with the underscores of a folder's name."""
+    return re.sub(r"[-_.]+", "_", name).lower()
 
 
 def _said(folder: str) -> str | None:

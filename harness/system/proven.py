@@ -7,14 +7,12 @@ same, bubblewrap does not start the guest: that is no run (``one_process``), and
 
 from __future__ import annotations
 
-import hashlib
 import os
-from contextlib import suppress
 from pathlib import Path
 
-from harness.system.files import write_whole
-from harness.system.paths import cache_dir
+from harness.system import remembered
 
+_KIND = "confined"
 _FILES = (
     "/proc/sys/kernel/random/boot_id",
     "/proc/sys/kernel/osrelease",
@@ -26,28 +24,31 @@ _FILES = (
 _RIGHTS = ("Uid:", "Gid:", "Cap", "NoNewPrivs:", "Seccomp")  # of /proc/self/status
 
 
-def place(program: Path, arguments: str, filtered: bytes) -> Path:
-    """The file that is there when it was tried out. Its name is of everything that it is for."""
-    facts = [arguments, str(program), _stamp(program), filtered.hex(), *map(_text, _FILES)]
+def facts(program: Path, arguments: str, filtered: bytes) -> str | None:
+    """Everything that the answer is for; None where it cannot be told."""
+    try:
+        stamp = remembered.stamps([str(program)])
+        spaces = [os.readlink(f"/proc/self/ns/{n}") for n in sorted(os.listdir("/proc/self/ns"))]
+    except OSError:
+        return None
+    if stamp is None:
+        return None
     status = _text("/proc/self/status").splitlines()
-    facts += [line for line in status if line.startswith(_RIGHTS)]
-    for name in sorted(os.listdir("/proc/self/ns")):
-        with suppress(OSError):
-            facts.append(os.readlink(f"/proc/self/ns/{name}"))
-    digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()
-    return cache_dir("tools") / f"confined-{digest[:32]}"
+    rights = [line for line in status if line.startswith(_RIGHTS)]
+    return "\0".join([arguments, stamp, filtered.hex(), *spaces, *rights, *map(_text, _FILES)])
 
 
-def remember(memory: Path) -> None:
-    with suppress(OSError):  # a cache that cannot be written only costs time
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(memory, "")
+def known(facts: str) -> bool:
+    return remembered.answer(_KIND, facts) is not None
+
+
+def remember(facts: str) -> None:
+    remembered.remember(_KIND, facts, "it confines")
 
 
 def forget() -> None:
     """All of it, whoever it is for: the next run tries it out."""
-    for memory in cache_dir("tools").glob("confined-*"):
-        memory.unlink(missing_ok=True)
+    remembered.forget(_KIND)
 
 
 def _text(path: str) -> str:
@@ -55,8 +56,3 @@ def _text(path: str) -> str:
         return Path(path).read_text("utf-8", "replace")
     except OSError as error:
         return f"{error.errno}"
-
-
-def _stamp(path: Path) -> str:
-    status = path.stat()
-    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_mode}"
