@@ -122,7 +122,7 @@ def run(
     """
     from harness.case.case import Case
     from harness.run.pipeline import RunOptions
-    from harness.simulate.fvp import missing_policy
+    from harness.simulate.pick import missing_policy
 
     wanted = [*models, *map(str, files)]
     if not wanted:
@@ -249,7 +249,7 @@ def exec_(
       hil exec corstone-300-m55 model.pte -i image.bin --executorch ~/executorch
     """
     from harness.run.execute import ExecOptions, execute
-    from harness.simulate.fvp import missing_policy
+    from harness.simulate.pick import missing_policy
 
     options = ExecOptions(
         simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware,

@@ -79,7 +79,7 @@ class Origin:
 def export(
     requests: Sequence[ExportRequest],
     on_event: OnEvent = ignore,
-    origin: Origin = Origin(),  # frozen, and empty
+    origin: Origin = Origin(),  # noqa: B008  # frozen, and empty
 ) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others.
 

@@ -26,7 +26,7 @@ from harness.errors import HarnessError
 from harness.errors.later import dataclass
 from harness.export.checkout.choice import WHEEL, ExporterChoice
 from harness.run.directory import keep_expectations, new_run_dir
-from harness.run.exports import export_cases
+from harness.run.exports import cached_cases, export_cases
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.system.boundary import told
@@ -95,6 +95,11 @@ def run_cases(
             from harness.build.zephyr.workspace import require_workspace
 
             require_workspace(there.zephyr.board, there.cpu)  # it says at once how to get one
+    boards = {name: there.target for name, there in chosen.items()}
+    # Before there are threads, which would get in each other's way over nothing.
+    there_already = None
+    if exporter is None and not options.isolate_export:
+        there_already = cached_cases(cases, boards)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
@@ -103,8 +108,9 @@ def run_cases(
             for name, there in chosen.items()
             for source in sources
         }  # fmt: skip
-        boards = {name: there.target for name, there in chosen.items()}
-        programs = export_cases(cases, boards, progress, exporter, isolate=options.isolate_export)
+        programs = there_already or export_cases(
+            cases, boards, progress, exporter, isolate=options.isolate_export
+        )
         pending = [
             pool.submit(_run_one, case, chosen[case.target], program, source,
                         firmware[case.target, source], options, progress, meanwhile)
@@ -234,7 +240,12 @@ def _simulated(
     meanwhile: Callable[[], object],
 ) -> Transcript:
     run_dir = new_run_dir(case.slug)
-    transcript = simulate(
+
+    def beside() -> None:
+        meanwhile()
+        keep_expectations(program, run_dir)
+
+    return simulate(
         chosen,
         firmware,
         program=pte,
@@ -243,10 +254,8 @@ def _simulated(
         profile=options.profile,
         limit_factor=options.limit_factor,
         require_confinement=options.require_confinement,
-        meanwhile=meanwhile,
+        meanwhile=beside,
     )
-    keep_expectations(program, run_dir)
-    return transcript
 
 
 def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:

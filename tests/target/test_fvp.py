@@ -8,6 +8,7 @@ import pytest
 
 from harness.errors import TargetError, UsageError
 from harness.simulate import fvp
+from harness.simulate.pick import missing_policy
 from harness.standin import parameters
 from harness.target.checking import checked
 from harness.target.fvp import Fvp, models_file
@@ -103,7 +104,7 @@ def test_a_linux_model_takes_no_runner_by_semihosting() -> None:
     ("ci", "policy"), [(None, "skip"), ("", "skip"), ("true", "fail"), ("1", "fail"), ("0", "skip")]
 )
 def test_a_missing_fvp_fails_in_ci(ci: str | None, policy: str) -> None:
-    assert fvp.missing_policy({} if ci is None else {"CI": ci}) == policy
+    assert missing_policy({} if ci is None else {"CI": ci}) == policy
 
 
 @pytest.mark.parametrize(
