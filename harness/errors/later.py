@@ -66,3 +66,9 @@ class _Later:
                     delattr(self._cls, name)
             delattr(self._cls, _FIELDS)
             dataclasses.dataclass(self._cls, **self._how)
+
+
+def make(*classes: type) -> None:
+    """Now: there is time, and there will be objects of them."""
+    for cls in classes:
+        getattr(cls, _FIELDS)

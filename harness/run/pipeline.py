@@ -216,10 +216,11 @@ def run_case(
 
     @cache
     def prepared() -> Prepared:
-        from harness.run.judging import Prepared  # numpy is not, but 60 modules are
+        from harness.run.judging import Prepared, make_ready  # numpy is not, but 60 modules are
 
         found = Prepared.of(case, chosen, program, firmware, pte, options.tolerance_lsb,
                             of_export, held=held)  # fmt: skip
+        make_ready()
         if meanwhile is not None:
             meanwhile()
         return found
