@@ -58,14 +58,25 @@ class _Later:
         return getattr(owner, _FIELDS)
 
     def _make(self) -> None:
+        """At every moment another thread that makes an object finds a ``__init__``: the stub, which
+        waits here, or the real one, made for a class below and put into its place in one step."""
+        cls = self._cls
         with _MAKING:
-            if vars(self._cls).get(_FIELDS) is not self:
+            if vars(cls).get(_FIELDS) is not self:
                 return
-            for name, stub in zip(_STUBS, self._stubs, strict=True):
-                if vars(self._cls).get(name) is stub:
-                    delattr(self._cls, name)
-            delattr(self._cls, _FIELDS)
-            dataclasses.dataclass(self._cls, **self._how)
+            cls.__doc__ = cls.__doc__ or cls.__name__
+            how = {**self._how, "init": False}
+            dataclasses.dataclass(cls, **how)
+            below: Any = type(cls)(
+                cls.__name__, (cls,), {"__doc__": "", "__module__": cls.__module__}
+            )
+            below.__qualname__ = cls.__qualname__
+            dataclasses.dataclass(below, frozen=True, repr=False, eq=False, match_args=False)
+            init, setstate = self._stubs
+            if vars(cls).get("__setstate__") is setstate:
+                del cls.__setstate__  # type: ignore[attr-defined]
+            if vars(cls).get("__init__") is init:
+                cls.__init__ = vars(below)["__init__"]  # type: ignore[misc]
 
 
 def make(*classes: type) -> None:

@@ -115,8 +115,9 @@ def simulate(
             files = _copies(program, sets, part.numbers)
             placed = make(part.job.work, files, part.launch.files)
             part.console.parent.mkdir(exist_ok=True)
+        once = meanwhile if part is parts[0] else None
         process = run_process(
-            chosen, part.launch, part.job, part.console, require_confinement, meanwhile
+            chosen, part.launch, part.job, part.console, require_confinement, once
         )
         return _Done(part, placed, process)
 

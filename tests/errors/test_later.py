@@ -8,7 +8,9 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -120,3 +122,21 @@ def test_what_can_not_wait_does_not() -> None:
     point, _ = classes()
     later.make(point)
     assert is_made(point)
+
+
+def test_threads_that_make_the_first_objects_together_all_get_one() -> None:
+    """Nobody meets a class that is half made."""
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(100):
+                point, named = classes()
+                makers = [partial(point, 1), partial(named, x=1, name="n")] * 8
+                found = list(pool.map(lambda maker: maker(), makers))
+                assert set(map(hash, (repr(one) for one in found))) == {
+                    hash(repr(point(1))), hash(repr(named(x=1, name="n")))
+                }  # fmt: skip
+                assert found[::2] == [point(1)] * 8
+    finally:
+        sys.setswitchinterval(switch)
