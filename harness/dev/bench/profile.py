@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 _SUITE_TEST = "test_add_tensor_u55_INT and 4d_ones_1"
 _RUN = ("run", "corstone-300-m55", "ds_cnn")
-_NPU, _HIL = "npu", "hil"  # no modules
+_NPU = "npu"  # no module
+_HIL = "harness.cli.main"  # `harness` itself would end this process
 SUBJECTS = ("conformance test", "warm run", "pytest collection", "NPU network")
 
 
@@ -178,21 +179,12 @@ def _sampled(out: Path, module: str, *words: str) -> None:
             _npu_network()
         else:
             sys.argv = [module, *words]
-            if module == _HIL:
-                _hil()
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as error:
         status = error.code
     finally:
         save(sampler.stop(), out)
     sys.exit(status)  # type: ignore[arg-type]
-
-
-def _hil() -> None:
-    """In this process, which is not to end with it."""
-    from harness.cli.main import main
-
-    main()
 
 
 def _line(what: str, seconds: float, before: float | None, unit: str) -> str:
