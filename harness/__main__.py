@@ -1,6 +1,6 @@
 """``python -m harness`` is ``hil``."""
 
-from harness.cli.main import main
+from harness.cli.entry import entry
 
 if __name__ == "__main__":
-    main()
+    entry()

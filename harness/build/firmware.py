@@ -13,26 +13,25 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.build import compiler_cache
-from harness.build import log as build_log
 from harness.build.arithmetic import Arithmetic, built_with
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts
-from harness.build.step import acquire, clear, run_step
-from harness.build.zephyr import tree as zephyr_tree
 from harness.errors import BuildError, InfraError
+from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
-from harness.formats.elf import read_elf
-from harness.formats.linker_map import MapRegion, read_regions
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.lease import in_use
 from harness.system.progress import Progress, silent
 from harness.target.loading import Region, Target
+
+if TYPE_CHECKING:  # a firmware that is there needs nothing of what builds one
+    from harness.build.zephyr import tree as zephyr_tree
+    from harness.formats.linker_map import MapRegion
 
 __all__ = ["Firmware", "build", "build_id", "executorch_package", "load_firmware"]
 
@@ -138,6 +137,8 @@ class Firmware:
         """
         own_script = self.source is FirmwareSource.EXECUTORCH and self._port != "linux"
         if own_script or self._port == "zephyr":
+            from harness.formats.linker_map import read_regions
+
             return _apart(read_regions(self.map))
         return linked_regions(self.options)
 
@@ -184,6 +185,8 @@ def build(
     cache = paths.cache_dir("firmware")
     if (ready := load_firmware(cache / key)) is not None:
         return _of(ready, plan, target.name, name)
+    from harness.build.step import acquire
+
     with disk_errors("preparing the firmware cache"):
         cache.mkdir(parents=True, exist_ok=True)
         lock = acquire(cache / f"{key}.lock", lambda: progress(f"{target.name}: waiting"))
@@ -243,6 +246,8 @@ def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
 def _build(
     plan: BuildPlan, directory: Path, target: str, variant: str, progress: Progress
 ) -> Firmware:
+    from harness.build.step import clear
+
     started = time.monotonic()
     clear(directory)
     directory.mkdir(parents=True)
@@ -261,6 +266,9 @@ def _build(
 def _with_cmake(
     plan: BuildPlan, tree: Path, directory: Path, target: str, progress: Progress
 ) -> None:
+    from harness.build import compiler_cache
+    from harness.build import log as build_log
+    from harness.build.step import run_step
     from harness.link.line import fileapi
 
     fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
@@ -282,6 +290,8 @@ def west_job(plan: BuildPlan) -> zephyr_tree.Job | None:
     """How the runner is built in a Zephyr workspace; None where it is not."""
     if plan.zephyr is None:
         return None
+    from harness.build.zephyr import tree as zephyr_tree
+
     options = {"HIL_SCHEMA_DIR": str(plan.schemas / "schema"), **plan.options}
     sample = plan.sources / "ports" / "zephyr" / "sample"
     return zephyr_tree.Job(plan.zephyr, sample, options, plan.inputs())
@@ -296,6 +306,9 @@ def _with_west(
     progress: Progress,
 ) -> Firmware:
     """In the tree that stays; one process builds there."""
+    from harness.build.step import acquire
+    from harness.build.zephyr import tree as zephyr_tree
+
     started = time.monotonic()
     job.place.mkdir(parents=True, exist_ok=True)
     lock = acquire(job.place.with_suffix(".lock"), lambda: progress(f"{target}: waiting"))
@@ -313,6 +326,8 @@ def _with_west(
 
 
 def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
+    from harness.build import compiler_cache
+
     toolchain.require("ninja")
     options = {
         "CMAKE_BUILD_TYPE": "Release",
@@ -362,6 +377,8 @@ def _collect(
 
 def build_id(elf: Path) -> str:
     """The GNU build id of an ELF, in hex. Raises BuildError when it has none."""
+    from harness.formats.elf import read_elf
+
     try:
         found = read_elf(elf).build_id
     except DamagedFile as error:

@@ -7,14 +7,20 @@ ExecuTorch's and ours do.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from harness.build.plan import executorch_package
 from harness.build.source import FirmwareSource
 from harness.errors import LinkError
+from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
-from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
+from harness.system import remembered
+
+if TYPE_CHECKING:
+    from harness.formats.elf import ElfFile, Section
 
 _KERNEL_HINTS = {
     FirmwareSource.BUNDLED: "add the kernel to targets/runner/kernels (a file op_*.cpp with its "
@@ -33,6 +39,7 @@ _BACKEND_HINTS = {
     "target that has it",
     FirmwareSource.WHEEL: "ExecuTorch's wheel has XNNPACK's alone",
 }
+_SCHEMA = "schema/program.fbs"  # by which a program is read
 _OF_WHEEL = ("XnnpackBackend",)  # no runner that is one file has it
 
 
@@ -83,6 +90,9 @@ def require(
 ) -> None:
     """Raises RunnerLacks, with all their names, when none of the ELF files of a firmware, its
     program first, has a kernel or a backend."""
+    asked = _asked(images, needs)
+    if asked is not None and remembered.answer("has", asked) is not None:
+        return
     missing = needs
     for image in images:
         missing = Needs(
@@ -92,6 +102,24 @@ def require(
         raise OperatorMissing(images[0], missing, source)
     if missing.backends:
         raise BackendMissing(images[0], missing, source)
+    if asked is not None:
+        remembered.remember("has", asked, "all of it")
+
+
+def _asked(images: Sequence[Path], needs: Needs) -> str | None:
+    """What the answer depends on; None while a file may change unseen, or is not there."""
+    stamps = _stamps(images)
+    return None if stamps is None else f"{needs}\0{stamps}"
+
+
+def _stamps(files: Sequence[Path]) -> str | None:
+    """Of the files, and of ours that read them."""
+    formats = Path(__file__).parents[1] / "formats"
+    readers = [formats / f"{name}.py" for name in ("elf", "flatbuffer", "schema")]
+    try:
+        return remembered.stamps(map(str, (*files, *readers, Path(__file__))))
+    except OSError:
+        return None
 
 
 def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
@@ -99,6 +127,8 @@ def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
     wanted = tuple(wanted)
     if not wanted:
         return ()
+    from harness.formats.elf import SHF_ALLOC, read_elf
+
     program = read_elf(elf)
     loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
     return tuple(
@@ -131,9 +161,23 @@ def _is_pointed_to(address: int, program: ElfFile, loaded: Sequence[tuple[Sectio
     )
 
 
-def needs_of(pte: Path) -> Needs:
+def needs_of(pte: Path, sha256: str | None = None) -> Needs:
     """What a ``.pte`` calls; nothing for a file that does not keep to the format, of which the
-    runner says more."""
+    runner says more. ``sha256``: of the file, where that is known; then it is looked into once."""
+    stamps = None if sha256 is None else _stamps([executorch_package() / _SCHEMA])
+    if stamps is None:
+        return _read(pte)
+    asked = f"{sha256}\0{stamps}"
+    said = remembered.answer("needs", asked)
+    if said is not None:
+        operators, backends = json.loads(said)
+        return Needs(tuple(operators), tuple(backends))
+    found = _read(pte)
+    remembered.remember("needs", asked, json.dumps([found.operators, found.backends]))
+    return found
+
+
+def _read(pte: Path) -> Needs:
     from harness.formats.flatbuffer import FlatBuffer
     from harness.formats.schema import PTE, load_schema
 

@@ -8,15 +8,17 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.build.zephyr.tree import in_kconfig
-from harness.build.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.errors import InfraError, UsageError
-from harness.system import paths, toolchain
+from harness.errors.later import dataclass
+from harness.system import paths, remembered, toolchain
 from harness.target.loading import Target
 from harness.target.npu import DIRECT
+
+if TYPE_CHECKING:
+    from harness.build.zephyr.workspace import Workspace
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
@@ -43,9 +45,18 @@ class BuildPlan:
             self.options,
         ]
         facts += [self.zephyr.key()] if self.zephyr is not None else []
-        digest = hashlib.sha256(json.dumps([_LAYOUT, facts], sort_keys=True).encode())
+        text = json.dumps([_LAYOUT, facts], sort_keys=True)
+        stamps = remembered.stamps(map(str, self.inputs()))
+        asked = None if stamps is None else f"{text}\0{paths.data_root()}\0{stamps}"
+        known = None if asked is None else remembered.answer("key", asked)
+        if known is not None:
+            return known
+        digest = hashlib.sha256(text.encode())
         self._hash_content(digest)
-        return digest.hexdigest()[:32]
+        found = digest.hexdigest()[:32]
+        if asked is not None:
+            remembered.remember("key", asked, found)
+        return found
 
     def content(self) -> str:
         """Of what is read, whatever reads it: files alone, neither options nor tools."""
@@ -98,7 +109,7 @@ def make_plan(
         flatc=str(toolchain.require("flatc")),
         schemas=schemas,
         zephyr=workspace,
-        options={**_regions(target), **options} if workspace is None else in_kconfig(options),
+        options={**_regions(target), **options} if workspace is None else _in_kconfig(options),
     )
 
 
@@ -106,9 +117,17 @@ def _regions(target: Target) -> dict[str, str]:
     return {f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory}
 
 
+def _in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
+    from harness.build.zephyr.tree import in_kconfig
+
+    return in_kconfig(options)
+
+
 def _workspace(target: Target, dev_mode: bool) -> Workspace | None:
     if target.zephyr is None:
         return None
+    from harness.build.zephyr.workspace import find_workspace, require_workspace
+
     require_workspace(target.zephyr.board, target.cpu)
     return find_workspace(target.zephyr.board, dev_mode=dev_mode)
 
@@ -135,8 +154,8 @@ def _sources(folder: Path) -> list[Path]:
     found = []
     for directory, below, names in os.walk(folder):
         below[:] = [name for name in below if not name.startswith((".", "__"))]
-        found += [Path(directory) / name for name in names if not name.startswith(".")]
-    return sorted(found)
+        found += [f"{directory}/{name}" for name in names if not name.startswith(".")]
+    return [Path(file) for file in sorted(found, key=lambda file: file.split("/"))]
 
 
 def _hash_files(digest: hashlib._Hash, root: Path, files: Sequence[Path]) -> None:

@@ -4,9 +4,10 @@ runtime that ExecuTorch's wheel has."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 
 

@@ -167,7 +167,7 @@ def _json(fields: object) -> bytes:
 
 def target_fields(target: Target) -> dict[str, Any]:
     """A target as data, without where its file is."""
-    return {**target.model_dump(mode="json", by_alias=True), "file": f"{target.name}.yaml"}
+    return {**target.to_fields(), "file": f"{target.name}.yaml"}
 
 
 def _in_bundle(run: _Run, pte: str) -> RunRecord:

@@ -32,6 +32,7 @@ from harness.system.json_file import MALFORMED
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target, load_target
 from harness.target.model import SimulatorName
+from harness.target.reading import target_from
 
 _BUNDLE = "bundle"
 _OF_TIME = "ticks_"  # figures that a native program's machine decides
@@ -149,8 +150,8 @@ def _target(bundle: Path, root: Path, name: str, *, trusted: bool) -> Target:
     Raises OtherTarget, BundleDamaged."""
     raw = read_regular(root / TARGET)
     try:
-        theirs = Target.model_validate_json(raw)
         there = json.loads(raw)
+        theirs = target_from(there)
     except (ValidationError, *MALFORMED) as error:
         raise BundleDamaged(bundle, f"{TARGET} is not a target: {error}") from error
     if theirs.name != name:

@@ -78,7 +78,7 @@ def bisect(
     from harness.build.choice import choose
     from harness.case.case import Case
     from harness.run.pipeline import RunOptions
-    from harness.simulate.fvp import missing_policy
+    from harness.simulate.pick import missing_policy
 
     chosen = dict(zip(_UNDECIDED, (build_error, link_error, export_error), strict=True))
     counted = frozenset(Verdict[f"{w.upper()}_ERROR"] for w, is_ in chosen.items() if is_ == "bad")

@@ -50,7 +50,7 @@ def judge_(
         if not as_json:
             echo(log_text(log, verbose))
         return log.summary(), log.exit_code(strict)
-    from harness.run.pipeline import judge_again
+    from harness.run.judging import judge_again
 
     record = judge_again(run_dir)
     if not as_json:
@@ -102,7 +102,7 @@ def accept(
     """
     from harness.run.accept import accept_case
     from harness.run.pipeline import RunOptions
-    from harness.simulate.fvp import missing_policy
+    from harness.simulate.pick import missing_policy
 
     missing = fvp_missing or missing_policy()
     options = RunOptions(limit_factor=limit_factor, fvp_missing=missing, firmware=firmware)

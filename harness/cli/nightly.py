@@ -145,7 +145,7 @@ def run_(
     from harness.nightly.plan import parse_shard
     from harness.nightly.suite import default_suite, load_suite
     from harness.run.pipeline import RunOptions
-    from harness.simulate.fvp import missing_policy
+    from harness.simulate.pick import missing_policy
 
     if suite is not None and firmware is not None:
         raise UsageError("--firmware is for the default matrix; the suite names its own")

@@ -49,11 +49,11 @@ def guest_ending(folder: Path, name: str) -> GuestEnding:
     if name == "OOPS":
         what = _faulty_module(target)
     elif name == "SLEEPS":
-        target = target.model_copy(update={"limits": Limits(host=200.0, stall=_STALL)})
+        target = replace(target, limits=Limits(host=200.0, stall=_STALL))
     elif name == "LOGIN_REFUSED":
         assert target.linux is not None
-        stranger = target.linux.model_copy(update={"user": "nobody-here"})
-        target = target.model_copy(update={"linux": stranger})
+        stranger = replace(target.linux, user="nobody-here")
+        target = replace(target, linux=stranger)
     elif name == "NO_ROOT_FILE_SYSTEM":
         target = _without_root(target)
     program = double_program(folder)
@@ -107,9 +107,9 @@ def _without_root(target: Target) -> Target:
     qemu = _qemu(target)
     assert qemu.guest is not None
     options = (*qemu.guest.options, "rdinit=/nowhere")
-    guest = qemu.guest.model_copy(update={"options": options})
-    settings = {"qemu": qemu.model_copy(update={"guest": guest})}
-    return target.model_copy(update={"settings": target.settings.model_copy(update=settings)})
+    guest = replace(qemu.guest, options=options)
+    settings = replace(target.settings, qemu=replace(qemu, guest=guest))
+    return replace(target, settings=settings)
 
 
 def _qemu(target: Target) -> Qemu:

@@ -17,13 +17,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from harness.errors import InfraError
+from harness.errors.later import dataclass
 from harness.export.inputs import NO_INPUTS, Inputs, inputs_from
 from harness.export.program import Program, load_program
 from harness.system.files import disk_hint, read_regular, sha256_of, write_whole
@@ -178,6 +177,8 @@ def by_pte(sha256: str) -> Program | None:
 @contextmanager
 def locked(key: str, *, wait: bool) -> Iterator[bool]:
     """Hold the right to write a key; yields False when ``wait`` is off and another has it."""
+    import filelock  # whoever finds a program needs none
+
     place = entry_dir(key)
     lock = filelock.FileLock(place.parent / f".{key}.lock")
     with _explained(place):

@@ -6,7 +6,8 @@ No torch here. In place of a core's name, ``ExportRequest.compile_target`` has o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from harness.errors.later import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import configparser
 import re
-from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from harness.errors import Unknown, UsageError
+from harness.errors.later import dataclass
 
 if TYPE_CHECKING:  # for an Ethos-U only, so that a Cortex-M request stays quick
     from harness.target.npu import ProductFacts
@@ -55,6 +54,8 @@ def resolve(
         direct_drive,
     )
     ini = configparser.ConfigParser()
+    from importlib import metadata
+
     ini.read(str(metadata.distribution("ethos-u-vela").locate_file(_VELA_INI)))
     system = _section(ini, "System_Config", options.system_config, f"Ethos_{product.upper()}_")
     mode = _section(ini, "Memory_Mode", options.memory_mode)

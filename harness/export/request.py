@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from harness.case.models import ModelSource, require_names, source_files
 from harness.errors import ToolMissing, UsageError
+from harness.errors.later import dataclass
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
+from harness.system import installed
 from harness.system.files import sha256_of
 
 EXPORTERS = ("torch", "executorch", "torchao")
@@ -58,10 +58,13 @@ class ExporterMissing(ToolMissing):
 def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
     """Versions of the packages that decide the bytes, read without importing them."""
     names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
-    try:
-        return {name: metadata.version(name) for name in names}
-    except metadata.PackageNotFoundError as error:
-        raise ExporterMissing(str(error.name)) from error
+    found = {}
+    for name in names:
+        version = installed.version(name)
+        if version is None:
+            raise ExporterMissing(name)
+        found[name] = version
+    return found
 
 
 def content_key(request: ExportRequest, versions: dict[str, str]) -> str:

@@ -18,6 +18,7 @@ from harness.judge.evidence import Cause, Expectation
 from harness.run.record import RunRecord
 from harness.simulate.transcript import CONSOLE
 from harness.system.files import read_regular
+from harness.target import data
 from harness.target.loading import load_target, target_files
 from harness.target.npu import split_mode
 
@@ -105,14 +106,15 @@ def _held_against(expectation: Expectation) -> str:
     return _digest([
         None if reference is None else asdict(replace(reference, history=())),
         None if truth is None else asdict(replace(truth, history=())),
-        expectation.budgets.model_dump(mode="json"),
+        data.plain(expectation.budgets),
     ])  # fmt: skip
 
 
 def target_digest(name: str) -> str:
     """Of all that a target's files say; of the bytes of its own file where that is malformed."""
     try:
-        return _digest(load_target(name).model_dump(mode="json", exclude={"file"}))
+        said = data.plain(load_target(name))
+        return _digest({key: value for key, value in said.items() if key != "file"})
     except HarnessError:
         stem = split_mode(name)[0]
         try:

@@ -25,12 +25,12 @@ from harness.simulate.pick import AUTO
 from harness.system import strict_yaml
 from harness.target.loading import (
     Target,
-    explain,
     load_target,
     load_targets,
     spelled,
     target_files,
 )
+from harness.target.reading import explain
 
 DEFAULT = "default"  # the suite of who names none
 _DIGEST = 16

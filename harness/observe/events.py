@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 
 

@@ -152,8 +152,7 @@ def hil_run(
     """A finished run of the case. Its verdict is PASS, or one that ``hil_expect`` names: else the
     test fails. JUnit gets verdict, cause, notes and figures as properties."""
     from harness.run.pipeline import RunOptions, run_case
-    from harness.simulate.fvp import missing_policy
-    from harness.simulate.pick import pick
+    from harness.simulate.pick import missing_policy, pick
 
     config = request.config
     options = RunOptions(

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.case.case import Case
 from harness.case.models import find_model
 from harness.errors import HarnessError, UsageError
-from harness.export import cache
+from harness.export import batch, cache
 from harness.export.batch import ExportEvent
-from harness.export.checkout.exporter import CheckoutExporter
-from harness.export.checkout.remote import export_with
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent
 from harness.target.loading import Target, load_target
+
+if TYPE_CHECKING:
+    from harness.export.checkout.exporter import CheckoutExporter
 
 _EXPORT_WORDS = {
     "preparing": "starting the checkout's exporter",
@@ -49,9 +51,25 @@ def export_cases(
         from harness.export.isolate.parent import export_isolated  # few runs are
 
         results = export_isolated(requests, report)
+    elif exporter is None:
+        results = batch.export(requests, report)
     else:
+        from harness.export.checkout.remote import export_with  # likewise
+
         results = export_with(exporter, requests, report)
     return [result.error or result.unwrap() for result in results]
+
+
+def cached_cases(
+    cases: Sequence[Case], targets: Mapping[str, Target]
+) -> list[Program | HarnessError] | None:
+    """What ``export_cases`` would give by the wheel, where nothing is left to export; else None."""
+    requests = [request_of(case.model, targets[case.target]) for case in cases]
+    results, missing = batch.look_up(requests, batch.ignore, batch.Origin())
+    if missing:
+        return None
+    found = (results[index] for index in range(len(requests)))
+    return [result.error or result.unwrap() for result in found]
 
 
 def program_of(subject: Path, target: str | None, command: str, progress: Progress) -> Program:

@@ -8,54 +8,39 @@ early still gets a record, and never stops the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.build.arithmetic import Arithmetic, build_options, built_with
 from harness.build.choice import BUNDLED, FirmwareChoice, build_for
-from harness.build.executorch.checkout import Checkout
-from harness.build.firmware import Firmware
 from harness.build.operators import needs_of, require
 from harness.build.source import FirmwareSource
-from harness.build.zephyr.workspace import require_workspace
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
-from harness.errors import HarnessError, UsageError
-from harness.errors.verdict import Verdict
+from harness.errors import HarnessError
+from harness.errors.later import dataclass
 from harness.export.checkout.choice import WHEEL, ExporterChoice
-from harness.export.checkout.exporter import CheckoutExporter
-from harness.export.program import Program
-from harness.judge.evidence import Blame, Evidence, Expectation, Judgement
-from harness.judge.reference import load_reference, load_truth, references_of
-from harness.judge.rules import judge, may_be_blamed
-from harness.run.directory import keep_expectations, kept_expectations, new_run_dir
-from harness.run.exports import export_cases
-from harness.run.gather import gather, gather_finished, static_metrics
-from harness.run.identity import host, revision
-from harness.run.record import (
-    FirmwareFacts,
-    ProgramFacts,
-    RunRecord,
-    SimulatorFacts,
-    failed_record,
-    load_record,
-)
-from harness.run.schema_fit import require_schema, schema_notes
-from harness.run.seal import SealBroken
-from harness.run.second_opinion import with_second_opinion
-from harness.simulate.guest_files import output_base, output_name
+from harness.run.directory import keep_expectations, new_run_dir
+from harness.run.exports import cached_cases, export_cases
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
-from harness.simulate.transcript import CONSOLE, WORK, Transcript
 from harness.system.boundary import told
-from harness.system.files import sha256_of
-from harness.system.json_file import MALFORMED
 from harness.system.progress import Progress, silent
 from harness.target.loading import global_factor, load_target, spelled
+
+if TYPE_CHECKING:
+    from harness.build.executorch.checkout import Checkout
+    from harness.build.firmware import Firmware
+    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.program import Program
+    from harness.run.judging import Prepared
+    from harness.run.record import RunRecord
+    from harness.simulate.transcript import Transcript
 
 
 @dataclass(frozen=True)
@@ -89,9 +74,12 @@ class RunOptions:
 
 
 def run_cases(
-    cases: Sequence[Case], options: RunOptions, progress: Progress = silent
+    cases: Sequence[Case],
+    options: RunOptions,
+    progress: Progress = silent,
+    meanwhile: Callable[[], object] | None = None,
 ) -> list[RunRecord]:
-    """One record per case and source of firmware, in order.
+    """One record per case and source of firmware, in order. ``meanwhile``: as in ``run_case``.
 
     Raises UsageError, and what is wrong with a checkout or a Zephyr workspace, before any work.
     """
@@ -104,7 +92,14 @@ def run_cases(
     chosen = {spelled(t, said): pick(t, options.simulator) for said, t in targets.items()}
     for there in (each.target for each in chosen.values()):
         if there.zephyr is not None:
+            from harness.build.zephyr.workspace import require_workspace
+
             require_workspace(there.zephyr.board, there.cpu)  # it says at once how to get one
+    boards = {name: there.target for name, there in chosen.items()}
+    # Before there are threads, which would get in each other's way over nothing.
+    there_already = None
+    if exporter is None and not options.isolate_export:
+        there_already = cached_cases(cases, boards)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
@@ -113,17 +108,20 @@ def run_cases(
             for name, there in chosen.items()
             for source in sources
         }  # fmt: skip
-        boards = {name: there.target for name, there in chosen.items()}
-        programs = export_cases(cases, boards, progress, exporter, isolate=options.isolate_export)
+        programs = there_already or export_cases(
+            cases, boards, progress, exporter, isolate=options.isolate_export
+        )
         pending = [
             pool.submit(_run_one, case, chosen[case.target], program, source,
-                        firmware[case.target, source], options, progress)
+                        firmware[case.target, source], options, progress, meanwhile)
             for case, program in zip(cases, programs, strict=True)
             for source in sources
         ]  # fmt: skip
         records = [future.result() for future in pending]
         if len(sources) == 1:
             return records
+        from harness.run.second_opinion import with_second_opinion
+
         progress("comparing the two runners")
         ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
         pairs = zip(records[::2], records[1::2], strict=True)  # a case's two follow each other
@@ -136,6 +134,8 @@ def run_cases(
 
 def _check_what_was_written(cases: Sequence[Case], options: RunOptions) -> None:
     """What somebody got wrong, in a variable, an option or a reference, is told before any work."""
+    from harness.judge.reference import load_reference, references_of
+
     if options.limit_factor is None:
         global_factor()
     for case in cases:
@@ -153,7 +153,10 @@ def build_firmware(
     progress: Progress,
 ) -> Firmware:
     """Raises SchemaMismatch before it builds for minutes."""
-    require_schema(None if exporter is None else exporter.facts, source, checkout)
+    if exporter is not None or checkout is not None:  # else both are of the installed wheel
+        from harness.run.schema_fit import require_schema
+
+        require_schema(None if exporter is None else exporter.facts, source, checkout)
     return build_for(
         source, chosen.target, chosen.name, checkout,
         options=build_options(options.oracle), dev_mode=options.dev_mode, progress=progress,
@@ -168,12 +171,15 @@ def _run_one(
     firmware: Future[Firmware],
     options: RunOptions,
     progress: Progress,
+    meanwhile: Callable[[], object] | None,
 ) -> RunRecord:
     try:
         if isinstance(program, HarnessError):
             raise program
-        return run_case(case, chosen, program, firmware.result(), options, progress)
+        return run_case(case, chosen, program, firmware.result(), options, progress, meanwhile)
     except Exception as error:  # the boundary of a case: the others go on
+        from harness.run.record import failed_record
+
         return failed_record(case, _now(), told(error), source)
 
 
@@ -184,17 +190,21 @@ def run_case(
     firmware: Firmware,
     options: RunOptions,
     progress: Progress = silent,
+    meanwhile: Callable[[], object] | None = None,
 ) -> RunRecord:
     """Simulate and judge one exported case; the record is saved in its run directory.
 
     Raises RunnerLacks for a program that the firmware cannot run, SchemaMismatch for one that
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
+    ``meanwhile``: for the caller, once the simulator has been started, which is as early as it can
+    be: what judges is imported, and what needs no run is found, while the simulator works.
     """
     progress(f"{case.id}: simulating")
     if options.fvp_missing == "skip":
         skip_without_fvp(chosen)
     pte = options.pte or program.pte_path
-    require(firmware.images, needs_of(pte), firmware.source)
+    known = program.pte_sha256 if options.pte is None else None  # its bytes were just looked at
+    require(firmware.images, needs_of(pte, known), firmware.source)
     of_export = _of_export(program, firmware) if options.pte is None else ()
     own = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or own)
@@ -203,115 +213,40 @@ def run_case(
     held = program.arithmetic is own
     if not held:
         of_export += (f"no accepted reference is held: it is not of --oracle {options.oracle}",)
-    expectation = _expectation(case, program, firmware, pte, options.tolerance_lsb, held=held)
 
-    transcript = _simulated(case, chosen, program, firmware, pte, options)
-    differences = (*_differences(chosen, firmware, transcript), *of_export)
-    static = static_metrics(chosen.target, firmware, pte)
-    evidence = gather_finished(program, firmware, transcript, static, differences)
-    evidence, judgement = _judged(evidence, expectation, program, pte, transcript.run_dir / WORK)
+    @cache
+    def prepared() -> Prepared:
+        from harness.run.judging import Prepared, make_ready  # numpy is not, but 60 modules are
 
-    record = RunRecord(
-        case=case,
-        time=_now(),
-        judgement=judgement,
-        static_metrics=static,
-        run_dir=str(transcript.run_dir),
-        simulator=SimulatorFacts.of(transcript, differences),
-        npu=transcript.npu,
-        ending=evidence.ending,
-        expectation=expectation,
-        program=ProgramFacts(str(pte), expectation.pte_sha256, program.oracle_name,
-                             tuple(asdict(agreement) for agreement in program.oracles),
-                             program.operators, program.versions, program.exporter,
-                             program.input_digests()),
-        firmware=FirmwareFacts(str(firmware.elf), firmware.key, firmware.build_id,
-                               firmware.toolchain_id, firmware.checkout, firmware.elf_sha256,
-                               firmware.sources),
-        seconds=_seconds(transcript, judgement),
-        source=firmware.source,
-        starts=transcript.starts,
-        harness=revision(),
-        host=host(),
-    ).with_evidence(evidence, judgement)  # fmt: skip
+        found = Prepared.of(case, chosen, program, firmware, pte, options.tolerance_lsb,
+                            of_export, held=held)  # fmt: skip
+        make_ready()
+        if meanwhile is not None:
+            meanwhile()
+        return found
+
+    transcript = _simulated(case, chosen, program, firmware, pte, options, prepared)
+    record = prepared().record(transcript, _now())
     record.save()
     return record
 
 
-def _seconds(transcript: Transcript, judgement: Judgement) -> dict[str, float]:
-    """How long the simulation took; until its cause was on the console, or the last that was."""
-    found = {"simulate": transcript.seconds}
-    if judgement.cause is not None:
-        found["cause"] = transcript.came(judgement.cause.line)
-    return {name: round(seconds, 4) for name, seconds in found.items()}
-
-
-def judge_again(run_dir: Path) -> RunRecord:
-    """The verdict of a finished run, from its directory alone; nothing is executed or written.
-
-    Raises UsageError when the directory does not hold a run, SealBroken when it is not the run
-    that was judged.
-    """
-    record = replace(load_record(run_dir, whole=True), run_dir=str(run_dir))
-    program = kept_expectations(run_dir) if (run_dir / CONSOLE).is_file() else None
-    if program is None or record.ending is None or record.expectation is None:
-        raise UsageError(f"{run_dir} does not hold a whole run", path=run_dir)
-    try:
-        evidence = gather(
-            program,
-            run_dir,
-            record.ending,
-            record.static_metrics,
-            elf=None if record.firmware is None else Path(record.firmware.elf),
-            npu=record.npu,
-            differences=() if record.simulator is None else record.simulator.differences,
-            mismatch_at=record.mismatch_at,
-            blame=record.blame,
-            starts=record.starts,
-        )
-    except (OSError, *MALFORMED) as error:
-        raise UsageError(f"{run_dir} does not hold a whole run: {error}", path=run_dir) from error
-    judgement = judge(evidence, record.expectation)
-    if evidence.outputs.sha256 != record.output_sha256:
-        if judgement.passed:
-            raise SealBroken(run_dir, (WORK,))
-        note = "its outputs are not those of the run: they were changed since"
-        judgement = replace(judgement, notes=(*judgement.notes, note))
-    return record.with_evidence(evidence, judgement)
-
-
-def _expectation(
+def _simulated(
     case: Case,
+    chosen: Chosen,
     program: Program,
     firmware: Firmware,
     pte: Path,
-    tolerance_lsb: float | None,
-    *,
-    held: bool,
-) -> Expectation:
-    """``held``: the accepted runs followed the same arithmetic."""
-    pte_sha256 = _sha256(pte)
-    root, budgets = references_of(case), budgets_of(case)
-    reference = load_reference(root, case, firmware.source) if held else None
-    truth = load_truth(root, case) if held else None
-    return Expectation(
-        build_id=firmware.build_id if firmware.source is FirmwareSource.BUNDLED else None,
-        pte_unchanged=pte_sha256 == program.pte_sha256,
-        pte_sha256=pte_sha256,
-        toolchain=firmware.toolchain_id,
-        tolerance_lsb=tolerance_of(case, budgets, tolerance_lsb),
-        reference=None if reference is None else reference.without_anatomies(),
-        budgets=budgets,
-        source=firmware.source,
-        truth=None if truth is None else truth.without_anatomies(),
-    )
-
-
-def _simulated(
-    case: Case, chosen: Chosen, program: Program, firmware: Firmware, pte: Path, options: RunOptions
+    options: RunOptions,
+    meanwhile: Callable[[], object],
 ) -> Transcript:
     run_dir = new_run_dir(case.slug)
-    transcript = simulate(
+
+    def beside() -> None:
+        meanwhile()
+        keep_expectations(program, run_dir)
+
+    return simulate(
         chosen,
         firmware,
         program=pte,
@@ -320,61 +255,20 @@ def _simulated(
         profile=options.profile,
         limit_factor=options.limit_factor,
         require_confinement=options.require_confinement,
+        meanwhile=beside,
     )
-    keep_expectations(program, run_dir)
-    return transcript
-
-
-def _judged(
-    evidence: Evidence, expectation: Expectation, program: Program, pte: Path, work: Path
-) -> tuple[Evidence, Judgement]:
-    """What may be an NPU's fault is looked into before it is told: where do NPU and TOSA first
-    differ, and who made it so?"""
-    judgement = judge(evidence, expectation)
-    if judgement.cause is not None and may_be_blamed((judgement.verdict, judgement.cause)):
-        from harness.localise.blame import explain  # numpy
-
-        produced = partial(_produced, program, work)
-        found = explain(program, pte, produced, independent=evidence.npu is None)
-        if found is not None and (judgement.verdict is Verdict.MISMATCH or found[1].is_settling):
-            place, blame = found
-            why = Blame(blame.culprit, str(blame), blame.facts)
-            evidence = replace(evidence, mismatch_at=place, blame=why)
-            judgement = judge(evidence, expectation)
-    return evidence, judgement
-
-
-def _produced(program: Program, work: Path, input_set: int, output: int) -> bytes | None:
-    """None for what is not there, and for what is not an output at all."""
-    file = work / output_name(output_base(input_set), output)
-    size = program.outputs[output].nbytes
-    if file.is_symlink() or not file.is_file() or file.stat().st_size != size:
-        return None
-    return file.read_bytes()
-
-
-def _differences(chosen: Chosen, firmware: Firmware, transcript: Transcript) -> tuple[str, ...]:
-    """What of the board, or of the build, is otherwise than it would be on the real thing."""
-    if firmware.source is FirmwareSource.BUNDLED:
-        return (*chosen.differences, *transcript.stands_in)
-    of_board = chosen.target.differences(chosen.name, moved=False)
-    of_build = firmware.notes if firmware.checkout is None else firmware.checkout.notes
-    return (*of_board, *transcript.stands_in, *of_build)
 
 
 def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
     """What of the export is otherwise than a wheel of one commit would do it."""
     there = None if firmware.checkout is None else Path(firmware.checkout.path)
     own = () if program.exporter is None else program.exporter.notes
+    if program.exporter is None and there is None:  # one schema, the installed wheel's
+        return program.notes
+    from harness.run.schema_fit import schema_notes
+
     read = schema_notes(program.exporter, firmware.source, there)
     return (*program.notes, *own, *read)
-
-
-def _sha256(path: Path) -> str:
-    try:
-        return sha256_of(path)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
 
 
 def _now() -> str:

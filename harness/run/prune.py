@@ -13,12 +13,10 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-import filelock
-
 from harness.errors import HarnessError
+from harness.errors.later import dataclass
 from harness.system.files import disk_errors
 from harness.system.lease import alone, real
 from harness.system.paths import state_dir
@@ -200,6 +198,8 @@ def _took(entry: Entry, used: frozenset[Path], trash: Path) -> bool:
     path = real(entry.path)
     if any(path == one or path in one.parents for one in used):
         return False
+    import filelock  # one run in an hour prunes
+
     with ExitStack() as locks, suppress(OSError, filelock.Timeout):
         for lock in _locks(path):
             locks.enter_context(filelock.FileLock(lock, timeout=0))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
 from harness.errors import HarnessError, NotThere, UsageError
+from harness.errors.later import dataclass
 from harness.errors.verdict import ExitCode, Verdict, together
 from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
 from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement
@@ -201,8 +200,7 @@ class RunRecord:
         """``verdict`` holds the whole judgement, as the first records did."""
         fields = asdict(self)
         if self.expectation is not None:
-            budgets = self.expectation.budgets.model_dump(exclude_defaults=True)
-            fields["expectation"]["budgets"] = budgets
+            fields["expectation"]["budgets"] = self.expectation.budgets.to_fields()
         judgement = fields.pop("judgement")
         return {**fields, "verdict": {"name": judgement.pop("verdict"), **judgement}}
 
@@ -310,7 +308,12 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
 
 def _checked(record: RunRecord) -> RunRecord:
     """Every value has the type that is written above. Raises a ValueError."""
-    return TypeAdapter(RunRecord).validate_python(asdict(record))
+    from pydantic import TypeAdapter  # whoever writes a record does not read it
+
+    fields = asdict(record)
+    if record.expectation is not None:
+        fields["expectation"]["budgets"] = record.expectation.budgets  # checked already
+    return TypeAdapter(RunRecord).validate_python(fields)
 
 
 def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
@@ -378,11 +381,13 @@ def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
     rest = {k: v for k, v in fields.items() if k not in apart}
     # until there were budgets in a record, it had the hard limits alone
     budgets = fields.get("budgets") or {"limits": fields.get("limits", {})}
+    from harness.target.checking import checked  # pydantic
+
     return Expectation(
         **{**rest, "source": FirmwareSource(rest.get("source", FirmwareSource.BUNDLED))},
         reference=None if reference is None else from_fields(reference),
         truth=None if truth is None else from_fields(truth),
-        budgets=Budgets.model_validate(budgets),
+        budgets=checked(Budgets, budgets),
     )
 
 

@@ -12,7 +12,6 @@ from harness.errors import UsageError
 from harness.simulate import fvp_linux, fvp_words
 from harness.simulate.launch import Job, Launch, Simulator
 from harness.system import toolchain
-from harness.system.ci import in_ci
 from harness.system.toolchain import Tool
 from harness.target.fvp import Fvp
 from harness.target.loading import Limits, Target
@@ -37,11 +36,6 @@ def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
         if environ.get(name) in accepted:
             return f"{name}={environ[name]}"
     return None
-
-
-def missing_policy(environ: Mapping[str, str] = os.environ) -> str:
-    """What a missing FVP means when nobody says it: "fail" in CI, "skip" at a desk."""
-    return "fail" if in_ci(environ) else "skip"
 
 
 class _Fvp:

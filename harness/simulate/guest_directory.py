@@ -11,9 +11,12 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.simulate.guest_files import written_outputs
-from harness.simulate.transcript import LeftFile
+
+if TYPE_CHECKING:
+    from harness.simulate.transcript import LeftFile
 
 
 def make(path: Path, copies: Mapping[str, Path], files: Mapping[str, bytes]) -> frozenset[Path]:
@@ -56,6 +59,8 @@ def discard(work: Path, files: Iterable[LeftFile]) -> None:
 
 def left(work: Path, placed: Set[Path]) -> tuple[LeftFile, ...]:
     """The regular files in and below a directory that we had not put there, by name."""
+    from harness.simulate.transcript import LeftFile  # of a run that has ended
+
     found = []
     for folder, _, names in os.walk(work):
         for path in (Path(folder) / name for name in names):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from harness.attend.ticks import Steps
-from harness.simulate.transcript import NpuUse
-from harness.system.toolchain import Tool
-from harness.target.loading import Limits, Target
-from harness.target.model import SimulatorName
+from harness.errors.later import dataclass
+
+if TYPE_CHECKING:
+    from harness.attend.ticks import Steps
+    from harness.simulate.transcript import NpuUse
+    from harness.system.toolchain import Tool
+    from harness.target.loading import Limits, Target
+    from harness.target.model import SimulatorName
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.errors import InfraError
-from harness.observe import Observation
-from harness.observe.reader import Reader
+from harness.errors.later import dataclass
 from harness.simulate.launch import Companion, Job, Launch
-from harness.simulate.monitor import CpuState, cpu_state
 from harness.simulate.pick import Chosen
-from harness.simulate.transcript import NpuUse
+from harness.system import proven
 from harness.system.at_work import at_work
 from harness.system.confine import (
     ENVIRONMENT,
@@ -26,6 +26,12 @@ from harness.system.confine import (
 from harness.system.files import disk_errors
 from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.quota import QUOTA, Account, Excess
+
+if TYPE_CHECKING:  # what reads a console is imported while the simulator starts
+    from harness.observe import Observation
+    from harness.observe.reader import Reader
+    from harness.simulate.monitor import CpuState
+    from harness.simulate.transcript import NpuUse
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,11 @@ def run_process(
     job: Job,
     console: Path,
     require_confinement: bool | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> ProcessRun:
     """Run ``job`` to its end; its output goes to ``console``. ``require_confinement`` None: as
-    ``confine.required`` has it.
+    ``confine.required`` has it. ``meanwhile`` is called once when the simulator has been started,
+    for what is not needed before: it has a processor of its own.
 
     Raises InfraError when it could not be run.
     """
@@ -119,7 +127,7 @@ def run_process(
     ):
         argv = launch.argv + (() if companion is None else companion.words)
         shared = () if companion is None else companion.descriptors
-        watcher = _Watcher(work, launch.monitor, companion)
+        watcher = _Watcher(work, launch.monitor, companion, meanwhile)
         ended = run(
             [*walls.prefix, *argv],
             cwd=work,
@@ -149,22 +157,40 @@ def run_process(
 class _Watcher:
     """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
 
-    def __init__(self, work: Path, monitor: str | None, companion: Companion | None) -> None:
+    def __init__(
+        self,
+        work: Path,
+        monitor: str | None,
+        companion: Companion | None,
+        meanwhile: Callable[[], object] | None,
+    ) -> None:
         self.cpu: CpuState | None = None
         self._work = work
         self._account = Account(work)
         self._monitor = monitor
         self._companion = companion
-        self._reader = Reader()
+        self._meanwhile = meanwhile
+
+    @cached_property
+    def _reader(self) -> Reader:
+        from harness.observe.reader import Reader
+
+        return Reader()
+
+    def _started(self) -> None:
+        assert self._reader is not None
+        if self._meanwhile is not None:
+            self._meanwhile()
 
     def watch(self) -> Watch:
         return Watch(
-            self._reader.feed,
+            lambda data: self._reader.feed(data),
             lambda: self._reader.final_failure,
             self._before_kill,
             self._busy,
             None if self._companion is None else self._companion.console,
             self._account.excess,
+            self._started,
         )
 
     def observation(self) -> Observation:
@@ -175,6 +201,8 @@ class _Watcher:
 
     def _before_kill(self, stop: Stop) -> None:
         if self._monitor is not None and stop is not Stop.FAULT:
+            from harness.simulate.monitor import cpu_state  # few runs are stopped
+
             self.cpu = cpu_state(self._work, self._monitor)
 
 
@@ -185,5 +213,6 @@ def _check_walls(confined: bool, status: int | None, console: Path) -> None:
     with console.open("rb") as file:
         said = file.read(500)
     if said.startswith(b"bwrap: "):
+        proven.forget()
         message = said.decode("utf-8", "replace").splitlines()[0]
         raise InfraError(f"the simulator could not be confined: {message}", path=console)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
 from importlib import import_module
 
 from harness.errors import FvpMissing, ToolMissing, Unknown
+from harness.errors.later import dataclass
 from harness.simulate.launch import Simulator
+from harness.system.ci import in_ci
 from harness.system.toolchain import Tool
 from harness.target.loading import Target
 from harness.target.model import SimulatorName
@@ -56,6 +59,11 @@ def simulator(name: SimulatorName) -> Simulator:
 def available_simulators(target: Target) -> tuple[SimulatorName, ...]:
     """Those of the target's simulators that are installed."""
     return tuple(name for name in target.simulators if simulator(name).find(target) is not None)
+
+
+def missing_policy(environ: Mapping[str, str] = os.environ) -> str:
+    """What a missing FVP means when nobody says it: "fail" in CI, "skip" at a desk."""
+    return "fail" if in_ci(environ) else "skip"
 
 
 def skip_without_fvp(chosen: Chosen) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.attend.attendance import WORDS
-from harness.attend.program import Program, counted, read_program
-from harness.simulate import qemu_linux
-from harness.simulate.companion import DEBUGGER, MEMORY, companion
 from harness.simulate.launch import Companion, Job, Launch, Simulator
-from harness.system import toolchain
+from harness.system import remembered, toolchain
 from harness.system.toolchain import Tool
 from harness.target.loading import Qemu, Target
 from harness.target.model import SimulatorName
+
+if TYPE_CHECKING:  # what few programs need
+    from harness.attend.program import Program
 
 # In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
 # socket has 107 characters at most.
@@ -24,6 +24,7 @@ MONITOR = "qemu-monitor"
 _OWN_MEMORY = 5 << 29
 _RAM = 2 << 30  # of the boards with most, where no size is given
 _UNITS = {"K": 10, "M": 20, "G": 30}
+_ASKS_NOTHING = "asks-nothing"
 DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
 
 
@@ -44,9 +45,13 @@ class _Qemu:
         if job.steps is not None:
             words = tuple(map(_without_warp, words))
         program = _program(job)
-        if program.attended:
+        if program is not None and program.attended:
+            from harness.attend.attendance import WORDS
+            from harness.simulate.companion import DEBUGGER
+
             words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *WORDS)
-        intercepted = (DRIVER_OUTSIDE,) if program.functions and target.npu is not None else ()
+        outside = program is not None and program.functions and target.npu is not None
+        intercepted = (DRIVER_OUTSIDE,) if outside else ()
         return Launch(
             words,
             readable=(job.elf, *_own(tool)),
@@ -56,12 +61,23 @@ class _Qemu:
         )
 
     def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        settings = _settings(target)
         if target.linux is not None:
-            return qemu_linux.beside(target, _settings(target), job)
-        return companion(target, _settings(target), _program(job), job.work, job.steps)
+            from harness.simulate import qemu_linux
+
+            return qemu_linux.beside(target, settings, job)
+        program = _program(job)
+        if settings.shared_memory is None and (program is None or not program.attended):
+            return nullcontext()
+        from harness.attend.program import Program
+        from harness.simulate.companion import companion  # an NPU, or a debugger
+
+        return companion(target, settings, program or Program(), job.work, job.steps)
 
 
 def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
+    from harness.simulate import qemu_linux
+
     settings = _settings(target)
     own = qemu_linux.words(target, settings, job)
     return Launch(
@@ -96,10 +112,28 @@ def _without_warp(word: str) -> str:
     return f"{word},sleep=off" if word.startswith("shift=") else word
 
 
-def _program(job: Job) -> Program:
-    """What it asks for, and what somebody wants to know of it."""
+def _program(job: Job) -> Program | None:
+    """What it asks for, and what somebody wants to know of it. None: it is remembered that this
+    ELF asks for nothing, and nobody wants to know anything."""
+    asked = _asked(job.elf) if job.steps is None else None
+    if asked is not None and remembered.answer(_ASKS_NOTHING, asked) is not None:
+        return None
+    from harness.attend.program import Program, counted, read_program
+
     program = read_program(job.elf)
+    if asked is not None and program == Program():
+        remembered.remember(_ASKS_NOTHING, asked, "nothing")
     return program if job.steps is None else counted(program, job.elf)
+
+
+def _asked(elf: Path) -> str | None:
+    """The file, and those of ours that say what it asks for."""
+    ours = Path(__file__).parents[1]
+    readers = [ours / "formats" / "elf.py", *sorted((ours / "attend").glob("*.py"))]
+    try:
+        return remembered.stamps(map(str, (elf, *readers)))
+    except OSError:
+        return None
 
 
 def _settings(target: Target) -> Qemu:
@@ -133,6 +167,8 @@ def _machine(settings: Qemu) -> tuple[str, ...]:
     memory = ("-m", settings.memory) if settings.memory else ()
     if settings.shared_memory is None:
         return ("-M", settings.machine, *memory)
+    from harness.simulate.companion import MEMORY
+
     size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
     return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
 

@@ -18,25 +18,25 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from harness.attend.ticks import Steps
 from harness.errors import UsageError
-from harness.formats.damage import DamagedFile
-from harness.formats.pte_cut import CuttableProgram
-from harness.observe.processes import observe_processes
+from harness.errors.later import dataclass
 from harness.simulate.guest_directory import clear, discard, left, make, move_outputs
 from harness.simulate.guest_files import input_name, output_base, program_name
 from harness.simulate.launch import Job, Launch
 from harness.simulate.one_process import ProcessRun, run_process
 from harness.simulate.pick import Chosen
-from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
+from harness.simulate.run_files import CONSOLE, WORK
 from harness.system.files import disk_errors
 from harness.target.loading import Limits, global_factor
+
+if TYPE_CHECKING:  # what is only said of a run that has ended
+    from harness.attend.ticks import Steps
+    from harness.simulate.transcript import NpuUse, Transcript
 
 
 class _Firmware(Protocol):
@@ -96,6 +96,7 @@ def simulate(
     profile: bool = False,
     limit_factor: float | None = None,
     require_confinement: bool | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Transcript:
     """Run ``program`` once on each set of input files, as the firmware takes them.
 
@@ -103,7 +104,7 @@ def simulate(
     that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
     which are of each process, are multiplied by ``limit_factor``; None takes
     ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
-    ``require_confinement``: as in ``run_process``.
+    ``require_confinement`` and ``meanwhile``: as in ``run_process``.
     """
     limits = chosen.target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
@@ -114,7 +115,10 @@ def simulate(
             files = _copies(program, sets, part.numbers)
             placed = make(part.job.work, files, part.launch.files)
             part.console.parent.mkdir(exist_ok=True)
-        process = run_process(chosen, part.launch, part.job, part.console, require_confinement)
+        once = meanwhile if part is parts[0] else None
+        process = run_process(
+            chosen, part.launch, part.job, part.console, require_confinement, once
+        )
         return _Done(part, placed, process)
 
     done = [run(parts[0])] if len(parts) == 1 else _side_by_side(parts, run)
@@ -201,11 +205,15 @@ def _transcript(
     started: datetime,
     done: Sequence[_Done],
 ) -> Transcript:
+    from harness.simulate.transcript import Transcript
+
     processes = [one.process for one in done]
     last = processes[-1]
     starts = (0, *accumulate(process.ended.output_bytes for process in processes))
     observation = last.observation
     if len(processes) > 1:
+        from harness.observe.processes import observe_processes
+
         observation = observe_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
     with disk_errors("keeping outputs"):
         work = run_dir.absolute() / WORK
@@ -253,6 +261,10 @@ def _steps(
     """Our own runner counts by itself."""
     if not profile or not firmware.one_set_per_process:
         return None
+    from harness.attend.ticks import Steps
+    from harness.formats.damage import DamagedFile
+    from harness.formats.pte_cut import CuttableProgram
+
     try:
         instructions = CuttableProgram(program).instructions()
     except DamagedFile:

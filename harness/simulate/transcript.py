@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.observe import Observation
 from harness.simulate.guest_files import output_name
 from harness.simulate.monitor import CpuState
+from harness.simulate.run_files import CONSOLE as CONSOLE
+from harness.simulate.run_files import WORK as WORK
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from harness.target.model import SimulatorName
-
-CONSOLE = "console.log"
-WORK = "work"
 
 
 @dataclass(frozen=True)

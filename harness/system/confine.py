@@ -17,12 +17,12 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from harness.errors import InfraError
-from harness.system import toolchain
+from harness.errors.later import dataclass
+from harness.system import proven, toolchain
 from harness.system.syscalls import NoFilter, filter_program
 
 REQUIRE = "HIL_REQUIRE_CONFINEMENT"
@@ -211,8 +211,13 @@ def _probe() -> tuple[str | None, str | None]:
         program = filter_program()
     except NoFilter as error:
         return _trial(bwrap.path, None), f"no filter for system calls: {error}"
+    facts = proven.facts(bwrap.path, " ".join(_walls(programs=True)), program)
+    if facts is not None and proven.known(facts):
+        return None, None
     failed = _trial(bwrap.path, program)
     if failed is None:
+        if facts is not None:
+            proven.remember(facts)
         return None, None
     return _trial(bwrap.path, None), f"no filter for system calls: {failed}"
 

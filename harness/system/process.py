@@ -10,13 +10,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
+from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.system.quota import Excess
 
@@ -58,7 +58,7 @@ class Watch:
     run need not go on. ``before_kill`` is called with the reason while the child still lives.
     ``busy``: somebody computes for the child, which is not idle then, however still it is.
     ``console`` is given the end of the child's pipe that is read here. ``excess`` says what the
-    child has written too much of.
+    child has written too much of. ``started`` is called once, first of all, while the child begins.
     """
 
     output: Callable[[bytes], None] | None = None
@@ -67,6 +67,7 @@ class Watch:
     busy: Callable[[], bool] | None = None
     console: Callable[[int], None] | None = None
     excess: Callable[[], Excess | None] | None = None
+    started: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ def run(
         try:
             if watch.console is not None:
                 watch.console(child.child_fd)
+            if watch.started is not None:
+                watch.started()
             recorder = _Recorder(child, log, started, watch.output)
             stop = _watch(child, recorder, started, bounds, watch)
             if stop is not Stop.EXITED and watch.before_kill is not None:

@@ -7,6 +7,7 @@ level is a mapping. Sequences become tuples.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,8 +45,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
+    """``sha256``: of the bytes of the file that was read; "" for what was put together."""
+
     data: dict[str, Any]
     places: dict[Location, Place]
+    sha256: str = ""
 
     def place(self, location: Location) -> Place:
         """The place of the value, or of the nearest enclosing one that is in the file."""
@@ -56,12 +60,14 @@ class Document:
 
 def read(path: Path) -> Document:
     """Raises TargetError when the file cannot be read, decoded or parsed."""
-    node = _compose(path, _text(path))
+    raw = _bytes(path)
+    node = _compose(path, _text(path, raw))
     if not isinstance(node, MappingNode):
         line = node.start_mark.line + 1 if node is not None else 1
         raise Place(path, line).error("the file must be a mapping of keys to values")
     places: dict[Location, Place] = {(): Place(path, node.start_mark.line + 1)}
-    return Document(_mapping(node, path, (), places), places)
+    data = _mapping(node, path, (), places)
+    return Document(data, places, hashlib.sha256(raw).hexdigest())
 
 
 def merge(base: Document, child: Document) -> Document:
@@ -84,11 +90,14 @@ def merge(base: Document, child: Document) -> Document:
     return Document(data, {**places, **child.places})
 
 
-def _text(path: Path) -> str:
+def _bytes(path: Path) -> bytes:
     try:
-        raw = read_regular(path, _MOST_BYTES)
+        return read_regular(path, _MOST_BYTES)
     except OSError as error:
         raise Place(path, 1).error(f"cannot be read: {error.strerror}") from error
+
+
+def _text(path: Path, raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -7,13 +7,13 @@ A *hard limit* is where memory ends; nobody can accept more. The slack is what a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError
-
-from harness.system import strict_yaml
-from harness.target.data import Data
+from harness.errors.later import dataclass
+from harness.target.data import Data, Rule
 from harness.target.figures import figure
 
 SLACK_BYTES = 256
@@ -31,21 +31,23 @@ def _budgeted(name: str) -> str:
     return name
 
 
-FigureName = Annotated[str, AfterValidator(_budgeted)]
-Bytes = Annotated[int, Field(ge=0)]
-Steps = Annotated[float, Field(ge=0, le=MOST_TOLERANCE_LSB, allow_inf_nan=False)]
+FigureName = Annotated[str, Rule(after=_budgeted)]
+Bytes = Annotated[int, Rule(ge=0)]
+Steps = Annotated[float, Rule(ge=0, le=MOST_TOLERANCE_LSB, allow_inf_nan=False)]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Slack(Data):
     """What may be added to an accepted figure: the larger of some bytes and a share of it."""
 
     bytes: Bytes = SLACK_BYTES
-    share: Annotated[float, Field(ge=0, lt=1)] = SLACK_SHARE
+    share: Annotated[float, Rule(ge=0, lt=1)] = SLACK_SHARE
 
     def limit(self, accepted: int) -> int:
         return accepted + max(self.bytes, int(accepted * self.share))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Budgets(Data):
     """The ``budgets`` of a target's or a model's YAML::
 
@@ -59,47 +61,71 @@ class Budgets(Data):
     ``tolerance_lsb`` is how many steps of its scale an output may be off; every report says it.
     """
 
-    limits: dict[FigureName, Bytes] = Field(default_factory=dict)
-    slack: Slack = Slack()
-    slacks: dict[FigureName, Slack] = Field(default_factory=dict)
+    limits: dict[FigureName, Bytes] = field(default_factory=dict)
+    slack: Slack = field(default_factory=Slack)
+    slacks: dict[FigureName, Slack] = field(default_factory=dict)
     tolerance_lsb: Steps = 0.0
 
     def slack_of(self, figure: str) -> Slack:
         return self.slacks.get(figure, self.slack)
 
-    def merged(self, model: Budgets) -> Budgets:
-        """Both hold: the smaller of two hard limits; slack and tolerance are the model's where it
-        has them."""
+    def merged(self, model: Mapping[str, Any]) -> Budgets:
+        """With what a model's file says (``read_model_budgets``). Both hold: the smaller of two
+        hard limits; slack and tolerance are the model's where it has them."""
+        theirs = model.get("limits", {})
         limits = {
-            name: min(b.limits[name] for b in (self, model) if name in b.limits)
-            for name in {*self.limits, *model.limits}
+            name: min(b[name] for b in (self.limits, theirs) if name in b)
+            for name in {*self.limits, *theirs}
         }
-        slack = model.slack if "slack" in model.model_fields_set else self.slack
-        tolerance = (model if "tolerance_lsb" in model.model_fields_set else self).tolerance_lsb
         return Budgets(
             limits=limits,
-            slack=slack,
-            slacks={**self.slacks, **model.slacks},
-            tolerance_lsb=tolerance,
+            slack=model.get("slack", self.slack),
+            slacks={**self.slacks, **model.get("slacks", {})},
+            tolerance_lsb=model.get("tolerance_lsb", self.tolerance_lsb),
         )
 
+    def to_fields(self) -> dict[str, Any]:
+        """For a record: what is not as it would be if nobody had said anything."""
+        return _said(self)
 
+
+def _said(data: Budgets | Slack) -> dict[str, Any]:
+    """The fields that differ from their defaults, and of them those that do."""
+    untouched = type(data)()
+    values = {one.name: getattr(data, one.name) for one in fields(data)}
+    return {n: _brief(v) for n, v in values.items() if v != getattr(untouched, n)}
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _brief(item) for name, item in value.items()}
+    return _said(value) if isinstance(value, Slack) else value
+
+
+@dataclass(frozen=True, kw_only=True)
 class _ModelFile(Data):
-    budgets: Budgets = Budgets()
+    budgets: Budgets = field(default_factory=Budgets)
 
 
-def read_model_budgets(path: Path) -> Budgets:
-    """Of a model's YAML file. Raises TargetError, with file and line, for what is wrong in it."""
+def read_model_budgets(path: Path) -> Mapping[str, Any]:
+    """What a model's YAML file says: fields of Budgets, by name, and only those that it has.
+
+    Raises TargetError, with file and line, for what is wrong in it.
+    """
     if not path.exists():
-        return Budgets()
+        return {}
+    from harness.system import strict_yaml
+    from harness.target.checking import ValidationError, checked, errors_of, is_unknown_key
+
     document = strict_yaml.read(path)
     try:
-        return _ModelFile.model_validate(document.data).budgets
+        budgets = checked(_ModelFile, document.data).budgets
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = errors_of(error)[0]
         where = tuple(part for part in first["loc"] if part != "[key]")
         name = ".".join(map(str, where))
-        said = "unknown key" if first["type"] == "extra_forbidden" else str(first["msg"])
+        said = "unknown key" if is_unknown_key(first) else str(first["msg"])
         raise document.place(where).error(
             f"{name}: {said}", hint="for example `budgets: {limits: {pte_bytes: 0x4000}}`"
         ) from error
+    return {name: getattr(budgets, name) for name in document.data.get("budgets", {})}

@@ -10,13 +10,13 @@ from pydantic import Field, ValidationError, model_validator
 
 from harness.system import paths
 from harness.system.strict_yaml import read
-from harness.target.data import Data, Text
 from harness.target.npu import Product
+from harness.target.strict_model import StrictModel, Text
 
 Operators = Annotated[tuple[Text, ...], Field(min_length=1, strict=False)]
 
 
-class Defect(Data):
+class Defect(StrictModel):
     """The fields are told in the file. ``sources`` is its ``from``."""
 
     products: Annotated[tuple[Product, ...], Field(min_length=1, strict=False)]
@@ -39,7 +39,7 @@ class Defect(Data):
         return self
 
 
-class Defects(Data):
+class Defects(StrictModel):
     seen_in: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)]
     defects: dict[Text, Defect]
 

@@ -7,16 +7,19 @@ never accepted for each other: a model takes an unknown parameter as an error at
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
-
+from harness.errors.later import dataclass
 from harness.formats.cop import MACS
-from harness.system import paths, strict_yaml
-from harness.target.data import Data, Text
+from harness.system import paths
+from harness.target.data import Data, Rule, Text
+
+if TYPE_CHECKING:  # whoever runs a target does not read its files
+    from harness.system import strict_yaml
 
 Board = Literal["mps3", "mps4", "corstone1000"]
-Npu = Annotated[str, Field(pattern=f"^ethos-({'|'.join(MACS)})$")]
+Npu = Annotated[str, Rule(pattern=f"^ethos-({'|'.join(MACS)})$")]
 
 # First parts of parameter names, by the board they belong to.
 _PREFIXES = {
@@ -26,15 +29,17 @@ _PREFIXES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class Semihosting(Data):
     """The names this model gives to its semihosting parameters."""
 
     enable: Text
     cwd: Text
     command_line: Text
-    command_line_limit: Annotated[int, Field(gt=0)]
+    command_line_limit: Annotated[int, Rule(gt=0)]
 
 
+@dataclass(frozen=True, kw_only=True)
 class GuestOnFvp(Data):
     """The names that a model gives to what an operating system on it needs, and where that system
     mounts the card."""
@@ -42,11 +47,12 @@ class GuestOnFvp(Data):
     console: Text  # the terminal of which the model tells the port
     rom: Text  # the parameter with the boot ROM's file
     flash: Text  # the component that the board's image is loaded into, and where
-    flash_at: Annotated[int, Field(ge=0)]
+    flash_at: Annotated[int, Rule(ge=0)]
     card: Text  # the parameter with the image of a memory card
     mount: Text
 
 
+@dataclass(frozen=True, kw_only=True)
 class Fvp(Data):
     executable: Text
     package: Text  # the archive it comes in
@@ -58,10 +64,9 @@ class Fvp(Data):
     npu: Npu | None = None
     macs: Text | None = None  # the name of the parameter with the NPU's MAC count
 
-    @model_validator(mode="after")
-    def _names_of_one_board(self) -> Fvp:
+    def _check_names_of_one_board(self) -> None:
         if self.board is None:
-            return self
+            return
         names = [*self.parameters]
         if self.semihosting is not None:
             names += [self.semihosting.enable, self.semihosting.cwd, self.semihosting.command_line]
@@ -72,23 +77,26 @@ class Fvp(Data):
                 owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)
                 belongs = f"it belongs to {owner} boards" if owner else "no board has it"
                 raise ValueError(f"{name!r} is no parameter of a {self.board} model: {belongs}")
-        return self
 
-    @model_validator(mode="after")
-    def _macs_of_the_npu(self) -> Fvp:
+    def _check_macs_of_the_npu(self) -> None:
         if self.npu is None or self.macs is None or self.macs not in self.parameters:
-            return self
+            return
         macs, known = self.parameters[self.macs], MACS[self.npu.removeprefix("ethos-")]
         if macs not in known:
             raise ValueError(
                 f"{self.macs} is {macs}: an {self.npu} has {', '.join(map(str, known))}"
             )
-        return self
+
+
+def models_path() -> Path:
+    return paths.data_root() / "targets" / "fvp" / "models.yaml"
 
 
 @cache
 def models_file() -> strict_yaml.Document:
-    return strict_yaml.read(paths.data_root() / "targets" / "fvp" / "models.yaml")
+    from harness.system import strict_yaml
+
+    return strict_yaml.read(models_path())
 
 
 def load_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field, field_validator, model_validator
+from typing import Annotated, Any, Literal
 
 from harness.errors import Unknown
+from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.target.budget import Budgets, Steps
-from harness.target.data import Data, Text
+from harness.target.data import Data, Rule, Text, plain
 from harness.target.fvp import Fvp
 from harness.target.npu import DIRECT, Npu
 
-LoweringName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-CMakeName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-CMakeValue = Annotated[str, Field(pattern=r"^[^\x00-\x1f;]*$")]
+LoweringName = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9-]*$")]
+Identifier = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9_]*$")]
+CMakeName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
+CMakeValue = Annotated[str, Rule(pattern=r"^[^\x00-\x1f;]*$")]
 Options = dict[CMakeName, CMakeValue]
-RegionName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-Address = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
-Bytes = Annotated[int, Field(gt=0, le=0x1_0000_0000)]
-Seconds = Annotated[float, Field(gt=0, lt=1e6)]
+RegionName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
+Address = Annotated[int, Rule(ge=0, le=0xFFFF_FFFF)]
+Bytes = Annotated[int, Rule(gt=0, le=0x1_0000_0000)]
+Seconds = Annotated[float, Rule(gt=0, lt=1e6)]
 
 
 class SimulatorName(Word):
@@ -37,6 +36,7 @@ class SimulatorName(Word):
     HOST = "host"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Region(Data):
     """A stretch of memory the linker may use, at the address the program uses for it."""
 
@@ -49,6 +49,22 @@ class Region(Data):
         return self.origin + self.size
 
 
+def apart(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    """The regions. ValueError when two have one name, overlap, or leave the 32-bit space."""
+    ordered = sorted(regions, key=lambda region: region.origin)
+    names = [region.name for region in ordered]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"two regions are called {min(twice)}")
+    for low, high in pairwise(ordered):
+        if low.end > high.origin:
+            raise ValueError(f"{low.name} (ends at 0x{low.end:x}) overlaps {high.name}")
+    if ordered and ordered[-1].end > 1 << 32:
+        raise ValueError(f"{ordered[-1].name} reaches beyond 32 bits")
+    return regions
+
+
+@dataclass(frozen=True, kw_only=True)
 class Limits(Data):
     """What bounds a run. ``model`` and ``simulated`` are the simulator's own limits."""
 
@@ -56,10 +72,10 @@ class Limits(Data):
     stall: Seconds  # no console byte and no CPU time used
     model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
     simulated: Seconds | None = None  # time inside the model (--simlimit)
-    cycles: Annotated[int, Field(gt=0)] | None = None  # of the model (--cyclelimit)
+    cycles: Annotated[int, Rule(gt=0)] | None = None  # of the model (--cyclelimit)
     boot: Seconds = 120.0  # wall time from the start to the login prompt of an operating system
     shell: Seconds = 30.0  # wall time for each command but the runner's
-    factor: Annotated[float, Field(gt=0, le=1000)] = 1.0  # this target's own multiplier
+    factor: Annotated[float, Rule(gt=0, le=1000)] = 1.0  # this target's own multiplier
 
     def scaled(self, factor: float) -> Limits:
         """All limits times ``factor`` and the target's own factor, which is then used up."""
@@ -79,6 +95,7 @@ class Limits(Data):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
 class Lowering(Data):
     """Another way to make a target's programs. ``compile_target``: as the exporter calls it;
     ``tolerance_lsb`` stands for the target's own, for this arithmetic is not exact."""
@@ -88,13 +105,14 @@ class Lowering(Data):
     tolerance_lsb: Steps = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class Variant(Data):
     """A way to build the same target: CMake options laid over the target's, and the
     environment that a program built so wants at run time."""
 
     description: Text
-    cmake: Options = Field(default_factory=dict)
-    environment: dict[str, str] = Field(default_factory=dict)
+    cmake: Options = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,6 +135,7 @@ class Substitution:
     process: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
 class GuestOnQemu(Data):
     """The image that is made for a Linux guest: where its console is, and what the kernel loads to
     reach the machine's devices. Its files are those of a directory, by virtio-9p."""
@@ -126,6 +145,7 @@ class GuestOnQemu(Data):
     options: tuple[Text, ...] = ()  # more of the kernel's command line
 
 
+@dataclass(frozen=True, kw_only=True)
 class Qemu(Data):
     executable: Text
     machine: Text
@@ -133,17 +153,15 @@ class Qemu(Data):
     memory: Text | None = None
     serial: bool = False  # its first UART is part of the console
     core: Text | None = None  # its CPU, where it is not the board's
-    cmake: Options = Field(default_factory=dict)  # how the runner for it is built differently
+    cmake: Options = field(default_factory=dict)  # how the runner for it is built differently
     moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
     shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
     board: Text | None = None  # Zephyr's name of it, where that is not the target's
     guest: GuestOnQemu | None = None  # of a target with Linux
 
-    @model_validator(mode="after")
-    def _one_size_of_memory(self) -> Qemu:
+    def _check_one_size_of_memory(self) -> None:
         if self.memory is not None and self.shared_memory is not None:
             raise ValueError("`memory` and `shared_memory` both say how much memory there is")
-        return self
 
     @property
     def substitution(self) -> Substitution:
@@ -153,6 +171,7 @@ class Qemu(Data):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
 class QemuUser(Data):
     """QEMU in user mode, for a program that runs under Linux. ``cpu``: as QEMU calls it; without a
     name it would be one that there is not. ``core``: as everybody does."""
@@ -166,6 +185,7 @@ class QemuUser(Data):
         return Substitution("QEMU", core=self.core, process=True)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Host(Data):
     """The machine we are on. ``shared_memory``: where the model of a target's NPU works."""
 
@@ -178,22 +198,25 @@ class Host(Data):
         return Substitution("a native program", shared_memory=self.shared_memory)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Linux(Data):
     """What is on the console of a target with Linux: who logs in, and the end of what the shell
     says when it waits."""
 
     hostname: Text
     user: Text = "root"
-    prompt: Annotated[str, Field(min_length=1)]
+    prompt: Annotated[str, Rule(min_length=1)]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Zephyr(Data):
     board: Text  # as `west build -b` takes it
 
 
+@dataclass(frozen=True, kw_only=True)
 class Simulators(Data):
     # the first that is installed
-    auto: tuple[Annotated[SimulatorName, Field(strict=False)], ...] = Field(min_length=1)
+    auto: Annotated[tuple[SimulatorName, ...], Rule(min_length=1)]
     fvp: Fvp | None = None
     qemu: Qemu | None = None
     qemu_user: QemuUser | None = None
@@ -207,21 +230,20 @@ class Simulators(Data):
         """None for a simulator that has the whole board."""
         return getattr(getattr(self, simulator), "substitution", None)
 
-    @model_validator(mode="after")
-    def _auto_names_what_exists(self) -> Simulators:
+    def _check_auto_names_what_exists(self) -> None:
         missing = [name for name in self.auto if name not in self.names]
         if missing:
             raise ValueError(f"`auto` names '{missing[0]}', which is not described here")
-        return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class Target(Data):
     name: str
     file: Path
     description: Text
     marker: Identifier
     compile_target: Text  # the exporter's name
-    lowerings: dict[LoweringName, Lowering] = Field(default_factory=dict)  # others, by NAME@this
+    lowerings: dict[LoweringName, Lowering] = field(default_factory=dict)  # others, by NAME@this
     port: Literal["cortex_m", "host", "linux", "zephyr"]
     zephyr: Zephyr | None = None  # for the port of that name
     linux: Linux | None = None  # the same
@@ -229,49 +251,35 @@ class Target(Data):
     core: Text | None = None  # the board's CPU, where a simulator has another
     npu: Npu | None = None
     toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
-    cmake: Options = Field(default_factory=dict)
-    variants: dict[Identifier, Variant] = Field(min_length=1)  # the first is the default
-    memory: tuple[Region, ...] = ()
-    pools: dict[Identifier, Bytes] = Field(
-        default_factory=dict
-    )  # bytes the runner reserves, by pool
-    budgets: Budgets = Budgets()
+    cmake: Options = field(default_factory=dict)
+    variants: Annotated[dict[Identifier, Variant], Rule(min_length=1)]  # the first: the default
+    memory: Annotated[tuple[Region, ...], Rule(after=apart)] = ()
+    pools: dict[Identifier, Bytes] = field(default_factory=dict)  # bytes the runner reserves
+    budgets: Budgets = field(default_factory=Budgets)
     limits: Limits
-    settings: Simulators = Field(alias="simulators")
+    settings: Simulators  # `simulators` of the file
 
-    @model_validator(mode="after")
-    def _zephyr_has_a_board(self) -> Target:
+    def _check_zephyr_has_a_board(self) -> None:
         if (self.port == "zephyr") != (self.zephyr is not None):
             raise ValueError("`port: zephyr` and the section `zephyr` go together")
         qemu = self.settings.qemu
         if self.zephyr is None and qemu is not None and qemu.board is not None:
             raise ValueError("`board` of `qemu` is Zephyr's, and this is no target for Zephyr")
-        return self
 
-    @model_validator(mode="after")
-    def _linux_has_a_console(self) -> Target:
+    def _check_linux_has_a_console(self) -> None:
         if (self.port == "linux") != (self.linux is not None):
             raise ValueError("`port: linux` and the section `linux` go together")
         qemu = self.settings.qemu
         if qemu is not None and (qemu.guest is None) != (self.linux is None):
             raise ValueError("QEMU has a section `guest` when the target has Linux, and only then")
-        return self
 
-    @field_validator("memory")
-    @classmethod
-    def _regions_are_apart(cls, regions: tuple[Region, ...]) -> tuple[Region, ...]:
-        check_apart(regions)
-        return regions
-
-    @model_validator(mode="after")
-    def _moved_regions_are_apart(self) -> Target:
+    def _check_moved_regions_are_apart(self) -> None:
         moved = () if self.settings.qemu is None else self.settings.qemu.moved
         unknown = {r.name for r in moved} - {r.name for r in self.memory}
         if unknown:
             raise ValueError(f"`moved` names {min(unknown)}, which is no region of the target")
         for simulator in self.simulators:
-            check_apart(self.on(simulator).memory)
-        return self
+            apart(self._memory_on(simulator))
 
     @property
     def direct_drive(self) -> bool:
@@ -309,13 +317,12 @@ class Target(Data):
                 listing="it has: ",
             )
         chosen = self.lowerings[name]
-        return self.model_copy(
-            update={
-                "name": f"{self.name}@{name}",
-                "description": f"{self.description}; {chosen.description}",
-                "compile_target": chosen.compile_target,
-                "budgets": self.budgets.model_copy(update={"tolerance_lsb": chosen.tolerance_lsb}),
-            }
+        return replace(
+            self,
+            name=f"{self.name}@{name}",
+            description=f"{self.description}; {chosen.description}",
+            compile_target=chosen.compile_target,
+            budgets=replace(self.budgets, tolerance_lsb=chosen.tolerance_lsb),
         )
 
     def on(self, simulator: SimulatorName) -> Target:
@@ -324,14 +331,22 @@ class Target(Data):
         there = self.settings.substitution(simulator)
         if there is None:
             return self
-        moved = {region.name: region for region in there.moved}
-        return self.model_copy(
-            update={
-                "memory": tuple(moved.get(region.name, region) for region in self.memory),
-                "cmake": {**self.cmake, **there.cmake},
-                "zephyr": self.zephyr if there.board is None else Zephyr(board=there.board),
-            }
+        return replace(
+            self,
+            memory=self._memory_on(simulator),
+            cmake={**self.cmake, **there.cmake},
+            zephyr=self.zephyr if there.board is None else Zephyr(board=there.board),
         )
+
+    def _memory_on(self, simulator: SimulatorName) -> tuple[Region, ...]:
+        there = self.settings.substitution(simulator)
+        moved = {} if there is None else {region.name: region for region in there.moved}
+        return tuple(moved.get(region.name, region) for region in self.memory)
+
+    def to_fields(self) -> dict[str, Any]:
+        """As JSON has it, under the names of a target's file."""
+        named = {"settings": "simulators"}
+        return {named.get(name, name): value for name, value in plain(self).items()}
 
     def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
         """What of the board ``simulator`` does not have, as sentences for a record. ``moved``: the
@@ -366,17 +381,3 @@ class Target(Data):
                 if model.origin <= region.origin and region.end <= model.end
             ]
         return tuple(found)
-
-
-def check_apart(regions: Iterable[Region]) -> None:
-    """ValueError when two regions have one name, overlap, or leave the 32-bit space."""
-    ordered = sorted(regions, key=lambda region: region.origin)
-    names = [region.name for region in ordered]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"two regions are called {min(twice)}")
-    for low, high in pairwise(ordered):
-        if low.end > high.origin:
-            raise ValueError(f"{low.name} (ends at 0x{low.end:x}) overlaps {high.name}")
-    if ordered and ordered[-1].end > 1 << 32:
-        raise ValueError(f"{ordered[-1].name} reaches beyond 32 bits")

@@ -10,29 +10,32 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, ValidationError
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from harness.errors import Unknown, UsageError
+from harness.errors.later import dataclass
 from harness.formats.cop import MACS, PRODUCTS
 from harness.system import paths
-from harness.system.strict_yaml import Document, read
-from harness.target.data import Data, Text
+from harness.target.data import Data, Rule, Text
 
-Product = Annotated[str, Field(pattern=f"^({'|'.join(PRODUCTS)})$")]
+if TYPE_CHECKING:  # whoever runs a target does not read its files
+    from harness.system.strict_yaml import Document
+
+Product = Annotated[str, Rule(pattern=f"^({'|'.join(PRODUCTS)})$")]
 DIRECT = ("linux", "host")  # ports where a driver of Linux has the NPU
 Place = Literal["SRAM", "DDR"]  # regions of the target
 
 
+@dataclass(frozen=True, kw_only=True)
 class Mode(Data):
     """Where a memory mode puts what."""
 
     weights: Place
     arena: Place  # planned buffers, and the NPU's scratch
-    fast_scratch: int = Field(default=0, ge=0)  # bytes of SRAM that only the NPU uses
+    fast_scratch: Annotated[int, Rule(ge=0)] = 0  # bytes of SRAM that only the NPU uses
 
     @property
     def kind(self) -> str:
@@ -52,6 +55,7 @@ class Mode(Data):
         }
 
 
+@dataclass(frozen=True, kw_only=True)
 class ProductFacts(Data):
     name: Text
     default_macs: int
@@ -60,7 +64,7 @@ class ProductFacts(Data):
     memory_mode: Text  # the default
     pools: dict[Text, dict[Text, int]]  # by Mode.kind
     target: dict[Text, Any]  # lies under the target's own file
-    direct: dict[Text, dict[Text, Any]] = Field(default_factory=dict)  # instead, by port
+    direct: dict[Text, dict[Text, Any]] = field(default_factory=dict)  # instead, by port
 
     @property
     def macs(self) -> tuple[int, ...]:
@@ -77,6 +81,7 @@ class ProductFacts(Data):
         return None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Products(Data):
     """targets/npu/products.yaml."""
 
@@ -87,6 +92,7 @@ class Products(Data):
         return tuple(n for n, m in self.memory_modes.items() if product.refuses(m) is None)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Npu(Data):
     """What a target knows of its NPU."""
 
@@ -116,18 +122,22 @@ def products_path() -> Path:
 
 
 @cache
-def _file() -> Document:
+def products_file() -> Document:
+    from harness.system.strict_yaml import read
+
     return read(products_path())
 
 
 @cache
 def products() -> Products:
     """TargetError when the file is wrong."""
+    from harness.target.checking import ValidationError, checked, errors_of
+
     try:
-        return Products.model_validate(_file().data)
+        return checked(Products, products_file().data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise _file().place(tuple(first["loc"])).error(str(first["msg"])) from error
+        first = errors_of(error)[0]
+        raise products_file().place(tuple(first["loc"])).error(str(first["msg"])) from error
 
 
 def layer(document: Document) -> Document | None:
@@ -161,7 +171,11 @@ def layer(document: Document) -> Document | None:
                 hint="under Linux there is an Ethos-U85",
             )
         at, found = (*at[:2], "direct", port), facts.direct[port]
-    places = {p[len(at) :]: place for p, place in _file().places.items() if p[: len(at)] == at}
+    from harness.system.strict_yaml import Document
+
+    places = {
+        p[len(at) :]: place for p, place in products_file().places.items() if p[: len(at)] == at
+    }
     return Document(found, places)
 
 

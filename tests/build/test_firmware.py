@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -132,8 +133,8 @@ def test_another_variant_is_another_firmware(target: Target, tmp_path: Path) -> 
 def test_a_simulator_may_want_a_runner_of_its_own(target: Target, tmp_path: Path) -> None:
     """The options of the simulator that will run it are in the build, and in its key."""
     told = Qemu(executable="qemu-system-arm", machine="m", cmake={"HIL_KNOWN": "7"})
-    settings = target.settings.model_copy(update={"qemu": told})
-    both = target.model_copy(update={"settings": settings})
+    settings = replace(target.settings, qemu=told)
+    both = replace(target, settings=settings)
     native, other = pick(both, "host").target, pick(both, "qemu").target
     assert subprocess.run([build(native).elf], check=False).returncode == 0
     assert subprocess.run([build(other).elf], check=False).returncode == 7

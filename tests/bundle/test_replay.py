@@ -18,7 +18,8 @@ from harness.bundle.pack import pack
 from harness.bundle.replay import Replay, ReplayOptions, replay
 from harness.cli.main import main
 from harness.errors.verdict import ExitCode, Verdict
-from harness.run.pipeline import RunOptions, judge_again
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.system.paths import import_root
 

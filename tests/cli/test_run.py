@@ -166,7 +166,7 @@ def test_development_mode_travels_as_data(monkeypatch: pytest.MonkeyPatch, wante
     """From the option into what the pipeline is given; the environment stays as it was."""
     seen: list[bool] = []
 
-    def runs(_cases: object, options: RunOptions, _progress: object) -> list[object]:
+    def runs(_cases: object, options: RunOptions, *_: object) -> list[object]:
         seen.append(options.dev_mode)
         return []
 

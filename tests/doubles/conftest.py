@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
     program = double_program(tmp_path / "program")
     firmware = double_firmware(tmp_path)
     board = load_target("corstone-300-m55", target_directories({}))
-    target = board.model_copy(update={"limits": LIMITS})
+    target = replace(board, limits=LIMITS)
 
     def run(ending: str) -> RunRecord:
         installed = tmp_path / f"fvp-{ending}"

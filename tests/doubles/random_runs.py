@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from harness.case.case import Case
@@ -50,7 +51,7 @@ def _run(
 ) -> Iterator[list[object]]:
     program, firmware = double_program(folder / "program"), double_firmware(folder)
     board = load_target("corstone-300-m55", target_directories({}))
-    target = board.model_copy(update={"limits": LIMITS})
+    target = replace(board, limits=LIMITS)
     table = endings()
     names = [n for n in table for _ in range(1 if n in SLOW else 5)]
     for number in range(count):

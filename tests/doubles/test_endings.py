@@ -13,7 +13,7 @@ import pytest
 from harness.dev.doubles import double_firmware, endings
 from harness.errors import InfraError
 from harness.run.execute import ExecOptions, execute
-from harness.run.pipeline import judge_again
+from harness.run.judging import judge_again
 from harness.run.record import RunRecord
 from harness.run.seal import SealBroken
 from harness.system.confine import REQUIRE, why_not

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def planted(folder: Path, ending: str) -> RunRecord:
     """Build, run and judge; $HIL_LIMIT_FACTOR scales the limits on a busy machine."""
     board = load_target("corstone-300-m55", target_directories({}))
-    target = board.model_copy(update={"limits": Limits(host=5.0, stall=1.0)})
+    target = replace(board, limits=Limits(host=5.0, stall=1.0))
     program = double_program(folder / "program")
     firmware = planted_firmware(folder, ending)
     chosen = pick(target, "qemu")

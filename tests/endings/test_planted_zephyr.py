@@ -7,6 +7,7 @@ firmware is built and run."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_the_real_thing_is_a_fault_in_its_function(
     monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
     monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
     board = load_target("zephyr-corstone-300", target_directories({}))
-    target = board.model_copy(update={"limits": Limits(host=5.0, stall=1.0)})
+    target = replace(board, limits=Limits(host=5.0, stall=1.0))
     elf = zephyr_plants.told(built[logging], way, tmp_path / "planted.elf")
     program = double_program(tmp_path / "program")
     record = run_case(

@@ -12,7 +12,7 @@ import re
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ class Ground:
             text = text.replace(word, str(path))
         script.write_text(text)
         board = load_target(_TARGET, target_directories({}))
-        board = board.model_copy(update={"limits": _limits(expected)})
+        board = replace(board, limits=_limits(expected))
         return simulate(
             pick(board, "qemu"), _Elf(self.elf), self.folder / "m.pte",
             [[script, self.folder / "stream.bin"]], run_dir=run_dir,

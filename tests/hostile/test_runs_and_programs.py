@@ -19,7 +19,7 @@ from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
 from harness.footprint.measure import measure_file
 from harness.report.terminal import print_records
-from harness.run.pipeline import judge_again
+from harness.run.judging import judge_again
 from harness.run.record import load_record
 from harness.run.seal import sealed
 from tests.run.test_seal import original

@@ -22,7 +22,8 @@ from harness.ethosu.errors import EthosUError, Unsupported
 from harness.ethosu.model import Network
 from harness.export.program import Program
 from harness.run.exports import export_cases
-from harness.run.pipeline import RunOptions, judge_again, run_case
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.simulate import companion
 from harness.simulate.pick import pick

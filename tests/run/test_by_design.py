@@ -20,7 +20,8 @@ from harness.case.case import Case
 from harness.dev.doubles import double_program, planted_firmware
 from harness.errors.verdict import Verdict
 from harness.export.program import InputSet, NamedDifference, Program
-from harness.run.pipeline import RunOptions, judge_again, run_case
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.simulate.pick import pick
 from harness.target.loading import load_target, target_directories

@@ -20,7 +20,8 @@ from harness.case.case import Case
 from harness.dev.doubles import double_program, planted_firmware
 from harness.errors import UsageError
 from harness.judge.reference import Reference, reference_path, render
-from harness.run.pipeline import RunOptions, judge_again, run_case
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord, load_record
 from harness.run.seal import sealed
 from harness.simulate.pick import pick
@@ -46,7 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(folder: Path, ending: str, *, inputs: bool = True) -> RunRecord:
     board = load_target("corstone-300-m55", target_directories({}))
-    target = board.model_copy(update={"limits": Limits(host=5.0, stall=1.0)})
+    target = replace(board, limits=Limits(host=5.0, stall=1.0))
     program = double_program(folder / "program")
     if not inputs:
         program = replace(program, sets=tuple(replace(s, inputs=()) for s in program.sets))
@@ -179,7 +180,7 @@ def test_limits_of_what_the_runner_does_not_tell_are_said_and_not_held(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = {"stack_high_water": 5, "method_allocator_used": 1200, "pte_bytes": 10_000}
-    monkeypatch.setattr("harness.run.pipeline.budgets_of", lambda case: Budgets(limits=limits))
+    monkeypatch.setattr("harness.run.judging.budgets_of", lambda case: Budgets(limits=limits))
     record = run(home, "PASSES")
     assert record.verdict.passed, record.cause
     assert "not held, for the runner does not tell it: stack_high_water" in record.notes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.run.pipeline import judge_again
+from harness.run.judging import judge_again
 
 from .test_record import record
 

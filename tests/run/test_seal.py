@@ -15,7 +15,8 @@ from harness.case.case import Case
 from harness.dev.doubles import double_firmware, double_program, install_double
 from harness.errors import UsageError
 from harness.errors.verdict import ExitCode, Verdict
-from harness.run.pipeline import RunOptions, judge_again, run_case
+from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import load_record
 from harness.run.seal import SealBroken
 from harness.simulate.pick import pick

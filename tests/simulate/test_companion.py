@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +54,7 @@ def run(tmp_path: Path) -> Callable[..., Transcript]:
     (tmp_path / "m.pte").write_bytes(b"model")
 
     def on(name: str, elf: Path, **limits: float) -> Transcript:
-        board = target(name).model_copy(update={"limits": replace_limits(**limits)})
+        board = replace(target(name), limits=replace_limits(**limits))
         return simulate(
             pick(board, "qemu"), Elf(elf), tmp_path / "m.pte", [[]], run_dir=tmp_path / "run"
         )
@@ -63,7 +63,7 @@ def run(tmp_path: Path) -> Callable[..., Transcript]:
 
 
 def replace_limits(**limits: float) -> Limits:
-    return LIMITS.model_copy(update=limits)
+    return replace(LIMITS, **limits)
 
 
 def guest(folder: Path, **macros: object) -> Path:

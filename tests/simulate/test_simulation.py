@@ -147,7 +147,7 @@ def test_signal_and_limits(script: Callable[..., Transcript], native: Target) ->
     """A signal is reported as one also through bubblewrap; a limit leaves no status."""
     crashed = script("kill -SEGV $$", run_dir="crashed")
     assert (crashed.stop, crashed.exit_status, crashed.signal) == ("exited", None, signal.SIGSEGV)
-    short = native.model_copy(update={"limits": native.limits.scaled(0.005)})
+    short = replace(native, limits=native.limits.scaled(0.005))
     late = script("while :; do :; done", target=short, run_dir="late")
     assert (late.stop, late.exit_status, late.signal) == ("deadline", None, None)
 

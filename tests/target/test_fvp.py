@@ -8,7 +8,9 @@ import pytest
 
 from harness.errors import TargetError, UsageError
 from harness.simulate import fvp
+from harness.simulate.pick import missing_policy
 from harness.standin import parameters
+from harness.target.checking import checked
 from harness.target.fvp import Fvp, models_file
 from harness.target.loading import Limits, global_factor, load_target, target_directories
 
@@ -33,7 +35,7 @@ def load(folder: Path, model: str, parameter: str) -> Fvp:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_is_valid_data(name: str) -> None:
-    model = Fvp.model_validate(MODELS[name])
+    model = checked(Fvp, MODELS[name])
     assert model.executable.startswith("FVP_Corstone")
     assert model.npu is not None
 
@@ -41,7 +43,7 @@ def test_every_model_is_valid_data(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("sse")])
 def test_parameters_are_those_of_the_model(name: str) -> None:
     """Against the list of parameter names that the stand-in keeps from public sources."""
-    model = Fvp.model_validate(MODELS[name])
+    model = checked(Fvp, MODELS[name])
     assert model.semihosting is not None
     names = {*model.parameters, model.semihosting.enable, model.semihosting.cwd,
              model.semihosting.command_line}  # fmt: skip
@@ -83,7 +85,7 @@ def test_an_unknown_model_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_names_of_the_mps4_model_on_its_command_line() -> None:
-    settings = Fvp.model_validate(MODELS["sse-320"])
+    settings = checked(Fvp, MODELS["sse-320"])
     argv = fvp.argv(
         "/f", settings, Limits(host=9, stall=9, cycles=77), Path("/e"), ["r"], Path("/w")
     )
@@ -93,7 +95,7 @@ def test_names_of_the_mps4_model_on_its_command_line() -> None:
 
 
 def test_a_linux_model_takes_no_runner_by_semihosting() -> None:
-    settings = Fvp.model_validate(MODELS["corstone-1000-a320"])
+    settings = checked(Fvp, MODELS["corstone-1000-a320"])
     with pytest.raises(UsageError, match="boots an operating system"):
         fvp.argv("/f", settings, Limits(host=9, stall=9), Path("/e"), ["r"], Path("/w"))
 
@@ -102,7 +104,7 @@ def test_a_linux_model_takes_no_runner_by_semihosting() -> None:
     ("ci", "policy"), [(None, "skip"), ("", "skip"), ("true", "fail"), ("1", "fail"), ("0", "skip")]
 )
 def test_a_missing_fvp_fails_in_ci(ci: str | None, policy: str) -> None:
-    assert fvp.missing_policy({} if ci is None else {"CI": ci}) == policy
+    assert missing_policy({} if ci is None else {"CI": ci}) == policy
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
@@ -65,8 +66,8 @@ def test_good_file_is_data(folder: Path) -> None:
 def test_targets_are_frozen(folder: Path) -> None:
     """Stages pass a Target on; nobody may change it on the way."""
     target = load_target("board", (folder,))
-    with pytest.raises(ValueError, match="frozen"):
-        target.cpu = "cortex-m85"
+    with pytest.raises(FrozenInstanceError):
+        target.cpu = "cortex-m85"  # type: ignore[misc]
 
 
 MISTAKES = [
@@ -172,8 +173,8 @@ def test_an_npu_of_ours_with_something_of_ones_own(tmp_path: Path, macs: int | N
     (tmp_path / "mine.yaml").write_text(f"extends: corstone-300-u55-128\nmarker: mine\n{npu}")
     mine = load_target("mine", (*target_directories({}), tmp_path))
     theirs = load_target(f"corstone-300-u55-{macs or 128}", target_directories({}))
-    own = {"name", "file", "description", "marker"}
-    assert mine.model_dump(exclude=own) == theirs.model_dump(exclude=own)
+    own = {one: getattr(theirs, one) for one in ("name", "file", "description", "marker")}
+    assert replace(mine, **own) == theirs
     assert mine.marker == "mine"
 
 

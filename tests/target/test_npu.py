@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -211,13 +212,13 @@ def test_broken_product_facts_are_a_target_error(
     file.write_text(text.replace("second_memory: flash", "second_memory: tape"))
     monkeypatch.setattr(npu, "products_path", lambda: file)
     npu.products.cache_clear()
-    npu._file.cache_clear()
+    npu.products_file.cache_clear()
     try:
         with pytest.raises(TargetError, match=r"products\.yaml:\d+: Input should be 'flash'"):
             npu.products()
     finally:
         npu.products.cache_clear()
-        npu._file.cache_clear()
+        npu.products_file.cache_clear()
 
 
 def test_what_the_stand_in_does_not_have_is_said() -> None:
@@ -250,8 +251,9 @@ def test_what_the_npu_shares_is_told_by_where_it_lies() -> None:
         Region(name="FAST", origin=there, size=size),
         Region(name="SRAM", origin=there - size, size=size),
     )
-    settings = target.settings.model_copy(update={"qemu": qemu.model_copy(update={"moved": moved})})
-    said = target.model_copy(update={"settings": settings}).differences("qemu")
+    settings = replace(target.settings, qemu=replace(qemu, moved=moved))
+    memory = (*target.memory, Region(name="FAST", origin=0, size=size))
+    said = replace(target, settings=settings, memory=memory).differences("qemu")
     assert [text for text in said if "slice" in text] == [
         "the FAST is a slice of QEMU's DDR, which the NPU's model shares"
     ]

@@ -12,7 +12,7 @@ from harness.case.case import parse_case
 from harness.errors import UsageError
 from harness.system import strict_yaml
 from harness.system.paths import project_root
-from harness.target.data import Data, Text
+from harness.target.strict_model import StrictModel, Text
 
 LIST = Path(__file__).with_name("mutants.yaml")
 OWN_LISTS = Path(__file__).with_name("own")
@@ -21,14 +21,14 @@ _Count = Annotated[int, Field(ge=1, le=99)]
 UNIT_TESTS = ("runner_tests", "ethosu_tests", "ethosu_linux_tests")
 
 
-class SuiteCheck(Data):
+class SuiteCheck(StrictModel):
     """A conformance suite, and which of its tests (pytest's ``-k``)."""
 
     name: Text
     tests: Text
 
 
-class Mutant(Data):
+class Mutant(StrictModel):
     """One bug. ``find`` stands in ``file`` exactly ``of`` times; its ``nth`` becomes ``put``.
 
     ``equivalent``: why nothing can notice it; it does not count then.
@@ -102,14 +102,14 @@ class OwnMutant(Mutant):
     room: _Tests = ()
 
 
-class MutantList(Data):
+class MutantList(StrictModel):
     """``written_for``: the commit of ExecuTorch in whose files all of them have their place."""
 
     written_for: Text
     mutants: dict[Text, CheckoutMutant]
 
 
-class OwnList(Data):
+class OwnList(StrictModel):
     """Bugs of one room, and the ``tests`` of the room, the cheapest first."""
 
     tests: _Tests = ()
@@ -152,7 +152,7 @@ def _mirror(file: str) -> tuple[str, ...]:
     return (str(test),) if is_there else ()
 
 
-_List = TypeVar("_List", bound=Data)
+_List = TypeVar("_List", bound=StrictModel)
 
 
 def _checked(document: strict_yaml.Document, model: type[_List]) -> _List:

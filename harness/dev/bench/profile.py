@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _SUITE_TEST = "test_add_tensor_u55_INT and 4d_ones_1"
 _RUN = ("run", "corstone-300-m55", "ds_cnn")
 _NPU = "npu"  # no module
+_HIL = "harness.cli.main"  # `harness` itself would end this process
 SUBJECTS = ("conformance test", "warm run", "pytest collection", "NPU network")
 
 
@@ -127,7 +128,7 @@ def _profiled(what: str) -> Profile:
             _run([*words, "--workers", "1"], **{PROFILE: str(out)})
         elif what == "warm run":
             _run(["-m", "harness", *_RUN])
-            _run(["-m", __name__, str(out), "harness", *_RUN])
+            _run(["-m", __name__, str(out), _HIL, *_RUN])
         elif what == "pytest collection":
             words = ["pytest", "--collect-only", "-q", str(project_root() / "tests")]
             _run(["-m", __name__, str(out), *words])

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def _doubles(scratch: Path, progress: Progress, table: _Table) -> Iterator[Timed
         folder = scratch / f"double-{name}"
         double = doubles.install_double(folder, settings.executable, name, _known(settings))
         # an absolute name is found as it is, whatever FVPs are installed
-        target = _bounded(board, settings.model_copy(update={"executable": str(double)}))
+        target = _bounded(board, replace(settings, executable=str(double)))
         yield _timed(target, SimulatorName.FVP, name, expected, program, firmware)
 
 
@@ -180,8 +180,8 @@ def _timed(
 def _bounded(target: Target, fvp: Fvp | None) -> Target:
     settings = target.settings
     if fvp is not None:
-        settings = settings.model_copy(update={"fvp": fvp})
-    return target.model_copy(update={"limits": _LIMITS, "settings": settings})
+        settings = replace(settings, fvp=fvp)
+    return replace(target, limits=_LIMITS, settings=settings)
 
 
 def _known(settings: Fvp) -> list[str]:
