@@ -5,52 +5,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 from harness.shortcuts.patch import Patch, is_the_source
 
 # of torch.export.exported_program._override_composite_implicit_decomp (torch 2.13.0)
 _OVERRIDES = "4422dc79d0792af728dd8eacf0a2fadcf00195c8802ceca15632b737d9d5c9bd"
-# of torch._export.utils._materialize_cpp_cia_ops (torch 2.13.0)
-_MATERIALISES = "51472f6b4e2c37824078c061741bf2861dcc0da2f439e19ab099ce5d0711b033"
+# of torch._export.utils._collect_all_valid_cia_ops (torch 2.13.0), whose result nobody changes
+_COLLECTS = "1d09a99ea79bd377c8f0acc97247545fc7c769103e4e94cad6e72370598fd615"
 
 
 def patches() -> Iterator[Patch]:
     import torch
     from torch._export import utils
-    from torch.export import exported_program
+    from torch.export import decomp_utils, exported_program
 
     original = getattr(exported_program, "_override_composite_implicit_decomp", None)
     if is_the_source(original, _OVERRIDES):
         name = "_override_composite_implicit_decomp"
         yield Patch(exported_program, name, overriding(exported_program, original))
-    # Looks at every operator of the dispatcher, for each of 43 namespaces, five times in an export.
-    if is_the_source(getattr(utils, "_materialize_cpp_cia_ops", None), _MATERIALISES):
-        once = Once(utils._materialize_cpp_cia_ops)
-        yield Patch(utils, "_materialize_cpp_cia_ops", once)
-        library: Any = torch.library.Library
-        for owner, name in (  # what adds to the dispatcher
-            *((library, name) for name in ("define", "impl", "fallback")),
-            (type(torch.ops), "load_library"),
-        ):
-            yield Patch(owner, name, after(getattr(owner, name), once.outdated))
+    # Asks every operator of 43 namespaces, after it looked all up that C++ has for each of them;
+    # twice in an export.
+    collect: Any = getattr(utils, "_collect_all_valid_cia_ops", None)
+    if not is_the_source(collect, _COLLECTS):
+        return
+    known = Known(collect)
+    for module in (utils, exported_program, decomp_utils):
+        yield Patch(module, "_collect_all_valid_cia_ops", known)
+    for owner, name in (  # what adds to the dispatcher or takes from it
+        *((torch.library.Library, name) for name in ("define", "impl", "fallback", "_destroy")),
+        (torch._ops.OperatorBase, "py_impl"),
+        (type(torch.ops), "load_library"),
+    ):
+        yield Patch(owner, name, after(getattr(owner, name), known.outdated))
 
 
-class Once:
-    """Calls ``work`` again only after ``outdated``."""
+class Known:
+    """What ``ask`` said the last time, until ``outdated``."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._current = False
+    def __init__(self, ask: Callable[[], set[Any]]) -> None:
+        self.ask = ask
+        self._known: set[Any] | None = None
 
-    def __call__(self) -> None:
-        if not self._current:
-            self._current = True
-            self._work()
+    def __call__(self) -> set[Any]:
+        if self._known is None:
+            self._known = self.ask()
+        return self._known
 
     def outdated(self) -> None:
-        self._current = False
+        self._known = None
 
 
 def after(function: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
@@ -76,8 +80,12 @@ def overriding(module: Any, original: Any) -> Any:
 
     keeps_kernels = torch._ops.OperatorBase.py_impl
     by_name = torch._C.DispatchKey.CompositeImplicitAutograd
-    refusing = partial(dict.fromkeys, module._AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE)
     backends = partial(dict.fromkeys, module._BACKEND_KEYS_TO_OVERRIDE)
+
+    @cache
+    def refusing(operator: Any) -> dict[Any, Any]:
+        refuse = module.autograd_not_implemented(operator, deferred_error=True)
+        return dict.fromkeys(module._AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE, refuse)
 
     @contextmanager
     def override(wanted: dict[Any, Callable[..., Any]]) -> Iterator[None]:
@@ -91,9 +99,10 @@ def overriding(module: Any, original: Any) -> Any:
             kept[operator] = kernels.copy()
             own = module._get_decomp_for_cia(operator)
             without = {key: one for key, one in kernels.items() if key != by_name}
-            refuse = module.autograd_not_implemented(operator, deferred_error=True)
             kernels.clear()
-            kernels.update({**refusing(refuse), **backends(own), **without, by_name: decomposition})
+            kernels.update(
+                {**refusing(operator), **backends(own), **without, by_name: decomposition}
+            )
             operator._dispatch_cache.clear()
             if not module._is_op_registered_to_fake_rule(operator):
                 module.register_op_impl(operator)(partial(_in_fake_mode, own))

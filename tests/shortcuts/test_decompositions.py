@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from harness.shortcuts.decompositions import Once, after, overriding
-from harness.shortcuts.patch import Patch
+from harness.shortcuts.decompositions import Known, after, overriding, patches
+from harness.shortcuts.patch import put
 from tests.late import Late
 
 torch = Late("torch")
@@ -16,15 +17,34 @@ exported_program = Late("torch.export.exported_program")
 fake_impls = Late("torch._subclasses.fake_impls")
 
 
-def test_once_is_done_again_when_outdated() -> None:
-    done = []
-    once = Once(lambda: done.append(1))
-    once()
-    once()
-    assert len(done) == 1
-    once.outdated()
-    once()
-    assert len(done) == 2
+def test_what_is_known_is_asked_again_when_it_is_outdated() -> None:
+    asked: list[set[int]] = []
+
+    def ask() -> set[int]:
+        asked.append({len(asked)})
+        return asked[-1]
+
+    known = Known(ask)
+    assert known() is known() is asked[0]
+    known.outdated()
+    assert known() == {1}
+
+
+def test_an_operator_that_comes_or_goes_is_seen() -> None:
+    """One that decomposes, in a library of its own, as a user's import may bring it."""
+    utils = pytest.importorskip("torch._export.utils")
+    with ExitStack() as stack:
+        for patch in patches():
+            stack.enter_context(put(patch))
+        collect = utils._collect_all_valid_cia_ops
+        before = collect()
+        assert collect() is before
+        library = torch.library.Library("hil_test_shortcuts", "DEF")
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+        assert collect() - before == {torch.ops.hil_test_shortcuts.twice.default}
+        library._destroy()
+        assert collect() == before == collect.ask()
 
 
 def test_what_registers_operators_outdates_it_even_when_it_fails() -> None:
@@ -132,9 +152,7 @@ def test_an_operator_with_its_own_way_of_registering_goes_torchs_way() -> None:
 
 def test_the_installed_torch_is_the_one_that_was_looked_at() -> None:
     """Else every export costs a tenth more, and nobody would notice."""
-    from harness.shortcuts.decompositions import patches
-
-    names = [(patch.owner.__name__, patch.name) for patch in patches() if isinstance(patch, Patch)]
+    names = [(patch.owner.__name__, patch.name) for patch in patches()]
     assert ("torch.export.exported_program", "_override_composite_implicit_decomp") in names
-    assert ("torch._export.utils", "_materialize_cpp_cia_ops") in names
+    assert ("torch.export.decomp_utils", "_collect_all_valid_cia_ops") in names
     assert ("_Ops", "load_library") in names
