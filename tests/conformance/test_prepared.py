@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,11 @@ class Stage:
         return SimpleNamespace(exported_program=lambda: self._program)
 
 
+class Node:
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+
 class Passes:
     def __init__(self, target: str) -> None:
         self.target = target
@@ -49,6 +55,7 @@ class Tester:
         self.cur: str | None = None
         self.mutated = ("state",) if keeps else ()
         self.did: list[str] = []
+        self.compare: Callable[[], str] | None = None
 
     def prepare(self) -> None:
         self.did.append("prepare")
@@ -59,6 +66,8 @@ class Tester:
     def test_dialect(self, before: Any, after: Any, calibration_samples: Any = None) -> None:
         self.prepare()
         assert before == after
+        if self.compare is not None:
+            self.did.append(self.compare())
 
     def test_implementation(self, qtol: int, atol: float, calibration_samples: Any) -> None:
         self.prepare()
@@ -149,6 +158,26 @@ def test_nothing_is_taken_from_a_test_that_failed_or_whose_program_keeps_state(
         assert tester.did[0] == "prepare"
 
 
+def test_what_the_comparison_replaced_in_a_program_is_put_back() -> None:
+    """ExecuTorch's puts a function of its own in place of the last operator, to learn the scale."""
+    one = Prepared(STAGES)
+    program = SimpleNamespace(graph=SimpleNamespace(nodes=[Node("dequantize")]))
+    (node,) = program.graph.nodes
+
+    def reference(program: Any, inputs: Any) -> str:
+        assert node.target == "dequantize"
+        node.target = "shim"
+        return f"output of {inputs}"
+
+    calculate = one.noting(reference)
+
+    tester = Tester(Scale(), inputs())
+    tester.compare = lambda: calculate(program, "x")
+    one.by(Tester.test_dialect)(tester, {}, {})
+    assert tester.did == ["prepare", "output of x"]
+    assert node.target == "dequantize"
+
+
 def test_only_the_last_few_are_kept(both: tuple[Any, Any]) -> None:
     dialect, implementation = both
     for factor in range(6):
@@ -180,4 +209,4 @@ def test_the_installed_wheel_is_the_one_that_was_looked_at() -> None:
     import importlib
 
     names = [patch.name for patch in patches(importlib.import_module(prepared.TESTER))]
-    assert names == ["test_dialect", "test_implementation"]
+    assert names == ["test_dialect", "test_implementation", "_calculate_reference_output"]
