@@ -72,7 +72,7 @@ def install_(directory: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 @click.option(
     "--changed", is_flag=True, help="Leave out what nothing that has changed since can affect."
 )
-@click.option("--no-cache", is_flag=True, help="Export every test again.")
+@click.option("--no-cache", is_flag=True, help="Export every test again, each by itself.")
 @verb
 @exporter_option
 @firmware_options

@@ -23,7 +23,8 @@ _ALL_THE_SAME = "nothing that exports or simulates them has changed since they c
 @dataclass(frozen=True)
 class Plan:
     """``earlier``: events of an interrupted run. ``notes``: of tests to simulate again. ``chosen``:
-    all of the selection; None where only pytest can tell. ``by``: what simulates now."""
+    all of the selection; None where only pytest can tell. ``by``: what simulates now.
+    ``each_apart``: no test takes over what another prepared."""
 
     by: str
     earlier: tuple[str, ...] = ()
@@ -32,6 +33,7 @@ class Plan:
     left_out_tests: frozenset[str] = frozenset()
     left_out: Mapping[str, int] = field(default_factory=dict)
     replayed: set[str] = field(default_factory=set)  # what came to the same, when that is known
+    each_apart: bool = False
 
     @property
     def nothing_left(self) -> bool:

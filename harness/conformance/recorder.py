@@ -4,7 +4,7 @@ In a worker it gives every test its own directory for what the stand-in ran, att
 to the reports and keeps the directory when the test does not pass; in the process that started the
 workers it writes one JSON line per phase to the descriptor in ``HIL_CONFORMANCE_EVENTS``.
 
-What torch does slowly and can be had sooner with the same result is in ``shortcuts``.
+What torch does slowly and can be had sooner with the same result is in ``harness.shortcuts``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from typing import Any
 
 import pytest
 
+from harness.conformance import prepared
 from harness.conformance.notes import note_collection, note_loaded, note_test
 from harness.conformance.selecting import choose, longest_first
-from harness.conformance.shortcuts import OBSERVERS, Once, quicken, quicken_search
+from harness.shortcuts import shortcuts
+from harness.shortcuts.patch import put
 from harness.standin.install import packages_of_npu
 from harness.standin.record import RECORD
 from harness.standin.resident import PLACE, resident
@@ -51,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hil-only", default="")
     group.addoption("--hil-done", default=os.devnull)
     group.addoption("--hil-by", default="", help="what simulates, as tests are remembered with it")
+    group.addoption("--hil-each-apart", action="store_true", help="no test uses another's work")
     group.addoption("--hil-seconds", default="", help="JSON: seconds by test")
 
 
@@ -94,7 +97,6 @@ class _Worker:
         self._numbers = itertools.count()
         self._current: Path | None = None
         self._passed = True
-        self._once: Once | None = None
         self._apart: list[float] = []  # of each output that the test compared
         self._events: list[dict[str, Any]] = []
         self._uncollected: list[dict[str, Any]] = []
@@ -115,8 +117,10 @@ class _Worker:
         note_collection(_notes(), keyword, ids, self._uncollected)
         self._by = config.getoption("--hil-by")
         if "torch" in sys.modules:
-            self._once = quicken()
-            quicken_search(sys.modules.get(OBSERVERS))
+            self._open.enter_context(shortcuts())
+            if not config.getoption("--hil-each-apart"):
+                for patch in prepared.patches(sys.modules.get(prepared.TESTER)):
+                    self._open.enter_context(put(patch))
             watch_comparisons(sys.modules.get(_TESTER), self._apart)
             place = self._open.enter_context(resident(packages_of_npu(), os.environ))
             os.environ[PLACE] = place
@@ -130,8 +134,6 @@ class _Worker:
         self._passed = True
         self._apart.clear()
         self._events.clear()
-        if self._once is not None:
-            self._once.outdated()
         os.environ[RECORD] = str(self._current)
         yield
         del os.environ[RECORD]

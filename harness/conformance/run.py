@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -80,7 +81,8 @@ def conform(
 
     ``tooling``: whose suite it is; None for the installed wheel's. ``continued``: the results of
     an interrupted run of the same are taken over. ``cached``: what earlier runs exported is
-    simulated again, and not exported again. ``changed``: only tests that something affects which
+    simulated again, and not exported again, and two tests that prepare the same do it once.
+    ``changed``: only tests that something affects which
     has changed since they last came to their result. Raises StandinMissing, and what prevents the
     run.
     """
@@ -102,6 +104,7 @@ def conform(
     roots = roots_of(suite, tooling)
     valid = remembered(suite.name, roots) if cached or changed else Remembered()
     plan = make_plan(valid, selection, earlier, simulated_with(runner), changed=changed)
+    plan = replace(plan, each_apart=not cached)
     phases = _run(stage, selection, workers, progress, plan, valid, roots)
     finish(stage)
     judged = judge(phases)
@@ -201,7 +204,7 @@ def run_suite(
     setpriv = str(toolchain.require("setpriv").path)
     with disk_errors("running the suite"), stage.log.open("wb") as log:
         child = subprocess.Popen(
-            [setpriv, "--pdeathsig", "KILL", "--", *_argv(stage, selection, workers, plan.by)],
+            [setpriv, "--pdeathsig", "KILL", "--", *_argv(stage, selection, workers, plan)],
             cwd=stage.directory,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -226,17 +229,18 @@ def run_suite(
     return phases
 
 
-def _argv(stage: SuiteStage, selection: Selection, workers: int, by: str) -> list[str]:
+def _argv(stage: SuiteStage, selection: Selection, workers: int, plan: Plan) -> list[str]:
     shard = selection.shard or (1, 1)
     return [
         *(sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"),
         *("-c", str(stage.ini), "--rootdir", str(stage.root), "--confcutdir", str(stage.root)),
-        *("-p", "no:cacheprovider", "-p", "no:hil", "-p", "harness.conformance.recorder"),
+        *("-p", "no:cacheprovider", "-p", "xdist", "-p", "harness.conformance.recorder"),
         "--log-level=ERROR",  # torch traces what it does, and pytest would keep all of it
         *("-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"),
         "--continue-on-collection-errors",
         *("--hil-only", stage.suite.only, "--hil-done", str(stage.done)),
-        *("--hil-seconds", str(stage.seconds), "--hil-by", by),
+        *("--hil-seconds", str(stage.seconds), "--hil-by", plan.by),
+        *(("--hil-each-apart",) if plan.each_apart else ()),
         *("--hil-shard", f"{shard[0]}/{shard[1]}"),
         *("--hil-sample", str(selection.sample or 0), "--hil-seed", str(selection.seed)),
         *(("-k", selection.keyword) if selection.keyword is not None else ()),

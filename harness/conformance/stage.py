@@ -147,6 +147,7 @@ def _environment(directory: Path, tooling: Tooling | None) -> dict[str, str]:
         "HIL_HOME": str(paths.state_dir()),
         "PYTHONPATH": os.pathsep.join(packages),
         "TMPDIR": str(directory / "tmp"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the same ones, whatever else is installed
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
     }

@@ -33,6 +33,7 @@ from harness.export.request import ExportRequest
 from harness.export.samples import Sample, draw, in_layout_of, observed_ranges, shipped_ranges
 from harness.export.source import LoadedModel, load_model
 from harness.export.trial import try_out
+from harness.shortcuts import shortcuts
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3
@@ -44,7 +45,7 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
     """Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError."""
     make = _route(request)
-    with _reproducible(request.seed), _histories_shared():
+    with _reproducible(request.seed), shortcuts():
         with _stage(request, _LOAD):
             model = load_model(request.model)
         with _stage(request, "prepare inputs"):
@@ -309,19 +310,3 @@ def _reproducible(seed: int) -> Iterator[None]:
             gc.enable()
             gc.collect()
         gc.unfreeze()
-
-
-@contextmanager
-def _histories_shared() -> Iterator[None]:
-    """torch gives each node a copy of the whole history of the node that it was made of, which is
-    longer after each of a hundred passes: up to a sixth of an export. Nobody changes a history, so
-    that it may be the same one."""
-    history = getattr(torch.fx.traceback, "NodeSource", None)
-    if history is None or hasattr(history, "__deepcopy__"):  # another torch, of a checkout
-        yield
-        return
-    history.__deepcopy__ = lambda itself, _memo: itself
-    try:
-        yield
-    finally:
-        del history.__deepcopy__

@@ -15,12 +15,12 @@ worker = Late("harness.export.worker")
 
 
 @pytest.mark.parametrize("target", ["cortex-m55", "ethos-u55-128"])
-def test_shared_histories_change_nothing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shortcuts_change_nothing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And torch has its own way back afterwards."""
     request, versions = ExportRequest(find_model("qadd2"), target), exporter_versions(target)
-    shared = worker.export_one(request, versions)
+    short = worker.export_one(request, versions)
     assert not hasattr(traceback.NodeSource, "__deepcopy__")
-    monkeypatch.setattr("harness.export.worker._histories_shared", nullcontext)
-    copied = worker.export_one(request, versions)
-    assert shared.pte == copied.pte
-    assert shared.sets == copied.sets
+    monkeypatch.setattr("harness.export.worker.shortcuts", nullcontext)
+    long = worker.export_one(request, versions)
+    assert short.pte == long.pte
+    assert short.sets == long.sets

@@ -1,103 +1,36 @@
-"""What torch and torchao do slowly, done sooner with the same result.
+"""torchao looks for the range of a 16-bit activation in 100,000 steps; most of them move nothing.
 
-Seen in profiles of torch 2.13 and torchao 0.18: work that is repeated is a fifth of what a test
-costs, and the search for the range of a 16-bit activation most of what a test with one costs. None
-of it changes a result, not by a bit; where a function is not there, or is not the one that was
-looked at, it is left as it is.
+It is most of what a test with such an activation costs.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Iterator
 from functools import lru_cache, wraps
 from typing import Any
 
+from harness.shortcuts.patch import Patch, is_the_source
+
 OBSERVERS = "torchao.quantization.pt2e.observer"
-# sha256 of the source of HistogramObserver._non_linear_param_search (torchao 0.18.0)
+# of HistogramObserver._non_linear_param_search (torchao 0.18.0)
 _SEARCH = "9306a687ba73a3044c555e58d19ad69b11ee000779a3088e55da08b954b472eb"
 _STEP = 1e-5  # of quantiles, in that function
 
 
-class Once:
-    """Calls ``work`` again only after ``outdated``."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._current = False
-
-    def __call__(self) -> None:
-        if not self._current:
-            self._current = True
-            self._work()
-
-    def outdated(self) -> None:
-        self._current = False
-
-
-class _Parameters(type):
-    def __getitem__(cls, _parameters: object) -> type:
-        return cls
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return callable(instance)
-
-
-class AnyCallable(metaclass=_Parameters):
-    """``collections.abc.Callable`` for annotations that nobody reads."""
-
-
-def quicken() -> Once | None:
-    """``outdated`` of what is returned must be called before every test."""
-    import torch
-    from torch._export import utils
-
-    # py_impl evaluates its annotations at each of its calls, 35,000 times in a test.
-    if hasattr(torch._ops, "Callable"):
-        torch._ops.Callable = AnyCallable  # type: ignore[misc, assignment, unused-ignore]
-    # Looks at every operator of the dispatcher, for each of 43 namespaces, five times in a test.
-    if not hasattr(utils, "_materialize_cpp_cia_ops"):
-        return None
-    once = Once(utils._materialize_cpp_cia_ops)
-    utils._materialize_cpp_cia_ops = once
-    library: Any = torch.library.Library
-    for name in ("define", "impl", "fallback"):  # what adds to the dispatcher
-        setattr(library, name, _after(getattr(library, name), once.outdated))
-    return once
-
-
-def _after(function: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
-    @wraps(function)
-    def both(*arguments: Any, **named: Any) -> Any:
-        try:
-            return function(*arguments, **named)
-        finally:
-            then()
-
-    return both
-
-
-def quicken_search(observers: Any) -> bool:
-    """``observers``: torchao's module of them, or None. Says whether it was done."""
-    histogram = getattr(observers, "HistogramObserver", None)
-    original = getattr(histogram, "_non_linear_param_search", None)
-    if histogram is None or original is None:
-        return False
-    try:
-        source = inspect.getsource(original)
-    except (OSError, TypeError):
-        return False
-    if hashlib.sha256(source.encode()).hexdigest() != _SEARCH:
-        return False
+def patches() -> Iterator[Patch]:
+    """Where nobody has imported torchao, nobody quantises with it."""
+    observer = getattr(sys.modules.get(OBSERVERS), "HistogramObserver", None)
+    original = getattr(observer, "_non_linear_param_search", None)
+    if original is None or not is_the_source(original, _SEARCH):
+        return
 
     @wraps(original)
     def quick(self: Any) -> Any:
         found = range_of_histogram(self)
         return original(self) if found is None else found
 
-    histogram._non_linear_param_search = quick
-    return True
+    yield Patch(observer, "_non_linear_param_search", quick)
 
 
 def range_of_histogram(observer: Any) -> tuple[Any, Any] | None:
