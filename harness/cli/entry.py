@@ -32,12 +32,12 @@ def _end(code: object) -> None:
     status = 0 if code is None else code
     if not isinstance(status, int) or threading.active_count() > 1 or _watched():
         return
+    atexit._run_exitfuncs()  # once: Python finds none left
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return
-    atexit._run_exitfuncs()
     os._exit(status & 0xFF)
 
 

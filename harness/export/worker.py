@@ -45,7 +45,7 @@ _BEFORE_EXPORT = (_LOAD, _RUN)  # a user's model alone, in PyTorch
 def export_one(request: ExportRequest, versions: dict[str, str]) -> Exported:
     """Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError."""
     make = _route(request)
-    with _reproducible(request.seed), shortcuts():
+    with shortcuts(), _reproducible(request.seed):
         with _stage(request, _LOAD):
             model = load_model(request.model)
         with _stage(request, "prepare inputs"):

@@ -18,6 +18,7 @@ import pytest
 from harness.build import plan as build_plan
 from harness.build.firmware import Firmware, UnusedOptions, build, load_firmware
 from harness.build.log import LinkFailed, StepFailed
+from harness.build.zephyr import workspace
 from harness.build.zephyr.compiler import Compiler
 from harness.build.zephyr.workspace import Workspace
 from harness.errors import BuildError, InfraError, LinkError, UsageError
@@ -252,8 +253,8 @@ def test_development_mode_reaches_the_workspace(
         seen.append((board, dev_mode))
         return Workspace(tmp_path, tmp_path, board, "", Compiler("gcc", ()), "4.1.0")
 
-    monkeypatch.setattr(build_plan, "require_workspace", lambda *_: None)
-    monkeypatch.setattr(build_plan, "find_workspace", found)
+    monkeypatch.setattr(workspace, "require_workspace", lambda *_: None)
+    monkeypatch.setattr(workspace, "find_workspace", found)
     monkeypatch.setenv("HIL_DEV_MODE", "1")
     zephyr = load_target("zephyr-corstone-300", target_directories({}))
     for wanted in (False, True):

@@ -19,6 +19,7 @@ __all__ = ["call", "repository"]  # fixtures
 
 BLOCKS = {block.id: block for block in blocks()}
 _RUN = {name: block for name, block in BLOCKS.items() if block.kind == "console"}
+_OTHER_PTE = "the recorded outputs were not compared: they are of another .pte "
 _FILES = {
     "models/forgot.py": "import torch\nModelUnderTest = torch.nn.ReLU()\n",
     "failed.log": "/usr/bin/ld: driver.o: in function `copy':\n"
@@ -68,7 +69,13 @@ def _any_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_prints_what_the_page_says(name: str, folder: Path, call: Call) -> None:
     for command, said in shown(_RUN[name]):
         done = call(shlex.split(command), folder, COLUMNS="100")
-        assert fits(said, done.stdout), f"$ {command}\n{done.stdout}{done.stderr}"
+        assert fits(said, on_any_machine(done.stdout)), f"$ {command}\n{done.stdout}{done.stderr}"
+
+
+def on_any_machine(printed: str) -> str:
+    """The page was written on a machine that exports the very bytes that were accepted. Torch adds
+    in another order on another processor: other weights, another ``.pte``, and a note of that."""
+    return "".join(line for line in printed.splitlines(True) if _OTHER_PTE not in line)
 
 
 def test_a_command_that_is_not_run_says_why() -> None:
