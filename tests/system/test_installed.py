@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -11,13 +12,14 @@ import pytest
 from harness.system.installed import version
 
 
-@pytest.mark.parametrize("name", ["click", "pytest-xdist", "PyYAML", "ruamel.yaml", "torch"])
+@pytest.mark.parametrize("name", ["click", "pytest-xdist", "Pydantic", "ruamel.yaml", "torch"])
 def test_it_says_what_metadata_says(name: str) -> None:
-    try:
+    """torch is not everywhere; then both say so."""
+    wanted: str | None = None
+    with suppress(metadata.PackageNotFoundError):
         wanted = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        pytest.skip(f"{name} is not installed")
     assert version(name) == wanted
+    assert wanted is not None or name == "torch"
 
 
 def test_what_is_not_installed_has_no_version() -> None:
