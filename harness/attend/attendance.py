@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +21,6 @@ from harness.attend.program import Program
 from harness.attend.service import Service
 from harness.attend.stub import Stub, TargetEnded
 from harness.attend.ticks import Steps, Ticks
-from harness.errors.later import dataclass
 
 if TYPE_CHECKING:
     from harness.ethosu.doorbell import Identity, Run

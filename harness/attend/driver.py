@@ -12,9 +12,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from harness.errors.later import dataclass
 from harness.formats import cop
 from harness.formats.damage import DamagedFile
 

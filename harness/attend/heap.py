@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Sequence, Set
-
-from harness.errors.later import dataclass
+from dataclasses import dataclass
 
 SYS_HEAPINFO = 0x16
 _BKPT = 0xBEAB  # BKPT 0xAB, the semihosting call of the M profile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from harness.attend.driver import HOOKS, handled
 from harness.attend.heap import Code, HeapCall, heap_calls
 from harness.attend.ticks import FUNCTION
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, STT_FUNC, ElfFile, read_elf
 

@@ -10,9 +10,9 @@ What is found is written to the console in the words of our own runner (``op_tic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from harness.attend.stub import Stub
-from harness.errors.later import dataclass
 
 # executorch::runtime::Method::execute_instruction(), as GCC and clang name it.
 FUNCTION = "_ZN10executorch7runtime6Method19execute_instructionEv"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.build.source import FIRMWARE, FirmwareSource
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 from harness.system.paths import cache_dir
 from harness.system.progress import Progress, silent
 from harness.system.settings import settings

@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from harness.build.arithmetic import Arithmetic, built_with
 from harness.build.plan import BuildPlan, executorch_package, make_plan
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts
 from harness.errors import BuildError, InfraError
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole

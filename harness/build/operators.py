@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.build.plan import executorch_package
 from harness.build.source import FirmwareSource
 from harness.errors import LinkError
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.system import remembered
 

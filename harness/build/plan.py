@@ -8,11 +8,11 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import InfraError, UsageError
-from harness.errors.later import dataclass
 from harness.system import paths, remembered, toolchain
 from harness.target.loading import Target
 from harness.target.npu import DIRECT

@@ -4,10 +4,9 @@ runtime that ExecuTorch's wheel has."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 
 

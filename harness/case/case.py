@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.case.identity import identity, located, repository_of
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 
 RUNNER = "runner"  # in place of a model: the target's runner, whose sizes are accepted too
 _LONGEST = 60  # characters of a name in the name of a directory

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.case.identity import is_user_file
 from harness.errors import BadModel, Unknown, UsageError
-from harness.errors.later import dataclass
 
 # What a user's file has to define, as for ExecuTorch's aot_arm_compiler; and words in a file that
 # may define a name without saying it.

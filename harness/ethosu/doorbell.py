@@ -18,10 +18,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-
-from harness.errors.later import dataclass
 
 REQUEST_FIFO = "npu-request"
 ANSWER_FIFO = "npu-answer"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.case.models import source_files
 from harness.errors import ExportError, HarnessError, InfraError
-from harness.errors.later import dataclass
 from harness.export import cache, quiet
 from harness.export.program import Program
 from harness.export.request import ExportRequest, content_key, exporter_versions
@@ -79,7 +78,7 @@ class Origin:
 def export(
     requests: Sequence[ExportRequest],
     on_event: OnEvent = ignore,
-    origin: Origin = Origin(),  # noqa: B008  # frozen, and empty
+    origin: Origin = Origin(),  # frozen, and empty
 ) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others.
 

@@ -17,12 +17,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InfraError
-from harness.errors.later import dataclass
 from harness.export.inputs import NO_INPUTS, Inputs, inputs_from
 from harness.export.program import Program, load_program
 from harness.system.files import disk_hint, read_regular, sha256_of, write_whole

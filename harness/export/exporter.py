@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 
 _SHOWN_COMMIT = 10  # characters

@@ -11,10 +11,10 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors.later import dataclass
 from harness.system.files import read_regular
 
 _SETTLED_NS = 2_000_000_000  # a file changed later than this may change again unseen by its times

@@ -6,8 +6,7 @@ No torch here. In place of a core's name, ``ExportRequest.compile_target`` has o
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from harness.errors.later import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

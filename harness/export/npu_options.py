@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import configparser
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import Unknown, UsageError
-from harness.errors.later import dataclass
 
 if TYPE_CHECKING:  # for an Ethos-U only, so that a Cortex-M request stays quick
     from harness.target.npu import ProductFacts

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.build.arithmetic import Arithmetic
-from harness.errors.later import dataclass
 from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.export.lowering import LOWERINGS
 from harness.system.files import sha256_of, write_whole

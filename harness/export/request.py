@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.case.models import ModelSource, require_names, source_files
 from harness.errors import ToolMissing, UsageError
-from harness.errors.later import dataclass
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
 from harness.system import installed
 from harness.system.files import sha256_of

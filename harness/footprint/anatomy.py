@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from harness.errors.later import dataclass
 
 Path = tuple[str, ...]
 UNKNOWN = "unknown"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from harness.errors.later import dataclass
 from harness.footprint.anatomy import Anatomy, Part, Path, join
 
 _USED_BY = " of "  # a planned tensor's name: its shape, and the operator it belongs to

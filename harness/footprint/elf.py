@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError
-from harness.errors.later import dataclass
 from harness.footprint.anatomy import Part, Tally
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHT_NOBITS, ElfFile, Section, read_elf

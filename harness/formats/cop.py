@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 
 COP1, COP2 = b"COP1", b"COP2"

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 
 MAGIC = b"\x7fELF"

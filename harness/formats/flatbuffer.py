@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.formats.schema import Field, Schema
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 
 FILL = "*fill*"
 _HEX = r"0x[0-9a-fA-F]+"

@@ -9,9 +9,9 @@ whole program, up to that place.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import PTE, load_schema

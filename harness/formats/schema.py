@@ -13,10 +13,10 @@ import os
 import struct
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError, ToolMissing
-from harness.errors.later import dataclass
 from harness.system.paths import cache_dir
 
 PTE = "schema/program.fbs"

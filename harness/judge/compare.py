@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors.later import dataclass
 from harness.export.program import TensorSpec
 
 if TYPE_CHECKING:  # imported where needed: equal bytes need no numpy

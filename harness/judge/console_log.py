@@ -9,12 +9,11 @@ PASS. What no log can tell is said beside the judgement, whatever the verdict.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 from harness.errors.verdict import ExitCode, Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded
 from harness.judge.evidence import Cause, Finding, Judgement, Reason, judgement

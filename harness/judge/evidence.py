@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.build.source import FirmwareSource
-from harness.errors.later import dataclass
 from harness.errors.verdict import Verdict
 from harness.judge.cause import Blame as Blame
 from harness.judge.cause import Cause as Cause

@@ -7,8 +7,8 @@ add up beyond it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.target.budget import Budgets
 from harness.target.figures import Stage, of_stages

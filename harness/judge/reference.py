@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from harness.build.source import FirmwareSource
 from harness.case.case import Case
 from harness.case.identity import is_user_file, repository_of
 from harness.errors import InfraError, UsageError
-from harness.errors.later import dataclass
 from harness.footprint.anatomy import Anatomy, FoldedAnatomy
 from harness.system.json_file import MALFORMED, read_json
 from harness.system.paths import references_dir

@@ -8,9 +8,9 @@ gives the same from both is only said when both have run it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors.later import dataclass
 from harness.formats.damage import DamagedFile
 from harness.formats.pte_cut import CuttableProgram
 

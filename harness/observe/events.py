@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from harness.errors.later import dataclass
 from harness.errors.plain import plain
 
 K = TypeVar("K")

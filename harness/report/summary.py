@@ -6,9 +6,9 @@ The page: https://docs.github.com/actions/reference/workflow-commands-for-github
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors.later import dataclass
 from harness.errors.plain import as_markdown
 from harness.run.record import RunRecord
 

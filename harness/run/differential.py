@@ -4,10 +4,9 @@ runner; the other, "the checkout" below, may also be ExecuTorch's wheel."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.errors.later import dataclass
 from harness.judge.compare import TensorDiff
 from harness.localise.first_operator import FirstDifference
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,23 +14,16 @@ from harness.build.source import FirmwareSource
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import UsageError
-from harness.errors.later import dataclass, make
 from harness.errors.verdict import Verdict
 from harness.export.program import Program
-from harness.judge.compare import TensorDiff
 from harness.judge.evidence import (
     Blame,
-    ByDesign,
-    Ending,
     Evidence,
     Expectation,
     Judgement,
-    Outputs,
 )
-from harness.judge.growth import HeldFigure
 from harness.judge.reference import load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
-from harness.observe import Observation
 from harness.run.directory import kept_expectations
 from harness.run.gather import gather, gather_finished, static_metrics
 from harness.run.identity import host, revision
@@ -38,17 +31,14 @@ from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, Simulator
 from harness.run.seal import SealBroken
 from harness.simulate.guest_files import output_base, output_name
 from harness.simulate.pick import Chosen
-from harness.simulate.transcript import CONSOLE, WORK, LeftFile, Transcript
+from harness.simulate.transcript import CONSOLE, WORK, Transcript
 from harness.system.files import sha256_of
 from harness.system.json_file import MALFORMED
-from harness.system.process import Ended
 from harness.target.figures import FIGURES
 
 
 def make_ready() -> None:
-    """What every run has at its end, while the simulator works: classes and patterns."""
-    make(Transcript, Ended, LeftFile, Ending, Evidence, Outputs, TensorDiff, ByDesign, Judgement)
-    make(Observation, HeldFigure, SimulatorFacts, ProgramFacts, FirmwareFacts, RunRecord)
+    """What every run has at its end, while the simulator works: patterns."""
     for row in FIGURES:
         assert row.pattern
 

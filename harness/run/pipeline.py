@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,6 @@ from harness.build.source import FirmwareSource
 from harness.case.budgets import budgets_of, tolerance_of
 from harness.case.case import Case
 from harness.errors import HarnessError
-from harness.errors.later import dataclass
 from harness.export.checkout.choice import WHEEL, ExporterChoice
 from harness.run.directory import keep_expectations, new_run_dir
 from harness.run.exports import cached_cases, export_cases

@@ -13,10 +13,10 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.errors.later import dataclass
 from harness.system.files import disk_errors
 from harness.system.lease import alone, real
 from harness.system.paths import state_dir

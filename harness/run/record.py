@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
 from harness.case.case import Case
 from harness.errors import HarnessError, NotThere, UsageError
-from harness.errors.later import dataclass
 from harness.errors.verdict import ExitCode, Verdict, together
 from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
 from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 from harness.simulate.fvp_words import bounds, options
 from harness.target.fvp import Fvp
 from harness.target.loading import Limits

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-
-from harness.errors.later import dataclass
 
 if TYPE_CHECKING:
     from harness.attend.ticks import Steps

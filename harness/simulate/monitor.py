@@ -6,9 +6,8 @@ import os
 import re
 import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
-
-from harness.errors.later import dataclass
 
 _SECONDS = 0.5  # for the whole conversation; a run that hangs shall not make us hang
 _PROMPT = b"(qemu) "

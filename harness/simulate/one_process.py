@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import InfraError
-from harness.errors.later import dataclass
 from harness.simulate.launch import Companion, Job, Launch
 from harness.simulate.pick import Chosen
 from harness.system import proven

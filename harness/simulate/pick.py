@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 
 from harness.errors import FvpMissing, ToolMissing, Unknown
-from harness.errors.later import dataclass
 from harness.simulate.launch import Simulator
 from harness.system.ci import in_ci
 from harness.system.toolchain import Tool

@@ -18,13 +18,13 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 from harness.simulate.guest_directory import clear, discard, left, make, move_outputs
 from harness.simulate.guest_files import input_name, output_base, program_name
 from harness.simulate.launch import Job, Launch

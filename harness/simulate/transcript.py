@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.observe import Observation
 from harness.simulate.guest_files import output_name

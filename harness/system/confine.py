@@ -17,11 +17,11 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from harness.errors import InfraError
-from harness.errors.later import dataclass
 from harness.system import proven, toolchain
 from harness.system.syscalls import NoFilter, filter_program
 

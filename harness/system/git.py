@@ -7,10 +7,10 @@ import os
 import stat
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError, ToolMissing
-from harness.errors.later import dataclass
 from harness.system.packages import how_to_get
 
 _SECONDS = 120.0

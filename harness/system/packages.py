@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harness.errors.later import dataclass
 from harness.system import paths
 
 PURPOSES = ("run", "linux", "zephyr", "dev")

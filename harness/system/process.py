@@ -10,13 +10,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.system.quota import Excess
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 
 _BLOCK = 512  # bytes; st_blocks counts them (inode(7))

@@ -23,13 +23,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import UsageError
-from harness.errors.later import dataclass
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,10 +13,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import InfraError, ToolMissing
-from harness.errors.later import dataclass
 from harness.system import paths
 from harness.system.files import write_whole
 from harness.system.packages import how_to_get, purpose_of, with_its_kind

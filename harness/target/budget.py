@@ -8,11 +8,10 @@ A *hard limit* is where memory ends; nobody can accept more. The slack is what a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from harness.errors.later import dataclass
 from harness.target.data import Data, Rule
 from harness.target.figures import figure
 

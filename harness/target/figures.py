@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
-
-from harness.errors.later import dataclass
 
 Stage = Literal["program", "firmware", "run"]
 

@@ -6,11 +6,11 @@ never accepted for each other: a model takes an unknown parameter as an error at
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from harness.errors.later import dataclass
 from harness.formats.cop import MACS
 from harness.system import paths
 from harness.target.data import Data, Rule, Text

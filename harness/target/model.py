@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from harness.errors import Unknown
-from harness.errors.later import dataclass
 from harness.errors.verdict import Word
 from harness.target.budget import Budgets, Steps
 from harness.target.data import Data, Rule, Text, plain

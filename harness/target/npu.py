@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from harness.errors import Unknown, UsageError
-from harness.errors.later import dataclass
 from harness.formats.cop import MACS, PRODUCTS
 from harness.system import paths
 from harness.target.data import Data, Rule, Text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.build.choice import NoCheckout, named_root
-from harness.errors.later import dataclass
 from harness.export.exporter import ExporterSource
 
 if TYPE_CHECKING:  # pytest asks for the choice in every session
