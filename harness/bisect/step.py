@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from datetime import datetime, timezone
 
 from harness.bisect.history import Commit, History
 from harness.bisect.search import Bisection, Search, Step
@@ -21,6 +20,7 @@ from harness.errors.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.simulate.pick import AUTO
+from harness.system.clock import now
 from harness.system.progress import Progress, silent
 from harness.system.worktree import Worktree, borrowed, top_of
 from harness.target.loading import load_target, spelled
@@ -76,8 +76,7 @@ def at_commits(case: Case, worktree: Worktree, options: RunOptions, progress: Pr
         try:
             (record,) = run_cases([case], there, lambda said: progress(f"{commit.short}: {said}"))
         except HarnessError as error:  # the revision's: the case was looked at before
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            return failed_record(case, now, error, FirmwareSource.EXECUTORCH)
+            return failed_record(case, now(), error, FirmwareSource.EXECUTORCH)
         return record
 
     return step

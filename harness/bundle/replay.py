@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, Simulator
 from harness.simulate.pick import Chosen, pick
 from harness.simulate.simulation import simulate
 from harness.simulate.transcript import Transcript
+from harness.system.clock import now
 from harness.system.files import disk_errors, read_regular
 from harness.system.json_file import MALFORMED
 from harness.system.progress import Progress, silent
@@ -195,7 +195,7 @@ def _judged(
     assert exported is not None
     return replace(
         there,
-        time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        time=now(),
         static_metrics=static,
         run_dir=str(transcript.run_dir),
         simulator=SimulatorFacts.of(transcript, differences),

@@ -27,6 +27,7 @@ from harness.nightly.suite import Job, Suite
 from harness.nightly.work import Task, lost
 from harness.run.identity import exact_revision, host
 from harness.run.pipeline import RunOptions
+from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
@@ -89,9 +90,8 @@ def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
     known = history.night(id)
     if known is None:
         plan = shared_out(suite.jobs, wanted.shard.count, usual_seconds(history))
-        now = _now()
         known = history.begin(Night(
-            id, suite.name, suite.sha256, now, exact_revision(), host(),
+            id, suite.name, suite.sha256, now(), exact_revision(), host(),
             plan, suite.excluded, wanted.shard.count,
         ))  # fmt: skip
     if known.suite_sha256 != suite.sha256:
@@ -139,7 +139,7 @@ def run_night(
         for row in _drive(deque(tasks), pool, deliverer):
             done += row.settled
             on_row(row, done, len(mine))
-        deliverer.end(night.id, shard.number, _now())
+        deliverer.end(night.id, shard.number, now())
 
 
 def _left(
@@ -210,7 +210,3 @@ def workers(said: int | None) -> int:
 def _new_id() -> str:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     return f"{stamp}-{uuid.uuid4().hex[:6]}"
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from harness.build.source import FirmwareSource
@@ -18,6 +17,7 @@ from harness.run.identity import host
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.system.boundary import told
+from harness.system.clock import now
 
 if TYPE_CHECKING:
     from harness.nightly.share import Brought
@@ -84,12 +84,12 @@ def _records(
     job: Job, options: RunOptions, errors: Mapping[FirmwareSource, HarnessError]
 ) -> list[RunRecord]:
     """One for each source of firmware; ``errors``: of those with which nothing can be run."""
-    now = _now()
+    time = now()
     left = tuple(source for source in job.sources if source not in errors)
     firmware = replace(options.firmware, sources=left)
     ran = iter(run_cases([job.case], replace(options, firmware=firmware)) if left else ())
     return [
-        failed_record(job.case, now, errors[source], source) if source in errors else next(ran)
+        failed_record(job.case, time, errors[source], source) if source in errors else next(ran)
         for source in job.sources
     ]
 
@@ -103,8 +103,8 @@ def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
 
 
 def failed(job: Job, error: BaseException) -> list[RunRecord]:
-    now = _now()
-    return [failed_record(job.case, now, told(error), source) for source in job.sources]
+    time = now()
+    return [failed_record(job.case, time, told(error), source) for source in job.sources]
 
 
 def _row(task: Task, record: RunRecord, planned: Planned, seconds: float) -> Row:
@@ -112,7 +112,3 @@ def _row(task: Task, record: RunRecord, planned: Planned, seconds: float) -> Row
         record, task.night, planned,
         attempt=task.attempt, seconds=seconds, harness=task.harness, host=host(),
     )  # fmt: skip
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from harness.run.exports import cached_cases, export_cases
 from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
 from harness.simulate.simulation import simulate
 from harness.system.boundary import told
+from harness.system.clock import now
 from harness.system.progress import Progress, silent
 from harness.target.loading import global_factor, load_target, spelled
 
@@ -179,7 +179,7 @@ def _run_one(
     except Exception as error:  # the boundary of a case: the others go on
         from harness.run.record import failed_record
 
-        return failed_record(case, _now(), told(error), source)
+        return failed_record(case, now(), told(error), source)
 
 
 def run_case(
@@ -225,7 +225,7 @@ def run_case(
         return found
 
     transcript = _simulated(case, chosen, program, firmware, pte, options, prepared)
-    record = prepared().record(transcript, _now())
+    record = prepared().record(transcript, now())
     record.save()
     return record
 
@@ -268,7 +268,3 @@ def _of_export(program: Program, firmware: Firmware) -> tuple[str, ...]:
 
     read = schema_notes(program.exporter, firmware.source, there)
     return (*program.notes, *own, *read)
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -19,7 +19,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -31,6 +30,7 @@ from harness.simulate.launch import Job, Launch
 from harness.simulate.one_process import ProcessRun, run_process
 from harness.simulate.pick import Chosen
 from harness.simulate.run_files import CONSOLE, WORK
+from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.target.loading import Limits, global_factor
 
@@ -108,7 +108,7 @@ def simulate(
     """
     limits = chosen.target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
-    started = datetime.now(timezone.utc)
+    started = now()
 
     def run(part: _Part) -> _Done:
         with disk_errors("preparing the run directory"):
@@ -202,7 +202,7 @@ def _transcript(
     firmware: _Firmware,
     sets: Sequence[Sequence[Path]],
     run_dir: Path,
-    started: datetime,
+    started: str,
     done: Sequence[_Done],
 ) -> Transcript:
     from harness.simulate.transcript import Transcript
@@ -240,8 +240,8 @@ def _transcript(
         exit_status=last.exit_status,
         signal=last.signal,
         seconds=sum(process.ended.wall_seconds for process in processes),
-        started=started.isoformat(timespec="milliseconds"),
-        ended=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        started=started,
+        ended=now(),
         console_bytes=starts[-1],
         console_times=_times(processes, starts),
         console_complete=last.ended.complete,

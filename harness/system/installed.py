@@ -21,7 +21,7 @@ def version(package: str) -> str | None:
         with suppress(OSError):
             for name in os.listdir(folder or "."):
                 if name.endswith(_FOLDER) and _plain(name.partition("-")[0]) == wanted:
-                    return _said(os.path.join(folder, name)) or _otherwise(package)
+                    return _said(os.path.join(folder, name))
     return _otherwise(package)
 
 

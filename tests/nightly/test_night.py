@@ -182,8 +182,13 @@ def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
     pool = LocalPool(2)
     try:
         nowhere = Task("n", job("nothing"), RunOptions(), 1, "h")
+        for first in (pool.submit(nowhere), pool.submit(nowhere)):
+            stopped = pool.pid_of(first)
+            first.result(120)
+            os.kill(stopped, signal.SIGSTOP)  # or it is done with the next before it is killed
         lost, kept = pool.submit(nowhere), pool.submit(nowhere)
         os.kill(pool.pid_of(lost), signal.SIGKILL)
+        os.kill(pool.pid_of(kept), signal.SIGCONT)
         with pytest.raises(WorkerLost):
             lost.result(120)
         (kept_row,) = kept.result(120)
