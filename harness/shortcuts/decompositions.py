@@ -78,7 +78,7 @@ def overriding(module: Any, original: Any) -> Any:
     """
     import torch
 
-    keeps_kernels = torch._ops.OperatorBase.py_impl
+    base = torch._ops.OperatorBase
     by_name = torch._C.DispatchKey.CompositeImplicitAutograd
     backends = partial(dict.fromkeys, module._BACKEND_KEYS_TO_OVERRIDE)
 
@@ -89,7 +89,7 @@ def overriding(module: Any, original: Any) -> Any:
 
     @contextmanager
     def override(wanted: dict[Any, Callable[..., Any]]) -> Iterator[None]:
-        if any(type(operator).py_impl is not keeps_kernels for operator in wanted):
+        if any(type(operator).py_impl is not base.py_impl for operator in wanted):
             with original(wanted):
                 yield
             return

@@ -47,6 +47,18 @@ def test_an_operator_that_comes_or_goes_is_seen() -> None:
         assert collect() == before == collect.ask()
 
 
+def test_decomposing_outdates_nothing(wanted: dict[Any, Callable[..., Any]]) -> None:
+    """Both shortcuts together: that kernels are given at once is no operator that comes."""
+    utils = pytest.importorskip("torch._export.utils")
+    with ExitStack() as stack:
+        for patch in patches():
+            stack.enter_context(put(patch))
+        before = utils._collect_all_valid_cia_ops()
+        with exported_program._override_composite_implicit_decomp(wanted):
+            assert utils._collect_all_valid_cia_ops() is before
+        assert utils._collect_all_valid_cia_ops() is before
+
+
 def test_what_registers_operators_outdates_it_even_when_it_fails() -> None:
     done = []
 
