@@ -42,6 +42,7 @@ NOTES = "notes"  # beside it
 _COLLECTED = pytest.StashKey[list[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
 _APART = "hil-apart"
+_COLLECT_EVERY = 25  # tests; each leaves some 20 classes, which torch goes over again and again
 _CONSOLE_BYTES = 16384  # kept of each run, half from its beginning and half from its end
 
 
@@ -130,7 +131,8 @@ class _Worker:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._current = self._kept / f"{_file_name(item.nodeid)}.{next(self._numbers)}"
+        number = next(self._numbers)
+        self._current = self._kept / f"{_file_name(item.nodeid)}.{number}"
         self._passed = True
         self._apart.clear()
         self._events.clear()
@@ -141,6 +143,8 @@ class _Worker:
         note_test(_notes(), stage, item.nodeid, self._events, self._current, self._by)
         if self._passed:
             shutil.rmtree(self._current, ignore_errors=True)
+        if number % _COLLECT_EVERY == _COLLECT_EVERY - 1:
+            gc.collect()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(
