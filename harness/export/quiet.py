@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,8 @@ class Log:
 
 @contextmanager
 def captured() -> Iterator[Log]:
+    import tempfile  # a warm run imports this module and captures nothing
+
     with tempfile.TemporaryFile() as file, _redirected(file.fileno()):
         yield Log(file.fileno())
 

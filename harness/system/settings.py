@@ -30,11 +30,6 @@ from typing import Any, Final
 
 from harness.errors import UsageError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 OWN = "hil.toml"
 _PROJECT = "pyproject.toml"
 _TABLE = "[tool.hil"
@@ -133,6 +128,10 @@ def _read(file: Path) -> Settings:
 
 @lru_cache(maxsize=8)
 def _remembered(file: Path, _time: int, _size: int) -> Settings:
+    if sys.version_info >= (3, 11):
+        import tomllib  # most projects say nothing of us, and a run is over before this is read
+    else:
+        import tomli as tomllib
     try:
         content: Any = tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
