@@ -99,6 +99,10 @@ def run_cases(
     there_already = None
     if exporter is None and not options.isolate_export:
         there_already = cached_cases(cases, boards)
+    if len(cases) * len(sources) > 1:
+        # Threads that come to one package from two sides may be given half of it: so Python ends
+        # imports that wait for each other. One run alone imports it while its simulator works.
+        import harness.run.judging  # noqa: F401
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source): pool.submit(
