@@ -47,6 +47,11 @@ def test_metadata_without_a_version_gives_none(
     said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What stands in the description, below the head, is no version."""
+
+    def refuses(name: str) -> str:
+        raise KeyError(name)
+
     package(tmp_path, "hil_no_such-9.dist-info", said)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.setattr(metadata, "version", refuses)  # as where importlib_metadata was imported
     assert version("hil-no-such") is None
