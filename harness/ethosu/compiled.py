@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.ethosu import jobs, kernel_library
+from harness.ethosu.alike import Operations
 from harness.ethosu.common import Context
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.featuremap import CHAINED, CHAINS, FeatureMap
@@ -31,8 +32,8 @@ from harness.ethosu.plan import (
     ElementwisePlan,
     MatrixPlan,
     OperandPlan,
-    Placed,
     Plan,
+    maps_of,
 )
 from harness.ethosu.work import check_step
 
@@ -65,11 +66,11 @@ def compiled_arithmetic(threads: int | None = None) -> Arithmetic:
 class Compiled:
     """The operations of one stream."""
 
-    def __init__(self, arithmetic: Arithmetic, operations: Sequence[Placed], internal: int) -> None:
+    def __init__(self, arithmetic: Arithmetic, operations: Operations, internal: int) -> None:
         assert arithmetic.library is not None
         self._library, threads = arithmetic.library, arithmetic.threads
         self._operations = operations
-        self._jobs = (JobFields * len(operations))()
+        self._jobs = (JobFields * len(operations.distinct))()
         self._lanes: dict[tuple[int, ...], Any] = {}
         self._made_of = Keep(self._lanes)
         self._keeps: dict[int, Keep] = {}  # of what is bound
@@ -77,8 +78,8 @@ class Compiled:
         self._codec = KernelCodec(self._library)
         self._bindable: dict[int, ConvolutionPlan] = {}
         self._chains = Chains()
-        for index, operation in enumerate(operations):
-            prepared = operation.prepared
+        for index, one in enumerate(operations.distinct):
+            prepared = one.prepared
             plan = self._chains.resolved(prepared.plan)
             if plan is not None and self._made(index, plan, internal, threads):
                 self._chains.add(index, prepared.chains, plan)
@@ -104,22 +105,24 @@ class Compiled:
         memory = _memory(context.memory)
         memory.pool = self._pool
         self._chains.put_into(memory)
+        places = self._operations.places.ctypes.data
         count, first, at = len(self._operations), 0, 0
         while at < count:
-            at = self._library.hil_npu_run(self._jobs, at, count, ctypes.byref(memory))
-            if at < count and not self._bound(at, context):
+            at = self._library.hil_npu_run(self._jobs, places, at, count, ctypes.byref(memory))
+            if at < count and not self._bound(self._operations.kind(at), context):
                 self._tally.add(context, first, at)
                 self._step(at, context)
                 first = at = at + 1
         self._tally.add(context, first, at)
 
     def _step(self, index: int, context: Context) -> None:
-        operation = self._operations[index]
-        check_step(operation.elements, operation.offset)
-        self._chains.show(index, context)
-        operation.prepared.step(context)
-        self._chains.keep(index, context)
-        context.counts[operation.name] = context.counts.get(operation.name, 0) + 1
+        operations = self._operations
+        one, kind = operations.of(index), operations.kind(index)
+        check_step(one.asked.elements, operations.offset(index))
+        self._chains.show(kind, context)
+        operations.prepared(index).step(context)
+        self._chains.keep(kind, context)
+        context.counts[one.operation.name] = context.counts.get(one.operation.name, 0) + 1
 
     def _bound(self, index: int, context: Context) -> bool:
         """Whether the job has got weights that it had not: those that are there now."""
@@ -211,14 +214,15 @@ class Chains:
 class _Tally:
     """What each operation counts, summed up so that a run of them costs one subtraction."""
 
-    def __init__(self, operations: Sequence[Placed]) -> None:
+    def __init__(self, operations: Operations) -> None:
         self._keys: dict[tuple[object, ...], int] = {}
-        rows = [self._row(o.name, o.prepared.plan) for o in operations]
-        self._sums: NDArray[np.int64] = np.zeros((len(rows) + 1, len(self._keys)), np.int64)
+        rows = [self._row(one.operation.name, one.prepared.plan) for one in operations.distinct]
+        table: NDArray[np.int64] = np.zeros((len(rows), len(self._keys)), np.int64)
         for index, row in enumerate(rows):
-            self._sums[index + 1] = self._sums[index]
             for key, count in row:
-                self._sums[index + 1, key] += count
+                table[index, key] += count
+        self._sums: NDArray[np.int64] = np.zeros((len(operations) + 1, len(self._keys)), np.int64)
+        np.cumsum(table[operations.places[:, 0]], axis=0, out=self._sums[1:])
 
     def _row(self, name: str, plan: Plan | None) -> list[tuple[int, int]]:
         if plan is None:
@@ -230,7 +234,7 @@ class _Tally:
             if plan.target_region is not None:
                 entries.append(((plan.target_region, "DMA"), length))
         else:
-            sources = [source for source in jobs.maps_of(plan) if source.what != CHAINED]
+            sources = [source for source in maps_of(plan) if source.what != CHAINED]
             entries += [((source.region, source.what), source.size) for source in sources]
         if isinstance(plan, ConvolutionPlan | MatrixPlan):
             entries.append((("macs",), plan.macs))

@@ -32,7 +32,6 @@ from harness.ethosu.plan import (
     ConvolutionPlan,
     CopyPlan,
     ElementwisePlan,
-    MappedPlan,
     MatrixPlan,
     OperandPlan,
     OutputPlan,
@@ -41,6 +40,7 @@ from harness.ethosu.plan import (
     PoolPlan,
     ResizePlan,
     Span,
+    maps_of,
 )
 
 _NONE, _CONVOLUTION, _DEPTHWISE, _POOL, _ELEMENTWISE, _COPY, _RESIZE, _MATRIX = range(8)
@@ -171,16 +171,6 @@ def _window(fields: WindowFields, window: Window, upscale: int) -> None:
     fields.top, fields.left, fields.bottom, fields.right = window.pads
     fields.needed_y, fields.needed_x = window.needed
     fields.upscale = upscale
-
-
-def maps_of(plan: MappedPlan) -> list[FeatureMap]:
-    """The result's, and those of what is in memory of the operands."""
-    if isinstance(plan, MatrixPlan):
-        return [plan.output.ofm, plan.ifm, plan.other]
-    if not isinstance(plan, ElementwisePlan):
-        return [plan.output.ofm, plan.ifm]
-    operands = [plan.first, *([] if plan.second is None else [plan.second])]
-    return [plan.output.ofm, *(o.source for o in operands if o.source is not None)]
 
 
 def _is_addressed(source: FeatureMap) -> bool:

@@ -118,7 +118,7 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     """With the types of its functions."""
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     signatures: dict[str, tuple[list[Any], Any]] = {
-        "hil_npu_run": ([pointer, number, number, pointer], number),
+        "hil_npu_run": ([pointer, pointer, number, number, pointer], number),
         "hil_npu_open": ([], pointer),
         "hil_npu_close": ([pointer], None),
         "hil_npu_job_bytes": ([], number),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.ethosu import work
+from harness.ethosu.alike import Operations
 from harness.ethosu.blob import Actions, Blob, IoTensor, read_actions, read_blob
 from harness.ethosu.codec import Codec
 from harness.ethosu.common import Context
@@ -28,7 +29,6 @@ from harness.ethosu.memory import (
     Bytes,
     Memory,
 )
-from harness.ethosu.plan import Placed
 from harness.ethosu.registers import register_set
 from harness.ethosu.stream import (
     NO_EFFECT,
@@ -36,10 +36,7 @@ from harness.ethosu.stream import (
     Registers,
     Write,
     decode_at,
-    has_branches,
-    instructions,
-    operation_count,
-    operations,
+    survey,
 )
 from harness.ethosu.u55 import engine as engine_u55
 from harness.ethosu.u85 import engine as engine_u85
@@ -101,19 +98,13 @@ class DecodedStream:
         self._engine = engine_u85 if actions.config.product == "u85" else engine_u55
         self._decoded: dict[tuple[object, ...], object] = {}
         self._codec = codec or Codec()
-        items = list(instructions(self._words, self._names))
-        self._branches = has_branches(items)
+        found = survey(self._words, self._names)
+        self._branches = found.branches
         self._work_limit = work_limit
-        self._operations: list[Placed] = []
+        self._operations = Operations(self._engine.prepare, self.config)
         if not self._branches:
-            work.check_operations(operation_count(items))
-            asked = work.Work(work_limit)
-            for operation, registers in operations(items, 4 * len(self._words)):
-                elements = asked.add(operation, registers)
-                prepared = self._engine.prepare(operation, registers, self.config)
-                self._operations.append(
-                    Placed(operation.name, prepared, elements, operation.offset)
-                )
+            work.check_operations(found.operations)
+            self._operations.read(self._words, self._names, work.Work(work_limit))
         chosen = arithmetic or compiled_arithmetic()
         self.arithmetic = chosen.name
         self._compiled = None
@@ -128,9 +119,9 @@ class DecodedStream:
         elif self._compiled is not None and is_usable(regions):
             self._compiled.run(context)
         else:
-            for operation in self._operations:
-                operation.prepared.step(context)
-                context.counts[operation.name] = context.counts.get(operation.name, 0) + 1
+            for index in range(len(self._operations)):
+                self._operations.prepared(index).step(context)
+                _count(context, self._operations.of(index).operation.name)
         return context
 
     @property
@@ -140,7 +131,7 @@ class DecodedStream:
     def _interpret(self, context: Context) -> None:
         """With branches the operations are only known as they come."""
         values: dict[str, int] = {}
-        asked = work.Work(min(self._work_limit, work.LOOPING))
+        total = work.Work(min(self._work_limit, work.LOOPING))
         at, steps, loops = 0, 0, Loops()
         while at < len(self._words):
             item, at = decode_at(self._words, at, self._names)
@@ -157,9 +148,9 @@ class DecodedStream:
                     loops.back(item.offset, values, context)
             elif item.name not in NO_EFFECT:
                 registers = Registers(dict(values), item.offset)
-                asked.add(item, registers)
+                total.add(work.asked(item, registers), item.offset)
                 self._engine.prepare(item, registers, self.config).step(context)
-                context.counts[item.name] = context.counts.get(item.name, 0) + 1
+                _count(context, item.name)
                 _require_end(context, item.offset)
         raise StreamError("the stream has no STOP", 4 * len(self._words))
 
@@ -177,6 +168,10 @@ class DecodedStream:
             if not context.condition:
                 return following
         return item.target // 4
+
+
+def _count(context: Context, name: str) -> None:
+    context.counts[name] = context.counts.get(name, 0) + 1
 
 
 def _require_end(context: Context, offset: int) -> None:

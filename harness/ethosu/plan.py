@@ -170,6 +170,28 @@ MappedPlan = ConvolutionPlan | MatrixPlan | PoolPlan | ElementwisePlan | ResizeP
 Plan = MappedPlan | CopyPlan
 
 
+def inputs_of(plan: MappedPlan) -> tuple[FeatureMap | None, FeatureMap | None]:
+    """What is in memory of the operands."""
+    if isinstance(plan, MatrixPlan):
+        return plan.ifm, plan.other
+    if not isinstance(plan, ElementwisePlan):
+        return plan.ifm, None
+    return plan.first.source, None if plan.second is None else plan.second.source
+
+
+def maps_of(plan: MappedPlan) -> list[FeatureMap]:
+    """The result's, and those of what is in memory of the operands."""
+    return [plan.output.ofm, *(one for one in inputs_of(plan) if one is not None)]
+
+
+def reads_chained(plan: MappedPlan) -> bool:
+    """Whether an operand is one of the U85's chaining buffers."""
+    if not isinstance(plan, ElementwisePlan):
+        return False
+    operands = [plan.first] if plan.second is None else [plan.first, plan.second]
+    return any(operand.buffer is not None for operand in operands)
+
+
 @dataclass(frozen=True)
 class Prepared:
     """One operation: as it is done in numpy, and as a plan where there is one. ``chains``: the
@@ -178,13 +200,3 @@ class Prepared:
     step: Step
     plan: Plan | None = None
     chains: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """An operation of a stream: its name, its largest map in elements, and its byte there."""
-
-    name: str
-    prepared: Prepared
-    elements: int
-    offset: int

@@ -137,6 +137,8 @@ SIGNED_40 = (
         "DMA0_IDX_SKIP1",
     }
 )
+# where a map that has one tile, or a copy, begins: nothing else of an operation depends on them
+ADDRESSES = ("IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST")
 SCALES = frozenset({"OFM_SCALE", "OPA_SCALE", "OPB_SCALE", "IFM_SCALE", "IFM2_SCALE"})
 PLAIN_32 = frozenset({"OP_SCALAR", "DMA0_IDX_MAX", "RESIZE_X", "RESIZE_Y"})
 

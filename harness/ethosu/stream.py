@@ -6,11 +6,12 @@ parameter in 31:16, kind 1 has a second word (regor's ``ethos_u85_interface.hpp`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from harness.ethosu.errors import StreamError, Unsupported
-from harness.ethosu.registers import BRANCH, PLAIN_32, SIGNED_40, RegisterSet
+from harness.ethosu.registers import ADDRESSES, BRANCH, PLAIN_32, SIGNED_40, RegisterSet
 
 NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"})
 
@@ -39,6 +40,10 @@ class Registers:
 
     def bits(self, name: str, low: int, width: int = 1) -> int:
         return self[name] >> low & ((1 << width) - 1)
+
+    def elsewhere(self, changed: Mapping[str, int], offset: int) -> Registers:
+        """As another operation sees them, which has some other values."""
+        return Registers({**self._values, **changed}, offset)
 
     def unsupported(self, register: str, value: object, why: str = "") -> Unsupported:
         return Unsupported(register, value, self.offset, why)
@@ -100,21 +105,6 @@ def _wide(name: str, parameter: int, payload: int) -> int:
     return value
 
 
-def operation_count(items: Iterable[Write | Operation]) -> int:
-    """Of a stream without branches; cheaper than what it takes to know what they are."""
-    count = 0
-    for item in items:
-        if isinstance(item, Operation):
-            if item.name == "STOP":
-                break
-            count += item.name not in NO_EFFECT
-    return count
-
-
-def has_branches(items: Iterable[Write | Operation]) -> bool:
-    return any(isinstance(item, Operation) and item.name == "BRANCH" for item in items)
-
-
 def instructions(words: Sequence[int], names: RegisterSet) -> Iterator[Write | Operation]:
     """Every command in address order, for listing; STOP does not end it."""
     at = 0
@@ -123,17 +113,94 @@ def instructions(words: Sequence[int], names: RegisterSet) -> Iterator[Write | O
         yield item
 
 
-def operations(
-    items: Iterable[Write | Operation], end: int
-) -> Iterator[tuple[Operation, Registers]]:
-    """Operations that do something, with their registers, up to STOP; no branches here. ``end``:
-    byte behind the stream."""
-    values: dict[str, int] = {}
-    for item in items:
-        if isinstance(item, Write):
-            values[item.register] = item.value
-        elif item.name == "STOP":
+@dataclass(frozen=True)
+class Survey:
+    """What a whole stream is made of; ``operations``: up to STOP, of those that do something."""
+
+    operations: int
+    branches: bool
+
+
+class _Form(Enum):
+    """Of a command, by what it is to a reader."""
+
+    WRITE = auto()
+    WIDE = auto()
+    ADDRESS = auto()
+    OPERATION = auto()
+    IDLE = auto()
+    STOP = auto()
+    BRANCH = auto()
+
+
+_TWO_WORDS = frozenset({_Form.WIDE, _Form.ADDRESS, _Form.BRANCH})
+
+
+def _forms(names: RegisterSet) -> dict[int, tuple[_Form, str]]:
+    """By the low half of a command's first word, which has everything but values: as
+    ``decode_at`` tells them apart. What is not there is malformed."""
+    wide = {code: _Form.ADDRESS if name in ADDRESSES else _Form.WIDE
+            for code, name in names.cmd1.items()}  # fmt: skip
+    forms = {1 << 14 | code: (wide[code], name) for code, name in names.cmd1.items()}
+    forms |= {code: (_Form.WRITE, name) for code, name in names.cmd0.items()}
+    for code, name in names.operations.items():
+        form = _Form.IDLE if name in NO_EFFECT else _Form.OPERATION
+        forms[code] = (_Form.STOP if name == "STOP" else form, name)
+    if names.has_branch:
+        forms[1 << 14 | BRANCH] = (_Form.BRANCH, "BRANCH")
+    return forms
+
+
+def survey(words: Sequence[int], names: RegisterSet) -> Survey:
+    """Goes over all of it, behind STOP too. Raises StreamError for the first malformed command."""
+    forms = _forms(names)
+    count, branches, ended, at, end = 0, False, False, 0, len(words)
+    while at < end:
+        form, _ = forms.get(words[at] & 0xFFFF, (None, ""))
+        two = form in _TWO_WORDS
+        if form is None or (two and at + 1 == end):
+            decode_at(words, at, names)  # says what is wrong with it
+        branches |= form is _Form.BRANCH
+        ended |= form is _Form.STOP
+        count += form is _Form.OPERATION and not ended
+        at += 1 + two
+    return Survey(count, branches)
+
+
+@dataclass
+class State:
+    """Registers as they stand: the addresses of whole maps and copies, and all others. ``changes``
+    counts those of the others."""
+
+    others: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, int] = field(default_factory=dict)
+    changes: int = 0
+
+    def registers(self, offset: int) -> Registers:
+        return Registers({**self.others, **self.addresses}, offset)
+
+
+def walk(words: Sequence[int], names: RegisterSet, state: State) -> Iterator[tuple[int, str, int]]:
+    """The byte, name and parameter of each operation that does something, up to STOP, with
+    ``state`` as it is then. Of a surveyed stream without branches."""
+    forms, others, addresses, at = _forms(names), state.others, state.addresses, 0
+    while at < len(words):
+        word = words[at]
+        form, name = forms[word & 0xFFFF]
+        at += 1
+        if form is _Form.OPERATION:
+            yield 4 * at - 4, name, word >> 16
+        elif form is _Form.ADDRESS:
+            addresses[name] = _wide(name, word >> 16, words[at])
+            at += 1
+        elif form is _Form.WRITE or form is _Form.WIDE:
+            value = word >> 16
+            if form is _Form.WIDE:
+                value = _wide(name, value, words[at])
+                at += 1
+            if others.get(name) != value:
+                others[name] = value
+                state.changes += 1
+        elif form is _Form.STOP:
             return
-        elif item.name not in NO_EFFECT:
-            yield item, Registers(dict(values), item.offset)
-    raise StreamError("the stream has no STOP", end)
+    raise StreamError("the stream has no STOP", 4 * len(words))

@@ -20,7 +20,8 @@ ENCODED = 1 << 26  # of one stream of weights, padding included
 UNITS = 1 << 33  # of all commands: about a minute
 LOOPING = 1 << 26  # of a stream with branches, whose end nobody knows: some seconds
 KERNEL = 1 << 16  # elements; the U85's largest is 256 x 256
-OPERATIONS = 1 << 17  # of a stream without branches; each is kept, in some 6 KiB
+OPERATIONS = 5 << 17  # of a stream without branches
+DISTINCT = 1 << 15  # of those; each is kept, in some 6 KiB
 KEPT = 1 << 29  # bytes of weights and scales of all commands, as they stand and as they are kept
 ROW = 1 << 23  # elements of a row of an elementwise operation, which is worked in 64 bits
 BY_NUMPY = 1 << 23  # elements of a map of an operation that numpy does beside the compiled ones
@@ -28,6 +29,7 @@ DIVISORS = 1 << 20  # of all averages that have one for each position
 
 _PRODUCTS = 32  # of a convolution, per unit
 _COMMAND = 1 << 14
+_AGAIN = 1 << 10
 _KERNEL_ELEMENT = 1 << 11
 _DMA_ROW = 1 << 11
 _UNIT, _READ_BLOCK = 64, 128  # the largest OFM microblock and IFM block, in channels
@@ -37,6 +39,28 @@ _LENGTHS = (
     *("SCALE_LENGTH", "SCALE1_LENGTH"),
 )
 _MAPPED = frozenset({"CONV", "DEPTHWISE", "POOL", "ELEMENTWISE", "RESIZE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one operation asks for. ``elements``: of its largest map."""
+
+    elements: int
+    units: int
+    weights: int
+    kept: int
+    divisors: int
+
+
+def asked(operation: Operation, registers: Registers) -> Asked:
+    """Raises WorkLimit for what no operation may ask for, before any of it is done."""
+    units, elements = 0, 0
+    if operation.name in _MAPPED:
+        units, elements = _of_maps(operation, registers)
+    elif operation.name == "DMA_START":
+        units = _of_dma(registers)
+    weights, kept = _weights(operation, registers), _kept(operation, registers)
+    return Asked(elements, units, weights, kept, _divisors(operation, registers))
 
 
 @dataclass
@@ -49,28 +73,32 @@ class Work:
     kept: int = 0
     divisors: int = 0
 
-    def add(self, operation: Operation, registers: Registers) -> int:
-        """The elements of its largest map. Raises WorkLimit, before any of it is done."""
-        offset, largest = operation.offset, 0
-        if operation.name in _MAPPED:
-            units, largest = _of_maps(operation, registers)
-            self.units += units
-        elif operation.name == "DMA_START":
-            self.units += _of_dma(registers)
-        self.units += _COMMAND
-        self.weights += _weights(operation, registers)
-        self.kept += _kept(operation, registers)
-        self.divisors += _divisors(operation, registers)
+    def add(self, asked: Asked, offset: int) -> None:
+        """Raises WorkLimit, before any of it is done."""
+        self.units += asked.units + _COMMAND
+        self.weights += asked.weights
+        self.kept += asked.kept
+        self.divisors += asked.divisors
         _require("the stream", self.weights, WEIGHTS, "weights", offset)
         _require("the stream", self.kept, KEPT, "bytes for its weights and scales", offset)
         _require("the stream", self.divisors, DIVISORS, "divisors of averages", offset)
         _require("the stream", self.units, self.limit, "units of work", offset)
-        return largest
+
+    def again(self, asked: Asked, offset: int) -> None:
+        """For the addresses of another one, which is prepared already and has no weights."""
+        self.units += asked.units + _AGAIN
+        if self.units > self.limit:
+            _require("the stream", self.units, self.limit, "units of work", offset)
 
 
 def check_operations(count: int) -> None:
     """Of a stream, before any of them is looked at. Raises WorkLimit."""
     _require("the stream", count, OPERATIONS, "operations", 0)
+
+
+def check_distinct(count: int, offset: int) -> None:
+    """Of those that differ in more than addresses. Raises WorkLimit."""
+    _require("the stream", count, DISTINCT, "operations that are not alike", offset)
 
 
 def check_step(elements: int, offset: int) -> None:

@@ -18,7 +18,7 @@ from harness.ethosu.blob import find_blobs, read_actions, read_blob
 from harness.ethosu.errors import EthosUError
 from harness.ethosu.model import Network
 from harness.ethosu.registers import register_set
-from harness.ethosu.stream import has_branches, instructions, operations
+from harness.ethosu.stream import State, survey, walk
 from harness.export import quiet
 from harness.export.program import Delegate, Program, TensorSpec
 
@@ -175,17 +175,17 @@ def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) ->
     after the operation and another one before.
     """
     actions = read_actions(read_blob(blob).commands)
-    items = list(instructions(actions.words, register_set(actions.config.product)))
-    if has_branches(items):
+    names = register_set(actions.config.product)
+    if survey(actions.words, names).branches:
         return ""
     stream = struct.pack(f"<{len(actions.words)}I", *actions.words)
     start = blob.index(stream)
-    done = [operation for operation, _ in operations(items, 4 * len(actions.words))]
+    done = [(offset, name) for offset, name, _ in walk(actions.words, names, State())]
 
     def after(count: int) -> int:
         stopped = bytearray(blob)
         if count < len(done):
-            struct.pack_into("<I", stopped, start + done[count].offset, _STOP)
+            struct.pack_into("<I", stopped, start + done[count][0], _STOP)
         return _computed(bytes(stopped), inputs, strict=False)[output][byte]
 
     final = after(len(done))
@@ -198,4 +198,5 @@ def last_writer(blob: bytes, inputs: Sequence[bytes], output: int, byte: int) ->
             late = middle
         else:
             early = middle
-    return f"{done[early].name} at byte {done[early].offset:#x} of the stream"
+    offset, name = done[early]
+    return f"{name} at byte {offset:#x} of the stream"

@@ -81,6 +81,10 @@ def plants(product: str) -> Iterator[Plant]:
         yield Plant(name, says, blob(stream(*items)))
     many = stream(*of("POOL", 1), again=1_000_000)
     yield Plant("operations", "asks for 1000000 operations", blob(many))
+    differing = [item for number in range(40_000) for item in
+                 (("OFM_ZERO_POINT", number), ("POOL", 1))]  # fmt: skip
+    kinds = stream(*of("POOL", 1), *differing)
+    yield Plant("kinds", "asks for 32769 operations that are not alike", blob(kinds))
     small = stream(*of("POOL", 1, **wide, **tiles(2047, 8)), again=1000)
     yield Plant("work", "units of work", blob(small, scratch=1 << 26))
     convolution = {**ONE, **weights, **scales, **channels}

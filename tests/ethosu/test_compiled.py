@@ -36,7 +36,7 @@ def test_results_do_not_depend_on_the_cores(threads: int, monkeypatch: pytest.Mo
 
 def bias_of(blob: Blob) -> int | None:
     """The first byte of the weights that is a bias of a convolution."""
-    for operation in DecodedStream(read_actions(blob.commands))._operations:
+    for operation in DecodedStream(read_actions(blob.commands))._operations.distinct:
         if isinstance(operation.prepared.plan, ConvolutionPlan):
             region, address, _ = operation.prepared.plan.parameters.spans[-1]
             return address if region == 0 else None

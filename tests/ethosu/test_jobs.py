@@ -31,10 +31,10 @@ def test_what_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     step = Compiled._step
 
     def noted(self: Compiled, index: int, context: object) -> None:
-        operation = self._operations[index]
-        plan = operation.prepared.plan
+        one = self._operations.of(index)
+        plan = one.prepared.plan
         mode = plan.mode if isinstance(plan, ElementwisePlan) else "" if plan is None else "planned"
-        left.add(f"{operation.name} {mode}".strip())
+        left.add(f"{one.operation.name} {mode}".strip())
         step(self, index, context)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Compiled, "_step", noted)

@@ -93,14 +93,38 @@ bool done(const Job& job, const Memory& memory) {
   }
 }
 
+void move(Job& job, const Place& place) {
+  if (job.kind == Kind::kCopy) {
+    job.source.address = place.address[0];
+    job.target.address = place.address[1];
+    return;
+  }
+  job.first.map.tile[0].base = place.address[0];
+  job.second.map.tile[0].base = place.address[1];
+  job.output.map.tile[0].base = place.address[2];
+}
+
 }  // namespace
 }  // namespace hil::npu
 
-// The first job from ``first`` on that was not done, and of which nothing was: ``count`` if none.
-HIL_NPU_API int64_t hil_npu_run(const hil::npu::Job* jobs, int64_t first, int64_t count,
-                                const hil::npu::Memory* memory) {
+// The first place from ``first`` on whose job was not done, and of which nothing was: ``count`` if
+// none.
+HIL_NPU_API int64_t hil_npu_run(const hil::npu::Job* jobs, const hil::npu::Place* places,
+                                int64_t first, int64_t count, const hil::npu::Memory* memory) {
+  hil::npu::Job moved = {};
+  int64_t held = -1;  // the job that ``moved`` is a copy of
   for (bool going = true; going && first < count;) {
-    going = hil::npu::done(jobs[first], *memory);
+    const hil::npu::Place& place = places[first];
+    const hil::npu::Job* job = &jobs[place.job];
+    if (place.moved != 0) {
+      if (place.job != held) {
+        moved = *job;
+        held = place.job;
+      }
+      hil::npu::move(moved, place);
+      job = &moved;
+    }
+    going = hil::npu::done(*job, *memory);
     memory->pool->release();
     first += going ? 1 : 0;
   }

@@ -138,6 +138,14 @@ struct Job {
   int64_t most;  // kPool, when not 0: absolute sums are below it, or the job is not done
 };
 
+// One operation of a stream: a job as it is, or with other addresses of its maps: first input,
+// second one, output; or of both ends of a copy.
+struct Place {
+  int64_t job;
+  int64_t moved;
+  int64_t address[3];
+};
+
 }  // namespace hil::npu
 
 #define HIL_NPU_API extern "C" __attribute__((visibility("default")))
