@@ -187,6 +187,38 @@ exec "{python}" "$@"
 """
 
 
+@pytest.mark.parametrize(
+    ("named", "there", "taken"),
+    [("", True, "distribution"), ("", False, "path"), ("named", True, "named"),
+     ("nowhere", True, "distribution")],
+)  # fmt: skip
+def test_which_python_the_environment_is_made_of(
+    checkout: Path, tmp_path: Path, named: str, there: bool, taken: str
+) -> None:
+    """The one that is named, the distribution's, the first of PATH; the first that can be used."""
+    assert bootstrap(checkout, plan=["torch"]).returncode == 0
+    shutil.copy(checkout / ".venv/bin/python", tmp_path / "stub")
+    shutil.rmtree(checkout / ".venv")
+    text = VENV.format(stub=tmp_path / "stub", python=sys.executable)
+    pythons = {"named": tmp_path / "named", "path": tmp_path / "bin" / "python3"}
+    pythons |= {"distribution": tmp_path / "usr bin" / "python3"} if there else {}
+    for name, python in pythons.items():
+        python.parent.mkdir(exist_ok=True)
+        python.write_text(text.replace("  mkdir", f'  echo {name} >> "{tmp_path}/made"\n  mkdir'))
+        python.chmod(0o755)
+    script = checkout / "scripts/bootstrap.sh"
+    distribution = f"'{tmp_path / 'usr bin' / 'python3'}'"
+    changed = script.read_text().replace(":-/usr/bin/python3}", f":-{distribution[1:-1]}}}")
+    script.write_text(changed.replace(" /usr/bin/python3 ", f" {distribution} "))
+    environment = {**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1"}
+    environment |= {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HIL_PYTHON": ""}
+    if named:
+        environment["HIL_PYTHON"] = str(tmp_path / named)
+    done = subprocess.run([checkout / "hil"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made").read_text() == f"{taken}\n"
+
+
 @pytest.mark.parametrize("stamp", ["new", "old"])
 @pytest.mark.parametrize("how", ["copied", "moved"])
 def test_a_checkout_elsewhere_makes_its_own_environment(
