@@ -100,7 +100,7 @@ usable() {
     >/dev/null 2>&1
 }
 # A distribution builds its Python with profiles (PGO); pyenv's default and others do not, and a
-# suite then takes a sixth longer.
+# suite then takes about a tenth longer.
 python=
 for candidate in "${HIL_PYTHON:-/usr/bin/python3}" /usr/bin/python3 python3 python3.11 python3.12 \
   python3.13 python3.10; do
