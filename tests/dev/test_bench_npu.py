@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev.bench.npu import NpuResults, NpuTimes, Times, _child
+from harness.dev.bench.npu import NpuResults, NpuTimes, Times, _child, times_among
 
 
 def test_the_table_and_the_ratios() -> None:
@@ -40,3 +40,10 @@ def test_a_measurement_has_all_figures(tmp_path: Path) -> None:
     for way in ("compiled", "numpy"):
         assert sorted(times[way]) == ["first", "reading", "strict", "warm"]
     assert all(seconds > 0 for figures in times.values() for seconds in figures.values())
+
+
+@pytest.mark.parametrize("said", ["WARNING: a\n\n{TIMES}\n", "\n{TIMES}\nWARNING: a\nWARNING: a\n"])
+def test_times_are_found_before_and_after_what_the_reference_model_says(said: str) -> None:
+    """Its words are buffered in C, and come when the process ends."""
+    times = {"tosa": {"run": 0.78}}
+    assert times_among(said.replace("{TIMES}", json.dumps(times))) == times
