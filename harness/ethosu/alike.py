@@ -61,7 +61,7 @@ class Operations:
         """Of a surveyed stream. Raises WorkLimit for what ``total`` does not allow, and what
         ``prepare`` raises."""
         state, rows = State(), array("q")
-        kinds: dict[tuple[object, ...], int] = {}
+        kinds: dict[tuple[object, ...], tuple[int, work.Asked, Moves]] = {}
         last, kind = ("", 0, -1), None
         for offset, name, parameter in walk(words, names, state):
             self._offsets.append(offset)
@@ -69,16 +69,18 @@ class Operations:
             if now != last:
                 last, kind = now, kinds.get((name, parameter, *state.others.values()))
             if kind is not None:
-                one = self.distinct[kind]
-                total.again(one.asked, offset)
-                a, b, c = one.moves or ("", "", "")
+                index, asked, (a, b, c) = kind
+                total.again(asked, offset)
                 at = state.addresses.get
-                rows.extend((kind, 1, at(a, 0), at(b, 0), at(c, 0)))
+                rows.extend((index, 1, at(a, 0), at(b, 0), at(c, 0)))
                 continue
-            rows.extend((len(self.distinct), 0, 0, 0, 0))
+            index = len(self.distinct)
+            rows.extend((index, 0, 0, 0, 0))
             one = self._first(Operation(offset, name, parameter), state, total)
             if one.moves is not None:
-                kind = kinds[(name, parameter, *state.others.values())] = len(self.distinct)
+                kind = kinds[(name, parameter, *state.others.values())] = (
+                    index, one.asked, one.moves
+                )  # fmt: skip
             self.distinct.append(one)
             work.check_distinct(len(self.distinct), offset)
         self.places = np.frombuffer(rows, np.int64).reshape(-1, _COLUMNS)
@@ -122,6 +124,7 @@ class Operations:
 
 
 def moves_of(prepared: Prepared) -> Moves | None:
+    """As ``Distinct.moves``; BASE0 is where a map of one tile begins (``split_tiles``)."""
     plan = prepared.plan
     if isinstance(plan, CopyPlan):
         return "DMA0_SRC", "DMA0_DST", ""

@@ -136,30 +136,32 @@ class _Form(Enum):
 _TWO_WORDS = frozenset({_Form.WIDE, _Form.ADDRESS, _Form.BRANCH})
 
 
-def _forms(names: RegisterSet) -> dict[int, tuple[_Form, str]]:
-    """By the low half of a command's first word, which has everything but values: as
-    ``decode_at`` tells them apart. What is not there is malformed."""
-    wide = {code: _Form.ADDRESS if name in ADDRESSES else _Form.WIDE
-            for code, name in names.cmd1.items()}  # fmt: skip
-    forms = {1 << 14 | code: (wide[code], name) for code, name in names.cmd1.items()}
-    forms |= {code: (_Form.WRITE, name) for code, name in names.cmd0.items()}
-    for code, name in names.operations.items():
-        form = _Form.IDLE if name in NO_EFFECT else _Form.OPERATION
-        forms[code] = (_Form.STOP if name == "STOP" else form, name)
-    if names.has_branch:
-        forms[1 << 14 | BRANCH] = (_Form.BRANCH, "BRANCH")
-    return forms
+Forms = dict[int, tuple[_Form, str]]
+
+
+def _learned(forms: Forms, words: Sequence[int], at: int, names: RegisterSet) -> tuple[_Form, str]:
+    """What stands at word ``at``, kept by the low half of its first word, which has everything but
+    values. Raises StreamError."""
+    item, after = decode_at(words, at, names)
+    if isinstance(item, Write):
+        wide = _Form.ADDRESS if item.register in ADDRESSES else _Form.WIDE
+        found = _Form.WRITE if after == at + 1 else wide, item.register
+    else:
+        idle = _Form.IDLE if item.name in NO_EFFECT else _Form.OPERATION
+        found = {"STOP": _Form.STOP, "BRANCH": _Form.BRANCH}.get(item.name, idle), item.name
+    forms[words[at] & 0xFFFF] = found
+    return found
 
 
 def survey(words: Sequence[int], names: RegisterSet) -> Survey:
     """Goes over all of it, behind STOP too. Raises StreamError for the first malformed command."""
-    forms = _forms(names)
+    forms: Forms = {}
     count, branches, ended, at, end = 0, False, False, 0, len(words)
     while at < end:
-        form, _ = forms.get(words[at] & 0xFFFF, (None, ""))
+        form, _ = forms.get(words[at] & 0xFFFF) or _learned(forms, words, at, names)
         two = form in _TWO_WORDS
-        if form is None or (two and at + 1 == end):
-            decode_at(words, at, names)  # says what is wrong with it
+        if two and at + 1 == end:
+            decode_at(words, at, names)  # it says so
         branches |= form is _Form.BRANCH
         ended |= form is _Form.STOP
         count += form is _Form.OPERATION and not ended
@@ -183,10 +185,11 @@ class State:
 def walk(words: Sequence[int], names: RegisterSet, state: State) -> Iterator[tuple[int, str, int]]:
     """The byte, name and parameter of each operation that does something, up to STOP, with
     ``state`` as it is then. Of a surveyed stream without branches."""
-    forms, others, addresses, at = _forms(names), state.others, state.addresses, 0
+    forms: Forms = {}
+    others, addresses, at = state.others, state.addresses, 0
     while at < len(words):
         word = words[at]
-        form, name = forms[word & 0xFFFF]
+        form, name = forms.get(word & 0xFFFF) or _learned(forms, words, at, names)
         at += 1
         if form is _Form.OPERATION:
             yield 4 * at - 4, name, word >> 16

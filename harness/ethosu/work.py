@@ -29,7 +29,7 @@ DIVISORS = 1 << 20  # of all averages that have one for each position
 
 _PRODUCTS = 32  # of a convolution, per unit
 _COMMAND = 1 << 14
-_AGAIN = 1 << 10
+_AGAIN = 1 << 10  # a command that differs from an earlier one in addresses alone
 _KERNEL_ELEMENT = 1 << 11
 _DMA_ROW = 1 << 11
 _UNIT, _READ_BLOCK = 64, 128  # the largest OFM microblock and IFM block, in channels
@@ -87,8 +87,7 @@ class Work:
     def again(self, asked: Asked, offset: int) -> None:
         """For the addresses of another one, which is prepared already and has no weights."""
         self.units += asked.units + _AGAIN
-        if self.units > self.limit:
-            _require("the stream", self.units, self.limit, "units of work", offset)
+        _require("the stream", self.units, self.limit, "units of work", offset)
 
 
 def check_operations(count: int) -> None:

@@ -26,15 +26,14 @@ COPY: list[Item] = [
 
 def registers(product: str, **changes: int) -> list[Item]:
     """Of pools and sums of 4 x 4 x 16 bytes."""
-    second = {name.replace("IFM", "IFM2"): value for name, value in pool()[:-2] if "IFM_" in name}
+    ifm = {name: value for name, value in pool()[:-2] if "IFM_" in name}
+    of_first = ("PAD", "UPSCALE", "DEPTH")
+    second = {name.replace("IFM", "IFM2"): value for name, value in ifm.items()
+              if not any(word in name for word in of_first)}  # fmt: skip
     precision = {"OFM_PRECISION": 0x101 if product == "u85" else 0x8101}
+    scales = {"OPA_SCALE": 1, "OPB_SCALE": 1, "IFM2_BROADCAST": 0}
     if product == "u85":
         scales = {"IFM_SCALE": 1, "IFM2_SCALE": 1, "IFM_BROADCAST": 0, "IFM2_BROADCAST": 0}
-        second = {n: v for n, v in second.items() if "PAD" not in n and "UPSCALE" not in n}
-    else:
-        scales = {"OPA_SCALE": 1, "OPB_SCALE": 1, "IFM2_BROADCAST": 0}
-        second = {n: v for n, v in second.items() if "PAD" not in n and "UPSCALE" not in n}
-    second.pop("IFM2_DEPTH_M1", None)
     given = {**dict(pool()[:-2]), **precision, **second, **scales, **changes}
     return [*given.items(), *COPY]
 
