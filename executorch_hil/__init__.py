@@ -10,17 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.case.case import Case as Case
-    from harness.errors.verdict import Verdict as Verdict
+    from harness.config.case import Case as Case
+    from harness.config.loading import Target as Target
+    from harness.core.verdict import Verdict as Verdict
     from harness.plugin.proof import require_pass as require_pass
     from harness.run.record import RunRecord as RunRecord
-    from harness.target.loading import Target as Target
 
 _WHERE = {
-    "Case": "harness.case.case",
+    "Case": "harness.config.case",
     "RunRecord": "harness.run.record",
-    "Target": "harness.target.loading",
-    "Verdict": "harness.errors.verdict",
+    "Target": "harness.config.loading",
+    "Verdict": "harness.core.verdict",
     "require_pass": "harness.plugin.proof",
 }
 __all__ = ["Case", "RunRecord", "Target", "Verdict", "require_pass"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from harness.build.firmware import Firmware
-    from harness.build.source import FirmwareSource
-    from harness.case.case import Case
+    from harness.config.case import Case
+    from harness.config.loading import Target
     from harness.export.program import Program
+    from harness.firmware.firmware import Firmware
+    from harness.firmware.source import FirmwareSource
     from harness.judge.reference import Reference
     from harness.run.record import RunRecord
-    from harness.target.loading import Target
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """``python -m harness`` is ``hil``."""
 
-from harness.cli.entry import entry
+from harness.cli.main import main
 
 if __name__ == "__main__":
-    entry()
+    main(prog_name="hil")

@@ -13,24 +13,7 @@ case $venv in
 esac
 log=$state/bootstrap.log
 
-say() { printf 'hil: %s\n' "$*"; }
-die() {
-  printf 'hil: error: %s\n' "$1"
-  shift
-  for line in "$@"; do printf 'hil:        %s\n' "$line"; done
-  exit 3
-}
-# Runs a step with its output in the log; on failure shows the end of it.
-step() {
-  title=$1
-  shift
-  say "$title ..."
-  printf '\n== %s: %s\n' "$title" "$*" >>"$log"
-  "$@" >>"$log" 2>&1 || {
-    tail -n 15 "$log"
-    die "$title failed" "the whole output is in $log"
-  }
-}
+. "$root/scripts/steps.sh"
 
 writable() { { mkdir -p "$1" && [ -w "$1" ]; } 2>/dev/null; }
 writable "$state" || die "$state cannot be written" \
@@ -46,53 +29,21 @@ fi
 stamped() {
   echo "$root"
   cat -- "$root/hil" "$root/pyproject.toml" "$root/docker/packages.txt" \
-    "$root/scripts/bootstrap.sh" "$root/scripts/$1.lock"
+    "$root/scripts/bootstrap.sh" "$root/scripts/install-packages.sh" "$root/scripts/steps.sh" \
+    "$root/scripts/$1.lock"
 }
 if stamped "$purpose" | cmp -s - "$venv/.hil-stamp-$purpose" 2>/dev/null; then exit 0; fi
 : >"$log"
 
 # --- system packages ---------------------------------------------------------------------
-# $1: the column. Every target of ours runs with no other step; Zephyr wants a workspace besides.
-listed() {
-  awk -v column="$1" -v purpose="$purpose" '
-    /^#/ || NF == 0 || $column == "-" { next }
-    $1 == "run" || $1 == "linux" || (purpose == "dev" && $1 == "dev") { print $column }
-  ' "$root/docker/packages.txt" | sort -u
-}
-is_like() {
-  grep -Eqs "^ID(_LIKE)?=.*\\b$1\\b" /etc/os-release
-}
-if command -v dpkg-query >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1; then
-  column=2
-  if is_like ubuntu; then column=3; fi
-  missing=
-  for package in $(listed $column); do
-    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' ||
-      missing="$missing $package"
-  done
-  if [ -n "$missing" ] && [ "${HIL_NO_SYSTEM_PACKAGES:-}" = 1 ]; then
-    say "these system packages are missing and HIL_NO_SYSTEM_PACKAGES=1:$missing"
-  elif [ -n "$missing" ]; then
-    as_root=
-    if [ "$(id -u)" -ne 0 ]; then
-      command -v sudo >/dev/null 2>&1 ||
-        die "system packages are missing and there is no sudo; as root run:" \
-          "apt-get install --no-install-recommends$missing"
-      as_root=sudo
-    fi
-    say "system packages to install:$missing"
-    step "apt-get update" $as_root apt-get update
-    # shellcheck disable=SC2086
-    step "apt-get install" $as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y --no-install-recommends $missing
-  fi
-elif is_like fedora; then
-  # shellcheck disable=SC2046
-  say "no apt here; what is needed comes by: dnf install" $(listed 4)
-else
-  say "no apt here: install the equivalents of these Debian packages by hand:"
-  for package in $(listed 2); do printf '       %s\n' "$package"; done
-fi
+# What a target with Linux or a checkout of ExecuTorch needs comes when one is first used
+# (harness/system/packages.py).
+case $purpose in
+  dev) purposes="run linux executorch dev" ;;
+  *) purposes=run ;;
+esac
+# shellcheck disable=SC2086
+sh "$root/scripts/install-packages.sh" "$root" "$log" $purposes
 
 # --- Python ------------------------------------------------------------------------------
 usable() {

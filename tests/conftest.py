@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.choice import ROOT_VARIABLE
-from harness.build.compiler_cache import launchers
+from harness.firmware.choice import ROOT_VARIABLE
+from harness.firmware.compiler_cache import launchers
 from harness.system.paths import state_dir
 
-_OF_CHECKOUTS = "tests/build/executorch/"
+_OF_CHECKOUTS = "tests/firmware/executorch/"
 _ZEPHYR = "zephyr"
 
 
@@ -67,8 +67,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if root and real:
         terminalreporter.line(f"real, {root}: {real} tests")
     else:
-        terminalreporter.line(f"real: none, for ${ROOT_VARIABLE} " + (
-            "was not asked for by these tests" if root else "is not set"))  # fmt: skip
+        terminalreporter.line(
+            f"real: none, for ${ROOT_VARIABLE} "
+            + ("was not asked for by these tests" if root else "is not set")
+        )
 
 
 def _which_zephyr(reporter: pytest.TerminalReporter, tests: list[str]) -> None:
@@ -82,5 +84,7 @@ def _which_zephyr(reporter: pytest.TerminalReporter, tests: list[str]) -> None:
     if base and real:
         reporter.line(f"real, {base}: {real} tests")
     else:
-        reporter.line("real: none, for $ZEPHYR_BASE " + (
-            "was not asked for by these tests" if base else "is not set"))  # fmt: skip
+        reporter.line(
+            "real: none, for $ZEPHYR_BASE "
+            + ("was not asked for by these tests" if base else "is not set")
+        )

@@ -1,4 +1,4 @@
-"""``hil bundle`` and ``replay``: options and help; the work is done elsewhere."""
+"""``hil bundle`` and ``hil replay``: options and help."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, limit_factor_option, require_confinement_option, verb
-from harness.errors.verdict import ExitCode
+from harness.cli.verb import echo, limit_factor_option, verb
+from harness.core.verdict import ExitCode
 
 _MIB = 1 << 20
 
@@ -26,29 +26,31 @@ _MIB = 1 << 20
 @click.option(
     "--keep-paths",
     is_flag=True,
-    help="Leave paths of this machine, the user's and the host's name in it, where they are.",
+    help="Keep paths of this machine and the host's name where they are.",
 )
 @verb
 def bundle(
     run_dir: Path, out: Path | None, keep_paths: bool, as_json: bool
 ) -> tuple[Any, ExitCode]:
-    """Make one file of a run, to run it again elsewhere with `hil replay`.
+    """Pack a run into one file, to run it again elsewhere with `hil replay`.
 
-    It holds program, firmware, inputs, expectations, outputs, console, record and repro.sh. Two
-    bundles of one run have the same bytes. Nothing of this machine is in it: paths lose their
-    folders, and a run that cannot be freed of them is refused.
+    It holds program, firmware, inputs, expected outputs, outputs, console, record and repro.sh.
+    Two bundles of one run have the same bytes. Folders of this machine are left out; a run that
+    still names one is refused.
 
     \b
     Examples:
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c -o bug-17.tar.zst
     """
-    from harness.bundle.pack import pack
+    from harness.run.bundle.pack import pack
 
     made = pack(run_dir, out or Path(f"{run_dir.absolute().name}.tar.zst"), keep_paths=keep_paths)
     if not as_json:
-        echo(f"{made.path}: {made.manifest.case}, {made.manifest.verdict} on "
-             f"{made.manifest.simulator}, {made.bytes} bytes")  # fmt: skip
+        echo(
+            f"{made.path}: {made.manifest.case}, {made.manifest.verdict} on "
+            f"{made.manifest.simulator}, {made.bytes} bytes"
+        )
     return {
         "bundle": str(made.path),
         "bytes": made.bytes,
@@ -65,50 +67,54 @@ def bundle(
 @click.option(
     "--bundled-target",
     is_flag=True,
-    help="Take the bundle's own description of its target, when it is unknown or another one here.",
+    help="Use the bundle's own description of its target if it is unknown or another one here.",
 )
 @click.option(
-    "--most-mib",
+    "--max-mib",
     type=click.IntRange(1, 1 << 20),
     default=1024,
     show_default=True,
     help="The most that it may unpack to.",
 )
 @limit_factor_option
-@require_confinement_option
+@click.option(
+    "--no-require-confinement",
+    "trusted",
+    is_flag=True,
+    help="Run it also where it cannot be wholly confined: only a bundle you trust.",
+)
 @verb
 def replay(
-    bundle_file: Path, any_version: bool, bundled_target: bool, most_mib: int,
-    limit_factor: float | None, require_confinement: bool | None, as_json: bool,
-) -> tuple[Any, ExitCode]:  # fmt: skip
-    """Run what is in BUNDLE again, here, and compare verdict, outputs and figures.
+    bundle_file: Path,
+    max_mib: int,
+    trusted: bool,
+    as_json: bool,
+    **options: Any,
+) -> tuple[Any, ExitCode]:
+    """Run BUNDLE again here and compare verdict, outputs and figures.
 
-    BUNDLE is a file of `hil bundle`, or the folder that it was unpacked to. It is taken to be a
-    stranger's: its program is confined as every guest is, and where that cannot be had it is not
-    run, unless you say --no-require-confinement.
+    BUNDLE is a file made by `hil bundle`, or the folder it was unpacked to. It is treated as
+    hostile: its program is confined as every guest is, and not run where that is not possible,
+    unless you say --no-require-confinement.
 
-    Ends with 0 only for a PASS that is the same here; a failure that is reproduced is one (1).
+    Ends with 0 only for a PASS that is the same here; a failure that is reproduced ends with 1.
 
     \b
     Examples:
       hil replay bug-17.tar.zst
       hil replay bug-17.tar.zst --any-version --json
     """
-    from harness.bundle.replay import ReplayOptions
-    from harness.bundle.replay import replay as run_again
+    from harness.run.bundle.replay import ReplayOptions
+    from harness.run.bundle.replay import replay as run_again
 
-    options = ReplayOptions(
-        any_version=any_version,
-        bundled_target=bundled_target,
-        most=most_mib * _MIB,
-        limit_factor=limit_factor,
-        require_confinement=True if require_confinement is None else require_confinement,
+    replay_options = ReplayOptions(
+        max_bytes=max_mib * _MIB, require_confinement=not trusted, **options
     )
     with progress_shown(as_json) as progress:
-        found = run_again(bundle_file, options, progress)
+        replayed = run_again(bundle_file, replay_options, progress)
     if not as_json:
         from harness.report.console import Terminal
         from harness.report.replay import print_replay
 
-        print_replay(Terminal(), found)
-    return found.summary(), found.exit_code
+        print_replay(Terminal(), replayed)
+    return replayed.summary(), replayed.exit_code

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.build.source import FIRMWARE
+from harness.firmware.choice import choose
+from harness.firmware.names import firmware_words
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
@@ -25,7 +26,7 @@ _OPTIONS = (
     click.option(
         "--firmware",
         "word",
-        type=click.Choice(list(FIRMWARE)),
+        type=click.Choice(firmware_words()),
         help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
         "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
         "executorch.",
@@ -48,8 +49,6 @@ def firmware_options(function: _Verb) -> _Verb:
     def wrapped(
         *args: Any, executorch: Path | None, word: str | None, parts: tuple[str, ...], **kwargs: Any
     ) -> Any:
-        from harness.build.choice import choose
-
         return function(*args, firmware=choose(word, executorch, parts), **kwargs)
 
     for option in reversed(_OPTIONS):

@@ -1,4 +1,4 @@
-"""``hil history``: options and help; the work is done elsewhere."""
+"""``hil history``: options and help."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import click
 
 from harness.cli.history_options import DefaultGroup, history_option, opened
 from harness.cli.verb import echo, verb
-from harness.errors import UsageError
-from harness.errors.verdict import ExitCode
+from harness.core.errors import UsageError
+from harness.core.verdict import ExitCode
+from harness.system.files import disk_errors
 
 if TYPE_CHECKING:
-    from harness.history.model import Row
+    from harness.nightly.history.model import Row
 
 _UNITS = {"d": 1, "w": 7, "m": 30, "y": 365}  # days
 
@@ -27,25 +28,21 @@ class _History(DefaultGroup):
 
 @click.group(cls=_History)
 def history() -> None:
-    """What nights have kept: of one case, since when it fails and what changed, what is flaky.
+    """Results of past nights: the runs of a case, since when it fails and what changed, what is
+    flaky.
 
     \b
     Examples:
       hil history corstone-300-m55/ds_cnn
       hil history first-bad corstone-300-m55/ds_cnn
       hil history flaky
-      hil history export nights.jsonl
+      hil history export nights.db
       hil history prune --keep 90d
     """
 
 
 def _rows(url: str | None, case: str, most: int | None = None) -> list[Row]:
-    from harness.history.place import history_url
-    from harness.history.quick import runs_of
-
-    if rows := runs_of(history_url(url), case, most):
-        return rows
-    from harness.history.compare import NoSuchCase
+    from harness.nightly.history.compare import NoSuchCase
 
     with opened(url) as database:
         rows = database.of_case(case, most=most)
@@ -56,12 +53,18 @@ def _rows(url: str | None, case: str, most: int | None = None) -> list[Row]:
 
 @history.command("show")
 @click.argument("case", metavar="TARGET/MODEL")
-@click.option("-n", "most", type=click.IntRange(1), default=30, show_default=True,
-              help="How many runs, the newest.")  # fmt: skip
+@click.option(
+    "-n",
+    "most",
+    type=click.IntRange(1),
+    default=30,
+    show_default=True,
+    help="How many runs, the newest.",
+)
 @history_option
 @verb
 def show_(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
-    """The runs of one case: verdicts, size, instructions, time. `hil history CASE` is short for it.
+    """The runs of one case: verdicts, size, instructions, time. `hil history CASE` is the same.
 
     A case with ExecuTorch's own firmware is called "TARGET/MODEL [executorch]".
     """
@@ -79,12 +82,12 @@ def show_(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, Ex
 @history_option
 @verb
 def first_bad_(case: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
-    """The run from which on a case fails, the last good one before it, and what differs.
+    """The run since which a case fails, the last good run before it, and what differs.
 
-    What the infrastructure ended is neither good nor bad. Exits with 1 while the case fails, with
-    0 when its last run passed.
+    INFRA and SKIPPED are neither good nor bad. Exits with 1 while the case fails, with 0 when its
+    last run passed.
     """
-    from harness.history.compare import first_bad
+    from harness.nightly.history.compare import first_bad
 
     found = first_bad(case, _rows(url, case))
     if not as_json:
@@ -101,17 +104,18 @@ def first_bad_(case: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode
 
 
 @history.command("flaky")
-@click.option("--nights", type=click.IntRange(2), default=30, show_default=True,
-              help="How many, the newest.")  # fmt: skip
+@click.option(
+    "--nights", type=click.IntRange(2), default=30, show_default=True, help="How many, the newest."
+)
 @history_option
 @verb
 def flaky_(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
-    """Cases that ended otherwise though program, firmware, toolchain, simulator, target and
+    """Cases with different results though program, firmware, toolchain, simulator, target and
     reference were the same.
 
     Exits with 1 when there are any.
     """
-    from harness.history.compare import flaky
+    from harness.nightly.history.compare import flaky
 
     with opened(url) as database:
         found = flaky(database.rows([night.id for night in database.nights(most=nights)]))
@@ -125,59 +129,68 @@ def flaky_(nights: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
 
 
 @history.command("export")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.jsonl")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.db")
 @click.option("--night", metavar="ID", help="That night alone.")
 @history_option
 @verb
 def export_(file: Path, night: str | None, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
-    """Write all of the history as JSON lines, which `import` and `nightly merge` take."""
+    """Write the history into a SQLite file, which `import` and `nightly merge` read."""
     from harness.cli.page import known_night
-    from harness.history.lines import everything, line_of, of_night
-    from harness.system.files import disk_errors
 
-    lines = 0
-    with opened(url) as database, disk_errors("writing the history"):
-        items = (
-            everything(database)
-            if night is None
-            else of_night(database, known_night(database, night))
-        )
+    with opened(url) as database:
+        from harness.nightly.history.database import open_history
+
+        if night is not None:
+            known_night(database, night)
         part = file.with_name(f".{file.name}.new")
-        with part.open("w", encoding="utf-8") as out:
-            for item in items:
-                out.write(line_of(item))
-                lines += 1
-        part.replace(file)
+        with disk_errors("writing the history"):
+            part.unlink(missing_ok=True)
+            copy = open_history(f"sqlite:///{part.absolute()}")
+            try:
+                copied = database.copy_to(copy, night)
+            finally:
+                copy.close()
+            part.replace(file)
     if not as_json:
-        echo(f"{lines} lines in {file}")
-    return {"file": str(file), "lines": lines}, ExitCode.PASSED
+        echo(f"{copied.nights} nights with {copied.rows} rows in {file}")
+    return {"file": str(file), "nights": copied.nights, "rows": copied.rows}, ExitCode.PASSED
 
 
 @history.command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...",
-                type=click.Path(path_type=Path, exists=True, dir_okay=False))  # fmt: skip
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE.db...",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+)
 @history_option
 @verb
 def import_(files: tuple[Path, ...], url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
-    """Add the nights and rows of JSON lines. What is there already stays as it is."""
-    from harness.history.lines import bring, read_lines
-
+    """Add the nights and rows of SQLite files. What the history has already stays as it is."""
     nights = rows = known = 0
     with opened(url) as database:
+        from harness.nightly.history.database import open_history
+
         for file in files:
-            done = bring(database, read_lines(file))
-            nights, rows, known = nights + done.nights, rows + done.rows, known + done.known
+            source = open_history(f"sqlite:///{file.absolute()}")
+            try:
+                copied = source.copy_to(database)
+            finally:
+                source.close()
+            nights, rows = nights + copied.nights, rows + copied.rows
+            known += copied.known
     if not as_json:
-        echo(f"{nights} nights and {rows} rows are new, {known} were there")
+        echo(f"{nights} nights and {rows} rows are new, {known} were known")
     return {"nights": nights, "rows": rows, "known": known}, ExitCode.PASSED
 
 
 @history.command("prune")
-@click.option("--keep", required=True, metavar="AGE", help="As 90d, 12w, 6m or 2y.")
+@click.option("--keep", required=True, metavar="AGE", help="For example 90d, 12w, 6m or 2y.")
 @history_option
 @verb
 def prune_(keep: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
-    """Remove the nights that are older, with their rows. Nothing else removes any.
+    """Remove older nights with their rows. Nothing else removes any.
 
     \b
     Example:
@@ -191,8 +204,8 @@ def prune_(keep: str, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
     return {"nights": nights, "rows": rows}, ExitCode.PASSED
 
 
-def _age(said: str) -> timedelta:
-    found = re.fullmatch(r"(\d{1,4})([dwmy])", said)
-    if found is None:
-        raise UsageError(f"{said!r} is no age", hint="90d, 12w, 6m and 2y are some")
-    return timedelta(days=int(found[1]) * _UNITS[found[2]])
+def _age(text: str) -> timedelta:
+    match = re.fullmatch(r"(\d{1,4})([dwmy])", text)
+    if match is None:
+        raise UsageError(f"{text!r} is no age", hint="90d, 12w, 6m and 2y are some")
+    return timedelta(days=int(match[1]) * _UNITS[match[2]])

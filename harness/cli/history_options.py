@@ -1,4 +1,4 @@
-"""``--history``, and what a group of verbs does with a word that is none of its verbs."""
+"""``--history``, and a group of verbs with a default verb."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import ToolMissing
+from harness.core.errors import ToolMissing
 
 if TYPE_CHECKING:
-    from harness.history.store import Database
+    from harness.nightly.history.store import History
 
 history_option = click.option(
     "--history",
@@ -23,37 +23,37 @@ history_option = click.option(
 
 
 class NoPackage(ToolMissing):
-    """``tool``: the package that is not there, and that ``asked`` needs."""
+    """``tool``: the missing package, which ``user`` needs."""
 
     kind = "no_package"
 
-    def __init__(self, asked: str, missing: str | None) -> None:
+    def __init__(self, user: str, missing: str | None) -> None:
         super().__init__(
-            f"{asked} needs the Python package {missing}, which is not installed",
+            f"{user} needs the Python package {missing}, which is not installed",
             tool=missing,
             hint="pip install 'executorch-hil[nightly]'",
         )
 
 
 @contextmanager
-def opened(url: str | None) -> Iterator[Database]:
-    """The history, with what waited for it. Raises what ``open_history`` does."""
+def opened(url: str | None) -> Iterator[History]:
+    """The history, after delivering what waited for it. Raises what ``open_history`` does."""
     try:
-        from harness.history.database import open_history
+        from harness.nightly.history.database import open_history
     except ModuleNotFoundError as error:
         raise NoPackage("the history", error.name) from error
-    from harness.nightly.spool import Spool
+    from harness.nightly.outbox import Outbox
 
-    database = open_history(url)
+    history = open_history(url)
     try:
-        Spool(database.url).deliver(database)
-        yield database
+        Outbox(history.url).deliver(history)
+        yield history
     finally:
-        database.close()
+        history.close()
 
 
 class DefaultGroup(click.Group):
-    """A group whose verb ``default`` is meant where no other is named."""
+    """A group whose verb ``default`` runs if no other is named."""
 
     default: str
 

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from harness.cli.verb import echo, verb
-from harness.errors import UsageError
-from harness.errors.verdict import ExitCode
+from harness.core.errors import UsageError
+from harness.core.verdict import ExitCode
 from harness.system.files import disk_errors
 from harness.system.paths import data_root
 from harness.system.settings import OWN

@@ -9,11 +9,11 @@ import click
 
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, fvp_missing_option, limit_factor_option, verb
-from harness.errors.verdict import ExitCode
+from harness.cli.verb import echo, limit_factor_option, verb
+from harness.core.verdict import ExitCode
 
 if TYPE_CHECKING:
-    from harness.build.choice import FirmwareChoice
+    from harness.firmware.choice import FirmwareChoice
     from harness.run.accept import Only
 
 
@@ -76,13 +76,18 @@ def judge_(
 )
 @click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 @limit_factor_option
-@fvp_missing_option
 @firmware_options
 @verb
 def accept(
-    subject: str, reason: str, only: Only | None, truth: bool, dry_run: bool,
-    limit_factor: float | None, fvp_missing: str | None, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
+    subject: str,
+    reason: str,
+    only: Only | None,
+    truth: bool,
+    dry_run: bool,
+    limit_factor: float | None,
+    firmware: FirmwareChoice,
+    as_json: bool,
+) -> tuple[dict[str, Any], ExitCode]:
     """Run a case and propose its outputs and figures as the new reference, shown as a diff.
 
     The file under references/ (in your repository for a model of yours, which is named by its path
@@ -102,10 +107,9 @@ def accept(
     """
     from harness.run.accept import accept_case
     from harness.run.pipeline import RunOptions
-    from harness.simulate.pick import missing_policy
+    from harness.sim.pick import missing_policy
 
-    missing = fvp_missing or missing_policy()
-    options = RunOptions(limit_factor=limit_factor, fvp_missing=missing, firmware=firmware)
+    options = RunOptions(limit_factor=limit_factor, fvp_missing=missing_policy(), firmware=firmware)
     with progress_shown(as_json) as progress:
         proposal = accept_case(
             subject, reason, options, only=only, truth=truth, dry_run=dry_run, progress=progress

@@ -1,4 +1,4 @@
-"""``hil link``: options, help and exit codes; the work is done in harness/link."""
+"""``hil link``: options, help, exit codes and what a terminal shows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import click
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
-from harness.errors.verdict import ExitCode
+from harness.core.verdict import ExitCode
+from harness.link.configure.failure import BuildFailure
+from harness.link.diagnose.explain import Explanation
 from harness.link.failure import Failure
-from harness.link.stop.model import Stop
-from harness.link.why.explain import Explanation
 
 if TYPE_CHECKING:
-    from harness.build.choice import FirmwareChoice
+    from harness.firmware.choice import FirmwareChoice
 
 
 @click.group()
@@ -33,12 +33,11 @@ def link() -> None:
 def explain_(
     log_or_build: Path, firmware: FirmwareChoice, as_json: bool
 ) -> tuple[dict[str, Any], ExitCode]:
-    """Say why a link failed and what to do, from a log or a build directory.
+    """Explain why a link failed and how to fix it, from a log or a build directory.
 
-    Reads GNU ld, gold, lld, mold, armlink, IAR's ilink and Apple's ld; of other linkers the error
-    lines. Where the objects are there, they are read too. Exits with 0 when a link is known and
-    nothing failed, else with 1: an empty log proves nothing. TARGET/runner is where the firmware
-    of a target is built.
+    Reads GNU ld, lld, armlink and IAR's ilink; of other linkers the error lines. The objects are
+    read too, where they still exist. Exits with 0 when a link is known and nothing failed, else
+    with 1: an empty log proves nothing. TARGET/runner is the build tree of a target's firmware.
 
     \b
     Examples:
@@ -46,7 +45,7 @@ def explain_(
       hil link explain build --json
       hil link explain corstone-300-u55-128/runner --executorch ~/executorch
     """
-    from harness.link.why.explain import explain
+    from harness.link.diagnose.explain import explain
     from harness.run.subject import tree_of
 
     with progress_shown(as_json) as progress:
@@ -58,22 +57,27 @@ def explain_(
 
 @link.command("reduce")
 @click.argument("build", type=click.Path(path_type=Path), metavar="BUILD_DIR|TARGET/runner")
-@click.option("-o", "out", type=click.Path(path_type=Path), metavar="DIR",
-              help="Where the folder goes (default: BUILD_DIR-reduced).")  # fmt: skip
+@click.option(
+    "-o",
+    "out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the folder goes (default: BUILD_DIR-reduced).",
+)
 @click.option("--pytest", "with_test", is_flag=True, help="Also write a regression test.")
 @verb
 @firmware_options
 def reduce_(
     build: Path, out: Path | None, with_test: bool, firmware: FirmwareChoice, as_json: bool
 ) -> tuple[dict[str, Any], ExitCode]:
-    """Shrink a failing link to a folder that fails in the same way and needs only the toolchain.
+    """Reduce a failing link to a folder that fails in the same way and needs only the toolchain.
 
     \b
     Examples:
       hil link reduce build
       hil link reduce build -o /tmp/report --pytest
     """
-    from harness.link.smaller.reduce import reduce_build
+    from harness.link.reduce import reduce_build
     from harness.run.subject import tree_of
 
     tree = tree_of(build, firmware)
@@ -90,8 +94,14 @@ def reduce_(
 @click.argument(
     "elf_or_build", type=click.Path(path_type=Path), metavar="ELF|BUILD_DIR|TARGET/runner"
 )
-@click.option("--overridable", "symbols", multiple=True, required=True, metavar="SYMBOL",
-              help="A function with a weak default; may be repeated.")  # fmt: skip
+@click.option(
+    "--overridable",
+    "symbols",
+    multiple=True,
+    required=True,
+    metavar="SYMBOL",
+    help="A function with a weak default; may be repeated.",
+)
 @verb
 @firmware_options
 def check_(
@@ -114,42 +124,43 @@ def check_(
     return result.summary(), ExitCode.PASSED if result.holds else ExitCode.FAILED
 
 
-_MOST = 20
+_MOST_FAILURES = 20
 _WIDEST = 300
 
 
 def print_explanation(explanation: Explanation) -> None:
+    """For each failure: what to do first, then the cause."""
     if explanation.stopped is not None:
-        _print_stop(explanation.source, explanation.stopped)
+        _print_build_failure(explanation.source, explanation.stopped)
     elif not explanation.failures:
-        known = "no failed link" if explanation.linked else "there is no link in it that is known"
-        echo(f"{explanation.source}: {known}")
-    for failure in explanation.failures[:_MOST]:
-        _print(failure)
-    more = len(explanation.failures) - _MOST
+        result = "no failed link" if explanation.linked else "no link was recognised"
+        echo(f"{explanation.source}: {result}")
+    for failure in explanation.failures[:_MOST_FAILURES]:
+        _print_failure(failure)
+    more = len(explanation.failures) - _MOST_FAILURES
     if more > 0:
         echo(f"... and {more} more; --json has all")
 
 
-def _print_stop(source: str, stop: Stop) -> None:
-    echo(f"{source}: the build stopped before a link, line {stop.line}", fg="red", bold=True)
-    echo(f"  said   {stop.text[:_WIDEST]}")
-    echo(f"  cause  {stop.cause}")
-    if stop.fix:
-        echo(f"  fix    {stop.fix}")
-
-
-def _print(failure: Failure) -> None:
-    much = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
-    kind = failure.kind.value.replace("_", " ")
-    echo(f"{kind}: {failure.subject}{much}", fg="red", bold=True)
+def _print_build_failure(source: str, failure: BuildFailure) -> None:
+    echo(f"{source}: the build stopped before its link (line {failure.line})", fg="red", bold=True)
+    if failure.fix:
+        echo(f"  fix    {failure.fix}")
     echo(f"  cause  {failure.cause}")
-    places = dict.fromkeys(map(str, failure.places))  # one place may be told in several ways
-    for place in list(places)[1:3]:
+    echo(f"  log    {failure.text[:_WIDEST]}")
+
+
+def _print_failure(failure: Failure) -> None:
+    size = f" by {failure.bytes} bytes" if failure.bytes is not None else ""
+    kind = failure.kind.value.replace("_", " ")
+    echo(f"{kind}: {failure.subject}{size}", fg="red", bold=True)
+    if failure.fix:
+        echo(f"  fix    {failure.fix}")
+    echo(f"  cause  {failure.cause}")
+    places = list(dict.fromkeys(map(str, failure.places)))  # some differ in their offset alone
+    for place in places[1:3]:
         echo(f"         also {place}")
     for piece in failure.contributors[:5]:
         echo(f"         {piece.bytes:>9} bytes  {piece.section}  {piece.file}")
     for orphan in failure.orphans[:3]:
         echo(f"         orphan {orphan.section}, {orphan.bytes} bytes, in {orphan.region}")
-    if failure.fix:
-        echo(f"  fix    {failure.fix}")

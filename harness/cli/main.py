@@ -27,11 +27,10 @@ _VERBS = {
     "replay": "harness.cli.bundle:replay",
     "size": "harness.cli.size:size",
     "gate": "harness.cli.size:gate",
-    "open": "harness.cli.why:open_",
     "link": "harness.cli.link:link",
     "npu": "harness.cli.npu:npu",
     "standin": "harness.cli.standin:standin",
-    "conformance": "harness.cli.standin:conformance",
+    "suite": "harness.cli.suite:suite",
     "bisect": "harness.cli.bisect:bisect",
     "nightly": "harness.cli.nightly:nightly",
     "history": "harness.cli.history:history",
@@ -41,10 +40,6 @@ _VERBS = {
     "prune": "harness.cli.prune:prune",
     "init": "harness.cli.init:init",
     "zephyr": "harness.cli.zephyr:zephyr",
-    "completion": "harness.cli.completion:completion",
-    "schema": "harness.cli.tools:schema",
-    "bench": "harness.cli.bench:bench",
-    "test": "harness.cli.tools:test",
 }
 
 
@@ -86,7 +81,3 @@ def main() -> None:
       hil run corstone-300-m55 ds_cnn
       hil doctor
     """
-
-
-if __name__ == "__main__":  # in a process that is somebody else's, too (bench --profile)
-    main()

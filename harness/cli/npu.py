@@ -10,12 +10,12 @@ import click
 
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
-from harness.errors import UsageError
-from harness.errors.verdict import ExitCode
-from harness.errors.words import counted
-from harness.ethosu.blob import find_blobs, read_actions, read_blob
-from harness.ethosu.disasm import disassemble
-from harness.ethosu.model import Network, Stats
+from harness.core.errors import UsageError
+from harness.core.verdict import ExitCode
+from harness.core.words import counted
+from harness.npu.blob import find_blobs, read_actions, read_blob
+from harness.npu.disasm import disassemble
+from harness.npu.model import Network, Stats
 
 if TYPE_CHECKING:
     from harness.export.program import Program
@@ -73,7 +73,7 @@ _target = click.option("--target", help="For a model: the target that it is expo
 @npu.command()
 @click.argument("subject", type=click.Path(path_type=Path), metavar="FILE|MODEL")
 @_target
-@click.option("--cycles", is_flag=True, help="Also Vela's estimate of the time, per operator.")
+@click.option("--cycles", is_flag=True, help="Also Vela's estimate of the time.")
 @verb
 def stats(
     subject: Path, target: str | None, cycles: bool, as_json: bool
@@ -83,8 +83,8 @@ def stats(
     Memory by class: commands, weights, scratch, and for direct drive (COP2) the regions of inputs
     and outputs and the cache in the NPU's SRAM. A MODEL is exported for --target.
 
-    --cycles compiles the same stream once more and reads what Vela expects it to take: an estimate,
-    no measurement. It needs a program that hil exported, or a MODEL.
+    --cycles compiles the same stream again and shows Vela's summary: an estimate, not a
+    measurement. It needs a program that hil exported, or a MODEL.
     """
     from harness.run.exports import program_of
 
@@ -106,54 +106,12 @@ def stats(
 
 
 def _estimates(program: Program, as_json: bool) -> list[dict[str, Any]]:
-    from harness.export.estimates import of_program
-    from harness.report.console import Terminal
-    from harness.report.estimates import fields, print_layers
+    from harness.export.estimates import estimates_of
 
-    found = of_program(program)
-    if not as_json:
-        for index, estimate in enumerate(found):
-            print_layers(Terminal(), index, estimate)
-    return [fields(one) for one in found]
-
-
-@npu.command()
-@_subject
-@_target
-@click.option("--page", type=click.Path(path_type=Path), help="Also write a page with a plot.")
-@verb
-def compare(
-    subject: Path, target: str | None, page: Path | None, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
-    """One model on every MAC count and in every memory mode of its Ethos-U, as Vela estimates it.
-
-    Nothing is measured: cycles, time and traffic are what Vela's compiler expects of an NPU whose
-    memories are those of its system configuration.
-
-    \b
-    Examples:
-      hil npu compare ds_cnn --target corstone-300-u55-128
-      hil npu compare my_model.py --target corstone-320-u85-256 --page u85.html
-    """
-    from harness.export.estimates import choices_of, compare
-    from harness.report.console import Terminal
-    from harness.report.estimates import fields, print_comparison, write_page
-    from harness.run.exports import program_of
-
-    with progress_shown(as_json) as progress:
-        program = program_of(subject, target, "hil npu compare", progress)
-        choices = choices_of(program)
-        found = []
-        for estimate in compare(program, choices):
-            found.append(estimate)
-            progress(f"{program.model}: compiled {len(found)}/{len(choices)}")
-    if not as_json:
-        print_comparison(Terminal(), program.model, found)
-    if page is not None:
-        write_page(page, program.model, found)
-        if not as_json:
-            echo(f"written: {page}")
-    return {"model": program.model, "estimates": [fields(one) for one in found]}, ExitCode.PASSED
+    estimates = estimates_of(program)
+    for index, estimate in enumerate(() if as_json else estimates):
+        echo(f"delegate {index}: {estimate.text()}")
+    return [asdict(estimate) for estimate in estimates]
 
 
 @npu.command()
@@ -199,14 +157,14 @@ def reduce(
         "trouble": found.smallest.trouble,
         "operators": list(found.smallest.operators),
         "whole": found.smallest.whole,
-        "defect": found.defect or None,
-        "files": list(found.files),
+        "defect": found.smallest.defect or None,
+        "files": list(found.smallest.files),
     }
     return {"reduced": summary}, ExitCode.FAILED
 
 
 def _print_reduced(found: Reduced) -> None:
-    from harness.target.defects import defects
+    from harness.config.defects import defects
 
     smallest = found.smallest
     echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")
@@ -214,16 +172,16 @@ def _print_reduced(found: Reduced) -> None:
         f"{len(smallest.operators)} of {smallest.whole} operators are left "
         f"({counted(smallest.tries, 'compilation')}):"
     )
-    for line in found.text:
+    for line in found.smallest.listing:
         echo(f"  {line}")
-    known = defects().defects.get(found.defect)
+    known = defects().defects.get(found.smallest.defect)
     if known is None:
         echo("no known defect of Vela fits")
     else:
-        echo(f"known defect `{found.defect}` of Vela: {known.what}")
+        echo(f"known defect `{found.smallest.defect}` of Vela: {known.what}")
         if known.instead:
             echo(f"what helps: {known.instead}")
-    echo(f"written: {', '.join(found.files)}")
+    echo(f"written: {', '.join(found.smallest.files)}")
 
 
 def _blobs(file: Path) -> list[bytes]:
@@ -253,8 +211,7 @@ def _as_dict(result: Stats) -> dict[str, Any]:
 
 
 def _print(index: int, result: Stats) -> None:
-    name, macs, arithmetic = result.config.name, result.macs, result.arithmetic
-    echo(f"delegate {index}: {name}, {macs} MACs; the model's arithmetic: {arithmetic}")
+    echo(f"delegate {index}: {result.config.name}, {result.macs} MACs")
     for name, count in result.operations.items():
         echo(f"  {name:<12} {count:>10}")
     for region, kinds in result.moved.items():

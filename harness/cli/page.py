@@ -1,4 +1,4 @@
-"""``hil nightly page``, and how a night is shown in CI: options and help."""
+"""``hil nightly page``, and how a night is shown in CI."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import click
 
 from harness.cli.history_options import NoPackage, history_option, opened
 from harness.cli.verb import echo, tell_ci, verb
-from harness.errors import Unknown, UsageError
-from harness.errors.verdict import ExitCode
+from harness.core.errors import Unknown, UsageError
+from harness.core.verdict import ExitCode
 from harness.system.files import disk_errors
 
 if TYPE_CHECKING:
-    from harness.history.model import Night
-    from harness.history.store import Database
+    from harness.nightly.history.model import Night
+    from harness.nightly.history.store import History
     from harness.report.page.view import Page
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
@@ -52,7 +52,7 @@ class Surfaces:
 
     def show(
         self,
-        history: Database,
+        history: History,
         night: Night,
         only: Collection[str] | None = None,
         *,
@@ -101,8 +101,9 @@ def _write(file: Path, found: Page) -> None:
     metavar="FILE",
     help="Where to write it.",
 )
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help=_JUNIT)  # fmt: skip
+@click.option(
+    "--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=_JUNIT
+)
 @history_option
 @verb
 def page(
@@ -136,7 +137,7 @@ def page(
     }, ExitCode.PASSED
 
 
-def known_night(history: Database, id: str | None) -> Night:
+def known_night(history: History, id: str | None) -> Night:
     """The one of that id, or the newest. Raises UsageError for a history without nights, Unknown
     for an id of none."""
     newest = history.nights(most=20)
@@ -144,6 +145,10 @@ def known_night(history: Database, id: str | None) -> Night:
         raise UsageError("the history has no night", hint="`hil nightly` runs one")
     found = newest[0] if id is None else history.night(id)
     if found is None:
-        raise Unknown(f"the history has no night {id}", str(id), [one.id for one in newest],
-                      listing="the last ones: ")  # fmt: skip
+        raise Unknown(
+            f"the history has no night {id}",
+            str(id),
+            [one.id for one in newest],
+            listing="the last ones: ",
+        )
     return found

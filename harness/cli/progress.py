@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.errors.plain import plain
+from harness.core.plain import plain
 from harness.system.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Step:
         self._done, self._total, self._counted = done, total, self._clock()
 
     def __str__(self) -> str:
-        """Such as ``conformance 30/120 (12 s, about 40 s left)``."""
+        """Such as ``suite 30/120 (12 s, about 40 s left)``."""
         now = self._clock()
         if now - self._since < _WORTH_SAYING:
             return plain(self._message)

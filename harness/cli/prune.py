@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from harness.cli.verb import echo, verb
-from harness.errors.verdict import ExitCode
+from harness.core.verdict import ExitCode
 from harness.system.settings import BYTES, SECONDS, quantity
 
 _MIB = 1 << 20

@@ -9,47 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.build.arithmetic import Arithmetic
 from harness.cli.completion import complete_model, complete_target
 from harness.cli.exporter import exporter_option
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import (
     echo,
-    fvp_missing_option,
     limit_factor_option,
-    require_confinement_option,
     tolerance_option,
     verb,
 )
-from harness.errors import InfraError, UsageError
-from harness.errors.verdict import ExitCode
+from harness.core.errors import InfraError, UsageError
+from harness.core.verdict import ExitCode
+from harness.firmware.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
-    from harness.build.choice import FirmwareChoice
-    from harness.case.case import Case
+    from harness.config.case import Case
     from harness.export.checkout.choice import ExporterChoice
+    from harness.firmware.choice import FirmwareChoice
     from harness.run.execute import Execution
     from harness.run.pipeline import RunOptions
     from harness.run.record import RunRecord
-
-_dev_mode = click.option(
-    "--dev-mode",
-    is_flag=True,
-    help="Zephyr: look at every repository of the workspace, linked checkouts included, for edits.",
-)
 
 
 @click.command()
 @click.argument("target", shell_complete=complete_target)
 @click.argument("models", nargs=-1, metavar="MODEL...", shell_complete=complete_model)
-@click.option(
-    "--model",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A model file with ModelUnderTest and ModelInputs; may be repeated.",
-)
 @click.option(
     "--simulator",
     default="auto",
@@ -70,32 +55,32 @@ _dev_mode = click.option(
     "follows, cmsis-nn.",
 )
 @click.option("--profile", is_flag=True, help="Also print instructions per operator.")
+@click.option("--fresh", is_flag=True, help="Export anew, also what is cached and has not changed.")
 @click.option(
     "--isolate-export",
     is_flag=True,
     help="Export in the guests' sandbox: no network, only the model's folder to read and the "
     "result to write.",
 )
-@click.option(
-    "--watch",
-    is_flag=True,
-    help="Run again whenever a model file, or a file beside it that it imports, has changed; "
-    "Ctrl-C ends it.",
-)
 @limit_factor_option
-@fvp_missing_option
-@require_confinement_option
-@_dev_mode
 @verb
 @exporter_option
 @firmware_options
 def run(
-    target: str, models: tuple[str, ...], files: tuple[Path, ...], simulator: str,
-    pte: Path | None, tolerance: float | None, oracle: str | None, profile: bool,
-    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
-    isolate_export: bool, watch: bool, dev_mode: bool, firmware: FirmwareChoice,
-    exporter: ExporterChoice, as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
+    target: str,
+    models: tuple[str, ...],
+    simulator: str,
+    pte: Path | None,
+    tolerance: float | None,
+    oracle: str | None,
+    profile: bool,
+    limit_factor: float | None,
+    isolate_export: bool,
+    fresh: bool,
+    firmware: FirmwareChoice,
+    exporter: ExporterChoice,
+    as_json: bool,
+) -> tuple[dict[str, Any], ExitCode]:
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
     MODEL is a name from `hil models` or a .py file. The runner is the bundled one, or with
@@ -111,25 +96,23 @@ def run(
     \b
     Examples:
       hil run corstone-300-m55 ds_cnn resnet8 mobilenet_v1_025 deep_autoencoder
-      hil run host --model my_model.py
-      hil run host my_model.py --watch
-      hil run host --model strangers_model.py --isolate-export
+      hil run host my_model.py
+      hil run host strangers_model.py --isolate-export
       hil run corstone-300-m55 ds_cnn --pte changed.pte --json
       hil run corstone-300-m55 ds_cnn --oracle python
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --firmware both
       hil run corstone-1000-a320@xnnpack-int8 resnet8 --firmware wheel
       hil run corstone-300-m55 ds_cnn --executorch ~/executorch --exporter checkout
     """
-    from harness.case.case import Case
+    from harness.config.case import Case
     from harness.run.pipeline import RunOptions
-    from harness.simulate.pick import missing_policy
+    from harness.sim.pick import missing_policy
 
-    wanted = [*models, *map(str, files)]
-    if not wanted:
-        raise UsageError("no model was named", hint="`hil models` lists them; or --model FILE.py")
-    if pte is not None and len(wanted) != 1:
+    if not models:
+        raise UsageError("no model was named", hint="`hil models` lists them; or name a FILE.py")
+    if pte is not None and len(models) != 1:
         raise UsageError(
-            f"--pte replaces one program, but {len(wanted)} models were named",
+            f"--pte replaces one program, but {len(models)} models were named",
             hint="name one model: the one whose inputs and outputs it has",
         )
     if isolate_export and exporter.root is not None:
@@ -137,27 +120,21 @@ def run(
             "--isolate-export is for the installed wheel, not for a checkout's exporter",
             hint="leave one of the two out",
         )
-    missing = fvp_missing or missing_policy()
     options = RunOptions(
         simulator=simulator,
         tolerance_lsb=tolerance,
         pte=pte,
         profile=profile,
         limit_factor=limit_factor,
-        fvp_missing=missing,
-        dev_mode=dev_mode,
+        fvp_missing=missing_policy(),
         firmware=firmware,
         exporter=exporter,
         oracle=None if oracle is None else Arithmetic(oracle),
         isolate_export=isolate_export,
-        require_confinement=require_confinement,
+        fresh=fresh,
     )
-    cases = [Case(target, model) for model in wanted]
-    if not watch:
-        return _run(cases, options, as_json)
-    from harness.cli.watch import rerun
-
-    return rerun(wanted, lambda: _run(cases, options, as_json), as_json)
+    cases = [Case(target, model) for model in models]
+    return _run(cases, options, as_json)
 
 
 def _run(
@@ -166,7 +143,7 @@ def _run(
     from harness.run.pipeline import run_cases
 
     with progress_shown(as_json) as progress:
-        records = run_cases(cases, options, progress, _import_the_rest)
+        records = run_cases(cases, options, progress)
     from harness.report.terminal import overall
     from harness.run.prune import prune_when_due
     from harness.run.record import exit_code
@@ -187,25 +164,13 @@ def _run(
     return summary, exit_code(records)
 
 
-def _import_the_rest() -> None:
-    """What tells of a run, while the simulator works: it has a processor of its own."""
-    from io import StringIO
-
-    import harness.report.differential
-    import harness.report.terminal
-    import harness.run.prune  # noqa: F401
-    from harness.report.console import Terminal
-
-    Terminal(file=StringIO()).print("1")  # the first line of all compiles rich's patterns
-
-
 def _write_step_summary(records: Sequence[RunRecord]) -> None:
     if "GITHUB_STEP_SUMMARY" not in os.environ:
         return
-    from harness.report.summary import told, write_summary
+    from harness.report.summary import summarise, write_summary
 
     try:
-        write_summary([told(record) for record in records], os.environ)
+        write_summary([summarise(record) for record in records], os.environ)
     except OSError as error:
         raise InfraError(f"cannot write the step summary: {error}") from error
 
@@ -230,16 +195,18 @@ def _write_step_summary(records: Sequence[RunRecord]) -> None:
 )
 @click.option("--simulator", default="auto", show_default=True)
 @limit_factor_option
-@fvp_missing_option
-@require_confinement_option
-@_dev_mode
 @verb
 @firmware_options
 def exec_(
-    target: str, program: Path, inputs: tuple[Path, ...], base: Path | None, simulator: str,
-    limit_factor: float | None, fvp_missing: str | None, require_confinement: bool | None,
-    dev_mode: bool, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
+    target: str,
+    program: Path,
+    inputs: tuple[Path, ...],
+    base: Path | None,
+    simulator: str,
+    limit_factor: float | None,
+    firmware: FirmwareChoice,
+    as_json: bool,
+) -> tuple[dict[str, Any], ExitCode]:
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
     A .bpte without -i runs its bundled test cases. The program is confined: it has no network,
@@ -252,13 +219,16 @@ def exec_(
       hil exec corstone-300-m55 model.pte -i image.bin -o /tmp/out
       hil exec corstone-300-m55 model.pte -i image.bin --executorch ~/executorch
     """
-    from harness.run.execute import ExecOptions, execute
-    from harness.simulate.pick import missing_policy
+    from harness.run.execute import execute
+    from harness.run.pipeline import RunOptions
+    from harness.sim.pick import missing_policy
 
-    options = ExecOptions(
-        simulator, limit_factor, fvp_missing or missing_policy(), dev_mode, firmware,
-        require_confinement,
-    )  # fmt: skip
+    options = RunOptions(
+        simulator=simulator,
+        limit_factor=limit_factor,
+        fvp_missing=missing_policy(),
+        firmware=firmware,
+    )
     with progress_shown(as_json) as progress:
         results = execute(target, program, inputs, base or Path("out"), options, progress)
     if not as_json:
@@ -275,8 +245,7 @@ def _print_execution(execution: Execution, *, several: bool) -> None:
         echo(f"hil: {execution.firmware}:", err=True)
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
-        echo(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}",
-                    err=True, fg="red")  # fmt: skip
+        echo(f"hil: {execution.verdict} {cause.kind}{where}: {cause.text}", err=True, fg="red")
         echo(f"hil: evidence: {execution.run_dir}", err=True)
     for path in execution.outputs:
         echo(path)

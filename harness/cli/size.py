@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.build.source import named
 from harness.cli.firmware import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, tell_ci, verb
-from harness.errors import InfraError, UsageError
-from harness.errors.verdict import ExitCode
+from harness.core.errors import InfraError, UsageError
+from harness.core.verdict import ExitCode
+from harness.firmware.names import full_label
 
 if TYPE_CHECKING:
-    from harness.build.choice import FirmwareChoice
-    from harness.build.firmware import Firmware
+    from harness.firmware.choice import FirmwareChoice
+    from harness.firmware.firmware import Firmware
 
 
 class _SizeGroup(click.Group):
@@ -56,9 +56,11 @@ _FILE = click.Path(exists=True, path_type=Path)
 _target_option = click.option("--target", help="Whose memory regions an ELF is counted by.")
 _top_option = click.option("--top", default=30, show_default=True, type=click.IntRange(min=1))
 _html_option = click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="OUT",
     help="Write one self-contained page with a treemap and a table.",
-)  # fmt: skip
+)
 
 
 @size.command("show")
@@ -71,9 +73,15 @@ _html_option = click.option(
 @verb
 @firmware_options
 def show(
-    file: Path, target: str | None, linker_map: Path | None, depth: int, top: int,
-    html: Path | None, firmware: FirmwareChoice, as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
+    file: Path,
+    target: str | None,
+    linker_map: Path | None,
+    depth: int,
+    top: int,
+    html: Path | None,
+    firmware: FirmwareChoice,
+    as_json: bool,
+) -> tuple[dict[str, Any], ExitCode]:
     """Account for every byte of a .pte, .bpte, .ptd or ELF; or show what a run used.
 
     TARGET/runner is the firmware of a target, built where it is not cached. That of a checkout
@@ -86,9 +94,9 @@ def show(
       hil size show corstone-300-m55/runner --executorch ~/executorch --depth 4
     """
     from harness.report.console import Terminal
+    from harness.report.size import print_anatomy, print_use
     from harness.run.measure import measure, run_use
     from harness.run.subject import firmware_of
-    from harness.size.tables import print_anatomy, print_use
 
     if file.is_dir():
         used = run_use(file)
@@ -99,24 +107,27 @@ def show(
         built = firmware_of(file, firmware, progress)
     if html is not None and len(built) > 1:
         raise UsageError("--html writes one page, so --firmware both makes no sense with it")
-    said = []
+    results = []
     for title, path, facts in _things(file, built):
         anatomy = measure(path, target, linker_map)
         if html is not None:
-            from harness.footprint.page import write_page
+            from harness.size.page import write_page
 
             write_page(html, title, anatomy)
         if not as_json:
             print_anatomy(Terminal(), title, anatomy, depth, top)
-        said.append({"file": str(path), **facts, **anatomy.to_fields()})
-    return said[0] if len(said) == 1 else {"firmware": said}, ExitCode.PASSED
+        results.append({"file": str(path), **facts, **anatomy.to_fields()})
+    return results[0] if len(results) == 1 else {"firmware": results}, ExitCode.PASSED
 
 
 def _things(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict[str, Any]]]:
     """What is to be shown: title, path, and whose it is when that was asked for."""
     if not built:
         return [(file.name, file, {})]
-    return [(f"{file} [{named(f.source, f.checkout)}]", f.elf, {"source": f.source}) for f in built]
+    return [
+        (f"{file} [{full_label(f.source.name, f.checkout)}]", f.elf, {"source": f.source.name})
+        for f in built
+    ]
 
 
 @size.command("diff")
@@ -125,16 +136,24 @@ def _things(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict
 @_target_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="A table for a pull request.")
 @click.option(
-    "--why", type=click.IntRange(min=1), metavar="N",
+    "--why",
+    type=click.IntRange(min=1),
+    metavar="N",
     help="Say in one sentence each what makes up N bytes of the change.",
-)  # fmt: skip
+)
 @_top_option
 @_html_option
 @verb
 def diff(
-    old: Path, new: Path, target: str | None, as_markdown: bool, why: int | None, top: int,
-    html: Path | None, as_json: bool,
-) -> tuple[dict[str, Any], ExitCode]:  # fmt: skip
+    old: Path,
+    new: Path,
+    target: str | None,
+    as_markdown: bool,
+    why: int | None,
+    top: int,
+    html: Path | None,
+    as_json: bool,
+) -> tuple[dict[str, Any], ExitCode]:
     """What was added, removed, grew or got another name between two files; most first.
 
     \b
@@ -142,11 +161,11 @@ def diff(
       hil size diff old.pte new.pte
       hil size diff old.elf new.elf --target corstone-300-m55 --why 500
     """
-    from harness.footprint import explain
-    from harness.footprint.difference import difference
+    from harness.report import size as render
     from harness.report.console import Terminal
     from harness.run.measure import measure
-    from harness.size import tables as render
+    from harness.size import explain
+    from harness.size.difference import difference
 
     before, after = measure(old, target), measure(new, target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
@@ -154,21 +173,26 @@ def diff(
             f"{old.name} is {before.kind}, {new.name} is {after.kind}",
             hint="compare a program with a program, an ELF with an ELF",
         )
-    found = difference(before, after)
-    reasons = [] if why is None else explain.why(found, why)
+    changes = difference(before, after)
+    sentences = [] if why is None else explain.reasons(changes, why)
     if html is not None:
-        from harness.footprint.page import write_page
+        from harness.size.page import write_page
 
         write_page(html, f"{old.name} to {new.name}", after, before)
     if as_markdown and not as_json:
-        echo(render.markdown(f"{old.name} → {new.name}", found, top, reasons))
+        echo(render.markdown(f"{old.name} → {new.name}", changes, top, sentences))
     elif not as_json:
         console = Terminal()
         if why is None:
-            render.print_difference(console, found, top)
-        for reason in reasons:
+            render.print_difference(console, changes, top)
+        for reason in sentences:
             echo(reason)
-    return {"old": str(old), "new": str(new), **found.to_fields(), "why": reasons}, ExitCode.PASSED
+    return {
+        "old": str(old),
+        "new": str(new),
+        **changes.to_fields(),
+        "why": sentences,
+    }, ExitCode.PASSED
 
 
 @click.command("gate")
@@ -182,9 +206,9 @@ def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[dict[str, Any], Exit
       hil gate
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
-    from harness.case.case import parse_case
-    from harness.size.gate import every_subject, gate_cases
-    from harness.size.tables import workflow_commands, write_summary
+    from harness.config.case import parse_case
+    from harness.report.size import workflow_commands, write_summary
+    from harness.run.gate import every_subject, gate_cases
 
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown(as_json) as progress:

@@ -1,8 +1,7 @@
-"""``hil targets``, ``models``, ``doctor`` and ``test``: options and help."""
+"""``hil targets``, ``models`` and ``doctor``: options and help."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,17 +10,16 @@ from typing import Any
 import click
 from rich.table import Table
 
-from harness.build.zephyr.examine import Finding, examine
-from harness.case.models import catalogue, unavailable
-from harness.cli.verb import echo, verb
-from harness.errors import Unknown
-from harness.errors.verdict import ExitCode
+from harness.cli.verb import verb
+from harness.config.loading import Target, load_targets
+from harness.config.models import catalogue, unavailable
+from harness.core.verdict import ExitCode
+from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.console import Terminal
 from harness.run.prune import bounds, kinds
-from harness.simulate.pick import available_simulators
+from harness.sim.pick import available_simulators
 from harness.system.paths import state_dir
 from harness.system.toolchain import Inspected, inspect_tools
-from harness.target.loading import Target, load_targets
 
 _MIB, _DAY = 1 << 20, 86400
 
@@ -49,57 +47,6 @@ def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     `hil prune` makes smaller.
     """
     return list_tools(show=not as_json)
-
-
-@click.command()
-@click.argument("verbs", nargs=-1, metavar="[VERB]...")
-@verb
-def schema(verbs: tuple[str, ...], as_json: bool) -> tuple[dict[str, Any], ExitCode]:
-    """Print the JSON schema of what VERB (default: each) says with --json.
-
-    Within a version a field keeps its name, type and meaning; fields may be added. One that is to
-    go is marked as deprecated first, in the schema and in every answer that has it.
-
-    \b
-    Examples:
-      hil schema run
-      hil schema "size show" --json
-    """
-    from harness.cli import outputs
-
-    for name in verbs:
-        if name not in outputs.OUTPUTS:
-            raise Unknown(f"there is no verb {name!r}", name, outputs.OUTPUTS)
-    schemas = {name: outputs.schema(name) for name in verbs or outputs.OUTPUTS}
-    if not as_json:
-        echo(json.dumps(schemas, indent=1))
-    return {"schemas": schemas}, ExitCode.PASSED
-
-
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.option(
-    "--fuzz-seconds",
-    default=60,
-    show_default=True,
-    type=click.IntRange(min=0),
-    help="How long each of the two fuzzers runs; 0 leaves it out.",
-)
-@click.option("--only", multiple=True, help="Only these steps; `--only list` names them.")
-@click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
-@verb
-def test(
-    fuzz_seconds: int, only: tuple[str, ...], pytest_args: tuple[str, ...], as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
-    """Run the project's whole test suite: style, types, C++ and Python tests, fuzzing.
-
-    \b
-    Examples:
-      hil test
-      hil test --only pytest -m cortex_m55
-    """
-    from harness.dev.selftest import run_steps
-
-    return run_steps(only, fuzz_seconds, pytest_args, as_json=as_json)
 
 
 def list_targets(*, show: bool) -> dict[str, Any]:
@@ -147,11 +94,13 @@ def _target_row(target: Target) -> dict[str, Any]:
         "marker": target.marker,
         "compile_target": target.compile_target,
         "description": target.description,
-        "simulators": {name: name in usable for name in target.simulators},
+        "simulators": {name: name in usable for name in target.simulators.names},
         "memory_modes": _modes(target),
         "lowerings": {name: one.description for name, one in target.lowerings.items()},
         "differences": {
-            name: list(found) for name in target.simulators if (found := target.differences(name))
+            name: list(found)
+            for name in target.simulators.names
+            if (found := target.differences(name))
         },
     }
 
@@ -182,7 +131,7 @@ def list_models(*, show: bool) -> dict[str, Any]:
 
 def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
     """The tools, and INFRASTRUCTURE when one that is required is missing."""
-    fvps = [t.settings.fvp for t in load_targets() if t.settings.fvp is not None]
+    fvps = [t.simulators.fvp for t in load_targets() if t.simulators.fvp is not None]
     tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
     if show:
         _print_tools(tools)
@@ -198,10 +147,17 @@ def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
         Terminal().print(f"missing: {', '.join(missing)}", style="red")
     kept = _state(show=show)
     rows = [
-        {"name": t.name, "version": t.version, "path": t.path, "required": t.required,
-         "how_to_get": t.how_to_get, "note": t.note, "purpose": t.purpose}
+        {
+            "name": t.name,
+            "version": t.version,
+            "path": t.path,
+            "required": t.required,
+            "how_to_get": t.how_to_get,
+            "note": t.note,
+            "purpose": t.purpose,
+        }
         for t in tools
-    ]  # fmt: skip
+    ]
     return {
         "tools": rows,
         "zephyr": [asdict(finding) for finding in zephyr],
@@ -237,9 +193,13 @@ def _print_tools(tools: Sequence[Inspected]) -> None:
 def wrapped(text: str, width: int) -> list[str]:
     """Within ``width`` where words allow it: no path, package or address is cut."""
     return textwrap.wrap(
-        text, width, initial_indent="  ", subsequent_indent="    ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+        text,
+        width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _state(*, show: bool) -> dict[str, Any]:
@@ -255,8 +215,9 @@ def _state(*, show: bool) -> dict[str, Any]:
         Terminal().print(
             f"{state_dir()}: {sum(kind.bytes for kind in found) / _MIB:.1f} MiB; the cache is held "
             f"to {within.cache / _MIB:.0f} MiB, runs stay {within.runs / _DAY:g} days (hil prune)",
-            style="dim", highlight=False,
-        )  # fmt: skip
+            style="dim",
+            highlight=False,
+        )
     return {
         "path": str(state_dir()),
         "cache_max": within.cache,

@@ -8,16 +8,18 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-from harness.cli import contract
-from harness.errors import HarnessError
-from harness.errors.plain import plain
-from harness.errors.verdict import ExitCode
+from harness.core.errors import HarnessError
+from harness.core.plain import plain
+from harness.core.verdict import ExitCode
 from harness.system.boundary import DEBUG, debugging, told, traceback_of
 
+# Of every answer of --json. Within a version a field keeps its name, type and meaning; fields may
+# be added.
+JSON_VERSION: Final = 1
 _Verb = TypeVar("_Verb", bound=Callable[..., tuple[dict[str, Any], ExitCode]])
 
 
@@ -39,17 +41,6 @@ limit_factor_option = click.option(
     "--limit-factor",
     type=FiniteRange(min=0, min_open=True, max=1000),
     help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
-)
-require_confinement_option = click.option(
-    "--require-confinement/--no-require-confinement",
-    default=None,
-    help="Whether a run whose guest cannot be wholly confined is INFRA and not made "
-    "(default: $HIL_REQUIRE_CONFINEMENT, or yes when $CI is set).",
-)
-fvp_missing_option = click.option(
-    "--fvp-missing",
-    type=click.Choice(["fail", "skip"]),
-    help="What a case is whose FVP is not installed; fail when $CI is set, else skip.",
 )
 tolerance_option = click.option(
     "--tolerance",
@@ -84,8 +75,7 @@ def verb(function: _Verb) -> _Verb:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
         if as_json:
-            name = click.get_current_context().command_path.partition(" ")[2]
-            result = contract.answer(name, result)
+            result = {"version": JSON_VERSION, **result}
             # "##[" anywhere in a line is a command to GitHub; in JSON it can stand in a string only
             click.echo(json.dumps(result, indent=1, default=str).replace("##[", "#\\u0023["))
         sys.exit(code)

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from harness.build.zephyr.init import InitPlan, init, plan_init
-from harness.build.zephyr.manifest import UPSTREAM
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
-from harness.errors.verdict import ExitCode
+from harness.core.verdict import ExitCode
+from harness.firmware.zephyr.init import InitPlan, init, plan_init
+from harness.firmware.zephyr.manifest import UPSTREAM
 
 DEFAULT_VERSION = "4.1.0"
 
@@ -30,17 +30,24 @@ def zephyr() -> None:
 @zephyr.command(name="init")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option(
-    "--zephyr", "version", default=DEFAULT_VERSION, show_default=True, metavar="VERSION",
+    "--zephyr",
+    "version",
+    default=DEFAULT_VERSION,
+    show_default=True,
+    metavar="VERSION",
     help="Which release of Zephyr.",
-)  # fmt: skip
+)
 @click.option(
-    "--url", default=UPSTREAM, show_default=True,
+    "--url",
+    default=UPSTREAM,
+    show_default=True,
     help="Another remote, for Zephyr and for its modules: what stands before their names.",
-)  # fmt: skip
+)
 @click.option(
-    "--packages/--no-packages", default=True,
+    "--packages/--no-packages",
+    default=True,
     help="Whether Zephyr's Python packages are installed, into DIR/.venv.",
-)  # fmt: skip
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be downloaded, and write nothing.")
 @verb
 def init_(

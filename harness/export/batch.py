@@ -1,35 +1,41 @@
 """Models become Programs, once; afterwards they come from the cache.
 
-Importing this imports no torch, and neither does a request that the cache can answer. While a
-model is lowered, standard output and standard error are captured into the Program's
-``export.log``; progress is reported outside that.
+Models are exported in a process of their own (``process.py``). Models of ExecuTorch's wheel share
+one; each user's model has its own, because its file may change torch, or end the process.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.case.models import source_files
-from harness.errors import ExportError, HarnessError, InfraError
-from harness.export import cache, quiet
-from harness.export.program import Program
+from harness.core.errors import HarnessError
+from harness.export import cache
+from harness.export.cache import NO_INPUTS, Inputs
+from harness.export.failures import InputChanged
+from harness.export.process import TEMPORARY, ExportProcess, ExportProcessFailed, Walls
+from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.boundary import told
+from harness.system.confine import NotConfined, what_lacks
+from harness.system.json_file import MALFORMED
 
 if TYPE_CHECKING:
-    from harness.export.exported import Exported
-    from harness.export.kindred import Made
+    from harness.export.checkout.exporter import CheckoutExporter
 
 
 @dataclass(frozen=True)
 class ExportEvent:
-    """``kind``: preparing (another Python, which takes seconds to start), cached, waiting (another
-    process exports it), started (with ``notes`` on why again), done, failed (with ``error``).
-    ``program``: of cached and done."""
+    """``kind``: cached, waiting (another process exports it), started (with ``notes`` on why
+    again), stage (``notes`` has its name), done, failed (with ``error``). ``program``: of cached
+    and done."""
 
     kind: str
     request: ExportRequest
@@ -64,166 +70,187 @@ def ignore(_: ExportEvent) -> None:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Who exports, if it is not simply the installed wheel: ``versions`` replace or add to the
-    wheel's, and ``confirm`` raises unless they still hold when a program was made."""
+class ExportOptions:
+    """``checkout``: whose Python exports; None: the installed wheel's. ``isolate``: each model
+    behind walls, where a file can write nothing but its result. ``fresh``: cached programs are
+    not used."""
 
-    versions: Mapping[str, str] = field(default_factory=dict)
-    confirm: Callable[[], None] = lambda: None
+    checkout: CheckoutExporter | None = None
+    isolate: bool = False
+    fresh: bool = False
 
-    def all_versions(self, request: ExportRequest) -> dict[str, str]:
-        return {**exporter_versions(request.compile_target), **self.versions}
+    def versions(self, request: ExportRequest) -> dict[str, str]:
+        own = {} if self.checkout is None else self.checkout.versions
+        return {**exporter_versions(request.compile_target), **own}
+
+    def key(self, request: ExportRequest) -> str:
+        """The name in the cache of what an export gives. Raises what is wrong with the model."""
+        return content_key(request, self.versions(request))
+
+    def cached(self, request: ExportRequest) -> Program | None:
+        """The cached program, whether or not it may be used. Raises as ``key``."""
+        return self.named(cache.load(self.key(request), home_of(request)))
+
+    def named(self, program: Program | None) -> Program | None:
+        """With the checkout's facts: a program of equal content may be of another commit."""
+        if program is None or self.checkout is None:
+            return program
+        return replace(program, exporter=self.checkout.facts)
+
+
+WHEEL_OPTIONS = ExportOptions()
 
 
 def export(
     requests: Sequence[ExportRequest],
     on_event: OnEvent = ignore,
-    origin: Origin = Origin(),  # frozen, and empty
+    options: ExportOptions = WHEEL_OPTIONS,
 ) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others.
 
-    What another process is exporting at the moment is left for last and then awaited.
+    Raises NotConfined where isolation cannot be had.
     """
-    results, missing = look_up(requests, on_event, origin)
-    batch = _Batch(requests, missing, results, on_event, origin)
-    for index in [i for i in missing if not batch.attempt(i, wait=False)]:
-        on_event(ExportEvent("waiting", requests[index]))
-        batch.attempt(index, wait=True)
-    return [results[index] for index in range(len(requests))]
+    if options.isolate and (missing := what_lacks()):
+        raise NotConfined(missing)
+    with ExportProcess(options.checkout) as shared:
+        batch = _Batch(options, on_event, shared)
+        return [batch.result(request) for request in requests]
 
 
-def look_up(
-    requests: Sequence[ExportRequest], on_event: OnEvent, origin: Origin
-) -> tuple[dict[int, ExportResult], dict[int, str]]:
-    """What needs no export, and the keys of what does; by index of the request."""
-    results: dict[int, ExportResult] = {}
-    missing: dict[int, str] = {}
-    for index, request in enumerate(requests):
+def all_cached(requests: Sequence[ExportRequest]) -> list[ExportResult] | None:
+    """What ``export`` would give by the wheel, where nothing is left to export; else None."""
+    results = []
+    for request in requests:
         started = time.monotonic()
         try:
-            key = key_of(request, origin)
-            program = cache.load(key, home_of(request))
+            program = WHEEL_OPTIONS.cached(request)
         except Exception as error:  # the boundary of a model: the others go on
-            results[index] = failed(request, told(error), started)
-            on_event(ExportEvent("failed", request, error=told(error)))
+            results.append(_failed(request, told(error), started))
             continue
         if program is None:
-            missing[index] = key
-        else:
-            results[index] = _found(request, program, started)
-            on_event(ExportEvent("cached", request, program=program))
-    return results, missing
+            return None
+        results.append(_found(request, program, started))
+    return results
 
 
-def key_of(request: ExportRequest, origin: Origin) -> str:
-    """The name in the cache of what an export gives. Raises what is wrong with the model."""
-    return content_key(request, origin.all_versions(request))
-
-
-@dataclass(frozen=True)
 class _Batch:
-    requests: Sequence[ExportRequest]
-    keys: Mapping[int, str]
-    results: dict[int, ExportResult]
-    on_event: OnEvent
-    origin: Origin
+    """``shared``: the process that exports the models of the wheel."""
 
-    def attempt(self, index: int, *, wait: bool) -> bool:
-        """Fill in one result under the key's lock; False when another process holds it."""
-        request, key, started = self.requests[index], self.keys[index], time.monotonic()
+    def __init__(self, options: ExportOptions, on_event: OnEvent, shared: ExportProcess) -> None:
+        self._options = options
+        self._on_event = on_event
+        self._shared = shared
+        self._made: set[str] = set()  # keys that this batch exported
+
+    def result(self, request: ExportRequest) -> ExportResult:
+        """From the cache, or exported under the key's lock."""
+        started = time.monotonic()
         try:
-            with cache.locked(key, wait=wait) as mine:
-                if not mine:
-                    return False
-                program = cache.load(key, home_of(request))
-                if program is not None:
-                    result = _found(request, program, started)
-                else:
-                    why = cache.spoiled(key)
-                    notes = (f"the cached program was not used, {why}",) if why else ()
-                    self.on_event(ExportEvent("started", request, notes=notes))
-                    program = self._export_and_store(request, key)
-                    program = replace(program, notes=(*notes, *program.notes))
-                    elapsed = time.monotonic() - started
-                    result = ExportResult(request, program, None, False, elapsed)
+            key = self._options.key(request)
+            result = self._cached(request, key, started)
+            if result is None:
+                with cache.locked(key, lambda: self._on_event(ExportEvent("waiting", request))):
+                    result = self._cached(request, key, started)
+                    if result is None:
+                        result = self._export(request, key, started)
         except Exception as error:  # the boundary of a model: the others go on
-            result = failed(request, told(error), started)
-        self.results[index] = result
+            result = _failed(request, told(error), started)
         kind = "failed" if result.error else "cached" if result.cached else "done"
-        self.on_event(ExportEvent(kind, request, result.seconds, result.error, result.program))
-        return True
+        self._on_event(ExportEvent(kind, request, result.seconds, result.error, result.program))
+        return result
 
-    def _export_and_store(self, request: ExportRequest, key: str) -> Program:
-        versions = self.origin.all_versions(request)
-        from harness.export.watch import Watch  # what a warm run does not import
+    def _cached(self, request: ExportRequest, key: str, started: float) -> ExportResult | None:
+        if self._options.fresh and key not in self._made:
+            return None
+        program = self._options.named(cache.load(key, home_of(request)))
+        return None if program is None else _found(request, program, started)
 
-        watch = Watch(request.model.file)
-        with quiet.captured() as log:
-            try:
-                export_one = _load_worker()
-                exported: Exported | Made | None = self._of_kindred(request)
-                if exported is None:
-                    with watch.listening():
-                        exported = export_one(request, versions)
-            except ExportError as error:
-                error.log = log.tail()
-                raise
-            text = log.text()
-        self.origin.confirm()
-        inputs = watch.inputs(
-            () if request.model.file is None else source_files(request.model.file)
-        )
+    def _export(self, request: ExportRequest, key: str, started: float) -> ExportResult:
+        spoiled = cache.spoiled(key)
+        notes = (f"the cached program was not used, {spoiled}",) if spoiled else ()
+        self._on_event(ExportEvent("started", request, notes=notes))
+        program = cache.store(key, lambda folder: self._made_in(folder, request, key))
+        self._made.add(key)
+        if self._options.isolate and request.model.file is not None:
+            notes = (*notes, "exported every time: it was exported in isolation")
+        program = replace(program, notes=(*notes, *program.notes))
+        program = self._options.named(program) or program
+        return ExportResult(request, program, None, False, time.monotonic() - started)
+
+    def _made_in(self, folder: Path, request: ExportRequest, key: str) -> tuple[Program, Inputs]:
+        """Exports into ``folder``, which is empty."""
+        versions = self._options.versions(request)
+        with ExitStack() as stack:
+            process = self._shared
+            if self._options.isolate:
+                model = request.model.file
+                readable = () if model is None else (model.absolute().parent,)
+                process = stack.enter_context(ExportProcess(walls=Walls(folder, readable)))
+            elif request.model.file is not None:
+                process = stack.enter_context(ExportProcess(self._options.checkout))
+            files = process.call(
+                "worker:export",
+                request,
+                versions,
+                str(folder),
+                task=f"the export of {request.model.name}",
+                on_stage=lambda name: self._on_event(ExportEvent("stage", request, notes=(name,))),
+            )
+        shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
+        program = _whole(folder)
+        if program is None:
+            raise ExportProcessFailed(
+                f"the export of {request.model.name}",
+                "left no program that is whole",
+                None,
+                process.log,
+                walls=self._options.isolate,
+            )
+        (folder / "export.log").write_text(process.log)
+        if self._options.checkout is not None:
+            self._options.checkout.confirm()
         if content_key(request, versions) != key:
-            inputs = replace(inputs, unknown="the model's source changed while it was exported")
-
-        def write(directory: Path) -> Program:
-            (directory / "export.log").write_text(text)
-            return exported.write(directory)
-
-        stored = cache.store(key, write, inputs)
-        note = f"exported every time, for it cannot be known what decides it: {inputs.unknown}"
-        return replace(stored, notes=(note,)) if inputs.unknown else stored
-
-    def _of_kindred(self, request: ExportRequest) -> Made | None:
-        """What needs no export, for a program that differs in nothing of the exporter's is there.
-        A checkout's exporter, or another wheel's, may see that otherwise."""
-        if self.origin.versions:
-            return None
-        from harness.export import kindred
-
-        versions = exporter_versions(request.compile_target)
-        if versions["executorch"] != kindred.EXECUTORCH:
-            return None
-        return kindred.make(request, _load_kindred)
+            raise InputChanged(request.model.file or folder)
+        inputs = NO_INPUTS
+        if request.model.file is not None:
+            # An isolated file could name any files, so its program is not used again.
+            inputs = Inputs({}, reusable=False) if self._options.isolate else Inputs(files)
+        program = replace(
+            program,
+            model=request.model.name,
+            compile_target=request.compile_target,
+            versions=versions,
+            exporter=None,
+        )
+        return program, inputs
 
 
-def _load_kindred(request: ExportRequest) -> Program | None:
-    """One that read nothing besides its sources: then nothing else can make another of it."""
-    key = content_key(request, exporter_versions(request.compile_target))
-    program = cache.load(key, home_of(request))
-    return program if program is not None and program.directory.name == key else None
+def _whole(folder: Path) -> Program | None:
+    """What an export left, if that is one complete program of plain files: its description names
+    no file outside of ``folder``, and no link leads out of it."""
+    present = set()
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place) / name
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                return None
+            present.add(str(path.relative_to(folder)))
+    try:
+        program = load_program(folder)
+    except (OSError, *MALFORMED):
+        return None
+    return program if program is not None and program.file_names() <= present else None
 
 
 def home_of(request: ExportRequest) -> str:
-    """The folder that the paths in a user's file may depend on."""
+    """The folder that the names of a user's input files are relative to."""
     return "" if request.model.file is None else str(request.model.file.parent)
-
-
-def _load_worker() -> Callable[[ExportRequest, dict[str, str]], Exported]:
-    """The import of torch and ExecuTorch: seconds, and only ever here."""
-    try:
-        from harness.export.worker import export_one
-    except ImportError as error:
-        raise InfraError(
-            f"torch or ExecuTorch is installed but cannot be imported: {error}",
-            hint="reinstall them: delete .venv and run ./hil",
-        ) from error
-    return export_one
 
 
 def _found(request: ExportRequest, program: Program, started: float) -> ExportResult:
     return ExportResult(request, program, None, True, time.monotonic() - started)
 
 
-def failed(request: ExportRequest, error: HarnessError, started: float) -> ExportResult:
+def _failed(request: ExportRequest, error: HarnessError, started: float) -> ExportResult:
     return ExportResult(request, None, error, False, time.monotonic() - started)

@@ -1,8 +1,8 @@
-"""Programs on disk by content key: complete or absent, whoever writes and whatever dies.
+"""The cache of exported programs, by content key.
 
-A new entry is written into a temporary directory beside its place and renamed when ``entry.json``
-is in it, which has the sha256 of every file, what was read to make it, and a seal over all that.
-An entry that is not what it says is not used. The exporter of a key holds a lock of that key.
+A new entry is filled in a temporary directory beside its place, sealed (``system/sealed.py``) and
+renamed: it is complete or absent, whatever dies. Its facts are the files that the model was made
+of.
 """
 
 from __future__ import annotations
@@ -15,62 +15,45 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InfraError
-from harness.export.inputs import NO_INPUTS, Inputs, inputs_from
+from harness.core.errors import InfraError
 from harness.export.program import Program, load_program
-from harness.system.files import disk_hint, read_regular, sha256_of, write_whole
-from harness.system.json_file import MALFORMED, read_json
-from harness.system.lease import in_use
+from harness.system import sealed
+from harness.system.files import disk_hint, read_regular, write_whole
+from harness.system.json_file import MALFORMED
+from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
-ENTRY = "entry.json"
 _SEPARATOR = "+"
 _UNUSED_SECONDS = 24 * 3600
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What an entry of the cache is: whose, of which files (names and sha256), and what was read
-    to make it."""
-
-    key: str
-    files: dict[str, str]
-    inputs: Inputs
-
-    def to_fields(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def seal(self) -> str:
-        """Over all of it. It shows damage and what was moved; there is no secret in it."""
-        text = json.dumps(self.to_fields(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-def entry_from(fields: Mapping[str, Any]) -> Entry:
-    """From JSON. Raises one of MALFORMED."""
-    files = {str(name): str(digest) for name, digest in fields["files"].items()}
-    return Entry(str(fields["key"]), files, inputs_from(fields["inputs"]))
-
-
-class NotAsStored(Exception):
-    """``name``: the file of an entry that is not what the entry says."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"{name} is not what was stored")
-
-
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What a program was made of besides what its key covers. ``files``: sha256 by name relative
+    to the folder of the model's file. Not ``reusable``: nobody knows what it was made of."""
+
+    files: dict[str, str]
+    reusable: bool = True
+
+    def hold(self, home: str) -> bool:
+        """Whether an export of a model in the folder ``home`` would read the same again."""
+        return self.reusable and all(
+            _digest(Path(home) / name) == digest for name, digest in self.files.items()
+        )
+
+
+NO_INPUTS = Inputs({})
+
+
 class CacheNotWritable(InfraError):
-    """``free_bytes``: on the disk of the cache, where that was the matter and can be told."""
+    """``free_bytes``: on the disk of the cache, where it is full and the number is known."""
 
     def __init__(self, place: Path, error: OSError) -> None:
         self.errno = error.errno
@@ -84,128 +67,89 @@ class CacheNotWritable(InfraError):
 
 
 def entry_dir(key: str, inputs: Inputs = NO_INPUTS) -> Path:
-    """One that read nothing besides its sources has the key for its name; the others, of which a
-    key may have several, have that of what was read behind it."""
+    """The key is the name of an entry that was made of nothing else; behind it comes the content of
+    its inputs, so that each state of them has an entry, and a random part if it is not reusable."""
     name = key
-    if inputs:
-        name += f"{_SEPARATOR}{inputs.name()}"
-    if inputs.unknown:
-        name += f"-{uuid.uuid4().hex[:8]}"
+    if inputs.files:
+        text = json.dumps(sorted(inputs.files.items()))
+        name += f"{_SEPARATOR}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    if not inputs.reusable:
+        name += f"{_SEPARATOR}once-{uuid.uuid4().hex[:8]}"
     return cache_dir("programs") / name
 
 
 def load(key: str, home: str = "") -> Program | None:
     """The cached Program; None when there is none that is whole, is what was stored under this
-    key, and whose inputs are what they were. ``home``: the folder of the model's file."""
-    for place in _entries(key):
-        in_use(place)
-        with suppress(NotAsStored):
-            entry = _read(place)
-            if entry is not None and entry.key == key and entry.inputs.hold(home):
-                return at(place)
+    key, and whose inputs are unchanged. ``home``: the folder of the model's file."""
+    for place in _places(key):
+        entry = sealed.load(place, key)
+        if entry is not None and _holds(entry.facts, home):
+            return _program(place)
     return None
 
 
 def at(place: Path) -> Program | None:
-    """The Program of one entry, whatever became of its inputs; None when it is not whole.
-
-    Raises NotAsStored.
-    """
-    if _read(place) is None:
-        return None
+    """The Program of one entry, whatever became of its inputs; None when it is not whole."""
     try:
-        return load_program(place)
-    except (OSError, *MALFORMED):
+        return None if sealed.check(place) is None else _program(place)
+    except sealed.NotAsStored:
         return None
 
 
 def spoiled(key: str) -> str:
-    """Why entries of a key cannot be used although they are there; "" when none is so."""
-    for place in _entries(key):
+    """Why an entry of the key cannot be used although it is there; "" when there is no such."""
+    for place in _places(key):
         try:
-            entry = _read(place)
-        except NotAsStored as error:
+            entry = sealed.check(place)
+        except sealed.NotAsStored as error:
             return str(error)
         if entry is not None and entry.key != key:
             return f"it is that of {entry.key}"
     return ""
 
 
-def _entries(key: str) -> Iterator[Path]:
-    place = entry_dir(key)
-    if place.is_dir():
-        yield place
-    with suppress(FileNotFoundError, NotADirectoryError):
-        found = (e for e in os.scandir(place.parent) if e.name.startswith(f"{key}{_SEPARATOR}"))
-        yield from (Path(e.path) for e in sorted(found, key=lambda e: e.name))
-
-
-def _read(place: Path) -> Entry | None:
-    """Every byte is looked at: a PASS rests on them. None without a description.
-
-    Raises NotAsStored.
-    """
-    try:
-        fields = read_json(place / ENTRY)
-        entry = entry_from(fields)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, *MALFORMED) as error:
-        raise NotAsStored(ENTRY) from error
-    if entry.seal() != fields.get("seal"):
-        raise NotAsStored(ENTRY)
-    for name, digest in entry.files.items():
-        if _digest(place / name) != digest:
-            raise NotAsStored(name)
-    return entry
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(read_regular(path)).hexdigest()
-    except OSError:
-        return None
-
-
 def by_pte(sha256: str) -> Program | None:
     """The cached Program that this ``.pte`` belongs to."""
-    entries = (load(file.parent.name) for file in cache_dir("programs").glob("[!.]*/program.json"))
-    return next((p for p in entries if p is not None and p.pte_sha256 == sha256), None)
+    for file in cache_dir("programs").glob("[!.]*/program.json"):
+        program = _program(file.parent)
+        if program is not None and program.pte_sha256 == sha256 and at(file.parent) is not None:
+            in_use(file.parent)
+            return program
+    return None
 
 
 @contextmanager
-def locked(key: str, *, wait: bool) -> Iterator[bool]:
-    """Hold the right to write a key; yields False when ``wait`` is off and another has it."""
-    import filelock  # whoever finds a program needs none
+def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Holds the right to write a key. ``on_wait`` is called when another process has it.
 
+    Raises LockHeld, CacheNotWritable.
+    """
     place = entry_dir(key)
-    lock = filelock.FileLock(place.parent / f".{key}.lock")
-    with _explained(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(filelock.Timeout):
-            lock.acquire(timeout=-1 if wait else 0)
-    try:
-        yield lock.is_locked
-    finally:
-        lock.release()
+    with ExitStack() as stack:
+        with _explained(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            lock = sealed.locked(place.with_name(f".{key}"), on_wait=on_wait)
+            stack.enter_context(lock)
+        yield
 
 
-def store(key: str, write: Callable[[Path], Program], inputs: Inputs = NO_INPUTS) -> Program:
+def store(key: str, write: Callable[[Path], tuple[Program, Inputs]]) -> Program:
     """Put one entry; ``write`` fills the directory it is given and describes it.
 
     Call with the key's lock held. Raises CacheNotWritable, leaving nothing, when the disk is full.
     """
-    place = entry_dir(key, inputs)
-    in_use(place)
-    with _explained(place):
-        for stale in _left_over(key, place.parent):
+    programs = cache_dir("programs")
+    with _explained(programs / key):
+        for stale in _left_over(key, programs):
             shutil.rmtree(stale)
-        temporary = place.parent / f".{key}.tmp-{os.getpid()}"
+        temporary = programs / f".{key}.tmp-{os.getpid()}"
         temporary.mkdir()
         try:
-            program = write(temporary)
+            program, inputs = write(temporary)
             program.save()
-            _describe(temporary, key, inputs)
+            sealed.seal(temporary, key, asdict(inputs))
+            place = entry_dir(key, inputs)
+            in_use(place)
             if place.exists():
                 shutil.rmtree(place)
             temporary.rename(place)
@@ -215,40 +159,68 @@ def store(key: str, write: Callable[[Path], Program], inputs: Inputs = NO_INPUTS
     return replace(program, directory=place)
 
 
-def _left_over(key: str, programs: Path) -> list[Path]:
-    """What a killed export left, and programs that are exported every time, when nobody can be
-    using them any more."""
-    known_once = [
-        place
-        for place in programs.glob(f"{glob.escape(key)}{_SEPARATOR}*-*")
-        if time.time() - place.stat().st_mtime > _UNUSED_SECONDS
-    ]
-    return [*programs.glob(f".{glob.escape(key)}.tmp-*"), *known_once]
-
-
-def _describe(directory: Path, key: str, inputs: Inputs) -> None:
-    found = (path for path in sorted(directory.rglob("*")) if path.is_file() and path.name != ENTRY)
-    files = {path.relative_to(directory).as_posix(): sha256_of(path) for path in found}
-    entry = Entry(key, files, inputs)
-    text = json.dumps({**entry.to_fields(), "seal": entry.seal()}, indent=1, sort_keys=True)
-    write_whole(directory / ENTRY, text + "\n")
-
-
 def has(directory: Path, name: str) -> bool:
     """Whether a derived file is part of an entry, as it was put there."""
     try:
-        entry = _read(directory)
-    except NotAsStored:
+        entry = sealed.check(directory)
+    except sealed.NotAsStored:
         return False
     return entry is not None and name in entry.files
 
 
 def add(directory: Path, name: str, content: bytes) -> None:
-    """Put a derived file into a complete entry; call with the key's lock held."""
+    """Put a derived file into a complete entry; call with the key's lock held.
+
+    Raises NotAsStored for an entry of which anything else has changed, CacheNotWritable.
+    """
     with _explained(directory):
+        (directory / name).unlink(missing_ok=True)
+        entry = sealed.check(directory)
+        if entry is None:
+            raise sealed.NotAsStored(sealed.ENTRY)
         write_whole(directory / name, content)
-        entry = entry_from(read_json(directory / ENTRY))
-        _describe(directory, entry.key, entry.inputs)
+        sealed.seal(directory, entry.key, entry.facts)
+
+
+def _places(key: str) -> Iterator[Path]:
+    place = entry_dir(key)
+    if place.is_dir():
+        yield place
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = (e.name for e in os.scandir(place.parent))
+        prefix = f"{key}{_SEPARATOR}"
+        yield from (place.parent / name for name in sorted(names) if name.startswith(prefix))
+
+
+def _program(place: Path) -> Program | None:
+    try:
+        return load_program(place)
+    except (OSError, *MALFORMED):
+        return None
+
+
+def _holds(facts: dict[str, Any], home: str) -> bool:
+    try:
+        return Inputs(dict(facts["files"]), facts["reusable"] is True).hold(home)
+    except MALFORMED:
+        return False
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(read_regular(path)).hexdigest()
+    except OSError:
+        return None
+
+
+def _left_over(key: str, programs: Path) -> list[Path]:
+    """What a killed export left, and programs that are not reusable, a day after they were made."""
+    used_once = [
+        place
+        for place in programs.glob(f"{glob.escape(key)}{_SEPARATOR}once-*")
+        if time.time() - place.stat().st_mtime > _UNUSED_SECONDS
+    ]
+    return [*programs.glob(f".{glob.escape(key)}.tmp-*"), *used_once]
 
 
 @contextmanager

@@ -1,8 +1,7 @@
-"""What Vela expects a command stream to take: estimates of a compiler, and no measurement.
+"""Vela's own summary of a program: estimates of its compiler, not measurements.
 
-Vela 5.1.0 writes them when asked: ``<name>_summary_<system configuration>.csv`` for the network
-and, with ``--verbose-performance``, ``<name>_per-layer.csv`` (its ``stats_writer.py`` and
-``npu_performance.py``). The stream that comes with them must be the delegate's own. No torch here.
+Vela 5.1.0 writes ``<name>_summary_<system configuration>.csv`` (its ``stats_writer.py``) beside
+the command stream. The stream must be the one that the program has. No torch here.
 """
 
 from __future__ import annotations
@@ -11,175 +10,79 @@ import csv
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from os import cpu_count
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ExportError, InfraError, UsageError
-from harness.ethosu.blob import read_blob
+import numpy as np
+
+from harness.core.errors import ExportError, InfraError
 from harness.export.npu_options import NpuOptions, resolve
 from harness.export.program import Program
-from harness.target.npu import products
+from harness.npu.blob import read_blob
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
-_SECONDS = 600
-_LAYER = {  # our name of a column of the table per layer
-    "cycles": "Op Cycles", "npu": "NPU", "sram": "SRAM AC", "dram": "DRAM AC",
-    "on_chip_flash": "OnFlash AC", "off_chip_flash": "OffFlash AC", "macs": "MAC Count",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Cycles:
-    """Clock cycles of the NPU, and those that accesses to each memory take; ``total`` is Vela's,
-    which lets them overlap."""
-
-    total: int
-    npu: int
-    sram: int
-    dram: int
-    on_chip_flash: int
-    off_chip_flash: int
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One operator as Vela schedules it. ``name``: of the TOSA tensor it computes."""
-
-    operator: str
-    name: str
-    cycles: Cycles
-    macs: int
+CAVEAT = "Vela's own estimates, not measurements"
+_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """``clock``: Hz. ``memory``: bytes used, and ``moved``: bytes read and written, by area."""
+    """One delegate. ``summary``: the columns of Vela's table that are numbers, by Vela's names."""
 
     npu: str
     system_config: str
     memory_mode: str
-    clock: float
-    cycles: Cycles
-    macs: int
-    memory: Mapping[str, int]
-    moved: Mapping[str, int]
-    layers: tuple[Layer, ...] = ()
-
-    @property
-    def seconds(self) -> float:
-        return self.cycles.total / self.clock
+    summary: Mapping[str, float]
 
     @property
     def utilisation(self) -> float:
         """Share of the MAC units' cycles that have a multiplication, 0 to 1."""
-        possible = self.cycles.total * int(self.npu.rpartition("-")[2])
-        return self.macs / possible if possible else 0.0
+        possible = self.summary["cycles_total"] * int(self.npu.rpartition("-")[2])
+        return self.summary["nn_macs"] / possible if possible else 0.0
+
+    def text(self) -> str:
+        of = self.summary
+        cycles, clock = of["cycles_total"], of["core_clock"]
+        lines = [
+            f"{cycles:,.0f} cycles, {1000 * cycles / clock:.3f} ms at {clock / 1e6:.0f} MHz, "
+            f"{100 * self.utilisation:.1f} % of the MACs: {CAVEAT}",
+            f"  {'NPU':<16}{of['cycles_npu']:>14,.0f} cycles",
+        ]
+        for area in AREAS:
+            used, moved = of[f"{area}_memory_used"], of[f"{area}_total_bytes"]
+            if used or moved:
+                lines.append(
+                    f"  {area.replace('_', ' '):<16}{of[f'cycles_{area}_access']:>14,.0f} cycles"
+                    f"{used:>12,.1f} KiB used{moved:>14,.0f} bytes moved"
+                )
+        return "\n".join(lines)
 
 
-class AnotherStream(ExportError):
-    """Vela makes another stream of the delegate's graph than the one in the program."""
-
-    kind = "another_stream"
-
-    def __init__(self, delegate: int, installed: str, compiled: str) -> None:
-        self.delegate, self.installed, self.compiled = delegate, installed, compiled
-        super().__init__(
-            f"Vela makes another command stream of delegate {delegate} than the program has: its "
-            "figures would be of another program",
-            hint=f"the program was compiled by {compiled or 'an unknown Vela'}, installed is "
-            f"{installed}: export the model again",
-        )
-
-
-def of_program(program: Program) -> tuple[Estimate, ...]:
-    """Per delegate, with its layers. Raises ExportError, and AnotherStream for figures that would
-    not be of this program."""
-    return tuple(_of_delegate(program, index) for index in range(len(program.delegates)))
-
-
-def compare(program: Program, choices: Sequence[NpuOptions]) -> Iterator[Estimate]:
-    """The whole program, all its delegates, as compiled for each choice, which must be of the
-    product that its graphs were made for: MAC count and memory mode are Vela's business alone."""
-    with ThreadPoolExecutor(cpu_count()) as pool:
-        yield from pool.map(lambda options: _whole(program, options), choices)
-
-
-def choices_of(program: Program) -> tuple[NpuOptions, ...]:
-    """Every MAC count and memory mode of the program's NPU, with its system configuration.
-
-    Raises UsageError for a program of which nothing runs on an Ethos-U.
-    """
-    if not program.delegates:
-        raise UsageError(f"nothing of {program.model} runs on an Ethos-U")
-    product = program.compile_target.split("-")[1]
-    facts = products().products[product]
-    return tuple(
-        resolve(
-            f"ethos-{product}-{macs}",
-            program.system_config,
-            mode,
-            direct_drive=program.direct_drive,
-        )
-        for macs in facts.macs
-        for mode in products().modes_of(facts)
-    )
-
-
-def _of_delegate(program: Program, index: int) -> Estimate:
-    delegate = program.delegates[index]
-    found, commands = _estimate(program.directory / delegate.tosa, _options(program))
-    if commands != read_blob((program.directory / delegate.blob).read_bytes()).commands:
-        from harness.export.request import exporter_versions
-
-        installed = exporter_versions(program.compile_target).get("ethos-u-vela", "")
-        raise AnotherStream(index, installed, program.versions.get("ethos-u-vela", ""))
-    return found
-
-
-def _options(program: Program) -> NpuOptions:
-    return resolve(
+def estimates_of(program: Program) -> tuple[Estimate, ...]:
+    """One for each delegate. Raises ExportError, also when the installed Vela compiles another
+    command stream than the program has, and InfraError when Vela does not end."""
+    options = resolve(
         program.compile_target,
         program.system_config,
         program.memory_mode,
         direct_drive=program.direct_drive,
     )
-
-
-def _whole(program: Program, options: NpuOptions) -> Estimate:
-    parts = [_estimate(program.directory / d.tosa, options)[0] for d in program.delegates]
-    cycles = Cycles(*(
-        sum(getattr(p.cycles, name) for p in parts) for name in Cycles.__dataclass_fields__
-    ))  # fmt: skip
-    return replace(
-        parts[0],
-        cycles=cycles,
-        macs=sum(p.macs for p in parts),
-        memory={area: max(p.memory[area] for p in parts) for area in AREAS},
-        moved={area: sum(p.moved[area] for p in parts) for area in AREAS},
-        layers=(),
-    )
-
-
-def _estimate(graph: Path, options: NpuOptions) -> tuple[Estimate, bytes]:
-    """And the command stream that it is of."""
-    with tempfile.TemporaryDirectory() as folder:
-        _vela(graph, options, Path(folder))
-        try:
-            summary = _table(Path(folder) / f"{graph.stem}_summary_{options.system_config}.csv")[0]
-            layers = _table(Path(folder) / f"{graph.stem}_per-layer.csv")
-            found = _read(summary, layers, options)
-        except (OSError, IndexError, KeyError, ValueError) as error:
+    found = []
+    for index, delegate in enumerate(program.delegates):
+        estimate, commands = _compile(program.directory / delegate.tosa, options)
+        if commands != read_blob((program.directory / delegate.blob).read_bytes()).commands:
+            compiler = program.versions.get("ethos-u-vela", "an unknown Vela")
             raise ExportError(
-                f"Vela's figures are not where those of Vela 5.1.0 are: {error!r}",
-                hint="install the ethos-u-vela that the project names",
-            ) from error
-        return found, _commands(Path(folder) / f"{graph.stem}_vela.npz")
+                f"Vela compiles another command stream for delegate {index} than the program has: "
+                "its figures would be those of another program",
+                hint=f"the program was compiled by {compiler}: export the model again",
+            )
+        found.append(estimate)
+    return tuple(found)
 
 
-def flags(options: NpuOptions) -> list[str]:
+def vela_flags(options: NpuOptions) -> list[str]:
     """As ExecuTorch's EthosUCompileSpec has them, in its order."""
     direct = ["--separate-io-regions", "--cop-format=COP2"] if options.direct_drive else []
     return [
@@ -192,15 +95,31 @@ def flags(options: NpuOptions) -> list[str]:
     ]
 
 
-def _vela(graph: Path, options: NpuOptions, folder: Path) -> None:
-    argv = [
-        sys.executable, "-P" if sys.version_info >= (3, 11) else "-E", "-m", "ethosu.vela",
-        *flags(options), "--verbose-performance", f"--output-dir={folder}", str(graph),
-    ]  # fmt: skip
+def _compile(graph: Path, options: NpuOptions) -> tuple[Estimate, bytes]:
+    """The summary, and the command stream that it belongs to."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run_vela(graph, options, folder)
+        try:
+            table = Path(folder) / f"{graph.stem}_summary_{options.system_config}.csv"
+            with table.open(newline="") as file:
+                estimate = _read(next(csv.DictReader(file)), options)
+        except (OSError, StopIteration, KeyError, ValueError) as error:
+            raise ExportError(
+                f"Vela's figures are not where those of Vela 5.1.0 are: {error!r}",
+                hint="install the ethos-u-vela that the project names",
+            ) from error
+        with np.load(Path(folder) / f"{graph.stem}_vela.npz", allow_pickle=False) as data:
+            return estimate, data["cmd_data"].tobytes()
+
+
+def _run_vela(graph: Path, options: NpuOptions, folder: str) -> None:
+    isolated = "-P" if sys.version_info >= (3, 11) else "-E"
+    argv = [sys.executable, isolated, "-m", "ethosu.vela", *vela_flags(options)]
+    argv += [f"--output-dir={folder}", str(graph)]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise InfraError(f"Vela has not ended after {_SECONDS} s") from error
+        raise InfraError(f"Vela has not ended after {_TIMEOUT_S} s") from error
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise ExportError(
@@ -209,43 +128,12 @@ def _vela(graph: Path, options: NpuOptions, folder: Path) -> None:
         )
 
 
-def _table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def _read(row: Mapping[str, str], options: NpuOptions) -> Estimate:
+    names = ("cycles_total", "cycles_npu", "nn_macs", "core_clock", *_columns())
+    summary = {name: float(row[name]) for name in names}
+    return Estimate(options.compile_target, options.system_config, options.memory_mode, summary)
 
 
-def _read(
-    summary: Mapping[str, str], layers: Sequence[Mapping[str, str]], options: NpuOptions
-) -> Estimate:
-    return Estimate(
-        npu=options.compile_target,
-        system_config=options.system_config,
-        memory_mode=options.memory_mode,
-        clock=float(summary["core_clock"]),
-        cycles=Cycles(
-            _int(summary["cycles_total"]),
-            _int(summary["cycles_npu"]),
-            *(_int(summary[f"cycles_{area}_access"]) for area in AREAS),
-        ),
-        macs=_int(summary["nn_macs"]),
-        memory={area: round(float(summary[f"{area}_memory_used"]) * 1024) for area in AREAS},
-        moved={area: _int(summary[f"{area}_total_bytes"]) for area in AREAS},
-        layers=tuple(_layer(row) for row in layers),
-    )
-
-
-def _layer(row: Mapping[str, str]) -> Layer:
-    figures = {name: _int(row[column]) for name, column in _LAYER.items()}
-    macs, total = figures.pop("macs"), figures.pop("cycles")
-    return Layer(row["Original Operator"], row["Name"], Cycles(total, **figures), macs)
-
-
-def _int(text: str) -> int:
-    return round(float(text))
-
-
-def _commands(path: Path) -> bytes:
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as data:
-        return bytes(data["cmd_data"].tobytes())
+def _columns() -> list[str]:
+    forms = ("cycles_{}_access", "{}_memory_used", "{}_total_bytes")
+    return [form.format(area) for area in AREAS for form in forms]

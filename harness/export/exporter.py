@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors.verdict import Word
+from harness.core.verdict import Word
 
 _SHOWN_COMMIT = 10  # characters
 

@@ -1,18 +1,96 @@
-"""Why a model cannot be exported. Imports no torch: they reach a process that has none."""
+"""Why a model cannot be exported. No torch here: the errors cross from the export process."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import BadModel, ExportError
-from harness.errors.verdict import ExitCode, Verdict
+from harness.core.errors import BadModel, ExportError, InfraError
+from harness.core.verdict import ExitCode, Verdict
 from harness.export.request import ExportRequest
+from harness.system.paths import import_root
 
 if TYPE_CHECKING:
-    from harness.export.exported import RawSet
+    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.program import RawSet
+
+_OTHER_TIME = (
+    "the revision is older or newer than what the harness can export with (ExecuTorch since pull "
+    "request 21826, August 2026): export with --exporter wheel"
+)
+
+
+class NotTheCheckout(InfraError):
+    """``packages``: where the package came from instead."""
+
+    def __init__(self, expected: Path, packages: list[str]) -> None:
+        self.packages = tuple(packages)
+        super().__init__(
+            f"Python took the package {expected.name} from {', '.join(packages) or 'nowhere'} and "
+            f"not from the checkout's environment {expected}",
+            hint="something puts it in front: a sitecustomize.py, or a .pth file of an editable "
+            "install; take it out, or export with --exporter wheel",
+            path=expected,
+        )
+
+
+class ImportFailed(InfraError):
+    """torch or ExecuTorch cannot be imported. ``cause``: the exception's name, ``detail`` its
+    text, ``place``: the innermost file and line. ``missing``: the name that the harness wanted of
+    ExecuTorch and that is not there, else ""."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.cause = type(error).__name__
+        self.detail = str(error)
+        frames = traceback.extract_tb(error.__traceback__)
+        self.place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        own = bool(frames) and Path(frames[-1].filename).is_relative_to(import_root() / "harness")
+        name = error.name or "" if isinstance(error, ImportError) else ""
+        self.missing = name if own and name.split(".")[0] == "executorch" else ""
+        if isinstance(error, SyntaxError) and error.filename:
+            self.place = f"{error.filename}:{error.lineno}"
+        super().__init__(
+            "torch or ExecuTorch is installed but cannot be imported: "
+            f"{self.cause}: {self.detail} ({self.place})",
+            hint="reinstall them: delete .venv and run ./hil",
+        )
+
+
+class ExporterUnusable(InfraError):
+    """The checkout's ``executorch`` cannot be imported with what is installed here. ``cause``,
+    ``detail``, ``place`` and ``missing``: as in ImportFailed; ``log``: what was printed."""
+
+    kind = "exporter_unusable"
+
+    def __init__(self, exporter: CheckoutExporter, failed: ImportFailed, log: str) -> None:
+        self.cause, self.detail, self.place = failed.cause, failed.detail, failed.place
+        self.missing = failed.missing
+        self.torch, self.pinned = metadata.version("torch"), exporter.pinned
+        self.compiled = exporter.facts.compiled
+        self.log = log
+        pin = f", pinned to torch {self.pinned}" if self.pinned else ""
+        super().__init__(
+            f"the exporter of the checkout (version {exporter.facts.version}{pin}) cannot be "
+            f"imported with torch {self.torch} and the compiled parts of the wheel "
+            f"{self.compiled}: {failed.cause}: {failed.detail} ({failed.place})",
+            hint=_OTHER_TIME
+            if failed.missing
+            else "if it is not an edit of yours: install the torch and the wheel of that time, or "
+            "export with --exporter wheel",
+            path=exporter.root,
+        )
+
+
+class InputChanged(InfraError):
+    """A file that the model is made of was written while it was exported."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} changed while the model was exported", hint="run it again", path=path
+        )
 
 
 class StageFailed(ExportError):
@@ -45,7 +123,7 @@ class StageFailed(ExportError):
 
 
 class FileRaised(StageFailed, BadModel):
-    """A user's file or model by itself, in PyTorch: nothing of it is exported yet."""
+    """A user's file or model raised an exception in PyTorch, before anything was exported."""
 
     kind = BadModel.kind
     verdict = Verdict.NO_VERDICT
@@ -121,9 +199,15 @@ class OraclesDisagree(ExportError):
     """``element``: the worst one, at ``operator`` as ExecuTorch calls it, for input set ``set``."""
 
     def __init__(
-        self, delegate: int, number: int, operator: str, *,
-        element: tuple[int, ...], lsb: int, bound_lsb: int,
-    ) -> None:  # fmt: skip
+        self,
+        delegate: int,
+        number: int,
+        operator: str,
+        *,
+        element: tuple[int, ...],
+        lsb: int,
+        bound_lsb: int,
+    ) -> None:
         self.delegate = delegate
         self.operator = operator
         self.element = element

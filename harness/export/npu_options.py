@@ -12,10 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.errors import Unknown, UsageError
+from harness.core.errors import Unknown, UsageError
 
 if TYPE_CHECKING:  # for an Ethos-U only, so that a Cortex-M request stays quick
-    from harness.target.npu import ProductFacts
+    from harness.config.npu import ProductFacts
 
 _VELA_INI = "ethosu/config_files/Arm/vela.ini"
 
@@ -72,7 +72,7 @@ def resolve(
 
 
 def _product(compile_target: str) -> tuple[str, ProductFacts]:
-    from harness.target.npu import products
+    from harness.config.npu import products
 
     for product, facts in products().products.items():
         match = re.fullmatch(rf"ethos-{product}-(\d+)", compile_target)

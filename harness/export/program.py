@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.arithmetic import Arithmetic
 from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.export.lowering import LOWERINGS
+from harness.firmware.arithmetic import Arithmetic
 from harness.system.files import sha256_of, write_whole
 from harness.system.json_file import read_json
 
@@ -94,6 +94,15 @@ class InputSet:
     inputs: tuple[str, ...]
     expected: tuple[str, ...]
     by_design: tuple[str, ...] = ()  # as ``expected``, by the other arithmetic
+
+
+@dataclass(frozen=True)
+class RawSet:
+    """One input set and what the oracle made of it, as bytes in method layout."""
+
+    inputs: tuple[bytes, ...]
+    expected: tuple[bytes, ...]
+    by_design: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,6 +221,15 @@ class Program:
         return tuple(
             tuple(sha256_of(self.directory / name) for name in one.inputs) for one in self.sets
         )
+
+    def file_names(self) -> set[str]:
+        """Every file that the description names."""
+        sets = [*self.sets, *(s for d in self.delegates for s in d.sets)]
+        return {
+            self.pte,
+            *(n for d in self.delegates for n in (d.blob, d.tosa)),
+            *(n for s in sets for n in (*s.inputs, *s.expected, *s.by_design)),
+        }
 
     def save(self) -> None:
         """Write ``program.json`` atomically; everything it names must already be there."""

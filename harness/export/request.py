@@ -6,12 +6,12 @@ import hashlib
 import json
 import platform
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
-from harness.case.models import ModelSource, require_names, source_files
-from harness.errors import ToolMissing, UsageError
+from harness.config.models import ModelSource, require_names, source_files
+from harness.core.errors import ToolMissing, UsageError
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
-from harness.system import installed
 from harness.system.files import sha256_of
 
 EXPORTERS = ("torch", "executorch", "torchao")
@@ -60,10 +60,10 @@ def exporter_versions(compile_target: str = "cortex-m55") -> dict[str, str]:
     names = ETHOS_U_EXPORTERS if is_ethos_u(compile_target) else EXPORTERS
     found = {}
     for name in names:
-        version = installed.version(name)
-        if version is None:
-            raise ExporterMissing(name)
-        found[name] = version
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError as error:
+            raise ExporterMissing(name) from error
     return found
 
 
@@ -104,7 +104,7 @@ def _user_sources(model: ModelSource) -> dict[str, str]:
 
 def _own_sources() -> tuple[Path, ...]:
     package = Path(__file__).parent
-    return tuple(sorted(package.glob("*.py")))
+    return tuple(sorted(package.rglob("*.py")))
 
 
 def _digests(paths: tuple[Path, ...], root: Path) -> dict[str, str]:

@@ -14,8 +14,19 @@ from itertools import zip_longest
 
 from harness.formats.schema import Field, Schema
 
-_TYPES = {"B": "uint8", "?": "bool", "b": "int8", "h": "int16", "H": "uint16", "i": "int32",
-          "I": "uint32", "q": "int64", "Q": "uint64", "f": "float32", "d": "float64"}  # fmt: skip
+_TYPES = {
+    "B": "uint8",
+    "?": "bool",
+    "b": "int8",
+    "h": "int16",
+    "H": "uint16",
+    "i": "int32",
+    "I": "uint32",
+    "q": "int64",
+    "Q": "uint64",
+    "f": "float32",
+    "d": "float64",
+}
 
 
 @dataclass(frozen=True)
@@ -80,9 +91,13 @@ class _Walk:
             self._field(where, one, other, a.by_name, b.by_name)
 
     def _field(
-        self, where: str, one: Field, other: Field,
-        ours: Mapping[str, Field], theirs: Mapping[str, Field],
-    ) -> None:  # fmt: skip
+        self,
+        where: str,
+        one: Field,
+        other: Field,
+        ours: Mapping[str, Field],
+        theirs: Mapping[str, Field],
+    ) -> None:
         moved = one.name != other.name and (one.name in theirs or other.name in ours)
         if moved or _shape(one) != _shape(other):
             raise _Differs(where, _told(one), _told(other))

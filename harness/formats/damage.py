@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 
 
 class DamagedFile(UsageError):

@@ -32,9 +32,14 @@ def demangle(names: Iterable[str]) -> tuple[dict[str, str], str | None]:
         return {}, "names are mangled: c++filt (binutils) is not installed"
     try:
         done = subprocess.run(
-            [tool], input="\n".join(mangled) + "\n", capture_output=True, timeout=60, check=True,
-            encoding="utf-8", errors="backslashreplace",
-        )  # fmt: skip
+            [tool],
+            input="\n".join(mangled) + "\n",
+            capture_output=True,
+            timeout=60,
+            check=True,
+            encoding="utf-8",
+            errors="backslashreplace",
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return {}, f"names are mangled: {tool}: {error}"
     said = done.stdout.splitlines()

@@ -16,8 +16,19 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 
 # What pyelftools raises on damaged DWARF, found by fuzzing (tests/size/test_size_fuzz.py).
-_DAMAGE = (ELFError, DWARFError, ConstructError, ValueError, LookupError, TypeError, OSError,
-           AttributeError, AssertionError, ArithmeticError, RuntimeError)  # fmt: skip
+_DAMAGE = (
+    ELFError,
+    DWARFError,
+    ConstructError,
+    ValueError,
+    LookupError,
+    TypeError,
+    OSError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)

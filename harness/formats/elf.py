@@ -22,10 +22,19 @@ from harness.formats.damage import DamagedFile
 MAGIC = b"\x7fELF"
 EM_ARM, EM_AARCH64 = 40, 183
 MACHINES = {
-    0: "no machine", 3: "x86 (32 bit)", 8: "MIPS", 20: "PowerPC", EM_ARM: "Arm (32 bit)",
-    62: "x86-64", 94: "Xtensa", EM_AARCH64: "AArch64", 195: "ARC", 243: "RISC-V",
-}  # fmt: skip
-SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL = 0, 1, 2, 4, 7, 8, 9
+    0: "no machine",
+    3: "x86 (32 bit)",
+    8: "MIPS",
+    20: "PowerPC",
+    EM_ARM: "Arm (32 bit)",
+    62: "x86-64",
+    94: "Xtensa",
+    EM_AARCH64: "AArch64",
+    195: "ARC",
+    243: "RISC-V",
+}
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA = 0, 1, 2, 3, 4
+SHT_NOTE, SHT_NOBITS, SHT_REL = 7, 8, 9
 SHT_DYNAMIC = 6
 SHT_ARM_ATTRIBUTES = 0x70000003
 SHF_ALLOC, SHF_EXECINSTR = 2, 4

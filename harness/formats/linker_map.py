@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 
 FILL = "*fill*"
 _HEX = r"0x[0-9a-fA-F]+"
@@ -23,8 +23,10 @@ _LINE = re.compile(rf"^ ?(\S+)(?:\s+({_HEX})\s+({_HEX})(?:\s+(.*))?)?$")
 _MEMORY = re.compile(rf"^(\S+)\s+({_HEX})\s+({_HEX})")
 _LOAD = re.compile(rf"load address ({_HEX})$")
 _DISCARDED, _CONFIGURATION, _SCRIPT = (
-    "Discarded input sections", "Memory Configuration", "Linker script and memory map"
-)  # fmt: skip
+    "Discarded input sections",
+    "Memory Configuration",
+    "Linker script and memory map",
+)
 _NOT_LOADED = (".debug", ".comment", ".ARM.attributes")  # they have addresses all the same: from 0
 
 
@@ -94,9 +96,10 @@ class LinkMap:
         that begin at one address are one memory, under two names."""
         origins = {r.origin for r in self.regions if r.name == name}
         return [
-            section for section in _occupying(self)
+            section
+            for section in _occupying(self)
             if origins & {r.origin for r in map(self.region_of, _places(section)) if r}
-        ]  # fmt: skip
+        ]
 
     def room_beside(self, name: str) -> list[tuple[MapRegion, int]]:
         """The other memories and what is free in them, the most first."""
@@ -226,8 +229,9 @@ def contributors(link_map: LinkMap, region: str, most: int = 5) -> tuple[Contrib
     pieces = [
         Contributor(p.section, p.file, p.size, section.name)
         for section in link_map.in_region(region)
-        for p in section.inputs if p.file
-    ]  # fmt: skip
+        for p in section.inputs
+        if p.file
+    ]
     return tuple(sorted(pieces, key=lambda p: -p.bytes)[:most])
 
 
@@ -239,5 +243,10 @@ def orphans(link_map: LinkMap, scripts: Sequence[str]) -> Iterator[Orphan]:
             region = link_map.region_of(section.address)
             load = link_map.region_of(section.load) if section.load is not None else None
             files = sorted({p.file for p in section.inputs if p.file})
-            yield Orphan(section.name, section.size, region.name if region else None,
-                         load.name if load else None, tuple(files))  # fmt: skip
+            yield Orphan(
+                section.name,
+                section.size,
+                region.name if region else None,
+                load.name if load else None,
+                tuple(files),
+            )

@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import InfraError, ToolMissing
+from harness.core.errors import InfraError, ToolMissing
 from harness.system.paths import cache_dir
 
 PTE = "schema/program.fbs"
@@ -25,8 +25,20 @@ PTD = "extension/flat_tensor/serialize/flat_tensor.fbs"
 
 # reflection.fbs, enum BaseType: size in bytes of what stands in the table or vector.
 _SIZES = {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8, 11: 4, 12: 8}
-_CODES = {1: "B", 2: "?", 3: "b", 4: "B", 5: "h", 6: "H", 7: "i", 8: "I", 9: "q", 10: "Q",
-          11: "f", 12: "d"}  # fmt: skip
+_CODES = {
+    1: "B",
+    2: "?",
+    3: "b",
+    4: "B",
+    5: "h",
+    6: "H",
+    7: "i",
+    8: "I",
+    9: "q",
+    10: "Q",
+    11: "f",
+    12: "d",
+}
 _UTYPE, _STRING, _VECTOR, _OBJECT, _UNION = 1, 13, 14, 15, 16
 
 
@@ -105,8 +117,11 @@ def _compile(flatc: Path, source: Path, result: Path) -> None:
     with tempfile.TemporaryDirectory(dir=result.parent) as scratch:
         done = subprocess.run(
             [flatc, "--binary", "--schema", "-o", scratch, source],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         if done.returncode:
             raise InfraError(f"flatc cannot compile {source}: {done.stdout}{done.stderr}")
         os.replace(Path(scratch) / f"{source.stem}.bfbs", result)

@@ -13,13 +13,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
-from harness.errors.verdict import ExitCode, Verdict
+from harness.core.errors import UsageError
+from harness.core.judgement import Cause, Finding, Judgement, Reason
+from harness.core.verdict import ExitCode, Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded
-from harness.judge.evidence import Cause, Finding, Judgement, Reason, judgement
 from harness.judge.symbols import with_symbols
-from harness.observe import Kind, Observation, Progress, Stage
-from harness.observe.reader import Reader
+from harness.log import Kind, LogParser, Observation, Progress, Stage
 
 _PIECE = 1 << 20  # bytes read at a time
 
@@ -32,7 +31,7 @@ def judge_log(observation: Observation) -> Judgement:
         or model_limit(observation)
         or _unproven(observation)
     )
-    return judgement(finding, notes)
+    return Judgement.of(finding, notes)
 
 
 def _unproven(observation: Observation) -> Finding:
@@ -225,7 +224,7 @@ class JudgedLog:
 
 def judge_file(path: Path, elf: Path | None = None) -> JudgedLog:
     """Raises UsageError when the log cannot be read."""
-    reader = Reader()
+    reader = LogParser()
     try:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):

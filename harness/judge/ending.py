@@ -9,10 +9,11 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from harness.errors.verdict import Verdict
-from harness.judge.evidence import Cause, Ending, Finding, Reason
-from harness.observe import Event, Kind, Observation
-from harness.observe.events import LAUNCH
+from harness.core.judgement import Cause, Finding, Reason
+from harness.core.verdict import Verdict
+from harness.judge.evidence import Ending
+from harness.log import Event, Kind, Observation
+from harness.log.events import LAUNCH
 from harness.system.process import Stop
 from harness.system.quota import QUOTA, Excess
 
@@ -45,16 +46,16 @@ def failed(observation: Observation) -> Finding:
     ]
     if first.kind is Kind.OPERATOR_MISSING and operators:
         facts["operators"] = list(dict.fromkeys(operators))
-    asked = _asker(observation.failures)
-    facts |= {} if asked is None else asked.facts
-    said = first.text if asked is None else f"{first.text}; line {asked.line}: {asked.text}"
-    said += _MEANINGS.get(first.kind, "")
-    return verdict, Cause(first.kind.value, said, first.line, facts)
+    request = _requester(observation.failures)
+    facts |= {} if request is None else request.facts
+    text = first.text if request is None else f"{first.text}; line {request.line}: {request.text}"
+    text += _MEANINGS.get(first.kind, "")
+    return verdict, Cause(first.kind.value, text, first.line, facts)
 
 
-def _asker(failures: Sequence[Event]) -> Event | None:
-    """Who wanted how much, where the first line only says that there was no memory: an allocator
-    that prints no numbers speaks before the kernel that called it."""
+def _requester(failures: Sequence[Event]) -> Event | None:
+    """The line that says how much was requested, where the first failure has no numbers: an
+    allocator logs before the kernel that called it."""
     if failures[0].kind is not Kind.ALLOCATION_FAILED or "needed" in failures[0].facts:
         return None
     same = (f for f in failures[1:] if f.kind is Kind.ALLOCATION_FAILED and "needed" in f.facts)
@@ -89,7 +90,7 @@ _TOO_MUCH = {
     Excess.TOTAL_BYTES: f"over {QUOTA.total_bytes >> 20} MiB to its files, more",
     Excess.FILES: f"over {QUOTA.files} files, more",
 }
-# By somebody else: no simulator sends these to itself, and what ends a run of ours is a Stop.
+# Sent by another process: no simulator sends these to itself, and the harness's own end is a Stop.
 _KILLED: dict[int, Verdict] = dict.fromkeys(
     (signal.SIGHUP, signal.SIGKILL, signal.SIGTERM), Verdict.INFRA
 )
@@ -172,7 +173,7 @@ def _hang_facts(ending: Ending) -> dict[str, Any]:
 
 
 def _suspicion(observation: Observation) -> dict[str, Any] | None:
-    """Words that prove nothing but may explain a bad end."""
+    """Lines that prove nothing but may explain a bad end."""
     if not observation.suspects:
         return None
     first = observation.suspects[0]
@@ -208,9 +209,9 @@ def _input_set(observation: Observation, process: int) -> str:
 
 
 def console_cut(ending: Ending, observation: Observation, kept: int | None = None) -> Finding:
-    """A console whose end nobody read, or that lost it since: what it said there is not known.
+    """A console whose end was not read, or was lost since: its last lines are not known.
 
-    ``kept``: the bytes that there are of it; None to take it as it was read.
+    ``kept``: the bytes that are left of it; None when it was not looked at.
     """
     if not ending.console_complete:
         why = "the console was still open when the simulator had ended"

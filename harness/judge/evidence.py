@@ -1,4 +1,4 @@
-"""What judging takes and gives: what a run left, what it had to be, and the judgement."""
+"""What judging takes: what a run left, and what it had to be."""
 
 from __future__ import annotations
 
@@ -6,52 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.build.source import FirmwareSource
-from harness.errors.verdict import Verdict
-from harness.judge.cause import Blame as Blame
-from harness.judge.cause import Cause as Cause
-from harness.judge.cause import Reason as Reason
+from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
+from harness.core.judgement import Blame
 from harness.judge.compare import TensorDiff
 from harness.judge.reference import Reference
-from harness.observe import Observation
-from harness.simulate.transcript import NpuUse
+from harness.log import Observation
+from harness.sim.transcript import NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
-from harness.target.budget import MOST_TOLERANCE_LSB, Budgets
-
-Finding = tuple[Verdict, Cause] | None  # what is not PASS, and why; None: nothing is wrong
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The verdict, its first cause, and what has to be said beside it."""
-
-    verdict: Verdict
-    cause: Cause | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return self.verdict.passed
-
-
-def judgement(finding: Finding, notes: tuple[str, ...]) -> Judgement:
-    """PASS, when nothing is wrong."""
-    if finding is None:
-        return Judgement(Verdict.PASS, None, notes)
-    return Judgement(finding[0], finding[1], notes)
 
 
 @dataclass(frozen=True)
 class Ending:
     """How the simulator's process ended.
 
-    ``exit_status`` is None when a signal ended it, and without one when nobody was told.
+    ``exit_status`` is None when a signal ended it, and when it is not known.
     ``native``: the process was the runner itself, no simulator. ``where``: what the CPU was doing
     when a limit ended the run.
-    ``excess``: what the guest wrote too much of. ``console_complete`` is False when somebody kept
-    the console open after the end, so that what was still to come is not known.
-    ``console_bytes``: how many it had; None when nobody counted.
+    ``excess``: what the guest wrote too much of. ``console_complete`` is False when the console
+    was still open after the end, so that its rest is not known.
+    ``console_bytes``: how many it had; None when it was not counted.
     """
 
     stop: Stop
@@ -97,8 +71,8 @@ class Outputs:
 class Evidence:
     """Everything a run left that its verdict rests on.
 
-    ``metrics`` are the figures budgets are held against. ``npu``: what a model of one beside the
-    simulator was asked for. ``differences``: what of the board the simulator does not have.
+    ``metrics`` are the figures that budgets bound. ``npu``: the jobs of an NPU model beside the
+    simulator. ``differences``: what the simulator lacks of the board.
     ``mismatch_at``: where NPU and TOSA first disagree, ``blame``: whose fault that is, when that
     was looked for.
     ``console_bytes``: how many the kept console has; None when there is no such file.
@@ -119,7 +93,8 @@ class Evidence:
 class Expectation:
     """What the run had to be: which firmware, which program, how close, how large.
 
-    ``build_id`` is None for firmware that does not print one. ``truth``: an accepted run whose
+    ``build_id`` is None for firmware that does not print one; ``prints_all_figures``: the runner
+    does, of those that a budget can limit. ``truth``: an accepted run whose
     outputs every firmware has to give for the program, in place of the oracle's. Raises ValueError
     for a tolerance that nobody can ask for.
     """
@@ -131,7 +106,7 @@ class Expectation:
     tolerance_lsb: float
     reference: Reference | None
     budgets: Budgets = field(default_factory=Budgets)
-    source: FirmwareSource = FirmwareSource.BUNDLED
+    prints_all_figures: bool = True
     truth: Reference | None = None
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The one check of figures against what was accepted and what is the most. Pure.
+"""The one check of figures against what was accepted and against hard limits. Pure.
 
 The slack is counted from the accepted figure, never from the last run, so small steps cannot
 add up beyond it.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.errors.verdict import Word
-from harness.target.budget import Budgets
-from harness.target.figures import Stage, of_stages
+from harness.config.budget import Budgets
+from harness.config.figures import Stage, of_stages
+from harness.core.verdict import Word
 
 
 class State(Word):
@@ -31,7 +31,7 @@ class State(Word):
 
 @dataclass(frozen=True)
 class HeldFigure:
-    """What the check says of one figure, in its unit. ``limit``: the most it may be."""
+    """The result for one figure, in its unit. ``limit``: the most it may be."""
 
     figure: str
     state: State
@@ -70,8 +70,8 @@ def check(
 ) -> tuple[HeldFigure, ...]:
     """One answer per figure of these stages that was measured, accepted or limited, by name.
 
-    What is accepted or limited but was not measured is a failure. What another stage measures,
-    and what nobody accepts (time, the size of a pool), is left out.
+    A figure that is accepted or limited but was not measured is a failure. Figures of other stages
+    and those that are never accepted (time, the size of a pool) are left out.
     """
     wanted = frozenset(stages)
     measured, before, limits = (

@@ -1,11 +1,11 @@
 """The accepted file of a subject: one reviewed file, written by ``hil accept`` and by nothing else.
 
 A subject is a case, ``references/<target>/<name>.json``, or a target's runner,
-``references/<target>/runner.json``; the name of a user's model is its path (``Case.name``). What a
-checkout's runner gives is another subject, ``<name>.executorch.json``, so that neither is ever held
-against the other. Figures of the program hold for every toolchain; the others are kept per
-toolchain id, because another compiler makes another size without anybody's fault. A folded anatomy
-is kept too, so that a later growth can be named by its cause without the file that was accepted.
+``references/<target>/runner.json``; the name of a user's model is its path (``Case.name``). The
+results of a checkout's runner are another subject, ``<name>.executorch.json``, and are never
+compared with the bundled runner's. Figures of the program hold for every toolchain; the others are
+kept per toolchain id, because every compiler makes its own size. A folded anatomy is kept too: it
+names the cause of a later growth without the file that was accepted.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.build.source import FirmwareSource
-from harness.case.case import Case
-from harness.case.identity import is_user_file, repository_of
-from harness.errors import InfraError, UsageError
-from harness.footprint.anatomy import Anatomy, FoldedAnatomy
+from harness.config.case import Case
+from harness.config.figures import Stage, is_accepted, is_per_toolchain, measured_by
+from harness.config.identity import is_user_file, repository_of
+from harness.core.errors import InfraError, UsageError
+from harness.firmware.names import BUNDLED, label, source_names
+from harness.size.anatomy import Anatomy, FoldedAnatomy
 from harness.system.json_file import MALFORMED, read_json
 from harness.system.paths import references_dir
-from harness.target.figures import Stage, is_accepted, is_per_toolchain, measured_by
 
 ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler
 
@@ -51,21 +51,21 @@ class Reference:
     truth: bool = False
 
     def accepted(self, toolchain: str) -> dict[str, int]:
-        """The figures to hold against, for one toolchain."""
+        """The accepted figures for one toolchain."""
         return {**self.program, **self.firmware.get(toolchain, {})}
 
     def without_anatomies(self) -> Reference:
         """As a run's record keeps it."""
         return replace(self, anatomies={})
 
-    def says_the_same(self, other: Reference) -> bool:
-        """But for the history."""
+    def equals_without_history(self, other: Reference) -> bool:
+        """Equal but for the history."""
         return replace(self, history=other.history) == other
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What somebody accepts of a subject, and why.
+    """What is accepted of a subject, and why.
 
     ``figures`` replace all that were accepted of the same ``stages``. ``outputs`` is None when
     no run is accepted.
@@ -96,9 +96,10 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
         program=program,
         firmware={**old.firmware, accepting.toolchain: own} if known else old.firmware,
         anatomies={
-            **old.anatomies, **{t: FoldedAnatomy.of(a) for t, a in accepting.anatomies.items()}
+            **old.anatomies,
+            **{t: FoldedAnatomy.of(a) for t, a in accepting.anatomies.items()},
         },
-    )  # fmt: skip
+    )
     if accepting.outputs is not None:
         new = replace(
             new,
@@ -134,22 +135,20 @@ def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[A
 
 
 def references_of(case: Case) -> Path:
-    """Where the accepted files of a case are, for its owner to review: those of a user's model in
-    the user's repository, the others in ours; or all where ``$HIL_REFERENCES`` says."""
+    """The directory of a case's accepted files: in the user's repository for a user's model, in the
+    harness's for others, or ``$HIL_REFERENCES``."""
     root = repository_of(Path(case.model)) if is_user_file(case.model) else None
     return references_dir(root)
 
 
-def reference_path(root: Path, case: Case, source: FirmwareSource = FirmwareSource.BUNDLED) -> Path:
+def reference_path(root: Path, case: Case, source: str = BUNDLED) -> Path:
     """``<target>/<name>.json``; a model in no repository is below ``@``, with its whole path."""
-    whose = "" if source is FirmwareSource.BUNDLED else f".{source}"
+    whose = f".{source}" if label(source) else ""
     name = f"@{case.name}" if case.name.startswith("/") else case.name
     return root / case.board / f"{name}{whose}.json"
 
 
-def load_reference(
-    root: Path, case: Case, source: FirmwareSource = FirmwareSource.BUNDLED
-) -> Reference | None:
+def load_reference(root: Path, case: Case, source: str = BUNDLED) -> Reference | None:
     """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
     path = reference_path(root, case, source)
     try:
@@ -167,9 +166,9 @@ def load_reference(
 
 
 def load_truth(root: Path, case: Case) -> Reference | None:
-    """The reference whose outputs somebody made the truth of a case, whoever is to give them."""
-    found = (load_reference(root, case, source) for source in FirmwareSource)
-    return next((one for one in found if one is not None and one.truth), None)
+    """The reference whose outputs are the truth of a case for every firmware, if one is."""
+    references = (load_reference(root, case, source) for source in source_names())
+    return next((r for r in references if r is not None and r.truth), None)
 
 
 def from_fields(fields: Mapping[str, Any]) -> Reference:

@@ -11,27 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from harness.build.source import FirmwareSource
-from harness.errors.verdict import Verdict
+from harness.config.figures import is_of_any_runner, is_only_printed
+from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
+from harness.core.verdict import Verdict
 from harness.judge.compare import TensorDiff
 from harness.judge.ending import console_cut, execution_cause, limit_notes
-from harness.judge.evidence import (
-    Blame,
-    ByDesign,
-    Cause,
-    Evidence,
-    Expectation,
-    Finding,
-    Judgement,
-    Outputs,
-    Reason,
-    judgement,
-)
+from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs
 from harness.judge.growth import State, check
 from harness.judge.reference import Reference
-from harness.observe import Kind
-from harness.simulate.transcript import NpuResult, NpuStop
-from harness.target.figures import is_of_any_runner, is_only_printed
+from harness.log import Kind
+from harness.sim.transcript import NpuResult, NpuStop
 
 
 def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
@@ -47,11 +36,11 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
     if evidence.npu is not None and evidence.npu.stop is not None:
         finding = _npu_stopped(evidence.npu.stop, finding)
     located = _blamed(_located(finding, evidence.mismatch_at), evidence.blame)
-    return judgement(located, _notes(evidence, expectation, finding))
+    return Judgement.of(located, _notes(evidence, expectation, finding))
 
 
-# What the NPU's model does not know proves nothing about the program, and a model that failed
-# proves nothing about anything.
+# What the NPU's model does not know proves nothing about the program; a model that failed proves
+# nothing at all.
 _NPU_ENDS = {
     NpuResult.UNSUPPORTED: (Verdict.NO_VERDICT, Reason.NPU_UNSUPPORTED),
     NpuResult.BROKEN: (Verdict.INFRA, Reason.NPU_MODEL),
@@ -61,7 +50,7 @@ _NPU_ENDS = {
 
 
 def _npu_stopped(stop: NpuStop, finding: Finding) -> Finding:
-    """The model's own reason, in place of what the guest made of it; its line stays."""
+    """The model's own reason replaces the guest's; the console line stays."""
     verdict, reason = _NPU_ENDS[stop.result]
     line = None if finding is None else finding[1].line
     return verdict, Cause(reason, f"{stop.message} (job {stop.job} of the NPU)", line, asdict(stop))
@@ -110,7 +99,7 @@ def _incomplete(outputs: Outputs) -> Finding:
 
 
 def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
-    truth = _truth(expectation)
+    truth = _applicable_truth(expectation)
     if truth is not None:
         if outputs.sha256 == truth.outputs:
             return None
@@ -130,8 +119,8 @@ def _mismatch(outputs: Outputs, expectation: Expectation) -> Finding:
     return None
 
 
-def _truth(expectation: Expectation) -> Reference | None:
-    """The accepted run to be held against, when it was of this very program."""
+def _applicable_truth(expectation: Expectation) -> Reference | None:
+    """The accepted run that is the truth, when it was of this very program."""
     truth = expectation.truth
     if truth is None or truth.pte_sha256 != expectation.pte_sha256:
         return None
@@ -161,12 +150,12 @@ def _program_changed(expectation: Expectation) -> Finding:
 def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
     reference = expectation.reference
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
-    silent = _not_told(metrics, expectation)
-    held = [
+    silent = _not_reported(metrics, expectation)
+    checked = [
         f for f in check(("run",), metrics, accepted, expectation.budgets) if f.figure not in silent
     ]
     missing, over, grown = (
-        [f for f in held if f.state is state]
+        [f for f in checked if f.state is state]
         for state in (State.NOT_MEASURED, State.OVER_LIMIT, State.GROWN)
     )
     if missing and (not over or any(f.limit is not None for f in missing)):
@@ -181,27 +170,29 @@ def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Findin
     return None
 
 
-def _not_told(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
-    """Limits of what our runner prints, which hold for every firmware, but which another one
-    does not tell; it has to where it has been accepted as telling it. And limits that are of our
-    runner alone."""
+def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple[str, ...]:
+    """Limits of figures that this firmware does not report and need not: only the bundled runner
+    prints them, or the figure is the bundled runner's own. A figure that was accepted once must be
+    reported."""
     reference = expectation.reference
-    if expectation.source is FirmwareSource.BUNDLED:
+    if expectation.prints_all_figures:
         return ()
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
     limits = expectation.budgets.limits
     return tuple(
-        name for name in sorted(limits)
-        if name not in metrics and name not in accepted
+        name
+        for name in sorted(limits)
+        if name not in metrics
+        and name not in accepted
         and (is_only_printed(name) or not is_of_any_runner(name))
-    )  # fmt: skip
+    )
 
 
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
-    silent = [n for n in _not_told(evidence.metrics, expectation) if is_of_any_runner(n)]
+    silent = [n for n in _not_reported(evidence.metrics, expectation) if is_of_any_runner(n)]
     if silent:
-        notes.append(f"not held, for the runner does not tell it: {', '.join(silent)}")
+        notes.append(f"limits not checked, the runner does not report them: {', '.join(silent)}")
     notes += evidence.differences
     if evidence.outputs.by_design is not None and finding is None:
         notes.append(_by_design(evidence.outputs.by_design))
@@ -210,11 +201,11 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
     return tuple(notes)
 
 
-def _by_design(found: ByDesign) -> str:
-    """A difference that was proven to be the one that has a name."""
-    furthest = max(found.diffs, key=lambda diff: diff.worst_abs)
+def _by_design(outputs: ByDesign) -> str:
+    """A difference that is exactly the one that has a name."""
+    furthest = max(outputs.diffs, key=lambda diff: diff.worst_abs)
     return (
-        f"differs by design ({', '.join(found.names)}): {furthest.describe()}; bit for bit what "
+        f"differs by design ({', '.join(outputs.names)}): {furthest.describe()}; bit for bit what "
         "the other of ExecuTorch's two definitions gives, C++ and Python"
     )
 
@@ -236,7 +227,7 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
     if expectation.truth is not None:
         notes.append(
             "the case has no truth for this .pte: the oracle's outputs were expected"
-            if _truth(expectation) is None
+            if _applicable_truth(expectation) is None
             else "judged by an accepted run, the case's truth, not by the oracle"
         )
     if not expectation.pte_unchanged:

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.formats.damage import DamagedFile
 from harness.formats.symbols import Symbols
-from harness.observe.events import CPU_FAULTS, Event, Kind, Observation
+from harness.log.events import CPU_FAULTS, Event, Kind, Observation
 
 _ADDRESSES = ("pc", "lr")
 _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS_CRASH}

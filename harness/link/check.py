@@ -1,4 +1,5 @@
-"""``hil link check --overridable``: a weak default can be replaced, in every program of a build."""
+"""``hil link check --overridable``: proves that a weak default can be replaced, in every program of
+a build."""
 
 from __future__ import annotations
 
@@ -10,23 +11,29 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import InfraError, NotThere, UsageError
+from harness.core.errors import InfraError, NotThere, UsageError
 from harness.formats.demangle import demangled
 from harness.formats.elf import STB_GLOBAL, STB_WEAK, read_elf
 from harness.link.failure import CodePlace
+from harness.link.index import Definition, LinkIndex, load
 from harness.link.line.capture import link_commands, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
-from harness.link.model.index import Definition, LinkIndex, load
 from harness.system.progress import Progress
 
 Check = Literal[
-    "in_program", "default_is_weak", "default_is_alone", "called_across_files", "not_inlined",
+    "in_program",
+    "default_is_weak",
+    "default_is_alone",
+    "called_across_files",
+    "not_inlined",
     "strong_wins",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True)
-class HookFinding:
+class HookCheck:
+    """The result of one check of one hook in one program."""
+
     program: str
     symbol: str
     check: Check
@@ -36,11 +43,11 @@ class HookFinding:
 
 @dataclass(frozen=True)
 class Checked:
-    findings: tuple[HookFinding, ...]
+    findings: tuple[HookCheck, ...]
 
     @property
     def holds(self) -> bool:
-        """In every program that has the symbol; and one has it."""
+        """Every program that has the symbol passes, and at least one program has it."""
         present = any(finding.check != "in_program" for finding in self.findings)
         return present and all(finding.ok for finding in self.findings)
 
@@ -59,7 +66,7 @@ def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
     """Every program of a build directory, or the one program ``path``."""
     if not path.exists():
         raise NotThere(path, "file or directory")
-    findings: list[HookFinding] = []
+    findings: list[HookCheck] = []
     for command in _programs(path.resolve()):
         progress(f"checking {command.output}")
         call = linker_call(command)
@@ -74,9 +81,11 @@ def _programs(path: Path) -> tuple[LinkCommand, ...]:
         return link_commands(path)
     for build in path.parents:
         if (build / "build.ninja").is_file() or (build / "CMakeCache.txt").is_file():
-            found = [c for c in link_commands(build) if (c.directory / c.output).resolve() == path]
-            if found:
-                return tuple(found)
+            commands = [
+                c for c in link_commands(build) if (c.directory / c.output).resolve() == path
+            ]
+            if commands:
+                return tuple(commands)
     raise UsageError(
         f"no build directory above {path} says how it was linked",
         hint="give the build directory; an ELF alone cannot prove that an override would win",
@@ -91,58 +100,61 @@ class _Hook:
     index: LinkIndex
     symbol: str
 
-    def findings(self) -> Iterator[HookFinding]:
+    def findings(self) -> Iterator[HookCheck]:
         definitions = self.index.definitions.get(self.symbol, [])
         weak = [d for d in definitions if d.symbol.bind == STB_WEAK]
         if not definitions and not self.index.uses(self.symbol):
-            yield self._say("in_program", True, "neither defined nor called here")
+            yield self._result("in_program", True, "neither defined nor called here")
             return
         if not weak:
             others = ", ".join(d.unit.name for d in definitions) or "nothing"
-            yield self._say("default_is_weak", False, f"no weak definition; defined by {others}")
+            yield self._result("default_is_weak", False, f"no weak definition; defined by {others}")
             return
-        yield self._say("default_is_weak", True, f"weak in {weak[0].unit.name}")
+        yield self._result("default_is_weak", True, f"weak in {weak[0].unit.name}")
         yield self._alone(weak[0])
         yield self._called()
         yield self._not_inlined()
         yield self._strong_wins(weak[0], [d for d in definitions if d not in weak])
 
-    def _say(self, name: Check, ok: bool, text: str) -> HookFinding:
-        return HookFinding(self.command.output, self.symbol, name, ok, text)
+    def _result(self, name: Check, ok: bool, text: str) -> HookCheck:
+        return HookCheck(self.command.output, self.symbol, name, ok, text)
 
-    def _alone(self, default: Definition) -> HookFinding:
+    def _alone(self, default: Definition) -> HookCheck:
         others = [
             s.name for s in default.unit.object.globals if s.defined and s.name != self.symbol
         ]
         text = f"with {', '.join(others[:4])} in one file" if others else "alone in its file"
-        return self._say("default_is_alone", not others, text)
+        return self._result("default_is_alone", not others, text)
 
-    def _called(self) -> HookFinding:
+    def _called(self) -> HookCheck:
         users = self.index.uses(self.symbol)
         text = f"called from {_shown(users[0])}" if users else "no file but its own refers to it"
-        return self._say("called_across_files", bool(users), text)
+        return self._result("called_across_files", bool(users), text)
 
-    def _not_inlined(self) -> HookFinding:
-        """A copy that a compiler made for local calls, or code that it has yet to generate."""
+    def _not_inlined(self) -> HookCheck:
+        """Fails for a copy that the compiler made for local calls, and for LTO code."""
         clones = re.compile(
             rf"^{re.escape(self.symbol)}(?:\.(?:constprop|isra|part|localalias).*)?$"
         )
         for unit in self.index.units:
             if any(s.name.startswith(".gnu.lto_") for s in unit.object.sections):
-                return self._say("not_inlined", False, f"{unit.name} is LTO code: calls may be "
-                                 "inlined at the link")  # fmt: skip
+                return self._result(
+                    "not_inlined",
+                    False,
+                    f"{unit.name} is LTO code: calls may be inlined at the link",
+                )
             if self.symbol.encode() in unit.object.data:
                 for symbol in unit.object.symbols:
                     if symbol.bind == 0 and symbol.defined and clones.match(symbol.name):
-                        return self._say(
+                        return self._result(
                             "not_inlined",
                             False,
                             f"{unit.name} has a copy of its own ({symbol.name})",
                         )
-        return self._say("not_inlined", True, "no file has a copy of its own")
+        return self._result("not_inlined", True, "no file has a copy of its own")
 
-    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> HookFinding:
-        """Link again with a strong definition; where one is there already, look at the result."""
+    def _strong_wins(self, default: Definition, strong: Sequence[Definition]) -> HookCheck:
+        """Links again with a strong definition; if the link has one already, its result decides."""
         with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
             product = Path(scratch) / "override.elf"
             call = with_output(self.call, product)
@@ -154,16 +166,18 @@ class _Hook:
             text, status = run_linker(call)
             if status != 0:
                 last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
-                return self._say("strong_wins", False, f"the link with an override fails: {last}")
+                return self._result(
+                    "strong_wins", False, f"the link with an override fails: {last}"
+                )
             bound = _binding(product, self.symbol)
         if bound != STB_GLOBAL:
-            what = "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
-            return self._say("strong_wins", False, what)
+            text = "the weak default stayed" if bound == STB_WEAK else "it is not in the program"
+            return self._result("strong_wins", False, text)
         by = strong[0].unit.name if strong else "an override"
-        return self._say("strong_wins", True, f"{by} replaced {default.unit.name}")
+        return self._result("strong_wins", True, f"{by} replaced {default.unit.name}")
 
     def _override(self, scratch: Path) -> Path:
-        """An object with a strong definition, from the compiler and for the machine of the link."""
+        """An object with a strong definition, made by the compiler of the link for its machine."""
         if self.call.driver is None:
             raise InfraError("the link does not go through a compiler that could make an override")
         source, made = scratch / "override.c", scratch / "override.o"
@@ -171,15 +185,18 @@ class _Hook:
         machine = [w for w in self.command.argv[1:] if re.match(r"-m[a-z]", w)]
         done = subprocess.run(
             [self.call.driver, *machine, "-fno-builtin", "-xc", "-c", str(source), "-o", str(made)],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         if done.returncode != 0:
             raise InfraError(f"no override could be compiled: {done.stderr.strip()[-300:]}")
         return made
 
 
 def _shown(place: CodePlace) -> CodePlace:
-    """With the function as people know it."""
+    """With the function's readable name."""
     name = place.function
     return replace(place, function=demangled([name])[name]) if name else place
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.errors.verdict import Word
+from harness.core.verdict import Word
 from harness.formats.linker_map import Contributor, Orphan
 
 
@@ -112,7 +112,7 @@ class Failure:
     """
 
     kind: FailureKind
-    linker: str  # "gnu", "gold", "lld", "mold", "armlink", "iar", "apple", "msvc", "ti", "driver"
+    linker: str  # "gnu", "lld", "armlink", "iar", "msvc", "ti" or "driver"
     line: int  # of the log, from 1
     text: str
     symbol: str | None = None

@@ -1,1 +1,1 @@
-"""A suite of cases run in one night, by as many processes or machines as there are."""
+"""A night: a suite of cases, run by processes or machines, with a history."""

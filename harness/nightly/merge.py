@@ -1,4 +1,4 @@
-"""Shards that ran on machines of their own become one night of one history."""
+"""Makes one night of one history from shards that ran on machines of their own."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.errors import UsageError
-from harness.history.database import open_history
-from harness.history.lines import Ending, Item, bring, everything, read_lines
-from harness.history.model import Night, Row
-from harness.history.store import History
+from harness.core.errors import UsageError
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Night, Row
+from harness.nightly.history.store import History
 from harness.nightly.plan import Shard
 
 
 class NoShard(UsageError):
-    """``path``: where nothing of a night is."""
+    """``path`` holds no night."""
 
     kind = "no_shard"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"{folder} holds no night: no history.db and no *.jsonl of `hil history export`",
+            f"{folder} holds no night: no history.db and no *.db of `hil history export`",
             hint="name the state directory of the shard (.hil), or a folder that it is in",
             path=folder,
         )
 
 
 class NotOneNight(UsageError):
-    """``nights``: the ids, which are not of one suite."""
+    """``nights``: ids of nights that do not belong together."""
 
     kind = "not_one_night"
 
@@ -54,53 +53,51 @@ class Merged:
 def merge(folders: Sequence[Path], history: History) -> Merged:
     """The last night of each folder, as one. Its id is that of the first, where they have several.
 
-    Raises NoShard, NotOneNight, BadLine, and what the two histories do.
+    Raises NoShard, NotOneNight, and what the histories do.
     """
     parts = [_part(folder) for folder in folders]
-    first = parts[0][0]
-    ids = list(dict.fromkeys(night.id for night, _, _ in parts))
+    first = parts[0].night
+    ids = list(dict.fromkeys(part.night.id for part in parts))
     for what, name in (("suite", "suite_sha256"), ("number of shards", "shards")):
-        if len({getattr(night, name) for night, _, _ in parts}) > 1:
+        if len({getattr(part.night, name) for part in parts}) > 1:
             raise NotOneNight(ids, what)
     history.begin(first)
     seen: dict[tuple[str, int], int] = {}
     doubled: list[str] = []
     new = 0
     ended: set[int] = set()
-    for index, (_, rows, endings) in enumerate(parts):
-        for row in rows:
+    for index, part in enumerate(parts):
+        for row in part.rows:
             if seen.setdefault((row.case, row.attempt), index) != index:
                 doubled.append(row.case)
-        mine = [replace(row, night=first.id) for row in rows
-                if seen[row.case, row.attempt] == index]  # fmt: skip
-        ends = [replace(one, night=first.id) for one in endings]
-        new += bring(history, [*mine, *ends]).rows
-        ended |= {one.shard for one in ends}
+        mine = [row for row in part.rows if seen[row.case, row.attempt] == index]
+        new += history.append([replace(row, night=first.id) for row in mine])
+        for shard, time in part.endings.items():
+            history.end(first.id, shard, time)
+            ended.add(shard)
     missing = [Shard(n, first.shards) for n in range(1, first.shards + 1) if n not in ended]
     return Merged(first, new, tuple(missing), tuple(dict.fromkeys(doubled)))
 
 
-def _part(folder: Path) -> tuple[Night, list[Row], list[Ending]]:
-    """The last night of a shard's own history, its rows and what ended of it."""
-    items = list(_items(folder))
-    nights = [item for item in items if isinstance(item, Night)]
-    if not nights:
-        raise NoShard(folder)
-    last = max(nights, key=lambda night: (night.began, night.id))
-    rows = [item for item in items if isinstance(item, Row) and item.night == last.id]
-    return last, rows, [i for i in items if isinstance(i, Ending) and i.night == last.id]
+@dataclass(frozen=True)
+class _Part:
+    """The last night of a shard's own history. ``endings``: shards, and when they ended."""
+
+    night: Night
+    rows: list[Row]
+    endings: dict[int, str]
 
 
-def _items(folder: Path) -> list[Item]:
-    for place in (folder, folder / ".hil"):
-        if (place / "history.db").is_file():
-            database = open_history(f"sqlite:///{place.absolute() / 'history.db'}")
-            try:
-                return list(everything(database))
-            finally:
-                database.close()
-    files = [folder] if folder.suffix == ".jsonl" else sorted(folder.glob("*.jsonl"))
-    found = [item for file in files if file.is_file() for item in read_lines(file)]
-    if not found:
+def _part(folder: Path) -> _Part:
+    places = (folder, folder / "history.db", folder / ".hil" / "history.db", *folder.glob("*.db"))
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
         raise NoShard(folder)
-    return found
+    history = open_history(f"sqlite:///{file.absolute()}")
+    try:
+        for night in history.nights(most=1):
+            rows = [history.checked(row) for row in history.rows([night.id])]
+            return _Part(history.checked(night), rows, history.endings(night.id))
+        raise NoShard(folder)
+    finally:
+        history.close()

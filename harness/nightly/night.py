@@ -1,6 +1,6 @@
 """A night: every job of a suite run once, each result in the history as soon as it is known.
 
-Whoever begins a night of the same id again goes on with it: what is settled is not run again.
+Beginning a night of the same id again continues it: what is settled is not run again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from queue import SimpleQueue
 
 import filelock
 
-from harness.errors import UsageError
-from harness.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
-from harness.history.store import History
-from harness.nightly.plan import WHOLE, Shard, in_order, shared_out, usual_seconds
+from harness.core.errors import UsageError
+from harness.nightly.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
+from harness.nightly.history.store import History
+from harness.nightly.outbox import Recorder
+from harness.nightly.plan import WHOLE, Shard, distribute, in_order, usual_seconds
 from harness.nightly.pool import NotDone, Pool
-from harness.nightly.spool import Deliverer
 from harness.nightly.suite import Job, Suite
 from harness.nightly.work import Task, lost
 from harness.run.identity import exact_revision, host
@@ -31,11 +31,11 @@ from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
-OnRow = Callable[[Row, int, int], None]  # with how many are done, and of how many
+OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how many
 
 
 class OtherSuite(UsageError):
-    """``night`` was begun with other cases."""
+    """``night`` was begun with other cases or shards."""
 
     kind = "other_suite"
 
@@ -48,7 +48,7 @@ class OtherSuite(UsageError):
 
 
 class NightBusy(UsageError):
-    """Another process is at it."""
+    """Another process runs this night."""
 
     kind = "night_busy"
 
@@ -61,7 +61,7 @@ class NightBusy(UsageError):
 
 
 class NothingToResume(UsageError):
-    """``suite``: has no night that did not end."""
+    """``suite`` has no night that did not end."""
 
     kind = "nothing_to_resume"
 
@@ -74,7 +74,7 @@ class NothingToResume(UsageError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """``night``: its id, None for a new one. ``resume``: the last one that did not end."""
+    """``night``: its id, None for a new one. ``resume``: continue the last that did not end."""
 
     shard: Shard = WHOLE
     night: str | None = None
@@ -82,18 +82,27 @@ class Wanted:
 
 
 def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
-    """The night as the history has it: a new one, or one to go on with.
+    """The night as the history has it: a new one, or one to continue.
 
     Raises OtherSuite, NothingToResume, HistoryUnreachable.
     """
     id = _unfinished(suite, history).id if wanted.resume else wanted.night or _new_id()
     known = history.night(id)
     if known is None:
-        plan = shared_out(suite.jobs, wanted.shard.count, usual_seconds(history))
-        known = history.begin(Night(
-            id, suite.name, suite.sha256, now(), exact_revision(), host(),
-            plan, suite.excluded, wanted.shard.count,
-        ))  # fmt: skip
+        plan = distribute(suite.jobs, wanted.shard.count, usual_seconds(history))
+        known = history.begin(
+            Night(
+                id,
+                suite.name,
+                suite.sha256,
+                now(),
+                exact_revision(),
+                host(),
+                plan,
+                suite.excluded,
+                wanted.shard.count,
+            )
+        )
     if known.suite_sha256 != suite.sha256:
         raise OtherSuite(known, "set of cases")
     if known.shards != wanted.shard.count:
@@ -123,23 +132,23 @@ def run_night(
     shard: Shard,
     options: RunOptions,
     pool: Pool,
-    deliverer: Deliverer,
+    recorder: Recorder,
     on_row: OnRow,
 ) -> None:
-    """Run what of the shard is not settled. Raises NightBusy; what is wrong with a case is a
-    row."""
+    """Runs the shard's cases that are not settled. Raises NightBusy; what is wrong with a case is
+    in its row."""
     with _alone(night.id, shard):
         mine = {one.case: one for one in night.of_shard(shard.number)}
-        last = last_tries(deliverer.history.rows([night.id]))
-        times = usual_seconds(deliverer.history)
+        last = last_tries(recorder.history.rows([night.id]))
+        times = usual_seconds(recorder.history)
         jobs = in_order([j for j in suite.jobs if j.planned[0].case in mine], pool.workers, times)
         revision = exact_revision()
         tasks = [t for job in jobs for t in _left(job, mine, last, night.id, options, revision)]
         done = sum(last[name].settled for name in mine if name in last)
-        for row in _drive(deque(tasks), pool, deliverer):
+        for row in _drive(deque(tasks), pool, recorder):
             done += row.settled
             on_row(row, done, len(mine))
-        deliverer.end(night.id, shard.number, now())
+        recorder.append([], (night.id, shard.number, now()))
 
 
 def _left(
@@ -150,11 +159,11 @@ def _left(
     options: RunOptions,
     revision: str,
 ) -> Iterator[Task]:
-    """The job as the night has planned it, as a task of its own for every try that is to come."""
-    job = replace(job, planned=tuple(mine[one.case] for one in job.planned))
+    """The tasks of a job that are still to run, as the night planned it."""
+    job = replace(job, planned=tuple(mine[planned.case] for planned in job.planned))
     whole = Task(night, job, options, 1, revision)
-    tried = {one.case: last[one.case] for one in job.planned if one.case in last}
-    fresh = [one.case for one in job.planned if one.case not in tried]
+    tried = {p.case: last[p.case] for p in job.planned if p.case in last}
+    fresh = [p.case for p in job.planned if p.case not in tried]
     if fresh:
         yield replace(whole.again(fresh), attempt=1)
     for name, row in tried.items():
@@ -162,8 +171,8 @@ def _left(
             yield replace(whole.again([name]), attempt=row.attempt + 1)
 
 
-def _drive(waiting: deque[Task], pool: Pool, deliverer: Deliverer) -> Iterator[Row]:
-    """Each row once it is in the history, or on its way there."""
+def _drive(waiting: deque[Task], pool: Pool, recorder: Recorder) -> Iterator[Row]:
+    """Yields each row once it is in the history or the outbox."""
     running: dict[Future[tuple[Row, ...]], Task] = {}
     done: SimpleQueue[Future[tuple[Row, ...]]] = SimpleQueue()
     while waiting or running:
@@ -178,7 +187,7 @@ def _drive(waiting: deque[Task], pool: Pool, deliverer: Deliverer) -> Iterator[R
             rows = future.result()
         except NotDone as error:
             rows = lost(task, error)
-        deliverer.append(rows)
+        recorder.append(rows)
         again = [row.case for row in rows if not row.settled]
         if again and task.attempt < MOST_ATTEMPTS:
             waiting.append(task.again(again))
@@ -202,9 +211,9 @@ def _alone(night: str, shard: Shard) -> Iterator[None]:
         lock.release()
 
 
-def workers(said: int | None) -> int:
-    """As many as there are cores for this process, where nobody says."""
-    return said or len(os.sched_getaffinity(0))
+def workers(jobs: int | None) -> int:
+    """``--jobs``, else one for each core that this process may use."""
+    return jobs or len(os.sched_getaffinity(0))
 
 
 def _new_id() -> str:

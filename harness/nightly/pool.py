@@ -1,7 +1,7 @@
-"""Workers: whoever takes a task and gives its rows. The night asks no more of them than this.
+"""Workers: they take a task and return its rows.
 
-Another engine is another object with the members of Pool (``concurrent.futures`` is its language):
-``work`` and ``Task`` are what travels, and both can be pickled. ``dask_pool`` is one.
+Pool is the interface (in terms of ``concurrent.futures``); LocalPool has processes of this machine,
+``dask_pool`` workers elsewhere. ``work`` and ``Task`` travel to the worker: both can be pickled.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Protocol
 
-from harness.errors import InfraError
-from harness.history.model import Row
+from harness.core.errors import InfraError
+from harness.nightly.history.model import Row
 from harness.nightly.work import Task, work
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class NotDone(InfraError):
-    """A task that was given to a pool, and is not done. Its case is tried again."""
+    """A task that a pool did not finish. Its case is tried again."""
 
 
 class WorkerLost(NotDone):
-    """The process that ran a case is gone, and nobody asked it to go. ``worker``: its address, of
-    one elsewhere."""
+    """The process that ran a case ended by itself. ``worker``: its address, if it was elsewhere."""
 
     kind = "worker_lost"
 
@@ -37,13 +36,12 @@ class WorkerLost(NotDone):
         where = f" {worker}" if worker else ""
         super().__init__(
             f"the worker process{where} that ran the case ended in the middle of it",
-            hint="a kernel that ends processes for want of memory says so in `dmesg`; fewer --jobs "
-            "need less",
+            hint="if the kernel ran out of memory, `dmesg` says so; fewer --jobs need less",
         )
 
 
 class Pool(Protocol):
-    """``workers``: how many tasks it does at once; ``room``: how many can be given to it."""
+    """``workers``: how many tasks it runs at once; ``room``: how many it takes."""
 
     @property
     def workers(self) -> int: ...
@@ -52,15 +50,15 @@ class Pool(Protocol):
     def room(self) -> int: ...
 
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
-        """Its exception is NotDone where the task was not done; any other ends the night."""
+        """Its exception is NotDone if the task was not finished; any other ends the night."""
 
     def close(self) -> None:
-        """Whatever is still running is ended."""
+        """Ends whatever is still running."""
 
 
 class LocalPool:
-    """Processes of this machine, each for itself: one that dies takes one case with it. ``store``:
-    what they share with others."""
+    """Independent processes of this machine: one that dies takes one case with it. ``store``: what
+    they share with other machines."""
 
     def __init__(self, workers: int, store: str | None = None) -> None:
         self._store = store
@@ -71,7 +69,7 @@ class LocalPool:
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
         self._collect()
         worker = self._idle.pop()
-        given = worker.executor.submit(_work, task, self._store)
+        given = worker.executor.submit(work, task, self._store)
         answer: Future[tuple[Row, ...]] = Future()
         answer.set_running_or_notify_cancel()
         self._busy[answer] = worker
@@ -79,11 +77,11 @@ class LocalPool:
         return answer
 
     def pid_of(self, answer: Future[tuple[Row, ...]]) -> int:
-        """The process that is at a task."""
+        """The process that runs a task."""
         return self._busy[answer].pid
 
     def _collect(self) -> None:
-        """Whoever has answered is free; in the place of one that is gone there is a new one."""
+        """Frees workers that have answered, and replaces those that are gone."""
         for answer in [answer for answer in self._busy if answer.done()]:
             worker = self._busy.pop(answer)
             if isinstance(answer.exception(), WorkerLost):
@@ -99,22 +97,13 @@ class LocalPool:
             worker.dismiss()
 
 
-def _work(task: Task, store: str | None) -> tuple[Row, ...]:
-    if store is None:
-        return work(task)
-    from harness.nightly.share import bring
-    from harness.nightly.store import Store
-
-    return work(task, lambda case, options: bring(case, options, Store(store)))
-
-
 class _Worker:
-    """One process; it starts while the night is still being prepared."""
+    """One process. It starts while the night is still being prepared."""
 
     def __init__(self) -> None:
         self.executor = ProcessPoolExecutor(
             1,
-            mp_context=multiprocessing.get_context("spawn"),  # nothing of our threads and locks
+            mp_context=multiprocessing.get_context("spawn"),  # a fork would copy our locks
             initializer=_end_with_parent,
             initargs=(os.getpid(),),
         )
@@ -125,21 +114,21 @@ class _Worker:
         return self._pid.result()
 
     def dismiss(self) -> None:
-        """It has nothing to do, and leaves in order."""
+        """Ends an idle worker in order."""
         self.executor.shutdown(wait=True)
 
     def end(self) -> None:
-        """Whatever it does. One that is gone already is no error."""
+        """Kills it, whatever it does. No error if it is gone already."""
         with suppress(BrokenProcessPool, ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _end_with_parent(parent: int) -> None:
-    """A night that is killed leaves nobody at work; Ctrl-C is for the parent to hear."""
+    """A killed night leaves no worker behind; Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was gone before
+    if os.getppid() != parent:  # the parent was gone before prctl
         os._exit(1)
 
 

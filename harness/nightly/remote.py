@@ -8,16 +8,13 @@ another harness, and none whose FVP it does not have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from distributed import Lock, get_worker
+from distributed import get_worker
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from harness.history.model import Row
-from harness.nightly.share import bring
-from harness.nightly.store import Store, without_password
+from harness.nightly.history.model import Row
 from harness.nightly.work import Task, work
 from harness.run.identity import exact_revision
 from harness.system.toolchain import find_fvp
@@ -28,26 +25,21 @@ if TYPE_CHECKING:
 _STARTED = "hil-started"  # a topic of events
 
 
-def hil_case(task: Task, store: str) -> tuple[Row, ...]:
+def run_task(task: Task, store: str) -> tuple[Row, ...]:
     """In a thread of a worker."""
-    started()
-
-    def alone(name: str) -> AbstractContextManager[object]:
-        lock: AbstractContextManager[object] = Lock(f"hil {without_password(store)} {name}")
-        return lock
-
-    return work(task, lambda case, options: bring(case, options, Store(store), alone))
+    report_start()
+    return work(task, store)
 
 
-def started() -> None:
-    """Says that the task has begun, so that it dies with its worker (``OneLife``)."""
+def report_start() -> None:
+    """Tells the scheduler that the task has begun: it now dies with its worker (``OneLife``)."""
     worker = get_worker()
     worker.log_event(_STARTED, worker.get_current_task())
 
 
 class OneLife(SchedulerPlugin):  # type: ignore[misc]
-    """A task that had begun when its worker was lost is not silently begun again elsewhere: the
-    night is told, and keeps both tries. One that still waited there goes elsewhere.
+    """A task that had begun when its worker was lost fails instead of being started again
+    elsewhere: the night keeps both tries. One that still waited there goes elsewhere.
 
     ``TaskState.suspicious`` counts the workers that a task was lost with, and more than
     ``allowed_failures`` end it (distributed's documentation, "Scheduling State").
@@ -64,29 +56,29 @@ class OneLife(SchedulerPlugin):  # type: ignore[misc]
 
 
 async def label(fvps: Sequence[str], dask_worker: Worker) -> str:
-    """Give a worker its labels; the harness that it has. ``fvps``: executables to look for."""
-    labels = [of_harness(_revision()), *(of_fvp(name) for name in fvps if find_fvp(name))]
+    """Gives a worker its labels; returns its harness. ``fvps``: executables to look for."""
+    labels = [harness_label(_revision()), *(fvp_label(name) for name in fvps if find_fvp(name))]
     await dask_worker.set_resources(**dict.fromkeys(labels, 1))
     return _revision()
 
 
-def fleet(dask_scheduler: Scheduler) -> Mapping[str, frozenset[str]]:
-    """The labels of each worker, by its address."""
+def labels_of_workers(dask_scheduler: Scheduler) -> Mapping[str, frozenset[str]]:
+    """By address."""
     return {
         address: frozenset(name for name, number in worker.resources.items() if number > 0)
         for address, worker in dask_scheduler.workers.items()
     }
 
 
-def of_harness(revision: str) -> str:
+def harness_label(revision: str) -> str:
     return f"hil {revision}"
 
 
-def of_fvp(executable: str) -> str:
+def fvp_label(executable: str) -> str:
     return f"hil {executable}"
 
 
 @cache
 def _revision() -> str:
-    """As it was when the worker began with us, which is what it has loaded."""
+    """As it was when the worker started, which is what it has loaded."""
     return exact_revision()

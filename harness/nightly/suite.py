@@ -9,63 +9,43 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-
-from harness.build.source import FIRMWARE, FirmwareSource
-from harness.case.case import Case
-from harness.case.identity import located
-from harness.case.matrix import default_matrix, default_models
-from harness.case.models import find_model
-from harness.errors import HarnessError, TargetError
-from harness.history.model import Excluded, Planned
-from harness.history.rows import case_name
-from harness.simulate.pick import AUTO
-from harness.system import strict_yaml
-from harness.target.loading import (
+from harness.config import strict_yaml
+from harness.config.case import Case
+from harness.config.identity import located
+from harness.config.loading import (
     Target,
     load_target,
     load_targets,
     spelled,
     target_files,
 )
-from harness.target.reading import explain
+from harness.config.matrix import default_matrix, default_models
+from harness.config.models import find_model
+from harness.config.schema import Data, Rule, checked_document
+from harness.core.errors import HarnessError, TargetError
+from harness.firmware.names import names_of
+from harness.nightly.history.model import Excluded, Planned
+from harness.nightly.history.rows import case_name
+from harness.sim.pick import AUTO
 
 DEFAULT = "default"  # the suite of who names none
 _DIGEST = 16
-_T = TypeVar("_T")
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+def _firmware_word(word: str) -> str:
+    names_of(word)
+    return word
 
 
-def _as_date(said: object) -> object:
-    if not isinstance(said, str):
-        return said
-    try:
-        return date.fromisoformat(said)
-    except ValueError:
-        raise ValueError('a day is wanted, as "2027-01-31"') from None
+FirmwareWord = Annotated[str, Rule(after=_firmware_word)]
+Names = Annotated[tuple[str, ...], Rule(min_length=1)]
+Factor = Annotated[float, Rule(gt=0, le=1000)]
 
 
-Day = Annotated[date, BeforeValidator(_as_date)]
-
-
-def _some(said: tuple[_T, ...]) -> tuple[_T, ...]:
-    """Looked at last: items that are wrong are told as what they are."""
-    if not said:
-        raise ValueError("at least one item is wanted")
-    return said
-
-
-FirmwareWord = Literal["bundled", "executorch", "wheel", "both", "bundled+wheel"]
-Names = Annotated[tuple[str, ...], AfterValidator(_some)]
-Factor = Annotated[float, Field(gt=0, le=1000, strict=False)]
-
-
-class Group(_Model):
+@dataclass(frozen=True, kw_only=True)
+class Group(Data):
     """Every model on every target. ``memory_modes``: of targets with an NPU."""
 
     targets: Names
@@ -77,22 +57,25 @@ class Group(_Model):
     owner: str = ""
 
 
-class Exclusion(_Model):
+@dataclass(frozen=True, kw_only=True)
+class Exclusion(Data):
     """``case``: TARGET/MODEL, with ``*`` and ``?``."""
 
     case: str
-    reason: str = Field(min_length=1)
+    reason: Annotated[str, Rule(min_length=1)]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Quarantine(Exclusion):
     """The case is run, and its failure does not count until that day, the day itself included."""
 
-    until: Day
+    until: date
     owner: str = ""
 
 
-class SuiteFile(_Model):
-    cases: Annotated[tuple[Group, ...], AfterValidator(_some)]
+@dataclass(frozen=True, kw_only=True)
+class SuiteFile(Data):
+    cases: Annotated[tuple[Group, ...], Rule(min_length=1)]
     firmware: FirmwareWord = "bundled"
     limit_factor: Factor | None = None
     owner: str = ""
@@ -105,7 +88,7 @@ class Job:
     """What is run at once: a case with one firmware, or with both. ``planned``: one for each."""
 
     case: Case
-    sources: tuple[FirmwareSource, ...]
+    sources: tuple[str, ...]
     planned: tuple[Planned, ...]
     simulator: str = AUTO
     limit_factor: float | None = None
@@ -131,10 +114,7 @@ def load_suite(file: Path, today: date) -> Suite:
     """Raises TargetError, and Unknown for a target or a model that nobody has. A target whose file
     is malformed stays in the suite: its cases say so."""
     document = strict_yaml.read(file)
-    try:
-        said = SuiteFile.model_validate(document.data)
-    except ValidationError as error:
-        raise explain(error, document) from error
+    said = checked_document(SuiteFile, document)
     target_files()  # what is wrong with all of them is nothing of a case
     jobs: list[Job] = []
     for index, group in enumerate(said.cases):
@@ -150,7 +130,7 @@ def load_suite(file: Path, today: date) -> Suite:
 
 def default_suite(firmware: str = "bundled") -> Suite:
     """Every model on every target, as pytest has it where nobody names any."""
-    sources = FIRMWARE[firmware]
+    sources = names_of(firmware)
     targets = [t for t in load_targets() if t.zephyr is None]
     cases = [case for case, _ in default_matrix(targets, default_models(), "all")]
     jobs = tuple(Job(case, sources, _planned(case, sources)) for case in cases)
@@ -161,7 +141,7 @@ def _jobs_of(said: SuiteFile, group: Group, folder: Path) -> Iterator[Job]:
     models = [located(name, folder) for name in group.models or default_models()]
     for model in models:
         find_model(model)
-    sources = FIRMWARE[group.firmware or said.firmware]
+    sources = names_of(group.firmware or said.firmware)
     for name in group.targets:
         for target in _modes(located(name, folder), group.memory_modes):
             for model in models:
@@ -191,7 +171,7 @@ def _in_mode(name: str, mode: str) -> Target:
     return load_target(f"{name}@{mode}")
 
 
-def _planned(case: Case, sources: Sequence[FirmwareSource], owner: str = "") -> tuple[Planned, ...]:
+def _planned(case: Case, sources: Sequence[str], owner: str = "") -> tuple[Planned, ...]:
     return tuple(Planned(case_name(case, source), owner=owner) for source in sources)
 
 

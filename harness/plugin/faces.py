@@ -15,7 +15,7 @@ import pytest
 from harness.plugin.proof import cause_of
 
 if TYPE_CHECKING:
-    from harness.report.summary import Told
+    from harness.report.summary import RunSummary
     from harness.run.record import RunRecord
 
 _MOST_TITLES = 4  # behind a note at the terminal; JUnit and the summary have all
@@ -31,7 +31,7 @@ def properties(record: RunRecord) -> Iterator[tuple[str, Any]]:
     if record.cause is not None:
         yield "cause", cause_of(record).strip()
     yield from (("note", note) for note in record.notes)
-    yield "firmware", record.firmware_label or record.source.value
+    yield "firmware", record.firmware_label or record.source
     yield "run_dir", record.run_dir
     if record.simulator is not None:
         yield "simulator", record.simulator.name.value
@@ -60,8 +60,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"hil: cannot write the step summary: {error}", red=True)
 
 
-def _runs(reporter: pytest.TerminalReporter) -> list[Told]:
-    found: dict[str, Told] = {}
+def _runs(reporter: pytest.TerminalReporter) -> list[RunSummary]:
+    found: dict[str, RunSummary] = {}
     for outcome in _OUTCOMES:
         for report in reporter.stats.get(outcome, ()):
             said = list(getattr(report, "user_properties", ()))
@@ -70,11 +70,11 @@ def _runs(reporter: pytest.TerminalReporter) -> list[Told]:
     return list(found.values())
 
 
-def _told(properties: Sequence[tuple[str, object]]) -> Told:
-    from harness.report.summary import Told  # few sessions have one
+def _told(properties: Sequence[tuple[str, object]]) -> RunSummary:
+    from harness.report.summary import RunSummary  # few sessions have one
 
     one = dict(properties)
-    return Told(
+    return RunSummary(
         title=str(one["case"]),
         verdict_text=str(one["verdict_text"]),
         tolerance_lsb=float(str(one["tolerance_lsb"])),

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.case.case import Case
-from harness.errors import FvpMissing, HarnessError
+from harness.config.case import Case
+from harness.core.errors import FvpMissing, HarnessError
 from harness.plugin.faces import properties
 from harness.plugin.options import asked, exporter_choice, firmware_choice, simulator_of
 from harness.plugin.proof import RECORD, explained
 from harness.plugin.selection import CASE
 
 if TYPE_CHECKING:
-    from harness.build.executorch.checkout import Checkout
-    from harness.build.firmware import Firmware
-    from harness.build.source import FirmwareSource
+    from harness.config.loading import Target
     from harness.export.program import Program
+    from harness.firmware.executorch.checkout import Checkout
+    from harness.firmware.firmware import Firmware
+    from harness.firmware.source import FirmwareSource
     from harness.judge.reference import Reference
     from harness.run.record import RunRecord
-    from harness.target.loading import Target
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def hil_case(request: pytest.FixtureRequest) -> Case:
 @pytest.fixture(scope="session")
 def hil_target(hil_case: Case) -> Target:
     """The target's description."""
-    from harness.target.loading import load_target
+    from harness.config.loading import load_target
 
     with _failing():
         return load_target(hil_case.target)
@@ -64,8 +64,9 @@ def hil_program(hil_case: Case, request: pytest.FixtureRequest) -> Program:
     result does not wait for the last export. A checkout's exporter is another Python, which takes
     seconds to start: the first test that needs one has it export for all collected cases.
     """
+    from harness.config.loading import load_target
+    from harness.export.batch import ExportOptions
     from harness.run.exports import export_cases
-    from harness.target.loading import load_target
 
     with _failing():
         exporter = exporter_choice(request.config).find()
@@ -74,7 +75,7 @@ def hil_program(hil_case: Case, request: pytest.FixtureRequest) -> Program:
             wanted += [c for c in _collected(request.session) if c != hil_case]
         targets = {name: load_target(name) for name in {c.target for c in wanted}}
         with _one_at_a_time() if exporter is not None else nullcontext():
-            exported = export_cases(wanted, targets, exporter=exporter)[0]
+            exported = export_cases(wanted, targets, options=ExportOptions(exporter))[0]
         if isinstance(exported, HarnessError):
             raise exported
     return exported
@@ -103,9 +104,11 @@ def _collected(session: pytest.Session) -> list[Case]:
 @pytest.fixture(scope="session")
 def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
     """Whose firmware the test runs: "bundled", "executorch" or "wheel"."""
-    from harness.build.source import FirmwareSource
+    from harness.firmware.names import BUNDLED
+    from harness.firmware.source import source_named
 
-    return FirmwareSource(getattr(request, "param", FirmwareSource.BUNDLED))
+    chosen: FirmwareSource | None = getattr(request, "param", None)
+    return source_named(BUNDLED) if chosen is None else chosen
 
 
 @pytest.fixture(scope="session")
@@ -123,12 +126,13 @@ def hil_firmware(
     request: pytest.FixtureRequest,
 ) -> Firmware:
     """The runner built for the target; one build per key, whoever comes first."""
-    from harness.build.choice import build_for
-    from harness.simulate.pick import pick
+    from harness.firmware.source import BuildRequest
+    from harness.sim.pick import pick
 
     with _failing():
         chosen = pick(hil_target, simulator_of(request.config))
-        return build_for(hil_firmware_source, chosen.target, chosen.name, hil_checkout)
+        request_ = BuildRequest(chosen.target, chosen.name, hil_checkout)
+        return hil_firmware_source.build(request_)
 
 
 @pytest.fixture(scope="session")
@@ -137,7 +141,7 @@ def hil_reference(hil_case: Case, hil_firmware_source: FirmwareSource) -> Refere
     from harness.judge.reference import load_reference, references_of
 
     with _failing():
-        return load_reference(references_of(hil_case), hil_case, hil_firmware_source)
+        return load_reference(references_of(hil_case), hil_case, hil_firmware_source.name)
 
 
 @pytest.fixture
@@ -152,7 +156,7 @@ def hil_run(
     """A finished run of the case. Its verdict is PASS, or one that ``hil_expect`` names: else the
     test fails. JUnit gets verdict, cause, notes and figures as properties."""
     from harness.run.pipeline import RunOptions, run_case
-    from harness.simulate.pick import missing_policy, pick
+    from harness.sim.pick import missing_policy, pick
 
     config = request.config
     options = RunOptions(

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from harness.errors import HarnessError, Unknown, UsageError
+from harness.core.errors import HarnessError, Unknown, UsageError
+from harness.firmware.names import firmware_words
 
 if TYPE_CHECKING:
-    from harness.build.choice import FirmwareChoice
-    from harness.case.matrix import Extent
+    from harness.config.matrix import Extent
     from harness.export.checkout.choice import ExporterChoice
+    from harness.firmware.choice import FirmwareChoice
 
 _ACTIVE: pytest.StashKey[bool] = pytest.StashKey()
 _TOLD: pytest.StashKey[bool] = pytest.StashKey()
@@ -70,7 +71,7 @@ OPTIONS = (
     _Option(
         "firmware",
         "whose firmware (default: bundled; executorch with --hil-executorch)",
-        choices=("bundled", "executorch", "wheel", "both", "bundled+wheel"),
+        choices=firmware_words(),
     ),
     _Option(
         "part",
@@ -108,7 +109,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _factor(said: str) -> float:
-    from harness.target.loading import limit_factor
+    from harness.config.loading import limit_factor
 
     try:
         return limit_factor(said)
@@ -129,7 +130,7 @@ def asked(config: pytest.Config, name: str) -> Any:
     if said is not None and option.choices and said not in option.choices:
         raise Unknown(f"{option.ini} of the ini file is {said!r}", str(said), option.choices)
     if said is not None and name == "limit-factor":
-        from harness.target.loading import limit_factor
+        from harness.config.loading import limit_factor
 
         return limit_factor(said, f"{option.ini} of the ini file")
     return said
@@ -194,7 +195,7 @@ def activate(config: pytest.Config) -> None:
     """
     if config.stash.get(_ACTIVE, False):
         return
-    from harness.target.loading import global_factor, load_targets
+    from harness.config.loading import global_factor, load_targets
 
     global_factor()
     targets = load_targets()
@@ -248,7 +249,7 @@ def simulator_of(config: pytest.Config) -> str:
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
     """Whose firmware this session puts under test. Raises as ``choose`` does."""
-    from harness.build.choice import choose
+    from harness.firmware.choice import choose
 
     root = asked(config, "executorch")
     parts = asked(config, "part") or []
@@ -280,7 +281,7 @@ def _told_once(config: pytest.Config) -> list[str]:
     choice = firmware_choice(config)
     said = []
     if choice.root is not None:
-        sources = " and ".join(choice.sources)
+        sources = " and ".join(map(str, choice.sources))
         said.append(f"hil: firmware: {sources}; ExecuTorch in {choice.root}")
     if (exporter := exporter_choice(config).root) is not None:
         said.append(f"hil: exporter: the checkout in {exporter}")

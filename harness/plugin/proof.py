@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.errors import HarnessError, Unknown, UsageError
-from harness.errors.plain import plain
-from harness.errors.verdict import Verdict
+from harness.core.errors import HarnessError, Unknown, UsageError
+from harness.core.plain import plain
+from harness.core.verdict import Verdict
 
 if TYPE_CHECKING:
     from harness.run.record import RunRecord

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.case.case import Case
-from harness.errors import HarnessError, Unknown, UsageError
+from harness.config.case import Case
+from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.plugin.options import activate, firmware_choice, npu_cases, register
 from harness.plugin.proof import expected_verdicts
 
 if TYPE_CHECKING:
-    from harness.case.matrix import Extent
-    from harness.target.loading import Target
+    from harness.config.loading import Target
+    from harness.config.matrix import Extent
 
 CASE, SOURCE = "hil_case", "hil_firmware_source"  # fixtures
 Found = list[tuple[Case, "Target"]]
@@ -103,10 +103,10 @@ def cases(
 
     A model file is looked for in the current directory and in ``rootpath``.
     """
-    from harness.case.identity import located
-    from harness.case.matrix import default_matrix, default_models
-    from harness.case.models import find_model
-    from harness.target.loading import load_target, load_targets, spelled
+    from harness.config.identity import located
+    from harness.config.loading import load_target, load_targets, spelled
+    from harness.config.matrix import default_matrix, default_models
+    from harness.config.models import find_model
 
     for name, said in zip(_LISTS, (targets, models), strict=True):
         if said == []:

@@ -7,37 +7,42 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from harness.bisect.search import Bisection, Mark, Trial
-from harness.errors.plain import plain
-from harness.errors.words import counted
+from harness.core.plain import plain
+from harness.core.words import counted
 from harness.report.terminal import verdict_text
+from harness.run.bisect import Bisection, Mark, Trial
 
 _STYLES = {Mark.GOOD: "green", Mark.BAD: "bold red", Mark.SKIP: "yellow"}
 _MOST_CANDIDATES = 20
 
 
-def print_bisection(console: Console, found: Bisection, command: str) -> None:
-    """Every revision that was run, then the first bad one. ``command`` runs the case there."""
+def print_bisection(console: Console, bisection: Bisection) -> None:
+    """Every revision that was run, then the first bad one."""
 
     def say(*parts: str | Text | tuple[str, str]) -> None:
         console.print(Text.assemble(*parts), soft_wrap=True)
 
-    for trial in found.trials:
+    for trial in bisection.trials:
         say((f"{trial.mark:5}", _STYLES[trial.mark]), f" {trial.commit}  ", _verdict(trial))
-    counts = Counter(trial.mark for trial in found.trials)
-    say(f"{counted(len(found.trials), 'revision')} run: "
-        + ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark]))  # fmt: skip
+    counts = Counter(trial.mark for trial in bisection.trials)
+    say(
+        f"{counted(len(bisection.trials), 'revision')} run: "
+        + ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
+    )
     say()
-    if found.first_bad is None:
-        say(("not decided: ", "yellow"), "revisions that could not be judged hide the first bad "
-            f"commit; it is one of these {len(found.candidates)}:")  # fmt: skip
-        for commit in found.candidates[:_MOST_CANDIDATES]:
+    if bisection.first_bad is None:
+        say(
+            ("not decided: ", "yellow"),
+            "skipped revisions hide the first bad "
+            f"commit; it is one of these {len(bisection.candidates)}:",
+        )
+        for commit in bisection.candidates[:_MOST_CANDIDATES]:
             say(f"  {commit}")
-        if (more := len(found.candidates) - _MOST_CANDIDATES) > 0:
-            say(f"  ... and {more} more (--json has all)")
+        if (more := len(bisection.candidates) - _MOST_CANDIDATES) > 0:
+            say(f"  ... and {more} more (--json lists all)")
     else:
-        _print_first_bad(console, found.first_bad, command)
-    for note in found.notes:
+        _print_first_bad(console, bisection.first_bad, bisection.command)
+    for note in bisection.notes:
         say((f"note: {note}", "dim"))
 
 

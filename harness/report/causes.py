@@ -1,15 +1,14 @@
 """What each verdict and each cause means, and what to do about it: for `hil why` and the docs.
 
-The words that a console says of a cause are in the log grammar (``harness.observe``), each with an
-example; here is what a person makes of them. A cause that is not here is the error of a stage,
-whose text says what to do.
+The console messages of a cause are rows of ``harness/log/patterns.yaml``, each with an example.
+A cause that is not here is the error of a stage, whose text says what to do.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from harness.errors.verdict import Verdict
+from harness.core.verdict import Verdict
 
 
 class Advice(NamedTuple):
@@ -26,7 +25,7 @@ VERDICTS: Final[dict[Verdict, Advice]] = {
         "every output byte, end marker, budget and file of the run is as it has to be", "nothing"
     ),
     Verdict.COMPLETED: Advice(
-        "of a stranger's log alone: it ran to its end, and nothing in it compared the outputs",
+        "only of a console log: the run ended, and nothing in the log compared its outputs",
         "let the runner compare (a .bpte), or run the program with `hil run`",
     ),
     Verdict.MISMATCH: Advice(
@@ -66,13 +65,13 @@ VERDICTS: Final[dict[Verdict, Advice]] = {
         "`hil doctor`; then again",
     ),
     Verdict.SKIPPED: Advice(
-        "the FVP that the case wants is not installed, and the caller said to skip such cases",
-        "`hil doctor` says where to get it; `--fvp-missing fail` makes it an error",
+        "the FVP that the case wants is not installed, and such cases are skipped here",
+        '`hil doctor` says where to get it; the setting `fvp_missing = "fail"` makes it an error',
     ),
 }
 
 CAUSES: Final[dict[str, Advice]] = {
-    # what a console says (harness.observe)
+    # what a console says (harness.log)
     "hard_fault": Advice("a fault that no other handler took", _BOARD),
     "mpu_fault": Advice("an access that the memory protection forbids (MemManage)", _BOARD),
     "bus_fault": Advice("an access to an address where nothing answers", _BOARD),
@@ -201,7 +200,7 @@ CAUSES: Final[dict[str, Advice]] = {
     "fvp_missing": Advice("the FVP is not installed", "`hil doctor` says where to get it"),
     "not_confined": Advice(
         "what runs could not be confined, and the caller asked for that",
-        "install bubblewrap, or say `--no-require-confinement` of guests that you trust",
+        "install bubblewrap, or set HIL_REQUIRE_CONFINEMENT=0 for guests that you trust",
     ),
     "infrastructure": Advice("the machine failed us", "the cause says in what"),
     "internal": Advice("a defect of the harness", "report it, with `--debug`"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from harness.errors.plain import without_controls
+from harness.core.plain import without_controls
 
 
 class Terminal(Console):

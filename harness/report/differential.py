@@ -8,21 +8,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.build.source import FirmwareSource
 from harness.run.differential import Differential, Pairs
 from harness.run.record import RunRecord
 
 # Figures that have a row; all are in the record.
-_SHOWN = ("elf_text", "elf_data", "elf_bss", "method_allocator_planned", "method_allocator_used",
-          "ticks_set0")  # fmt: skip
-_WHOSE = {FirmwareSource.EXECUTORCH: "checkout", FirmwareSource.WHEEL: "wheel"}
+_SHOWN = (
+    "elf_text",
+    "elf_data",
+    "elf_bss",
+    "method_allocator_planned",
+    "method_allocator_used",
+    "ticks_set0",
+)
 
 
 def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
     """Of every case that ran with both runners."""
     for record in records:
         if record.differential is not None:
-            _print_one(console, record.title, _WHOSE[record.source], record.differential)
+            _print_one(console, record.title, record.source, record.differential)
 
 
 def _print_one(console: Console, title: str, whose: str, found: Differential) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.errors.plain import plain
-from harness.history.compare import FirstBad, Flaky
-from harness.history.model import Row
+from harness.core.plain import plain
+from harness.nightly.history.compare import FirstBad, Flaky
+from harness.nightly.history.model import Row
 from harness.report.identities import in_order, name_of
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
@@ -70,8 +70,9 @@ def print_first_bad(console: Console, case: str, found: FirstBad | None) -> None
     console.print(Text(plain(case), "bold"))
     console.print(Text(plain(f"first bad  {_when(first)}  {first.verdict}"), "red"))
     if first.cause is not None:
-        console.print(Text(plain(f"           {first.cause.kind}: {first.cause.text}")),
-                      soft_wrap=True)  # fmt: skip
+        console.print(
+            Text(plain(f"           {first.cause.kind}: {first.cause.text}")), soft_wrap=True
+        )
     if good is None:
         console.print("last good  none: it never passed before")
     else:
@@ -143,5 +144,6 @@ def print_flaky(console: Console, found: Sequence[Flaky]) -> None:
     for one in found:
         verdicts = ", ".join(f"{number} {name}" for name, number in one.verdicts.items())
         outputs = f"; {one.outputs} different outputs" if one.outputs > 1 else ""
-        console.print(Text(plain(f"{one.case}: {verdicts} of {one.runs} equal runs{outputs}")),
-                      soft_wrap=True)  # fmt: skip
+        console.print(
+            Text(plain(f"{one.case}: {verdicts} of {one.runs} equal runs{outputs}")), soft_wrap=True
+        )

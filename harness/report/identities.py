@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.history.model import Difference
+from harness.nightly.history.model import Difference
 
 # In the order in which they are told.
 _NAMES = {

@@ -1,4 +1,4 @@
-"""A night in the terminal: what is new first, and how to see it at one's own desk."""
+"""A night in the terminal: new failures first, with the command that reproduces each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.errors.plain import plain
-from harness.history.compare import Standing, State
-from harness.history.model import Night, Row
+from harness.core.plain import plain
+from harness.firmware.names import label
+from harness.nightly.history.compare import Standing, State
+from harness.nightly.history.model import Night, Row
 
 _TOLD = (State.NEW, State.STILL, State.INFRA, State.MISSING, State.QUARANTINED, State.FIXED)
 _STYLES = {
@@ -60,7 +61,7 @@ def _print_one(console: Console, one: Standing) -> None:
 def reproducing(row: Row) -> str:
     """The command that runs the case once more, for a shell."""
     words = ["hil", "run", row.target, row.model]
-    if row.source != "bundled":
+    if label(row.source):
         words += ["--firmware", row.source]
     return shlex.join(words)
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors.plain import as_markdown
+from harness.core.plain import as_markdown
 from harness.run.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Told:
-    """What every face says of a run. ``cause`` is empty for a PASS."""
+class RunSummary:
+    """The part of a record that every front end shows. ``cause`` is empty for a PASS."""
 
     title: str
     verdict_text: str
@@ -24,12 +24,12 @@ class Told:
     notes: tuple[str, ...] = ()
 
 
-def told(record: RunRecord) -> Told:
+def summarise(record: RunRecord) -> RunSummary:
     cause = "" if record.cause is None else f"{record.cause.kind}: {record.cause.text}"
-    return Told(record.title, record.verdict_text, record.tolerance_lsb, cause, record.notes)
+    return RunSummary(record.title, record.verdict_text, record.tolerance_lsb, cause, record.notes)
 
 
-def by_note(runs: Iterable[Told]) -> dict[str, list[str]]:
+def by_note(runs: Iterable[RunSummary]) -> dict[str, list[str]]:
     """Each note with the titles of the runs it holds for."""
     notes: dict[str, list[str]] = {}
     for run in runs:
@@ -38,7 +38,7 @@ def by_note(runs: Iterable[Told]) -> dict[str, list[str]]:
     return notes
 
 
-def write_summary(runs: Sequence[Told], environ: Mapping[str, str]) -> None:
+def write_summary(runs: Sequence[RunSummary], environ: Mapping[str, str]) -> None:
     """Append to the step's page, when there is one. Raises OSError."""
     name = environ.get("GITHUB_STEP_SUMMARY")
     if name:
@@ -46,7 +46,7 @@ def write_summary(runs: Sequence[Told], environ: Mapping[str, str]) -> None:
             file.write(summary(runs))
 
 
-def summary(runs: Sequence[Told]) -> str:
+def summary(runs: Sequence[RunSummary]) -> str:
     lines = ["## Runs", "", "| case | verdict | cause |", "|---|---|---|"]
     for run in runs:
         cells = (run.title, run.verdict_text, run.cause)

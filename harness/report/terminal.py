@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.errors.plain import plain
-from harness.errors.words import counted
+from harness.core.plain import plain
+from harness.core.words import counted
 from harness.judge.console_log import JudgedLog
-from harness.report.summary import by_note, told
+from harness.report.summary import by_note, summarise
 from harness.run.record import RunRecord
 
 # Other oracles that have a column; all are in the record.
@@ -42,8 +42,8 @@ def print_records(console: Console, records: Sequence[RunRecord]) -> None:
     passed = sum(r.verdict.passed for r in records)
     style = "green" if passed == len(records) else "red"
     tolerant = sum(r.verdict.passed and r.tolerance_lsb > 0 for r in records)
-    said = f", {tolerant} of them with a tolerance" if tolerant else ""
-    console.print(f"{passed} of {len(records)} passed{said}", style=style)
+    with_tolerance = f", {tolerant} of them with a tolerance" if tolerant else ""
+    console.print(f"{passed} of {len(records)} passed{with_tolerance}", style=style)
 
 
 def _group(record: RunRecord) -> str:
@@ -106,10 +106,10 @@ def _figures(record: RunRecord) -> list[str]:
 
 def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
-    for note, labels in by_note(replace(told(r), title=_within_group(r)) for r in records).items():
-        console.print(
-            Text(f"note: {plain(note)} ({', '.join(labels)})", style="dim"), soft_wrap=True
-        )
+    runs = [replace(summarise(r), title=_within_group(r)) for r in records]
+    for note, labels in by_note(runs).items():
+        line = Text(f"note: {plain(note)} ({', '.join(labels)})", style="dim")
+        console.print(line, soft_wrap=True)
 
 
 def _within_group(record: RunRecord) -> str:
@@ -124,11 +124,13 @@ def _print_cause(console: Console, record: RunRecord) -> None:
         console.print()
         console.print(
             Text.assemble(
-                (record.title, "bold"), ": ", verdict_text(record),
+                (record.title, "bold"),
+                ": ",
+                verdict_text(record),
                 f" {cause.kind}{where}",
             ),
             soft_wrap=True,
-        )  # fmt: skip
+        )
         console.print(Text("  " + plain(cause.text)), soft_wrap=True)
         if record.run_dir:
             console.print(Text(f"  evidence: {record.run_dir}"), soft_wrap=True)
@@ -150,7 +152,7 @@ def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
 
 
 def log_text(log: JudgedLog, verbose: bool) -> str:
-    """For a person: the verdict, its cause with the line, notes; ``verbose``: what no log tells."""
+    """The verdict, its cause with the line, notes; ``verbose``: also what no log can show."""
     cause = log.judgement.cause
     lines = [f"{log.path}: {log.judgement.verdict}" + (f" {cause.kind}" if cause else "")]
     if cause is not None:

@@ -1,4 +1,4 @@
-"""``hil accept``: make the present state of a subject the accepted one, as a change to review."""
+"""``hil accept``: propose the present state of a subject as the accepted one, to be reviewed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.build.source import FirmwareSource
-from harness.case.budgets import budgets_of
-from harness.case.case import RUNNER, Case, parse_case
-from harness.errors import HarnessError, UsageError
-from harness.errors.verdict import ExitCode, Verdict
-from harness.judge.evidence import Reason
+from harness.config.budgets import budgets_of
+from harness.config.case import RUNNER, Case, parse_case
+from harness.config.loading import load_target, spelled
+from harness.core.errors import HarnessError, UsageError
+from harness.core.judgement import Reason
+from harness.core.verdict import ExitCode, Verdict
 from harness.judge.growth import State, check
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
@@ -31,18 +31,17 @@ from harness.system.files import disk_errors, write_whole
 from harness.system.paths import data_root
 from harness.system.progress import Progress
 from harness.system.settings import OWN
-from harness.target.loading import load_target, spelled
 
 # What to accept: the sizes of program and firmware, which need no run; the outputs alone; or,
 # where None stands, both and all that the run measures.
 Only = Literal["size", "outputs"]
 _ACCEPTABLE = (Reason.GROWN, Reason.REFERENCE_OUTPUTS, Reason.NOT_MEASURED)
-# Whoever makes a run the truth says that the oracle, or the truth until now, is not.
+# A run that becomes the truth may differ from the oracle and from the truth until now.
 _TRUTHS = (*_ACCEPTABLE, Reason.OUTPUTS_DIFFER, Reason.TRUTH_OUTPUTS)
 
 
 class NotAcceptable(HarnessError):
-    """It is wrong in itself, so it cannot become a reference."""
+    """The result is wrong in itself, so it cannot become a reference."""
 
     kind = "not_acceptable"
     verdict = Verdict.NO_VERDICT
@@ -50,7 +49,7 @@ class NotAcceptable(HarnessError):
 
 
 class NoReferences(UsageError):
-    """The case is of no repository that could keep its reference. ``case``: its name."""
+    """No repository can keep the case's reference. ``case``: its name."""
 
     kind = "no_references"
 
@@ -81,7 +80,7 @@ class Proposal:
         return "\n".join([self.change, *self._of_run(), f"{self.path} {done}"])
 
     def _of_run(self) -> list[str]:
-        """What a reviewer has to know of the run whose outputs and figures these are."""
+        """What a reviewer must know about the run that gave these outputs and figures."""
         if self.record is None:
             return []
         return [f"run: {self.record.verdict_text}", *(f"note: {n}" for n in self.record.notes)]
@@ -125,9 +124,9 @@ def accept_case(
     (source,) = options.firmware.sources
     case = replace(case, target=spelled(load_target(case.target), case.target))
     root = references_of(case)
-    _refuse_ours(case, root)
+    _refuse_harness_references(case, root)
     sized = case.model == RUNNER or only == "size"
-    if sized and (truth or source is not FirmwareSource.BUNDLED):
+    if sized and (truth or not source.sizes_are_accepted):
         raise UsageError(
             "sizes alone are accepted of the bundled runner, and have no truth",
             hint="accept a case with its run: TARGET/MODEL, without --only size",
@@ -137,16 +136,16 @@ def accept_case(
     else:
         accepting, record = _run(case, reason, options, only, truth, progress)
     _refuse_what_is_over_a_limit(case, accepting)
-    old, path = load_reference(root, case, source), reference_path(root, case, source)
+    old, path = load_reference(root, case, source.name), reference_path(root, case, source.name)
     new = propose(old, accepting)
-    same = old is not None and old.says_the_same(new)
+    same = old is not None and old.equals_without_history(new)
     if not same and not dry_run:
         _write(path, render(new))
     return Proposal(case, path, "" if same else diff(path, old, new), not (same or dry_run), record)
 
 
-def _refuse_ours(case: Case, root: Path) -> None:
-    """The references that come with the harness are for those to write who work on it."""
+def _refuse_harness_references(case: Case, root: Path) -> None:
+    """Only those who work on the harness write the references that come with it."""
     ours = data_root()
     if root == ours / "references" and not Path.cwd().is_relative_to(ours):
         raise NoReferences(case)
@@ -213,8 +212,8 @@ def _required(found: Measured | HarnessError) -> Measured:
 
 
 def _refuse_what_is_over_a_limit(case: Case, accepting: Acceptance) -> None:
-    held = check(accepting.stages, accepting.figures, {}, budgets_of(case))
-    over = [f.describe() for f in held if f.state is State.OVER_LIMIT]
+    checked = check(accepting.stages, accepting.figures, {}, budgets_of(case))
+    over = [f.describe() for f in checked if f.state is State.OVER_LIMIT]
     if over:
         raise NotAcceptable(
             f"{case.id}: {'; '.join(over)}",

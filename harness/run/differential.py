@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.judge.compare import TensorDiff
-from harness.localise.first_operator import FirstDifference
+from harness.judge.first_operator import FirstDifference
 
 Pairs = Mapping[str, tuple[int | None, int | None]]
 
@@ -34,26 +34,3 @@ class Differential:
     def summary(self) -> dict[str, Any]:
         """For ``--json``."""
         return {"agree": self.agree, "of": len(self.tensors), **asdict(self)}
-
-
-def from_fields(fields: Mapping[str, Any] | None) -> Differential | None:
-    """From plain data. Raises TypeError, KeyError for what is none."""
-    if fields is None:
-        return None
-    diffs = ({**d, "worst_index": _place(d["worst_index"])} for d in fields["tensors"])
-    first = fields["first"]
-    return Differential(
-        tensors=tuple(TensorDiff(**d) for d in diffs),
-        first=None if first is None else FirstDifference(**first),
-        by_design=tuple(fields["by_design"]),
-        figures=_pairs(fields["figures"]),
-        operators=_pairs(fields["operators"]),
-    )
-
-
-def _place(said: Any) -> tuple[int, ...] | None:
-    return None if said is None else tuple(said)
-
-
-def _pairs(fields: Mapping[str, Any]) -> dict[str, tuple[int | None, int | None]]:
-    return {name: (ours, theirs) for name, (ours, theirs) in fields.items()}

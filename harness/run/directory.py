@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from harness.errors import InfraError
+from harness.core.errors import InfraError
 from harness.export.program import InputSet, Program, load_program
-from harness.simulate.guest_files import by_design_name, expected_name
+from harness.sim.run_files import by_design_name, expected_name
 from harness.system.json_file import MALFORMED
-from harness.system.lease import in_use
+from harness.system.locks import in_use
 from harness.system.paths import runs_dir
 
 EXPECTED = "expected"
@@ -32,14 +32,18 @@ def new_run_dir(label: str) -> Path:
 
 def keep_expectations(program: Program, run_dir: Path) -> None:
     """Copy what judging needs (not the program) into the run directory."""
-    kept = replace(program, directory=run_dir / EXPECTED, sets=tuple(
-        InputSet(
-            s.inputs,
-            tuple(expected_name(k, n) for n in range(len(s.expected))),
-            tuple(by_design_name(k, n) for n in range(len(s.by_design))),
-        )
-        for k, s in enumerate(program.sets)
-    ))  # fmt: skip
+    kept = replace(
+        program,
+        directory=run_dir / EXPECTED,
+        sets=tuple(
+            InputSet(
+                s.inputs,
+                tuple(expected_name(k, n) for n in range(len(s.expected))),
+                tuple(by_design_name(k, n) for n in range(len(s.by_design))),
+            )
+            for k, s in enumerate(program.sets)
+        ),
+    )
     try:
         kept.directory.mkdir()
         for old, new in zip(program.sets, kept.sets, strict=True):

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.build.choice import BUNDLED, FirmwareChoice, build_for
-from harness.build.firmware import Firmware
-from harness.build.operators import needs_of, require
-from harness.build.source import FirmwareSource, named
-from harness.errors import InfraError, NotThere
-from harness.errors.verdict import ExitCode, Verdict
+from harness.config.loading import load_target
+from harness.core.errors import InfraError, NotThere
+from harness.core.judgement import Cause
+from harness.core.verdict import ExitCode, Verdict
+from harness.firmware.firmware import Firmware
+from harness.firmware.names import full_label
+from harness.firmware.operators import needs_of, require
+from harness.firmware.source import BuildRequest
 from harness.judge.ending import console_cut, execution_cause
-from harness.judge.evidence import Cause
-from harness.observe import observe
+from harness.log import parse_console
 from harness.run.directory import new_run_dir
 from harness.run.gather import ending
-from harness.simulate.guest_files import output_name, written_outputs
-from harness.simulate.pick import AUTO, Chosen, pick, skip_without_fvp
-from harness.simulate.simulation import simulate
-from harness.simulate.transcript import CONSOLE, WORK
+from harness.run.pipeline import RunOptions
+from harness.sim.pick import Chosen, pick, skip_without_fvp
+from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
+from harness.sim.simulation import simulate
 from harness.system.progress import Progress
-from harness.target.loading import load_target
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,12 @@ class Execution:
         }
 
 
-@dataclass(frozen=True)
-class ExecOptions:
-    """As in RunOptions: ``limit_factor`` None takes ``$HIL_LIMIT_FACTOR``; ``fvp_missing`` is
-    "fail" or "skip"; ``dev_mode`` is for Zephyr; ``firmware``: whose; ``require_confinement``."""
-
-    simulator: str = AUTO
-    limit_factor: float | None = None
-    fvp_missing: str = "fail"
-    dev_mode: bool = False
-    firmware: FirmwareChoice = BUNDLED
-    require_confinement: bool | None = None
-
-
 def execute(
     target_name: str,
     program: Path,
     inputs: Sequence[Path],
     base: Path,
-    options: ExecOptions,
+    options: RunOptions,
     progress: Progress,
 ) -> list[Execution]:
     """Run ``program`` once with each firmware that is wanted; outputs go to ``<base>-<n>.bin``,
@@ -93,10 +80,8 @@ def execute(
         skip_without_fvp(chosen)
     done: list[Execution] = []
     for source in options.firmware.sources:
-        firmware = build_for(
-            source, chosen.target, chosen.name, checkout,
-            dev_mode=options.dev_mode, progress=progress,
-        )  # fmt: skip
+        request = BuildRequest(chosen.target, chosen.name, checkout)
+        firmware = source.build(request, progress)
         require(firmware.images, needs_of(program), source)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base
@@ -110,7 +95,7 @@ def _run(
     program: Path,
     inputs: Sequence[Path],
     base: Path,
-    options: ExecOptions,
+    options: RunOptions,
 ) -> Execution:
     run_dir = new_run_dir(program.stem)
     transcript = simulate(
@@ -120,16 +105,14 @@ def _run(
         sets=[list(inputs)],
         run_dir=run_dir,
         limit_factor=options.limit_factor,
-        require_confinement=options.require_confinement,
     )
-    observation = observe((run_dir / CONSOLE).read_bytes())
-    ours = firmware.source is FirmwareSource.BUNDLED
+    observation = parse_console((run_dir / CONSOLE).read_bytes())
     end = ending(transcript, firmware.elf)
-    finding = execution_cause(observation, end, firmware.build_id if ours else None) or console_cut(
+    finding = execution_cause(observation, end, firmware.printed_build_id) or console_cut(
         end, observation
     )
     metrics = {name: metric.value for name, metric in observation.metrics.items()}
-    which = named(firmware.source, firmware.checkout)
+    which = full_label(firmware.source.name, firmware.checkout)
     if finding is not None:
         return Execution(which, run_dir, (), metrics, *finding)
     return Execution(which, run_dir, _collect(run_dir / WORK, base), metrics, None, None)

@@ -7,56 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness.case.case import Case
-from harness.case.models import find_model
-from harness.errors import HarnessError, UsageError
+from harness.config.case import Case
+from harness.config.loading import Target, load_target
+from harness.config.models import find_model
+from harness.core.errors import HarnessError, UsageError
 from harness.export import batch, cache
-from harness.export.batch import ExportEvent
+from harness.export.batch import WHEEL_OPTIONS, ExportEvent, ExportOptions
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent
-from harness.target.loading import Target, load_target
 
-if TYPE_CHECKING:
-    from harness.export.checkout.exporter import CheckoutExporter
-
-_EXPORT_WORDS = {
-    "preparing": "starting the checkout's exporter",
-    "started": "exporting",
-    "waiting": "waiting for another process's export",
-}
+_EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
 
 
 def export_cases(
     cases: Sequence[Case],
     targets: Mapping[str, Target],
     progress: Progress = silent,
-    exporter: CheckoutExporter | None = None,
-    *,
-    isolate: bool = False,
+    options: ExportOptions = WHEEL_OPTIONS,
 ) -> list[Program | HarnessError]:
-    """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
-    ``isolate``: in the guests' sandbox, by the wheel only. Raises NotConfined."""
+    """The Program of each case, or the error that prevented it, in order. ``targets`` by name.
+    Raises NotConfined."""
 
     def report(event: ExportEvent) -> None:
-        if event.kind in _EXPORT_WORDS:
-            said = (_EXPORT_WORDS[event.kind], *event.notes)
-            progress(f"{event.request.model.name}: {'; '.join(said)}")
+        if event.kind == "stage":
+            progress(f"{event.request.model.name}: exporting ({event.notes[0]})")
+        elif event.kind in _EXPORT_WORDS:
+            text = "; ".join((_EXPORT_WORDS[event.kind], *event.notes))
+            progress(f"{event.request.model.name}: {text}")
 
     requests = [request_of(case.model, targets[case.target]) for case in cases]
-    if isolate:
-        from harness.export.isolate.parent import export_isolated  # few runs are
-
-        results = export_isolated(requests, report)
-    elif exporter is None:
-        results = batch.export(requests, report)
-    else:
-        from harness.export.checkout.remote import export_with  # likewise
-
-        results = export_with(exporter, requests, report)
+    results = batch.export(requests, report, options)
     return [result.error or result.unwrap() for result in results]
 
 
@@ -65,11 +48,8 @@ def cached_cases(
 ) -> list[Program | HarnessError] | None:
     """What ``export_cases`` would give by the wheel, where nothing is left to export; else None."""
     requests = [request_of(case.model, targets[case.target]) for case in cases]
-    results, missing = batch.look_up(requests, batch.ignore, batch.Origin())
-    if missing:
-        return None
-    found = (results[index] for index in range(len(requests)))
-    return [result.error or result.unwrap() for result in found]
+    results = batch.all_cached(requests)
+    return None if results is None else [result.error or result.unwrap() for result in results]
 
 
 def program_of(subject: Path, target: str | None, command: str, progress: Progress) -> Program:

@@ -4,79 +4,81 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.build.firmware import Firmware
-from harness.build.source import FirmwareSource
+from harness.config.loading import Target
+from harness.core.judgement import Blame
 from harness.export.program import Program
-from harness.footprint.elf import Memory, section_parts
-from harness.footprint.figures import firmware_figures
+from harness.firmware.firmware import Firmware
 from harness.judge.compare import TensorDiff, compare
-from harness.judge.evidence import Blame, ByDesign, Ending, Evidence, Outputs
+from harness.judge.evidence import ByDesign, Ending, Evidence, Outputs
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.observe import Observation
-from harness.observe.processes import observe_processes
-from harness.simulate.guest_files import output_base, output_name, read_output
-from harness.simulate.transcript import CONSOLE, WORK, NpuUse, Transcript
+from harness.log import Observation
+from harness.log.parser import parse_processes
+from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
+from harness.sim.transcript import NpuUse, Transcript
+from harness.size.figures import firmware_figures
+from harness.size.placement import Memory, section_parts
 from harness.system.files import read_regular
-from harness.target.loading import Target
 
 
-def gather_finished(
-    program: Program,
-    firmware: Firmware,
-    transcript: Transcript,
-    static: Mapping[str, int],
-    differences: tuple[str, ...],
-) -> Evidence:
-    """The evidence of a run that has just ended. ``static``: ``static_metrics`` of ``gather``."""
-    return gather(
-        program,
-        transcript.run_dir,
-        ending(transcript, firmware.elf),
-        static,
-        elf=firmware.elf,
-        npu=transcript.npu,
-        differences=differences,
-        starts=transcript.starts,
-        observation=transcript.observation,
-    )
+@dataclass(frozen=True)
+class RunFacts:
+    """What evidence needs of a run beside its directory; a record keeps all of it.
+
+    ``static_metrics``: the figures that do not come from the console. ``elf`` names the functions
+    of its faults. ``starts``, ``npu``: as in Transcript. ``differences``, ``mismatch_at`` and
+    ``blame``: as in Evidence.
+    """
+
+    ending: Ending
+    static_metrics: Mapping[str, int]
+    elf: Path | None = None
+    npu: NpuUse | None = None
+    differences: tuple[str, ...] = ()
+    mismatch_at: str | None = None
+    blame: Blame | None = None
+    starts: tuple[int, ...] = (0,)
+
+    @classmethod
+    def of(
+        cls,
+        transcript: Transcript,
+        elf: Path,
+        static_metrics: Mapping[str, int],
+        differences: tuple[str, ...],
+    ) -> RunFacts:
+        """Of a run that has just ended."""
+        return cls(
+            ending(transcript, elf),
+            static_metrics,
+            elf,
+            transcript.npu,
+            differences,
+            starts=transcript.starts,
+        )
 
 
 def gather(
-    program: Program,
-    run_dir: Path,
-    ending: Ending,
-    static_metrics: Mapping[str, int],
-    *,
-    elf: Path | None = None,
-    npu: NpuUse | None = None,
-    differences: tuple[str, ...] = (),
-    mismatch_at: str | None = None,
-    blame: Blame | None = None,
-    starts: Sequence[int] = (0,),
-    observation: Observation | None = None,
+    program: Program, run_dir: Path, facts: RunFacts, observation: Observation | None = None
 ) -> Evidence:
-    """The evidence of a run of ``program``, from its directory and what its record keeps.
-
-    ``static_metrics`` are the figures that do not come from the console. ``elf`` names the
-    functions of its faults. ``starts``: as in Transcript. ``observation`` is what was read while
-    the run went on, if it was.
-    """
+    """The evidence of a run of ``program``. ``observation``: what was parsed while the run went
+    on, if it was; None parses the kept console."""
     if observation is None:
-        observation = observe_processes(read_regular(run_dir / CONSOLE), starts)
-    if elf is not None:
-        observation = with_symbols(observation, elf)
-    said = {name: metric.value for name, metric in observation.metrics.items()}
+        observation = parse_processes(read_regular(run_dir / CONSOLE), facts.starts)
+    if facts.elf is not None:
+        observation = with_symbols(observation, facts.elf)
+    printed = {name: metric.value for name, metric in observation.metrics.items()}
     return Evidence(
         observation,
-        ending,
+        facts.ending,
         read_outputs(program, run_dir / WORK),
-        {**static_metrics, **said},
-        npu,
-        differences,
-        mismatch_at,
-        blame,
+        {**facts.static_metrics, **printed},
+        facts.npu,
+        facts.differences,
+        facts.mismatch_at,
+        facts.blame,
         _size_of(run_dir / CONSOLE),
     )
 
@@ -152,17 +154,16 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
 
 def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, int]:
     """The figures that need no run: of the program's file and of the firmware's."""
-    ours = firmware.source is FirmwareSource.BUNDLED
     return {
         "pte_bytes": pte.stat().st_size,
-        **elf_metrics(firmware.regions, firmware.elf, pools=ours),
+        **elf_metrics(firmware.regions, firmware.elf, pools=firmware.source.sizes_are_accepted),
         **stored_metrics(firmware),
     }
 
 
 def stored_metrics(firmware: Firmware) -> dict[str, int]:
     """Of a runner that a file system stores, without its symbols."""
-    size = firmware.stored_bytes if firmware.source is FirmwareSource.BUNDLED else None
+    size = firmware.stored_bytes if firmware.source.sizes_are_accepted else None
     return {} if size is None else {"elf_stripped": size}
 
 

@@ -7,10 +7,10 @@ its version. Whether a clone has edits is asked of git by whoever has the time (
 from __future__ import annotations
 
 import os
+from importlib import metadata
 from pathlib import Path
 
 from harness.system.git import is_work_tree
-from harness.system.installed import version
 from harness.system.paths import import_root
 
 _SHOWN = 12  # characters of a commit
@@ -29,8 +29,8 @@ def revision(root: Path | None = None) -> str:
     try:
         if is_work_tree(root):
             return _commit(root)[:_SHOWN]
-        return version("executorch-hil") or ""
-    except (OSError, UnicodeDecodeError):
+        return metadata.version("executorch-hil")
+    except (OSError, UnicodeDecodeError, metadata.PackageNotFoundError):
         return ""
 
 

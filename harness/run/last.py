@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.case.case import Case, parse_case
-from harness.errors import UsageError
+from harness.config.case import Case, parse_case
+from harness.core.errors import UsageError
 from harness.run.record import RECORD, RunRecord, load_record
 from harness.system.json_file import MALFORMED, read_json
 from harness.system.paths import runs_dir

@@ -11,26 +11,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.build.firmware import Firmware, build, linked_regions
-from harness.case.case import RUNNER, Case
-from harness.errors import HarnessError, UsageError
+from harness.config.case import RUNNER, Case
+from harness.config.figures import Stage, figure
+from harness.config.loading import load_target, spelled
+from harness.config.model import Region
+from harness.core.errors import HarnessError, UsageError
 from harness.export.program import Program
-from harness.footprint.anatomy import Anatomy
-from harness.footprint.figures import firmware_figures, program_figures
-from harness.footprint.measure import measure_file
+from harness.firmware.firmware import Firmware, linked_regions
+from harness.firmware.sources.bundled import build
 from harness.judge.reference import ANY_TOOLCHAIN
 from harness.run.exports import export_cases
 from harness.run.record import load_record
-from harness.simulate.pick import pick
+from harness.sim.pick import pick
+from harness.size.anatomy import Anatomy
+from harness.size.figures import firmware_figures, program_figures
+from harness.size.measure import measure_file
 from harness.system.progress import Progress, silent
-from harness.target.figures import Stage, figure
-from harness.target.loading import load_target, spelled
-from harness.target.model import Region
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A case's program, or a target's runner, ready to be held against what was accepted."""
+    """A case's program, or a target's runner, ready to be compared with what was accepted."""
 
     case: Case
     stage: Stage  # "program" or "firmware"
@@ -50,18 +51,20 @@ def measure_cases(
     programs = [c for c in subjects if c.model != RUNNER]
     exported = dict(zip(programs, export_cases(programs, targets, progress), strict=True))
 
-    def one(case: Case) -> Measured | HarnessError:
+    def measured(case: Case) -> Measured | HarnessError:
         target = targets[case.target]
         named = replace(case, target=spelled(target, case.target))
         try:
             if case.model == RUNNER:
                 return measure_firmware(named, build(pick(target).target, progress=progress))
-            found = exported[case]
-            return found if isinstance(found, HarnessError) else measure_program(named, found)
+            program = exported[case]
+            if isinstance(program, HarnessError):
+                return program
+            return measure_program(named, program)
         except HarnessError as error:
             return error
 
-    return [one(case) for case in subjects]
+    return [measured(case) for case in subjects]
 
 
 def measure_program(case: Case, program: Program) -> Measured:
@@ -76,12 +79,12 @@ def measure_firmware(case: Case, firmware: Firmware) -> Measured:
     return Measured(case, "firmware", firmware.toolchain_id, anatomy, figures)
 
 
-_FIRMWARE_STAMP = "firmware.json"  # of harness.build.firmware: says how an ELF was built
+_FIRMWARE_STAMP = "firmware.json"  # of harness.firmware.firmware: says how an ELF was built
 _TOTAL = "_total"
 
 
 def measure(file: Path, target: str | None = None, linker_map: Path | None = None) -> Anatomy:
-    """The anatomy of a file. An ELF of ours brings its memory regions and its map with it.
+    """The anatomy of a file. An ELF of the harness has its memory regions and map beside it.
 
     Raises UsageError for an unknown target.
     """

@@ -16,18 +16,26 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 from harness.system.files import disk_errors
-from harness.system.lease import alone, real
+from harness.system.locks import alone, real
 from harness.system.paths import state_dir
 from harness.system.settings import settings
 
 CACHE_MAX = 10 << 30  # bytes, where [tool.hil] says nothing
 RUNS_KEEP = 30 * 24 * 3600.0  # seconds, likewise
 # Folders of the cache whose entries can be made again, one by one, by whoever wants them.
-_CACHES = ("programs", "firmware", "executorch", "executorch-python", "zephyr", "size",
-           "guest/images", "suites")  # fmt: skip
-_RUNS = ("runs", "conformance")
+_CACHES = (
+    "programs",
+    "firmware",
+    "executorch",
+    "executorch-python",
+    "zephyr",
+    "size",
+    "guest/images",
+    "suite-exports",
+)
+_RUNS = ("runs", "suites")
 _TRASH, _DONE = "trash", "pruned"
 _EVERY_SECONDS = 3600  # so often is looked whether there is too much
 
@@ -127,7 +135,7 @@ def kinds() -> tuple[Kind, ...]:
 
 def _others() -> Iterator[tuple[str, int, int]]:
     """What is not bounded, by folder: its name, how many there are in it, and bytes."""
-    skipped = {*_RUNS, _TRASH, _DONE, "in_use", "in_use.gate", "at_work"}
+    skipped = {*_RUNS, _TRASH, _DONE, "in_use", "in_use.gate"}
     for folder in (state_dir(), state_dir() / "cache", state_dir() / "cache" / "guest"):
         below = folder.relative_to(state_dir()).as_posix()
         for path in _children(folder):

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
-from harness.build.source import CheckoutFacts, FirmwareSource, checkout_facts, label
-from harness.case.case import Case
-from harness.errors import HarnessError, NotThere, UsageError
-from harness.errors.verdict import ExitCode, Verdict, together
-from harness.export.exporter import ExporterFacts, exporter_facts, exporter_label
-from harness.judge.evidence import Blame, Cause, Ending, Evidence, Expectation, Judgement
-from harness.judge.reference import from_fields
+from harness.config.budget import Budgets
+from harness.config.case import Case
+from harness.config.model import SimulatorName
+from harness.config.schema import checked
+from harness.core.errors import HarnessError, NotThere, UsageError
+from harness.core.judgement import Blame, Cause, Judgement
+from harness.core.verdict import ExitCode, Verdict, together
+from harness.export.exporter import ExporterFacts, exporter_label
+from harness.export.program import Program
+from harness.firmware.firmware import Firmware
+from harness.firmware.names import BUNDLED, label, source_names
+from harness.firmware.source import CheckoutFacts
+from harness.judge.evidence import Ending, Evidence, Expectation
 from harness.judge.rules import worst
-from harness.observe import Observation
-from harness.run import differential
+from harness.log import Observation
 from harness.run.differential import Differential
 from harness.run.seal import SEAL, check_seal, sealed
-from harness.simulate.transcript import NpuUse, Transcript, npu_use
+from harness.sim.transcript import NpuUse, Transcript
 from harness.system.files import disk_errors, write_whole
 from harness.system.json_file import MALFORMED, NotJson, read_json
-from harness.system.lease import in_use
-from harness.system.process import Stop
-from harness.system.quota import Excess
-from harness.target.budget import Budgets
-from harness.target.model import SimulatorName
+from harness.system.locks import in_use
 
 SCHEMA = 1
 RECORD = "record.json"
@@ -78,6 +80,19 @@ class ProgramFacts:
     exporter: ExporterFacts | None = None
     input_sha256: tuple[tuple[str, ...], ...] = ()
 
+    @classmethod
+    def of(cls, program: Program, pte: Path, pte_sha256: str) -> ProgramFacts:
+        return cls(
+            str(pte),
+            pte_sha256,
+            program.oracle_name,
+            tuple(asdict(agreement) for agreement in program.oracles),
+            program.operators,
+            program.versions,
+            program.exporter,
+            program.input_digests(),
+        )
+
 
 @dataclass(frozen=True)
 class FirmwareFacts:
@@ -93,12 +108,24 @@ class FirmwareFacts:
     sha256: str = ""
     sources: str = ""
 
+    @classmethod
+    def of(cls, firmware: Firmware) -> FirmwareFacts:
+        return cls(
+            str(firmware.elf),
+            firmware.key,
+            firmware.build_id,
+            firmware.toolchain_id,
+            firmware.checkout,
+            firmware.elf_sha256,
+            firmware.sources,
+        )
+
 
 @dataclass(frozen=True)
 class RunRecord:
     """Everything about one case's run, as plain data.
 
-    ``metrics`` are the figures budgets are held against: bytes and ticks, by name.
+    ``metrics`` are the figures that budgets bound: bytes and ticks, by name.
     ``static_metrics`` is the part of them that does not come from the console (ELF, ``.pte``),
     kept so that the run can be judged again offline. ``op_ticks`` maps an operator to its calls
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
@@ -127,13 +154,18 @@ class RunRecord:
     program: ProgramFacts | None = None
     firmware: FirmwareFacts | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    source: FirmwareSource = FirmwareSource.BUNDLED
+    source: str = BUNDLED
     starts: tuple[int, ...] = (0,)
     differential: Differential | None = None  # against the bundled runner, when both ran
     wrong_use: bool = False  # what the user asked for, or the user's model, made no sense
     harness: str = ""
     host: str = ""
     schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        """In order, so that no output is read twice, and from the beginning."""
+        if self.starts[:1] != (0,) or list(self.starts) != sorted(self.starts):
+            raise ValueError(f"the output of processes cannot begin at {self.starts}")
 
     @property
     def exit_code(self) -> ExitCode:
@@ -170,14 +202,14 @@ class RunRecord:
 
     @property
     def tolerance_lsb(self) -> float:
-        """What the run was allowed to be off; 0 for a case that ended before it ran."""
+        """How far off the run was allowed to be; 0 for a case that ended before it ran."""
         return 0.0 if self.expectation is None else self.expectation.tolerance_lsb
 
     @property
     def verdict_text(self) -> str:
-        """The verdict as it is told: never without a tolerance that it was reached with."""
-        told = f" (tolerance {self.tolerance_lsb:g} LSB)" if self.tolerance_lsb else ""
-        return f"{self.verdict}{told}"
+        """The verdict as it is shown: with the tolerance that it was reached with."""
+        tolerance = f" (tolerance {self.tolerance_lsb:g} LSB)" if self.tolerance_lsb else ""
+        return f"{self.verdict}{tolerance}"
 
     def with_evidence(self, evidence: Evidence, judgement: Judgement) -> RunRecord:
         """The record with everything that follows from what the run left."""
@@ -260,7 +292,7 @@ def failed_record(
     case: Case,
     time: str,
     error: HarnessError,
-    source: FirmwareSource = FirmwareSource.BUNDLED,
+    source: str = BUNDLED,
 ) -> RunRecord:
     """The record of a case that an error ended before its program ran."""
     text = error.message if error.hint is None else f"{error.message}; {error.hint}"
@@ -300,101 +332,29 @@ def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
         raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
     check_seal(fields, run_dir, RECORD, whole=whole)
     try:
-        return _checked(_from_fields({n: value for n, value in fields.items() if n != SEAL}))
+        return _from_fields(fields)
     except MALFORMED as error:
         raise UsageError(f"{path} is not a run record: {error!r}") from error
 
 
-def _checked(record: RunRecord) -> RunRecord:
-    """Every value has the type that is written above. Raises a ValueError."""
-    from pydantic import TypeAdapter  # whoever writes a record does not read it
-
-    fields = asdict(record)
-    if record.expectation is not None:
-        fields["expectation"]["budgets"] = record.expectation.budgets  # checked already
-    return TypeAdapter(RunRecord).validate_python(fields)
-
-
 def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
-    others = {name: value for name, value in fields.items() if name != "verdict"}
-    said = fields["verdict"]
-    cause = None if said["cause"] is None else Cause(**said["cause"])
-    return RunRecord(
-        **{
-            **others,
-            "case": Case(**fields["case"]),
-            "judgement": Judgement(Verdict[said["name"]], cause, tuple(said["notes"])),
-            "output_sha256": tuple(map(tuple, fields["output_sha256"])),
-            "by_design": tuple(fields.get("by_design", ())),
-            "op_ticks": {k: (int(v[0]), int(v[1])) for k, v in fields["op_ticks"].items()},
-            "simulator": _simulator(fields["simulator"]),
-            "npu": None if fields.get("npu") is None else npu_use(fields["npu"]),
-            "blame": None if fields.get("blame") is None else Blame(**fields["blame"]),
-            "ending": _ending(fields["ending"]),
-            "expectation": _expectation(fields["expectation"]),
-            "program": _program(fields["program"]),
-            "firmware": _firmware(fields["firmware"]),
-            "source": FirmwareSource(fields.get("source", FirmwareSource.BUNDLED)),
-            "starts": _starts(fields.get("starts", [0])),
-            "differential": differential.from_fields(fields.get("differential")),
-        }
-    )
+    """Every value has the type that its field has. Raises ValueError, KeyError or TypeError."""
+    # pydantic takes 100 ms to import; a run that only writes its record does not need it
+    from pydantic import TypeAdapter
 
-
-def _simulator(fields: Mapping[str, Any] | None) -> SimulatorFacts | None:
-    if fields is None:
-        return None
-    lists = {name: tuple(fields.get(name, ())) for name in ("argv", "differences")}
-    return SimulatorFacts(**{**fields, **lists, "name": SimulatorName(fields["name"])})
-
-
-def _firmware(fields: Mapping[str, Any] | None) -> FirmwareFacts | None:
-    if not fields:
-        return None
-    return FirmwareFacts(**{**fields, "checkout": checkout_facts(fields.get("checkout"))})
-
-
-def _starts(said: Sequence[int]) -> tuple[int, ...]:
-    """In order, so that no output is read twice, and from the beginning."""
-    starts = tuple(map(int, said))
-    if not starts or starts[0] != 0 or list(starts) != sorted(starts):
-        raise ValueError(f"the output of processes cannot begin at {starts}")
-    return starts
-
-
-def _ending(fields: Mapping[str, Any] | None) -> Ending | None:
-    if fields is None:
-        return None
-    whole = bool(fields.get("console_complete", False))  # what is not said is not known
-    excess = fields.get("excess")
-    enums = {"stop": Stop(fields["stop"]), "excess": None if excess is None else Excess(excess)}
-    return Ending(**{**fields, **enums, "console_complete": whole})
-
-
-def _expectation(fields: Mapping[str, Any] | None) -> Expectation | None:
-    if fields is None:
-        return None
-    reference = fields["reference"]
-    truth = fields.get("truth")
-    apart = ("reference", "truth", "budgets", "limits")
-    rest = {k: v for k, v in fields.items() if k not in apart}
-    # until there were budgets in a record, it had the hard limits alone
-    budgets = fields.get("budgets") or {"limits": fields.get("limits", {})}
-    from harness.target.checking import checked  # pydantic
-
-    return Expectation(
-        **{**rest, "source": FirmwareSource(rest.get("source", FirmwareSource.BUNDLED))},
-        reference=None if reference is None else from_fields(reference),
-        truth=None if truth is None else from_fields(truth),
-        budgets=checked(Budgets, budgets),
-    )
-
-
-def _program(fields: Mapping[str, Any] | None) -> ProgramFacts | None:
-    """None, or nothing, of a case that ended before it ran."""
-    if not fields:
-        return None
-    lists = {name: tuple(fields.get(name, ())) for name in ("oracles", "operators")}
-    exporter = exporter_facts(fields.get("exporter"))
-    inputs = tuple(map(tuple, fields.get("input_sha256", ())))
-    return ProgramFacts(**{**fields, **lists, "exporter": exporter, "input_sha256": inputs})
+    if fields["source"] not in source_names():
+        raise ValueError(f"no source of firmware is called {fields['source']!r}")
+    verdict = fields["verdict"]
+    judgement = {"verdict": verdict["name"], "cause": verdict["cause"], "notes": verdict["notes"]}
+    ending = fields["ending"]
+    if ending is not None:  # what is not there is not known
+        ending = {"console_complete": False, **ending}
+    expectation = fields["expectation"]
+    if expectation is not None:
+        expectation = {**expectation, "budgets": checked(Budgets, expectation["budgets"])}
+    plain = {name: value for name, value in fields.items() if name not in ("verdict", SEAL)}
+    if unknown := plain.keys() - {each.name for each in dataclass_fields(RunRecord)}:
+        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+    built = {"judgement": judgement, "ending": ending, "expectation": expectation}
+    adapter: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
+    return adapter.validate_python({**plain, **built})

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.build.executorch.checkout import Checkout
-from harness.build.plan import executorch_package
-from harness.build.source import FirmwareSource
-from harness.errors import BuildError
+from harness.core.errors import BuildError
 from harness.export.exporter import ExporterFacts, exporter_label
+from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.installed import executorch_package
+from harness.firmware.source import FirmwareSource
 from harness.formats.conform import SchemaDifference, conform
 from harness.formats.schema import PTE, read_schema
 
@@ -27,19 +27,15 @@ class SchemaMismatch(BuildError):
         self, exporter: str, firmware: FirmwareSource, difference: SchemaDifference, reader: Path
     ) -> None:
         self.exporter = exporter
-        self.firmware = firmware
+        self.firmware = firmware.name
         self.where = difference.where
         self.written = difference.writer
         self.read = difference.reader
-        ours = firmware is FirmwareSource.BUNDLED
         super().__init__(
             f"the firmware would misread the program: {self.where} is '{self.written}' in the "
             f"schema of the exporter ({exporter}), and '{self.read}' in that of the firmware "
             f"({firmware})",
-            hint="export with the wheel, whose schema the bundled runner is built from "
-            "(--exporter wheel), or run the checkout's (--firmware executorch)"
-            if ours
-            else "export with the checkout, too: --exporter checkout",
+            hint=firmware.schema_hint,
             path=reader,
         )
 
@@ -54,7 +50,7 @@ def schema_notes(
     """
     package = executorch_package()
     writer = (package if exporter is None else Path(exporter.path)) / PTE
-    reader = (checkout if checkout is not None else package) / PTE
+    reader = firmware.schema_root(checkout) / PTE
     if writer == reader:
         return ()
     found = conform(read_schema(writer), read_schema(reader))
@@ -72,5 +68,4 @@ def require_schema(
     exporter: ExporterFacts | None, firmware: FirmwareSource, checkout: Checkout | None
 ) -> None:
     """Before a build. Raises as ``schema_notes`` does."""
-    used = checkout is not None and firmware is FirmwareSource.EXECUTORCH
-    schema_notes(exporter, firmware, checkout.root if used and checkout is not None else None)
+    schema_notes(exporter, firmware, None if checkout is None else checkout.root)

@@ -1,9 +1,9 @@
 """The seal of a run: what its record and the files that it rests on were when it was judged.
 
-``record.json`` has under ``seal`` the sha256 of each file that judging again reads, and one over
-all of the record itself. It shows an edit, a copy that was cut short, a file of another run, or a
-disk that lost bytes; whoever wants to deceive can seal again, for there is no secret in it.
-Outputs are not among the files: the record has their digests already.
+``record.json`` has under ``seal`` the sha256 of each file that judging again reads, and one of the
+record itself. It shows an edit, a truncated copy, a file of another run, or a disk that lost bytes.
+There is no secret in it, so it does not protect against an attacker. Outputs are not among the
+files: the record has their digests already.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import HarnessError
-from harness.errors.verdict import ExitCode, Verdict
+from harness.core.errors import HarnessError
+from harness.core.verdict import ExitCode, Verdict
 from harness.run.directory import EXPECTED
-from harness.simulate.transcript import CONSOLE
+from harness.sim.run_files import CONSOLE
 from harness.system.files import read_regular
 
 SEAL = "seal"

@@ -14,18 +14,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from harness.build.firmware import Firmware
-from harness.build.source import FirmwareSource
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 from harness.export.program import Program
+from harness.firmware.firmware import Firmware
 from harness.judge.compare import TensorDiff, compare
-from harness.localise.first_operator import FirstDifference, first_operator
+from harness.judge.first_operator import FirstDifference, first_operator
 from harness.run.differential import Differential
 from harness.run.record import RunRecord
-from harness.simulate.guest_files import output_base, output_name, read_output
-from harness.simulate.pick import Chosen
-from harness.simulate.simulation import simulate
-from harness.simulate.transcript import WORK
+from harness.sim.pick import Chosen
+from harness.sim.run_files import WORK, output_base, output_name, read_output
+from harness.sim.simulation import simulate
 from harness.system.paths import cache_dir
 from harness.system.process import Stop
 from harness.system.quota import QUOTA
@@ -99,8 +97,8 @@ def _outputs(
             ended = simulate(chosen, firmware, program=file, sets=[inputs], run_dir=run_dir)
             if ended.stop is not Stop.EXITED or ended.exit_status != 0:
                 return None
-            found = read_output(run_dir / WORK / output_name(output_base(0), 0), QUOTA.file_bytes)
-            return None if found is None else (found[0],)
+            output = read_output(run_dir / WORK / output_name(output_base(0), 0), QUOTA.file_bytes)
+            return None if output is None else (output[0],)
         except HarnessError:
             return None
 
@@ -119,7 +117,7 @@ def with_second_opinion(
     program: Program | HarnessError,
     chosen: Chosen,
     pair: tuple[RunRecord, RunRecord],
-    firmware: Mapping[tuple[str, FirmwareSource], Firmware],
+    firmware: Mapping[tuple[str, str], Firmware],
 ) -> tuple[RunRecord, RunRecord]:
     """The records of one case by both runners, the checkout's with what came of comparing them."""
     built = [firmware.get((r.case.target, r.source)) for r in pair]

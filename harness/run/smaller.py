@@ -5,23 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UsageError
-from harness.export import quiet
+from harness.core.errors import UsageError
+from harness.export.localise import SmallestPart, smallest_part
+from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.localise.first_difference import localise
-from harness.localise.reduce import Smallest
+from harness.judge.first_difference import first_disagreement
+from harness.system.files import disk_errors
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """``text``: the operators that are left, a line each. ``files``: what was written."""
-
     delegate: int
     input_set: int
-    smallest: Smallest
-    text: tuple[str, ...]
-    defect: str
-    files: tuple[str, ...]
+    smallest: SmallestPart
 
 
 def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
@@ -31,19 +27,11 @@ def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
     """
     if not program.delegates:
         raise UsageError(f"nothing of {program.model} runs on an Ethos-U")
-    found = localise(program)
-    if found is None:
+    wrong = first_disagreement(program)
+    if wrong is None:
         return None
-    with quiet.captured():  # torch has much to say of itself
-        from harness.localise.smaller import known_of, listed, smallest_of, stream_of
-
-    smallest = smallest_of(program, found.delegate, found.set, tries=tries)
-    if smallest is None:
-        return None
-    contents = {f"{base}.tosa": smallest.tosa, f"{base}.vela": stream_of(program, smallest)}
-    for index, value in enumerate(smallest.inputs):
-        contents[f"{base}-in{index}.bin"] = value.tobytes()
-    for name, content in contents.items():
-        Path(name).write_bytes(content)
-    defect = known_of(smallest, program.compile_target)
-    return Reduced(found.delegate, found.set, smallest, listed(smallest), defect, tuple(contents))
+    with ExportProcess() as process, disk_errors("writing the reduced program"):
+        smallest = smallest_part(
+            process, program, wrong.delegate, wrong.set, tries=tries, base=base
+        )
+    return None if smallest is None else Reduced(wrong.delegate, wrong.set, smallest)

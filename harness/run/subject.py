@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.build.choice import FirmwareChoice, build_for, build_tree
-from harness.build.firmware import Firmware
-from harness.case.case import RUNNER
-from harness.errors import NotThere, UsageError
-from harness.simulate.pick import pick
+from harness.config.case import RUNNER
+from harness.config.loading import load_target
+from harness.core.errors import NotThere, UsageError
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.firmware import Firmware
+from harness.firmware.source import BuildRequest
+from harness.sim.pick import pick
 from harness.system.progress import Progress
-from harness.target.loading import load_target
 
 
 def firmware_of(path: Path, choice: FirmwareChoice, progress: Progress) -> tuple[Firmware, ...]:
@@ -24,10 +25,8 @@ def firmware_of(path: Path, choice: FirmwareChoice, progress: Progress) -> tuple
         return ()
     checkout = choice.checkout()
     chosen = pick(load_target(target))
-    return tuple(
-        build_for(source, chosen.target, chosen.name, checkout, progress=progress)
-        for source in choice.sources
-    )
+    request = BuildRequest(chosen.target, chosen.name, checkout)
+    return tuple(source.build(request, progress) for source in choice.sources)
 
 
 def tree_of(path: Path, choice: FirmwareChoice) -> Path:
@@ -41,10 +40,11 @@ def tree_of(path: Path, choice: FirmwareChoice) -> Path:
     if len(choice.sources) > 1:
         raise UsageError("one link is looked at, so --firmware both makes no sense here")
     chosen = pick(load_target(target))
-    tree = build_tree(choice.sources[0], chosen.target, chosen.name, choice.checkout())
+    (source,) = choice.sources
+    tree = source.tree(BuildRequest(chosen.target, chosen.name, choice.checkout()))
     if not tree.is_dir():
         raise UsageError(
-            f"there is no build of {path} with firmware {choice.sources[0]}",
+            f"there is no build of {path} with firmware {source}",
             hint="`hil run` and `hil size` build it; the tree of the bundled runner is kept only "
             "when its build fails",
             path=tree,

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.errors import HarnessError, InfraError
+from harness.core.errors import HarnessError, InfraError
 from harness.system.files import DiskError
 from harness.system.paths import import_root
 

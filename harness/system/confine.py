@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harness.errors import InfraError
-from harness.system import proven, toolchain
+from harness.core.errors import InfraError, ToolMissing
+from harness.system import toolchain
 from harness.system.syscalls import NoFilter, filter_program
 
 REQUIRE = "HIL_REQUIRE_CONFINEMENT"
@@ -31,8 +31,16 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "
 _PROBE_SECONDS = 20
 _SIGNALS = 64  # Linux, signal(7)
 _NOBODY = "65532"  # inside; outside it is who we are
-_LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64",
-              "/usr/libx32")  # fmt: skip
+_LIBRARIES = (
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+)
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
 _NO = ("", "0", "false", "no")
@@ -70,7 +78,7 @@ class NotConfined(InfraError):
             f"the guest cannot be confined as required: {missing}",
             hint="install bubblewrap and libseccomp2 and allow user namespaces (a container: "
             "--security-opt seccomp=unconfined), or run what you trust with "
-            f"--no-require-confinement ({REQUIRE}=0)",
+            f"{REQUIRE}=0 (hil replay: --no-require-confinement)",
         )
         self.missing = missing
 
@@ -142,7 +150,7 @@ def arguments(
 
 
 def _tool(name: str) -> str:
-    return str(toolchain.require(name).path)
+    return str(toolchain.locate(name))
 
 
 def _readable(stack: ExitStack, content: bytes) -> int:
@@ -204,22 +212,18 @@ def what_lacks() -> str | None:
 @cache
 def _probe() -> tuple[str | None, str | None]:
     """Why there is no confinement, or what it lacks; it is tried out."""
-    bwrap = toolchain.find("bwrap")
-    if bwrap is None:
+    try:
+        bwrap = toolchain.locate("bwrap")
+    except ToolMissing:
         return "bubblewrap (bwrap) is not installed", None
     try:
         program = filter_program()
     except NoFilter as error:
-        return _trial(bwrap.path, None), f"no filter for system calls: {error}"
-    facts = proven.facts(bwrap.path, " ".join(_walls(programs=True)), program)
-    if facts is not None and proven.known(facts):
-        return None, None
-    failed = _trial(bwrap.path, program)
+        return _trial(bwrap, None), f"no filter for system calls: {error}"
+    failed = _trial(bwrap, program)
     if failed is None:
-        if facts is not None:
-            proven.remember(facts)
         return None, None
-    return _trial(bwrap.path, None), f"no filter for system calls: {failed}"
+    return _trial(bwrap, None), f"no filter for system calls: {failed}"
 
 
 def _trial(bwrap: Path, program: bytes | None) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.errors import InfraError
+from harness.core.errors import InfraError
 
 _PIECE = 1 << 20
 # What open(2) says where O_TMPFILE is not known: to the file system, to the kernel.

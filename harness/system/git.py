@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import InfraError, ToolMissing
+from harness.core.errors import InfraError, ToolMissing
 from harness.system.packages import how_to_get
 
 _SECONDS = 120.0
@@ -73,9 +73,11 @@ def git_bytes(folder: Path, *arguments: str) -> bytes:
         )
     except FileNotFoundError as error:
         raise ToolMissing(
-            "git is not installed", tool="git", package="git",
+            "git is not installed",
+            tool="git",
+            package="git",
             hint=how_to_get("git"),
-        ) from error  # fmt: skip
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise GitFailed(folder, arguments, f"no answer in {_SECONDS:.0f} s") from error
     if done.returncode != 0:
@@ -125,9 +127,17 @@ def _status(folder: Path, within: Sequence[str]) -> tuple[dict[str, str], tuple[
     for a checkout with its parts is many work trees. (git-status(1), "Porcelain Format Version 2",
     whose fields in front of a name are eight, ten where a merge is not done, or one.)"""
     said = git_bytes(
-        folder, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
-        "--untracked-files=all", "--ignore-submodules=all", "--", *within,
-    )  # fmt: skip
+        folder,
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignore-submodules=all",
+        "--",
+        *within,
+    )
     facts: dict[str, str] = {}
     names = set()
     for entry in map(os.fsdecode, filter(None, said.split(b"\0"))):

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,8 +16,10 @@ from pathlib import Path
 
 from harness.system import paths
 
-PURPOSES = ("run", "linux", "zephyr", "dev")
+PURPOSES = ("run", "linux", "executorch", "zephyr", "dev")
+INSTALLED_ON_FIRST_USE = ("linux", "executorch")
 _NONE = "-"
+_APT = ("debian", "ubuntu")
 _OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))  # os-release(5)
 
 
@@ -47,8 +52,10 @@ def packages() -> Mapping[str, Package]:
     """By Debian's name."""
     lines = (paths.data_root() / "docker" / "packages.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
-    return {debian: Package(purpose, dict(_named(debian, ubuntu, fedora)))
-            for purpose, debian, ubuntu, fedora in rows}  # fmt: skip
+    return {
+        debian: Package(purpose, dict(_named(debian, ubuntu, fedora)))
+        for purpose, debian, ubuntu, fedora in rows
+    }
 
 
 def _named(*names: str) -> Iterator[tuple[str, str]]:
@@ -59,6 +66,26 @@ def _named(*names: str) -> Iterator[tuple[str, str]]:
 
 def purpose_of(debian: str) -> str:
     return packages()[debian].purpose
+
+
+def install(debian: str) -> bool:
+    """Installs a package with the others of its purpose, if that is done on first use.
+
+    Only in a clone, whose ``./hil`` installs system packages; what is installed and how long it
+    takes appears on standard error. Returns whether something may have been installed: never with
+    ``$HIL_NO_SYSTEM_PACKAGES``.
+    """
+    purpose = purpose_of(debian)
+    root = paths.import_root()
+    script = root / "scripts" / "install-packages.sh"
+    if purpose not in INSTALLED_ON_FIRST_USE or not script.is_file():
+        return False
+    if os.environ.get("HIL_NO_SYSTEM_PACKAGES") == "1" or this_system() not in _APT:
+        return False
+    log = paths.state_dir() / "bootstrap.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = ["sh", str(script), str(root), str(log), purpose]
+    return subprocess.run(command, stdout=sys.stderr, check=False).returncode == 0
 
 
 def with_its_kind(debian: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 from harness.system.settings import settings
 
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
-from harness.errors.verdict import Word
+from harness.core.verdict import Word
 from harness.system.quota import Excess
 
 
@@ -58,7 +58,7 @@ class Watch:
     run need not go on. ``before_kill`` is called with the reason while the child still lives.
     ``busy``: somebody computes for the child, which is not idle then, however still it is.
     ``console`` is given the end of the child's pipe that is read here. ``excess`` says what the
-    child has written too much of. ``started`` is called once, first of all, while the child begins.
+    child has written too much of.
     """
 
     output: Callable[[bytes], None] | None = None
@@ -67,7 +67,6 @@ class Watch:
     busy: Callable[[], bool] | None = None
     console: Callable[[int], None] | None = None
     excess: Callable[[], Excess | None] | None = None
-    started: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,6 @@ def run(
         try:
             if watch.console is not None:
                 watch.console(child.child_fd)
-            if watch.started is not None:
-                watch.started()
             recorder = _Recorder(child, log, started, watch.output)
             stop = _watch(child, recorder, started, bounds, watch)
             if stop is not Stop.EXITED and watch.before_kill is not None:

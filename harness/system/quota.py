@@ -12,7 +12,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors.verdict import Word
+from harness.core.verdict import Word
 
 _BLOCK = 512  # bytes; st_blocks counts them (inode(7))
 

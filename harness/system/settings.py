@@ -13,7 +13,8 @@ environment, and after it the command line, are stronger::
     executorch = "third_party/executorch"
     cache_max = "10 GiB"          # of what can be made again; `hil prune`
     runs_keep = "30 d"            # how long run directories stay
-    store = "sftp://hil@farm/srv/hil"  # what the machines of a nightly share
+    store = "/mnt/farm/hil"       # what the machines of a nightly share
+    fvp_missing = "fail"          # or "skip": a case whose FVP is not installed
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 
 OWN = "hil.toml"
 _PROJECT = "pyproject.toml"
@@ -43,6 +44,8 @@ BYTES: Mapping[str, float] = {
 }
 SECONDS: Mapping[str, float] = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _QUANTITIES = {"cache_max": (BYTES, "10 GiB"), "runs_keep": (SECONDS, "30 d")}
+FvpPolicy = Literal["fail", "skip"]
+_CHOICES = {"fvp_missing": get_args(FvpPolicy)}
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Settings:
     cache_max: int | None = None  # bytes
     runs_keep: float | None = None  # seconds
     store: str | None = None  # a URL, or the whole path of a folder
+    fvp_missing: FvpPolicy | None = None
 
 
 DESCRIPTIONS: Final = {  # of each setting, for the documentation
@@ -73,6 +77,7 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "cache_max": 'the most that the cache may hold, as "10 GiB": `hil prune`',
     "runs_keep": 'how long run directories stay, as "30 d"',
     "store": "the folder or URL where the machines of a nightly share programs and firmware",
+    "fvp_missing": '"fail" or "skip" a case without its FVP; else fail in CI, skip at a desk',
 }
 
 
@@ -153,24 +158,33 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
         if key not in known:
             close = difflib.get_close_matches(key, known, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
-            raise SettingsError(file, f"no setting is named {key!r}{meant}",
-                                f"there are: {', '.join(known)}")  # fmt: skip
+            raise SettingsError(
+                file, f"no setting is named {key!r}{meant}", f"there are: {', '.join(known)}"
+            )
         kind = known[key]
         if kind.startswith("tuple"):
             if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
-                raise SettingsError(file, f"{key} is not a list of texts",
-                                    f'for example {key} = ["..."]')  # fmt: skip
+                raise SettingsError(
+                    file, f"{key} is not a list of texts", f'for example {key} = ["..."]'
+                )
             yield key, tuple(_path(file, v) if "Path" in kind else v for v in value)
         elif key in _QUANTITIES:
             units, example = _QUANTITIES[key]
             number = quantity(value, units) if isinstance(value, str) else None
             if number is None:
-                raise SettingsError(file, f"{key} is not a number with a unit",
-                                    f'for example {key} = "{example}"')  # fmt: skip
+                raise SettingsError(
+                    file, f"{key} is not a number with a unit", f'for example {key} = "{example}"'
+                )
             yield key, int(number) if kind.startswith("int") else number
+        elif key in _CHOICES:
+            if value not in _CHOICES[key]:
+                words = " or ".join(f'"{word}"' for word in _CHOICES[key])
+                raise SettingsError(file, f"{key} is not {words}", f"write {key} = {words}")
+            yield key, value
         elif not isinstance(value, str) or not value:
-            raise SettingsError(file, f"{key} is not the path of a folder",
-                                f'for example {key} = "..."')  # fmt: skip
+            raise SettingsError(
+                file, f"{key} is not the path of a folder", f'for example {key} = "..."'
+            )
         elif kind.startswith("str"):
             yield key, place(file.parent, value)
         else:

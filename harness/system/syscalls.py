@@ -1,40 +1,75 @@
 """The system calls that a confined program is refused: a filter for the kernel's seccomp.
 
-It is made by libseccomp and kept, for to load the library takes longer than to start the program.
-What is refused changes the kernel, makes namespaces, looks into other processes, or is a large
-surface that no simulator needs; the program is told EPERM. Of another architecture than the
-machine's own every call ends the program (libseccomp's default).
+libseccomp builds it. A refused call changes the kernel, makes namespaces, looks into other
+processes, or is a large surface that no simulator needs; it fails with EPERM. A call of another
+architecture than the machine's own ends the program (libseccomp's default).
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
-import platform
-from contextlib import suppress
-
-from harness.system.files import write_whole
-from harness.system.paths import cache_dir
+from functools import cache
 
 _REFUSED = (
     # the machine
-    "acct", "adjtimex", "clock_adjtime", "clock_settime", "delete_module", "finit_module",
-    "init_module", "ioperm", "iopl", "kexec_file_load", "kexec_load", "quotactl", "quotactl_fd",
-    "reboot", "sethostname", "setdomainname", "settimeofday", "swapoff", "swapon", "syslog",
+    "acct",
+    "adjtimex",
+    "clock_adjtime",
+    "clock_settime",
+    "delete_module",
+    "finit_module",
+    "init_module",
+    "ioperm",
+    "iopl",
+    "kexec_file_load",
+    "kexec_load",
+    "quotactl",
+    "quotactl_fd",
+    "reboot",
+    "sethostname",
+    "setdomainname",
+    "settimeofday",
+    "swapoff",
+    "swapon",
+    "syslog",
     "vhangup",
     # file systems and namespaces
-    "chroot", "fanotify_init", "fsconfig", "fsmount", "fsopen", "fspick", "mount",
-    "mount_setattr", "move_mount", "name_to_handle_at", "open_by_handle_at", "open_tree",
-    "pivot_root", "setns", "umount2", "unshare",
+    "chroot",
+    "fanotify_init",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "name_to_handle_at",
+    "open_by_handle_at",
+    "open_tree",
+    "pivot_root",
+    "setns",
+    "umount2",
+    "unshare",
     # keys and other processes
-    "add_key", "kcmp", "keyctl", "pidfd_getfd", "process_madvise", "process_vm_readv",
-    "process_vm_writev", "ptrace", "request_key",
+    "add_key",
+    "kcmp",
+    "keyctl",
+    "pidfd_getfd",
+    "process_madvise",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "request_key",
     # surface
-    "bpf", "io_uring_enter", "io_uring_register", "io_uring_setup", "lookup_dcookie",
-    "perf_event_open", "userfaultfd",
-)  # fmt: skip
+    "bpf",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "lookup_dcookie",
+    "perf_event_open",
+    "userfaultfd",
+)
 # clone(2): the flags that make a namespace. What clone3(2) is asked for lies in memory, where a
 # filter cannot look; glibc takes clone(2) when it is told that there is none.
 _NAMESPACES = 0x7E02_0000
@@ -47,24 +82,9 @@ class NoFilter(Exception):
     """Why there is none, in words."""
 
 
+@cache
 def filter_program() -> bytes:
     """The filter, as ``bwrap --seccomp`` takes it. Raises NoFilter."""
-    place = cache_dir("seccomp") / f"{_key()}.bpf"
-    with suppress(OSError):
-        return place.read_bytes()
-    program = _made()
-    with suppress(OSError):  # then it is made again the next time
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, program)
-    return program
-
-
-def _key() -> str:
-    facts = [_REFUSED, _NAMESPACES, _TERMINAL, _FAMILIES, platform.machine()]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
-
-
-def _made() -> bytes:
     try:
         import pyseccomp as seccomp
     except (ImportError, RuntimeError) as error:  # the latter without the library itself

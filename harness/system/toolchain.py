@@ -1,28 +1,25 @@
 """The programs the harness calls: where each is, its version, and how to get it.
 
-Nothing is executed at import. A version is asked once and then remembered in the state
-directory for as long as the program's path, size and time stay the same.
+Nothing is executed at import. A program is asked for its version once in a process.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from harness.errors import InfraError, ToolMissing
-from harness.system import paths
-from harness.system.files import write_whole
-from harness.system.packages import how_to_get, purpose_of, with_its_kind
+from harness.core.errors import InfraError, ToolMissing
+from harness.system.packages import how_to_get, install, purpose_of, with_its_kind
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
+_NUMBERS = r"\b([0-9]+(?:\.[0-9]+)+)"
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class ToolSpec:
     package: str
     required: bool = True
     version_arguments: tuple[str, ...] = ("--version",)
-    version_pattern: str = r"\b([0-9]+(?:\.[0-9]+)+)"
+    version_pattern: str = _NUMBERS
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Tool:
     path: Path
     version: str  # "unknown" when the program does not say
     package: str
-    note: str | None = None  # what went wrong when its version was asked or remembered
+    note: str | None = None  # why its version is unknown
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -55,8 +52,6 @@ SPECS = {
         ToolSpec("ctest", "cmake"),
         ToolSpec("ninja", "ninja-build"),
         ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
-        ToolSpec("clang-format", "clang-format", required=False),
-        ToolSpec("clang-tidy", "clang-tidy", required=False),
         ToolSpec("flatc", "flatbuffers-compiler"),
         ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
         ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
@@ -141,21 +136,33 @@ def find(name: str) -> Tool | None:
     found = shutil.which(name)
     if found is None:
         return None
-    version, note = _version(Path(found), spec.version_arguments, spec.version_pattern)
-    return Tool(name, Path(found), version, spec.package, note)
+    path = Path(found)
+    version, note = _version(path, spec.version_arguments, spec.version_pattern, _stamp(path))
+    return Tool(name, path, version, spec.package, note)
 
 
 def require(name: str) -> Tool:
-    """A tool on PATH; raises ToolMissing with the package that has it."""
+    """A tool on PATH. Raises ToolMissing with the package that has it."""
+    locate(name)
     tool = find(name)
-    if tool is None:
+    assert tool is not None
+    return tool
+
+
+def locate(name: str) -> Path:
+    """The path of a tool on PATH, without its version; its package is installed where that is
+    allowed. Raises ToolMissing as ``require`` does."""
+    found = shutil.which(name)
+    if found is None and install(SPECS[name].package):
+        found = shutil.which(name)
+    if found is None:
         raise ToolMissing(
             f"{name} is not installed (not found on PATH)",
             hint=_install(SPECS[name]),
             tool=name,
             package=SPECS[name].package,
         )
-    return tool
+    return Path(found)
 
 
 def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool | None:
@@ -171,7 +178,7 @@ def find_fvp(executable: str, environ: Mapping[str, str] = os.environ) -> Tool |
     )
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            version, note = _version(path, ("--version",), _FVP_VERSION)
+            version, note = _version(path, ("--version",), _FVP_VERSION, _stamp(path))
             return Tool(executable, path, version, "Arm", note)
     return None
 
@@ -208,74 +215,60 @@ def toolchain_id(toolchain: str) -> str:
 
 def _newlib_version(compiler: Path) -> str:
     arguments = ("-E", "-dM", "-xc", "-include", "_newlib_version.h", os.devnull)
-    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _newlib_headers())
+    version, _ = _version(compiler, arguments, r'_NEWLIB_VERSION "([^"]+)"', _stamp(compiler))
     if version == "unknown":
         raise ToolMissing(
             f"{compiler.name} finds no newlib (its C library)",
-            hint=how_to_get("libnewlib-arm-none-eabi", "libstdc++-arm-none-eabi-newlib"),
+            hint=how_to_get("libnewlib-arm-none-eabi", "libstdc++-arm-none-eabi-dev"),
             tool="newlib",
             package="libnewlib-arm-none-eabi",
         )
     return version
 
 
-def _newlib_headers() -> tuple[Path, ...]:
-    """Debian's place; elsewhere newlib comes with the compiler and changes with it."""
-    return (Path("/usr/include/newlib/_newlib_version.h"),)
+def require_libstdcxx() -> None:
+    """libstdc++ of the Cortex-M compiler as a library, which ExecuTorch's own runner links; the
+    bundled runner needs its headers only. Raises ToolMissing."""
+    compiler = locate("arm-none-eabi-g++")
+    package = "libstdc++-arm-none-eabi-newlib"
+    if _has_libstdcxx(compiler) or (install(package) and _has_libstdcxx(compiler)):
+        return
+    raise ToolMissing(
+        f"{compiler.name} has no libstdc++.a, which ExecuTorch's own runner links",
+        hint=how_to_get(package),
+        tool="libstdc++",
+        package=package,
+    )
+
+
+def _has_libstdcxx(compiler: Path) -> bool:
+    answer, _ = _run(compiler, ("-print-file-name=libstdc++.a",))
+    return Path(answer.strip()).is_absolute()  # GCC answers with the bare name if there is none
 
 
 def version_of(program: Path, arguments: tuple[str, ...] = ("--version",)) -> str:
     """The version of a program that is in no list; "unknown" when it does not say."""
-    return _version(program, arguments, r"\b([0-9]+(?:\.[0-9]+)+)")[0]
+    return _version(program, arguments, _NUMBERS, _stamp(program))[0]
 
 
+@lru_cache(maxsize=128)
 def _version(
-    program: Path, arguments: tuple[str, ...], pattern: str, also: Iterable[Path] = ()
+    program: Path, arguments: tuple[str, ...], pattern: str, _stamp: str
 ) -> tuple[str, str | None]:
-    """What ``program arguments`` says about ``pattern``, from memory where nothing changed.
-
-    The second is what went wrong, if anything did: it costs time or the version, not the run.
-    """
-    real = program.resolve()
-    facts = [str(real), *arguments, pattern, *(_stamp(path) for path in (real, *also))]
-    key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
-    memory = paths.cache_dir("tools") / f"{key}.json"
-    version, unread = _remembered(memory)
-    if version is not None:
-        return version, None
-    said, silent = _ask(program, arguments)
-    match = re.search(pattern, said)
-    if match is None:
-        return "unknown", silent or unread
-    unkept = _remember(memory, {"program": str(real), "version": match[1]})
-    return match[1], unread or unkept
-
-
-def _remembered(memory: Path) -> tuple[str | None, str | None]:
-    """The version, or why what is there cannot be used; neither when nothing is there."""
-    try:
-        return str(json.loads(memory.read_text())["version"]), None
-    except FileNotFoundError:
-        return None, None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return None, f"its remembered version cannot be read: {_class_and_text(error)} ({memory})"
-
-
-def _class_and_text(error: Exception) -> str:
-    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return f"{type(error).__name__}: {text}"
+    """What ``pattern`` finds in the output of ``program arguments``, else "unknown"; and what went
+    wrong. ``_stamp``: of the program, which another one may replace."""
+    output, trouble = _run(program, arguments)
+    match = re.search(pattern, output)
+    return ("unknown", trouble) if match is None else (match[1], None)
 
 
 def _stamp(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return "absent"
+    status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def _ask(program: Path, arguments: tuple[str, ...]) -> tuple[str, str | None]:
-    """What it says, and why it says nothing when it was not waited for any longer."""
+def _run(program: Path, arguments: tuple[str, ...]) -> tuple[str, str | None]:
+    """The output, and why there is none. Raises InfraError when it cannot be started."""
     try:
         done = subprocess.run(
             [str(program), *arguments],
@@ -286,18 +279,8 @@ def _ask(program: Path, arguments: tuple[str, ...]) -> tuple[str, str | None]:
             timeout=_QUERY_SECONDS,
             check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        return "", f"it did not say its version: {_class_and_text(error)}"
+    except subprocess.TimeoutExpired:
+        return "", f"it did not print its version within {_QUERY_SECONDS:g} s"
     except OSError as error:
         raise InfraError(f"{program} cannot be started: {error.strerror}", path=program) from error
     return done.stdout.decode("utf-8", "replace"), None
-
-
-def _remember(memory: Path, facts: dict[str, str]) -> str | None:
-    """Best effort: a cache that cannot be written only costs time. Why it cannot, if so."""
-    try:
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(memory, json.dumps(facts) + "\n")
-    except OSError as error:
-        return f"its version cannot be remembered: {_class_and_text(error)} ({memory})"
-    return None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from harness.errors import InfraError, UsageError
+from harness.core.errors import InfraError, UsageError
 from harness.system.files import disk_errors, write_whole
 from harness.system.git import GitFailed, git
 from harness.system.paths import state_dir
@@ -26,11 +26,17 @@ from harness.system.progress import Progress, silent
 # said here each time, since `git sparse-checkout` would write it to the user's configuration.
 _ALONE = tuple(
     word
-    for setting in ("core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
-                    "gc.auto=0", "maintenance.auto=false",
-                    "core.sparseCheckout=true", "core.sparseCheckoutCone=false")
+    for setting in (
+        "core.hooksPath=/dev/null",
+        "core.fsmonitor=false",
+        "submodule.recurse=false",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        "core.sparseCheckout=true",
+        "core.sparseCheckoutCone=false",
+    )
     for word in ("-c", setting)
-)  # fmt: skip
+)
 
 
 class NotARepository(UsageError):

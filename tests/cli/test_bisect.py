@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.bisect import step
-from harness.bisect.history import History
-from harness.bisect.search import Interrupted
 from harness.cli.main import main
-from tests.bisect.histories import linear
+from harness.run import bisect_case
+from harness.run.bisect import Interrupted
+from tests.run.bisect.histories import linear
 
 
 @pytest.fixture
@@ -67,16 +66,11 @@ def test_interrupted_it_says_where_to_go_on(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As data is not printed then, it is on stderr; the exit code is the shell's for SIGINT."""
-    history = History(checkout)
-    good, bad = history.commit("c0"), history.commit("c1")
 
     def interrupted(*_: object, **__: object) -> None:
-        raise Interrupted([good], bad, 3)
+        raise Interrupted("so far: 3 candidates; continue with --good 1 --bad 2")
 
-    monkeypatch.setattr(step, "bisect", interrupted)
+    monkeypatch.setattr(bisect_case, "bisect", interrupted)
     result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "-C", checkout)
     assert result.exit_code == 130
-    assert (
-        f"so far: good {good.short}, bad {bad.short}, 3 revisions between; go on with "
-        f"--good {good.short} --bad {bad.short} --no-verify" in result.output
-    )
+    assert "so far: 3 candidates; continue with --good 1 --bad 2" in result.output

@@ -16,17 +16,20 @@ from harness.system.paths import project_root
 def completed(tmp_path: Path, *words: str) -> list[str]:
     """By bash, with a `hil` on PATH that is this one."""
     hil = tmp_path / "hil"
-    hil.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from harness.cli.main import main; '
-                   'main(prog_name=\\"hil\\")" "$@"\n')  # fmt: skip
+    hil.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -c "from harness.cli.main import main; '
+        'main(prog_name=\\"hil\\")" "$@"\n'
+    )
     hil.chmod(0o755)
     script = (
-        'eval "$(hil completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+        'eval "$(_HIL_COMPLETE=bash_source hil)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
         '_hil_completion hil; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     environ = {
-        **os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "PYTHONPATH": str(project_root()),
-    }  # fmt: skip
+    }
     done = subprocess.run(
         ["bash", "-c", script, "bash", *words], capture_output=True, text=True, env=environ
     )

@@ -33,8 +33,19 @@ def checkout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def test_a_checkout_exports(hil: Hil, checkout: Path, exported: Callable[[str], Program]) -> None:
     """The bundled runner runs its program; record, summary and table say whose it is."""
-    arguments = ("run", "corstone-300-m55", "add", "--simulator", "qemu", "--executorch", checkout,
-                 "--firmware", "bundled", "--exporter", "checkout")  # fmt: skip
+    arguments = (
+        "run",
+        "corstone-300-m55",
+        "add",
+        "--simulator",
+        "qemu",
+        "--executorch",
+        checkout,
+        "--firmware",
+        "bundled",
+        "--exporter",
+        "checkout",
+    )
     done = hil(*arguments, "--json")
     assert done.code == 0, done.out + done.err
     summary = json.loads(done.out)
@@ -71,7 +82,16 @@ def test_without_a_checkout(hil: Hil) -> None:
 
 
 def test_a_folder_that_is_none(hil: Hil, tmp_path: Path) -> None:
-    done = hil("run", "host", "add", "--exporter", "checkout", "--executorch", tmp_path,
-               "--firmware", "bundled")  # fmt: skip
+    done = hil(
+        "run",
+        "host",
+        "add",
+        "--exporter",
+        "checkout",
+        "--executorch",
+        tmp_path,
+        "--firmware",
+        "bundled",
+    )
     assert done.code == 2
     assert "is not a checkout of ExecuTorch" in done.err

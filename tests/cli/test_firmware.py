@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.build.firmware import Firmware, build
+from harness.config.loading import Target, load_target
 from harness.export.program import Program
-from harness.footprint.elf import LOAD_IMAGE, NO_REGION, section_parts
-from harness.target.loading import Target, load_target
+from harness.firmware.firmware import Firmware
+from harness.firmware.sources.bundled import build
+from harness.size.placement import LOAD_IMAGE, NO_REGION, section_parts
 
 from .conftest import Hil
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
-from harness.size.gate import every_subject
+from harness.run.gate import every_subject
 from harness.system.paths import project_root
 from harness.system.settings import settings
 

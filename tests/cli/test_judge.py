@@ -47,15 +47,28 @@ def test_accept_shows_a_diff_and_writes_only_the_reference(hil: Hil, tmp_path: P
     assert stored["history"][0]["why"] == "first"
     again = hil("accept", case, "--reason", "second", HIL_REFERENCES=str(references))
     assert "nothing changes" in again.out
-    size = hil("accept", case, "--only", "size", "--reason", "third", "--json",
-               HIL_REFERENCES=str(references))  # fmt: skip
+    size = hil(
+        "accept",
+        case,
+        "--only",
+        "size",
+        "--reason",
+        "third",
+        "--json",
+        HIL_REFERENCES=str(references),
+    )
     assert (size.code, size.json["diff"]) == (0, "")  # a run and a gate measure the same
 
 
 def test_a_wrong_model_cannot_become_a_reference(hil: Hil, tmp_path: Path) -> None:
     (tmp_path / "dead.py").write_text("import torch\nModelUnderTest = 1 / 0\n")
-    result = hil("accept", f"{TARGET}/{tmp_path}/dead.py", "--reason", "x",
-                 HIL_REFERENCES=str(tmp_path / "references"))  # fmt: skip
+    result = hil(
+        "accept",
+        f"{TARGET}/{tmp_path}/dead.py",
+        "--reason",
+        "x",
+        HIL_REFERENCES=str(tmp_path / "references"),
+    )
     assert result.code == 2
     assert "dead.py does not define ModelInputs" in result.err
     assert not (tmp_path / "references").exists()

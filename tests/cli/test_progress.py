@@ -49,11 +49,11 @@ def test_a_count_says_how_long_yet_by_what_this_step_took(
 ) -> None:
     """What was there before the first count (ninja's, of a build that is gone on with) took none
     of this time: 10 in 20 s leaves 40 s for 20, not 100 of 120."""
-    said(100, "conformance 100/130")
-    assert said(120, "conformance 110/130") == "conformance 110/130 (20 s, about 40 s left)"
-    assert said(130, "") == "conformance 110/130 (30 s, about 30 s left)"
+    said(100, "suite 100/130")
+    assert said(120, "suite 110/130") == "suite 110/130 (20 s, about 40 s left)"
+    assert said(130, "") == "suite 110/130 (30 s, about 30 s left)"
     assert said(900, "").endswith("about 1 s left)")  # late, and never below nothing
-    assert said(901, "conformance 130/130") == "conformance 130/130 (13 min)"
+    assert said(901, "suite 130/130") == "suite 130/130 (13 min)"
 
 
 def test_another_step_and_a_count_that_begins_again_have_times_of_their_own(
@@ -71,8 +71,8 @@ def test_a_terminal_shows_the_step_and_a_log_each_step_once(
 ) -> None:
     with progress_shown(as_json=False) as progress:
         for count in range(1, 4):
-            progress(f"conformance {count}/3")
-    assert capsys.readouterr().err == "hil: conformance\n"
+            progress(f"suite {count}/3")
+    assert capsys.readouterr().err == "hil: suite\n"
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -82,8 +82,8 @@ def test_a_terminal_shows_the_step_and_a_log_each_step_once(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", screen)
     with progress_shown(as_json=False) as progress:
-        progress("conformance 1/3")
-    assert "conformance 1/3" in screen.getvalue()
+        progress("suite 1/3")
+    assert "suite 1/3" in screen.getvalue()
 
 
 def test_json_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.case.case import RUNNER, Case
 from harness.cli.main import main
-from harness.errors import ExportError, HarnessError
-from harness.footprint.figures import program_figures
-from harness.footprint.measure import measure_file
+from harness.config.case import RUNNER, Case
+from harness.core.errors import ExportError, HarnessError
 from harness.run import accept
+from harness.run import gate as size_gate
 from harness.run.measure import Measured
-from harness.size import gate as size_gate
-from tests.footprint.samples import sample_pte
+from harness.size.figures import program_figures
+from harness.size.measure import measure_file
+from tests.size.samples import sample_pte
 
 CASE = Case("corstone-300-m55", "ds_cnn")
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli.main import main
-from harness.judge.evidence import Cause, Judgement
+from harness.core.judgement import Cause, Judgement
 from harness.run.last import last_run
 from harness.run.record import RunRecord
 from tests.run.test_record import record
@@ -79,20 +79,3 @@ def test_a_console_that_is_gone(home: Path) -> None:
     folder = kept(home, "20260101-000000-add-aaaaaa", fault(3))
     (folder / "console.log").unlink()
     assert "HardFault, pc in main" in why(str(folder)).output
-
-
-def test_a_page_of_a_run_that_is_gone(home: Path) -> None:
-    kept(home, "20260101-000000-add-aaaaaa", record())
-    done = CliRunner().invoke(main, ["open"])
-    assert done.exit_code == 2
-    assert "is there any more" in done.output
-    assert "makes them again" in done.output
-
-
-def test_a_page_of_a_file(home: Path) -> None:
-    """Its path, and no browser: nobody is at a terminal."""
-    page = home / "pages" / "true.html"
-    (home / "true").write_bytes(Path("/bin/true").read_bytes())
-    done = CliRunner().invoke(main, ["open", "true"])
-    assert (done.exit_code, done.stdout) == (0, f"{page}\n")
-    assert "<html" in page.read_text()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from harness.build.compiler_cache import launchers
-from harness.build.plan import executorch_package
+from harness.firmware.compiler_cache import launchers
+from harness.firmware.installed import executorch_package
 from harness.system import toolchain
 from harness.system.paths import project_root
 
@@ -44,17 +44,32 @@ def test_a_folder_is_all_a_backend_needs(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "backend.cpp").write_text(SOURCE)
     (folder / "CMakeLists.txt").write_text(CMAKE)
-    compiler = str(toolchain.require("g++").path)
+    compiler = str(toolchain.locate("g++"))
     # so that the compiler's cache has most of it
-    as_firmware = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_CXX_COMPILER": compiler,
-                   "HIL_RUNTIME_CHECKS": "ON", **launchers("CXX")}  # fmt: skip
+    as_firmware = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_CXX_COMPILER": compiler,
+        "HIL_RUNTIME_CHECKS": "ON",
+        **launchers("CXX"),
+    }
     subprocess.run(
-        ["cmake", "-S", project_root() / "targets" / "runner", "-B", build, "-G", "Ninja",
-         "-DHIL_PORT=host", "-DBUILD_TESTING=OFF", f"-DHIL_BACKENDS={folder}",
-         f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
-         *(f"-D{name}={value}" for name, value in as_firmware.items())],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "cmake",
+            "-S",
+            project_root() / "targets" / "runner",
+            "-B",
+            build,
+            "-G",
+            "Ninja",
+            "-DHIL_PORT=host",
+            "-DBUILD_TESTING=OFF",
+            f"-DHIL_BACKENDS={folder}",
+            f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
+            *(f"-D{name}={value}" for name, value in as_firmware.items()),
+        ],
+        check=True,
+        capture_output=True,
+    )
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
     (runner,) = build.rglob("executor_runner")
     assert b"PlantedBackend" in runner.read_bytes()

@@ -33,8 +33,10 @@ def test_a_planted_fault_does_not_compile(fault: str, tmp_path: Path) -> None:
     (tmp_path / "planted.cpp").write_text(
         f'#include "core/error.h"\nhil::Error fail();\nint f(int y) {{ {fault} return y; }}\n'
     )
-    commands = (["-S", str(tmp_path), "-B", str(tmp_path / "b"), "-G", "Ninja"],
-                ["--build", str(tmp_path / "b")])  # fmt: skip
+    commands = (
+        ["-S", str(tmp_path), "-B", str(tmp_path / "b"), "-G", "Ninja"],
+        ["--build", str(tmp_path / "b")],
+    )
     for command in commands:
         done = subprocess.run(["cmake", *command], capture_output=True, text=True, check=False)
     assert (done.returncode == 0) == (fault == ""), done.stdout

@@ -41,13 +41,25 @@ class Planted:
     def make(self) -> str:
         """What the build of the table says. Raises CalledProcessError where it fails."""
         if not self.build.is_dir():
-            self._cmake("-S", self.folder.parent, "-B", self.build, "-G", "Ninja",
-                        "-DCMAKE_CXX_COMPILER_FORCED=ON")  # fmt: skip
+            self._cmake(
+                "-S",
+                self.folder.parent,
+                "-B",
+                self.build,
+                "-G",
+                "Ninja",
+                "-DCMAKE_CXX_COMPILER_FORCED=ON",
+            )
         return self._cmake("--build", self.build, "-t", "kernels/registry.cpp")
 
     def _cmake(self, *words: str | Path) -> str:
-        return subprocess.run(["cmake", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, check=True).stdout  # fmt: skip
+        return subprocess.run(
+            ["cmake", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=True,
+        ).stdout
 
     @property
     def table(self) -> Path:

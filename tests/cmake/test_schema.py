@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.plan import executorch_package
+from harness.firmware.installed import executorch_package
 from harness.system import paths
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.build.firmware import build
-from harness.ethosu.blob import Blob, read_blob
-from harness.ethosu.doorbell import MEMORY_FILE, SharedMemory, serving
-from harness.ethosu.doorbell_npu import identity, npu
+from harness.config.loading import load_target, target_directories
+from harness.firmware.sources.bundled import build
 from harness.formats.cop import MACS
-from harness.target.loading import load_target, target_directories
+from harness.npu.blob import Blob, read_blob
+from harness.npu.doorbell import MEMORY_FILE, SharedMemory, serving
+from harness.npu.doorbell_npu import identity, npu
 from tests.direct_drive.programs import Array, program_of
-from tests.ethosu.tosa_cases import APART, COP2, FAMILIES, TosaCase, results
-from tests.ethosu.tosa_graph import Graph, compile_tosa
+from tests.npu.tosa_cases import APART, COP2, FAMILIES, TosaCase, results
+from tests.npu.tosa_graph import Graph, compile_tosa
 
 SEED = 15
 _BASE, _SIZE = 0x40000000, 64 << 20
@@ -92,9 +92,14 @@ def run(case: DirectCase, elf: Path, folder: Path, *, by_runner: bool = True) ->
         (folder / MEMORY_FILE).symlink_to(memory.path)
         with serving(folder, memory, identity("u85", case.macs), npu("u85", case.macs)):
             done = subprocess.run(
-                [elf, *arguments], cwd=folder, capture_output=True, text=True, check=False,
-                pass_fds=(memory.descriptor,), timeout=_SECONDS,
-            )  # fmt: skip
+                [elf, *arguments],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                pass_fds=(memory.descriptor,),
+                timeout=_SECONDS,
+            )
     files = [folder / f"out-{index}.bin" for index in range(len(case.outputs))]
     found = tuple(file.read_bytes() for file in files if file.is_file())
     return Ran(done.returncode, done.stdout + done.stderr, found)

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.build.plan import executorch_package
-from harness.errors import UsageError
+from harness.core.errors import UsageError
+from harness.firmware.installed import executorch_package
 from harness.system import toolchain
 from harness.system.paths import project_root
 from tests.direct_drive.cases import DirectCase, Ran, make, run
@@ -51,16 +51,35 @@ def build(root: Path, folder: Path) -> Path:
         *(ours / "runner" / "core" / f"{name}.cpp" for name in _CORE),
     ]
     directories = [
-        folder / "include", headers, headers / "executorch/runtime/core/portable_type/c10",
-        ours / "runner", stack / "driver_library" / "include", stack / "kernel" / "include",
-    ]  # fmt: skip
+        folder / "include",
+        headers,
+        headers / "executorch/runtime/core/portable_type/c10",
+        ours / "runner",
+        stack / "driver_library" / "include",
+        stack / "kernel" / "include",
+    ]
     done = subprocess.run(
-        [str(toolchain.require("g++").path), "-std=c++17", "-O1", "-g", "-w",
-         "-fsanitize=address", "-fno-omit-frame-pointer", "-DC10_USING_CUSTOM_GENERATED_MACROS",
-         *(f"-I{directory}" for directory in directories), "-o", made, *sources,
-         f"-L{package / 'lib'}", "-lexecutorch", f"-Wl,-rpath,{package / 'lib'}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            str(toolchain.locate("g++")),
+            "-std=c++17",
+            "-O1",
+            "-g",
+            "-w",
+            "-fsanitize=address",
+            "-fno-omit-frame-pointer",
+            "-DC10_USING_CUSTOM_GENERATED_MACROS",
+            *(f"-I{directory}" for directory in directories),
+            "-o",
+            made,
+            *sources,
+            f"-L{package / 'lib'}",
+            "-lexecutorch",
+            f"-Wl,-rpath,{package / 'lib'}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise UsageError(f"the backend of {root} does not build: {done.stderr[-800:]}")
     return made

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.build.plan import executorch_package
+from harness.firmware.installed import executorch_package
 from harness.system import toolchain
 
 Array = np.ndarray[Any, Any]
@@ -79,7 +79,7 @@ def _serialised(program: dict[str, Any]) -> bytes:
         text.write_text(json.dumps(program))
         schema = executorch_package() / "schema" / "program.fbs"
         subprocess.run(
-            [str(toolchain.require("flatc").path), "--binary", "-o", folder, schema, text],
+            [str(toolchain.locate("flatc")), "--binary", "-o", folder, schema, text],
             check=True,
         )
         (made,) = (path for path in Path(folder).iterdir() if path != text)

@@ -42,8 +42,12 @@ class Shown(NamedTuple):
 
 def pages() -> list[Path]:
     root = project_root()
-    return [root / "README.md", root / "CONTRIBUTING.md", root / "examples" / "README.md",
-            *sorted((root / "docs").rglob("*.md"))]  # fmt: skip
+    return [
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+        root / "examples" / "README.md",
+        *sorted(p for p in (root / "docs").rglob("*.md") if p.parent.name != "reference"),
+    ]
 
 
 def blocks() -> Iterator[Block]:

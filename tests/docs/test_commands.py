@@ -10,8 +10,8 @@ import click
 import pytest
 
 from harness.cli.main import main
-from tests.cli.schemas import verb_of
 from tests.examples.conftest import Call, call, repository
+from tools.commands import main as tools
 
 from .blocks import Block, blocks, fits, shown, verbs
 
@@ -49,12 +49,13 @@ def test_every_command_is_one(name: str) -> None:
 
 def parse(words: list[str]) -> None:
     """Raises click.UsageError for a verb or an option that is none, and for what is missing."""
-    verb, _, below = verb_of(words).partition(" ")
-    command = main.get_command(click.Context(main, info_name="hil"), verb)
+    context = click.Context(main, info_name="hil")
+    command = main.get_command(context, words[0]) or tools.get_command(context, words[0])
     rest = words[1:]
     if isinstance(command, click.Group):
-        command = command.commands[below]
-        rest = rest[1:] if rest[:1] == [below] else rest
+        if not rest or rest[0] not in command.commands:
+            rest = [getattr(command, "default", "show"), *rest]
+        command, rest = command.commands[rest[0]], rest[1:]
     assert command is not None
     command.make_context(words[0], rest)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.dev.doubles import double_firmware, double_program, install_double
+from harness.config.case import Case
+from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.simulate.pick import pick
-from harness.standin.parameters import load_model
-from harness.target.loading import Limits, load_target, target_directories
+from harness.sim.pick import pick
+from harness.suites.standin.parameters import load_model
+from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 # A starved process is as still as an idle one: on a busy machine $HIL_LIMIT_FACTOR gives it time.

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.case.case import Case
-from harness.dev.doubles import double_firmware, double_program, endings, install_double
+from harness.config.case import Case
+from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
-from harness.simulate.pick import pick
-from harness.standin.parameters import load_model
-from harness.target.loading import Limits, load_target, target_directories
+from harness.sim.pick import pick
+from harness.suites.standin.parameters import load_model
+from tools.doubles import double_firmware, double_program, endings, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 SLOW = {"floods_for_ever", "spins"}  # they take the host's deadline; chosen less often
@@ -37,9 +37,10 @@ def main(count: int, seed: int) -> int:
         os.environ["HIL_REFERENCES"] = str(folder / "references")
         wrong = list(_run(folder, rng, count, report))
         report["left_in_scratch"] = sorted(
-            p.name for p in folder.iterdir()
+            p.name
+            for p in folder.iterdir()
             if p.name not in (".hil", "doubles", "program", "firmware.elf")
-        )  # fmt: skip
+        )
         report["orphans"] = _processes_of(folder)
     report["wrong"] = wrong
     print(json.dumps(report))

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev.doubles import double_firmware, endings
-from harness.errors import InfraError
-from harness.run.execute import ExecOptions, execute
+from harness.core.errors import InfraError
+from harness.firmware.source import source_named
+from harness.run.execute import execute
 from harness.run.judging import judge_again
+from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.run.seal import SealBroken
 from harness.system.confine import REQUIRE, why_not
+from tools.doubles import double_firmware, endings
 
 TABLE = endings()
 TARGET = "corstone-300-m55"
@@ -144,10 +146,10 @@ def test_executing_says_that_the_console_was_cut(
     """Nothing is judged there, but its outputs are not handed over as of a whole run."""
     double("keeps_pipe_open")  # is installed by this
     firmware = double_firmware(tmp_path)
-    monkeypatch.setattr("harness.run.execute.build_for", lambda *_a, **_k: firmware)
+    monkeypatch.setattr(type(source_named("bundled")), "build", lambda *_: firmware)
     program = tmp_path / "program" / "program.pte"
     (done,) = execute(
-        TARGET, program, [program], tmp_path / "out", ExecOptions("fvp"), lambda _said: None
+        TARGET, program, [program], tmp_path / "out", RunOptions("fvp"), lambda _said: None
     )
     assert (done.verdict, done.cause and done.cause.kind) == ("NO_VERDICT", "console_cut")
     assert done.outputs == ()

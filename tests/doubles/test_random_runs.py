@@ -24,8 +24,12 @@ def test_random_endings(seed: int, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(paths.project_root()), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, str(script), str(COUNT), str(seed)],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     print(f"seed {seed}: {done.stdout}")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)

@@ -15,21 +15,21 @@ import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
-from harness.build.firmware import build
-from harness.case.case import Case
-from harness.ethosu.blob import IoTensor, read_actions, read_blob
-from harness.ethosu.doorbell import Outcome
-from harness.ethosu.npu_process import NpuProcess
+from harness.config.case import Case
+from harness.config.loading import load_target
 from harness.export.program import InputSet, Program, TensorSpec
+from harness.firmware.sources.bundled import build
+from harness.npu.blob import IoTensor, read_actions, read_blob
+from harness.npu.doorbell import Outcome
+from harness.npu.npu_process import NpuProcess
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.simulate import host, linux_npu
-from harness.simulate.pick import pick
-from harness.target.loading import load_target
+from harness.sim import host, qemu_linux
+from harness.sim.pick import pick
 from tests.direct_drive.programs import Array, program_of
-from tests.ethosu import assembling
-from tests.ethosu.tosa_cases import APART, COP2, TosaCase, results
-from tests.ethosu.tosa_graph import INT32, Graph, attributes, compile_tosa
+from tests.npu import assembling
+from tests.npu.tosa_cases import APART, COP2, TosaCase, results
+from tests.npu.tosa_graph import INT32, Graph, attributes, compile_tosa
 
 _HAS_GUEST = shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-system-aarch64")
 TARGETS = [
@@ -68,12 +68,21 @@ def program(folder: Path, blob: bytes, specs: Mapping[str, bytes] | None = None)
     pte = program_of(blob, case.inputs, expected, specs)
     (folder / "program.pte").write_bytes(pte)
     return Program(
-        directory=folder, model="add", compile_target=U85, pte="program.pte",
-        pte_sha256=hashlib.sha256(pte).hexdigest(), oracle="TOSA",
-        inputs=_kept(folder, "i", case.inputs), outputs=_kept(folder, "o", expected),
+        directory=folder,
+        model="add",
+        compile_target=U85,
+        pte="program.pte",
+        pte_sha256=hashlib.sha256(pte).hexdigest(),
+        oracle="TOSA",
+        inputs=_kept(folder, "i", case.inputs),
+        outputs=_kept(folder, "o", expected),
         sets=(InputSet(("i0.bin", "i1.bin"), ("o0.bin",)),),
-        operators=(), planned_buffers=(), versions={}, seed=0, direct_drive=True,
-    )  # fmt: skip
+        operators=(),
+        planned_buffers=(),
+        versions={},
+        seed=0,
+        direct_drive=True,
+    )
 
 
 def _kept(folder: Path, stem: str, values: Sequence[Array]) -> tuple[TensorSpec, ...]:
@@ -192,7 +201,7 @@ class Takes(Changed):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_model_that_dies(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That is nobody's fault but the harness's: it says so, and the program is not blamed."""
-    for module in (host, linux_npu):
+    for module in (host, qemu_linux):
         monkeypatch.setattr(module, "NpuProcess", Dies)
     record = run(target, program(tmp_path, compile_tosa(difference().tosa, U85, DIRECT)))
     assert told(record) == ("INFRA", "npu_model"), record.cause
@@ -204,7 +213,7 @@ def test_an_inference_that_takes_too_long(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the limit that the program itself says; it is cancelled."""
-    for module in (host, linux_npu):
+    for module in (host, qemu_linux):
         monkeypatch.setattr(module, "NpuProcess", Takes)
     specs = {"ethosu.timeout_ns": (100_000_000).to_bytes(8, "little")}
     blob = compile_tosa(difference().tosa, U85, DIRECT)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.dev.doubles import FakeFirmware
-from harness.dev.guest_doubles import ends_badly, guest_ending, guest_endings
+from harness.config.case import Case
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.simulate.pick import pick
+from harness.sim.pick import pick
+from tools.doubles import FakeFirmware
+from tools.guest_doubles import ends_badly, guest_ending, guest_endings
 
 pytestmark = [
     pytest.mark.corstone1000,

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.dev.doubles import (
+from harness.config.case import Case
+from harness.config.loading import Limits, load_target, target_directories
+from harness.judge.rules import Cause
+from harness.run.pipeline import RunOptions, run_case
+from harness.run.record import RunRecord
+from harness.sim.pick import pick
+from harness.system.confine import why_not
+from tools.doubles import (
     double_program,
     planted_endings,
     planted_firmware,
 )
-from harness.judge.rules import Cause
-from harness.run.pipeline import RunOptions, run_case
-from harness.run.record import RunRecord
-from harness.simulate.pick import pick
-from harness.system.confine import why_not
-from harness.target.loading import Limits, load_target, target_directories
 
 TABLE = planted_endings()
 needs_bwrap = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.dev.doubles import FakeFirmware, double_program
+from harness.config.case import Case
+from harness.config.loading import Limits, load_target, target_directories
 from harness.judge.console_log import judge_file
-from harness.observe import observe
+from harness.log import parse_console
 from harness.run.pipeline import RunOptions, run_case
-from harness.simulate.pick import pick
-from harness.target.loading import Limits, load_target, target_directories
+from harness.sim.pick import pick
 from tests.endings import zephyr_plants
 from tests.link.workspace import needs_real_zephyr
+from tools.doubles import FakeFirmware, double_program
 
 CONSOLES = Path(__file__).parent / "zephyr" / "consoles"
 LOGGING = ("deferred", "minimal")
@@ -64,7 +64,7 @@ def test_an_end_marker_that_another_thread_cut_is_none(logging: str) -> None:
 
 def test_a_late_banner_is_read_and_what_came_before_it() -> None:
     """CONFIG_BOOT_DELAY, and a line printed while drivers started."""
-    found = observe((CONSOLES / "minimal-interleave.log").read_bytes())
+    found = parse_console((CONSOLES / "minimal-interleave.log").read_bytes())
     assert found.versions == {"zephyr": "4.1.0"}
     assert found.completed
 

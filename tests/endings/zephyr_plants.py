@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from harness.build.zephyr.workspace import find_workspace
+from harness.firmware.zephyr.workspace import find_workspace
 from harness.formats.elf import read_elf
 
 APPLICATION = Path(__file__).parent / "zephyr"
@@ -18,10 +18,25 @@ def build(folder: Path, logging: str) -> Path:
     """The ELF with Zephyr's logging "deferred" or "minimal"; some minutes, or half of one where
     ccache knows Zephyr."""
     workspace = find_workspace(BOARD)
-    argv = [str(workspace.west), "build", "-b", BOARD, "-d", str(folder / logging),
-            str(APPLICATION), "--", f"-DEXTRA_CONF_FILE={logging}.conf"]  # fmt: skip
-    done = subprocess.run(argv, env={**os.environ, **workspace.environment}, cwd=folder,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    argv = [
+        str(workspace.west),
+        "build",
+        "-b",
+        BOARD,
+        "-d",
+        str(folder / logging),
+        str(APPLICATION),
+        "--",
+        f"-DEXTRA_CONF_FILE={logging}.conf",
+    ]
+    done = subprocess.run(
+        argv,
+        env={**os.environ, **workspace.environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder / logging / "zephyr" / "zephyr.elf"
 

@@ -16,16 +16,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
+from harness.config.loading import Limits, load_target, target_directories
 from harness.judge.ending import execution_cause
 from harness.run.gather import ending
-from harness.simulate.pick import pick
-from harness.simulate.simulation import simulate
-from harness.simulate.transcript import CONSOLE, Transcript
+from harness.sim.pick import pick
+from harness.sim.run_files import CONSOLE
+from harness.sim.simulation import simulate
+from harness.sim.transcript import Transcript
 from harness.system.paths import state_dir
-from harness.target.loading import Limits, load_target, target_directories
-from tests.attend.guests import bare
+from tests.sim.gdbstub.guests import bare
 
 _FOLDER = Path(__file__).parent
 _TARGET = "corstone-300-u55-128"
@@ -78,8 +79,13 @@ class Ground:
         """As far below the canary as the table's names say. Only a limit that is expected is
         short: on a busy machine everything takes long."""
         run_dir = self.folder / f"run{number}"
-        words = {"<outside>": self.folder, "<canary>": self.canary, "<run>": run_dir,
-                 "<home>": state_dir(), "<elf>": self.elf}  # fmt: skip
+        words = {
+            "<outside>": self.folder,
+            "<canary>": self.canary,
+            "<run>": run_dir,
+            "<home>": state_dir(),
+            "<elf>": self.elf,
+        }
         script = self.folder / f"script{number}"
         text = "".join(f"{line}\n" for line in lines)
         for word, path in words.items():
@@ -88,9 +94,12 @@ class Ground:
         board = load_target(_TARGET, target_directories({}))
         board = replace(board, limits=_limits(expected))
         return simulate(
-            pick(board, "qemu"), _Elf(self.elf), self.folder / "m.pte",
-            [[script, self.folder / "stream.bin"]], run_dir=run_dir,
-        )  # fmt: skip
+            pick(board, "qemu"),
+            _Elf(self.elf),
+            self.folder / "m.pte",
+            [[script, self.folder / "stream.bin"]],
+            run_dir=run_dir,
+        )
 
     def harmed(self) -> list[str]:
         """What is otherwise than it was; settings of the kernel are put back."""
@@ -122,8 +131,10 @@ def long_job() -> bytes:
 
 
 def table() -> dict[str, dict[str, dict[str, Any]]]:
-    found: dict[str, dict[str, dict[str, Any]]] = YAML(typ="safe").load(_FOLDER / "attempts.yaml")
-    return found
+    rows: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
+        (_FOLDER / "attempts.yaml").read_text()
+    )
+    return rows
 
 
 def make(folder: Path) -> tuple[list[Attempt], list[str]]:

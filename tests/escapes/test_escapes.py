@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.skipif(what_lacks() is not None, reason=str(what_lacks())),
 ]
 # What env starts is started without what setpriv still has.
+_SHARED = ("CCACHE_", "CMAKE_")
 _NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--", "env")
 
 
@@ -37,9 +38,12 @@ def attempted(folder: Path, who: tuple[str, ...] = (), python: str = sys.executa
     """In a process that is ``who``, which can write to ``folder`` only."""
     done = subprocess.run(
         [*who, python, "-m", "tests.escapes.attempts", str(folder / "ground")],
-        cwd=project_root(), env={**_environment(), "HIL_HOME": str(folder / "hil")},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=project_root(),
+        env={**_environment(), "HIL_HOME": str(folder / "hil")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -47,7 +51,7 @@ def attempted(folder: Path, who: tuple[str, ...] = (), python: str = sys.executa
 def nobodys_python() -> str | None:
     """One that a user without rights can start, with the packages of this one: a Python in
     root's home is for root alone."""
-    probe = "import pexpect, pydantic, ruamel.yaml, numpy"
+    probe = "import pexpect, pydantic, yaml, numpy"
     system = f"/usr/bin/python3.{sys.version_info.minor}"
     for python in (sys.executable, system):
         argv = [*_NOBODY, python, "-c", probe]
@@ -58,7 +62,9 @@ def nobodys_python() -> str | None:
 
 def _environment() -> dict[str, str]:
     packages = (str(project_root()), sysconfig.get_path("purelib"))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(packages)}
+    # the compiler cache of this session's tests is not for somebody without rights
+    shared = {name: value for name, value in os.environ.items() if not name.startswith(_SHARED)}
+    return {**shared, "PYTHONPATH": os.pathsep.join(packages)}
 
 
 def report(name: str, found: dict[str, Any]) -> None:

@@ -75,9 +75,15 @@ class Action:
         files = {name: scratch / name for name in ("GITHUB_OUTPUT", "GITHUB_ENV")}
         for file in files.values():
             file.write_text("")
-        ended = shell(step["run"], self.workspace, {
-            **environ, **own, **{name: str(file) for name, file in files.items()},
-        })  # fmt: skip
+        ended = shell(
+            step["run"],
+            self.workspace,
+            {
+                **environ,
+                **own,
+                **{name: str(file) for name, file in files.items()},
+            },
+        )
         outputs = pairs(files["GITHUB_OUTPUT"])
         self.values |= {f"steps.{step.get('id')}.outputs.{n}": v for n, v in outputs}
         environ.update(pairs(files["GITHUB_ENV"]))
@@ -93,6 +99,10 @@ def pairs(file: Path) -> Iterator[tuple[str, str]]:
 def shell(text: str, where: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """As both services do it: a shell that the first command which fails ends."""
     return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text], cwd=where, env=environ,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text],
+        cwd=where,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )

@@ -6,7 +6,6 @@ are right is looked up. What the services bring and keep between jobs is carried
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
-from harness.bundle.unpack import unpack
-from harness.history.database import open_history
-from harness.history.model import last_tries
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import last_tries
+from harness.run.bundle.archive import unpack
 from harness.system.packages import packages
 from harness.system.paths import project_root
 
@@ -40,7 +39,7 @@ cases:
 
 
 def read(file: Path) -> Any:
-    return YAML(typ="safe").load(file)
+    return yaml.safe_load(file.read_text())
 
 
 @pytest.mark.parametrize(
@@ -74,11 +73,17 @@ def test_what_the_action_installs_is_what_was_asked_for() -> None:
     """The line of its shell that chooses names from the list."""
     (step,) = (s for s in read(ACTION)["runs"]["steps"] if s.get("name") == "System packages")
     choose = step["run"].partition("sudo")[0] + 'echo "$wanted"'
-    environ = {"PATH": os.environ["PATH"], "PURPOSES": "run linux",
-               "LIST": str(project_root() / "docker" / "packages.txt")}  # fmt: skip
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PURPOSES": "run linux",
+        "LIST": str(project_root() / "docker" / "packages.txt"),
+    }
     names = set(shell(choose, project_root(), environ).stdout.split())
-    assert names == {p.names["ubuntu"] for p in packages().values()
-                     if p.purpose in ("run", "linux") and "ubuntu" in p.names}  # fmt: skip
+    assert names == {
+        p.names["ubuntu"]
+        for p in packages().values()
+        if p.purpose in ("run", "linux") and "ubuntu" in p.names
+    }
 
 
 Place = Callable[[str], Path]
@@ -106,9 +111,12 @@ def environ(tmp_path: Path) -> dict[str, str]:
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {
         **{name: value for name, value in os.environ.items() if name not in kept},
-        "PATH": programs, "PYTHONPATH": str(project_root()), "PYTHONDONTWRITEBYTECODE": "1",
-        "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-    }  # fmt: skip
+        "PATH": programs,
+        "PYTHONPATH": str(project_root()),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
 
 
 def whole_night(database: Path) -> dict[str, str]:
@@ -144,27 +152,25 @@ def test_two_runners_and_the_one_that_puts_them_together(
         ends.append(codes(done))
         told += "".join(one.out for one in done)
         assert "::error" not in told
-        artefact = tmp_path / "last" / "my-models" / "shards" / action.values[
-            "steps.names.outputs.part"
-        ]  # fmt: skip
+        artefact = (
+            tmp_path / "last" / "my-models" / "shards" / action.values["steps.names.outputs.part"]
+        )
         shutil.copytree(here / "hil-night", artefact)
     assert sorted(end["The night"] for end in ends) == [0, 1], told
-    assert [end["The night as JSON lines"] for end in ends] == [0, 0]
+    assert [end["The night as a SQLite file"] for end in ends] == [0, 0]
     assert not (tmp_path / "summary.md").exists()
 
     here = tmp_path / "last" / "my-models"
     action = Action(ACTION, here, environ, INSTALLS)
     done = action.run(said, {"suite": "suite.yaml", "merge": "shards"}, tmp_path)
-    assert codes(done) == {"Names": 0, "The parts of the night": 1, "The night as JSON lines": 0}
+    assert codes(done) == {"Names": 0, "The parts of the night": 1, "The night as a SQLite file": 0}
     assert whole_night(here / ".hil" / "history.db") == VERDICTS
     (error,) = re.findall("^::error .*", done[1].out, re.MULTILINE)
     assert "my-board/models/scores.py" in error
     assert "my-board/models/scores.py" in (tmp_path / "summary.md").read_text()
     assert 'failures="1"' in (here / "hil-night" / "junit.xml").read_text()
     assert "<!DOCTYPE html>" in (here / "hil-night" / "night.html").read_text()
-    kinds = [next(iter(json.loads(line)))
-             for line in (here / "hil-night" / "night.jsonl").read_text().splitlines()]  # fmt: skip
-    assert sorted(kinds) == ["ending", "ending", "night", "row", "row"]
+    assert whole_night(here / "hil-night" / "night.db") == VERDICTS
     (bundle,) = here.glob("shards/shard-*-of-2/bundles/*.tar.zst")
     assert unpack(bundle, tmp_path / "bundle").verdict == "OVER_BUDGET"
 

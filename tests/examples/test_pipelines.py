@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from harness.system.packages import packages
 
@@ -25,7 +25,7 @@ _INSTALLS = re.compile(r"\b(apt-get|pip|sysctl)\b")
 
 
 def read(file: Path) -> Any:
-    return YAML(typ="safe").load(file)["models" if file == _GITLAB else "jobs"]
+    return yaml.safe_load(file.read_text())["models" if file == _GITLAB else "jobs"]
 
 
 def commands(file: Path) -> Iterator[str]:

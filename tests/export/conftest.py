@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.models import ModelSource, find_model
+from harness.config.models import ModelSource, find_model
 from harness.export.batch import export
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.system.paths import state_dir
+from harness.system.paths import project_root, state_dir
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +50,38 @@ def user_model(tmp_path: Path) -> Callable[[str], ModelSource]:
         return find_model(str(file))
 
     return write
+
+
+# In place of harness.export.child.worker, which needs torch: the process runs this file first.
+_DOUBLE = """
+import sys, types
+sys.path.append({root!r})
+
+def export(on_stage, request, versions, directory):
+    from pathlib import Path
+    from tests.export.checkout.made import Made
+    on_stage("load")
+    if request.model.file is not None:
+        exec(compile(request.model.file.read_text(), str(request.model.file), "exec"), {{}})
+    on_stage("serialise")
+    Made(request, versions, "double").write(Path(directory)).save()
+    return {{}}
+
+worker = types.ModuleType("harness.export.child.worker")
+worker.export = export
+sys.modules[worker.__name__] = worker
+"""
+
+
+@pytest.fixture
+def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts a worker in the place of torch that runs the model's file and exports nothing."""
+
+    def put(whole: str | None = None) -> None:
+        folder = tmp_path / "double"
+        folder.mkdir(exist_ok=True)
+        text = _DOUBLE.format(root=str(project_root())) if whole is None else whole
+        (folder / "sitecustomize.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+
+    return put

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.case.models import ModelSource
+from harness.config.models import ModelSource
 from harness.export.bundle import bundle
 from harness.export.program import Program
 from tests.late import Late

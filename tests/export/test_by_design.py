@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.build.arithmetic import Arithmetic
 from harness.export.program import Program, load_program
+from harness.firmware.arithmetic import Arithmetic
 from tests.late import Late
 
 torch = Late("torch")
 ops = Late("executorch.exir.dialects._ops")
-by_design = Late("harness.export.by_design")
+by_design = Late("harness.export.child.by_design")
 
 SEED = 20261121
 
@@ -30,7 +30,7 @@ SEED = 20261121
 @pytest.fixture(autouse=True)
 def _registered() -> None:
     """Importing it registers the operators, in an order that works."""
-    import harness.export.lower  # noqa: F401
+    import harness.export.child.lower  # noqa: F401
 
 
 def definition(name: str) -> Callable[..., torch.Tensor]:
@@ -69,10 +69,15 @@ def test_quantize_goes_through_memory_in_its_order() -> None:
     assert torch.equal(got.permute(0, 2, 3, 1).flatten(), flat)
 
 
-@pytest.mark.parametrize(("kernel", "stride", "padding", "ceil"), [
-    ([2, 2], [2, 2], [0, 0], False), ([24, 5], [1, 1], [0, 0], False),
-    ([3, 3], [2, 2], [1, 1], False), ([3, 2], [2, 2], [1, 0], True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "ceil"),
+    [
+        ([2, 2], [2, 2], [0, 0], False),
+        ([24, 5], [1, 1], [0, 0], False),
+        ([3, 3], [2, 2], [1, 1], False),
+        ([3, 2], [2, 2], [1, 0], True),
+    ],
+)
 @pytest.mark.parametrize("nhwc", [False, True])
 def test_average_is_of_integers_half_away_from_zero(
     kernel: list[int], stride: list[int], padding: list[int], ceil: bool, nhwc: bool
@@ -81,9 +86,12 @@ def test_average_is_of_integers_half_away_from_zero(
     generator = np.random.default_rng(SEED)
     x = generator.integers(-128, 128, (1, 2, 25, 6)).astype(np.int8)
     arguments = {
-        "kernel_size": kernel, "stride": stride, "padding": padding, "ceil_mode": ceil,
+        "kernel_size": kernel,
+        "stride": stride,
+        "padding": padding,
+        "ceil_mode": ceil,
         "zero_point": 4,
-    }  # fmt: skip
+    }
     given = torch.from_numpy(x)
     if nhwc:
         compute = definition("avg-pool-nhwc-half-away")
@@ -117,10 +125,16 @@ def test_only_a_difference_that_is_met_is_named() -> None:
     assert [d.name for d in kernels.met] == ["quantize-fused"]
 
 
-@pytest.mark.parametrize(("arguments", "given"), [
-    ("bool ceil_mode, int zero_point, int multiplier, int shift, Tensor scratch", (True, 9, 1, 0)),
-    ("int zero_point, int multiplier, int shift", (9, 1 << 30, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        (
+            "bool ceil_mode, int zero_point, int multiplier, int shift, Tensor scratch",
+            (True, 9, 1, 0),
+        ),
+        ("int zero_point, int multiplier, int shift", (9, 1 << 30, 0)),
+    ],
+)
 def test_an_average_of_another_time_has_its_arguments_elsewhere(
     arguments: str, given: tuple[Any, ...]
 ) -> None:

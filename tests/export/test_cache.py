@@ -6,16 +6,18 @@ import errno
 import hashlib
 import os
 import shutil
-import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from harness.case.models import find_model
-from harness.errors import InfraError
-from harness.export import batch, cache
+from harness.config.models import find_model
+from harness.core.errors import InfraError
+from harness.export import cache
 from harness.export.batch import ExportEvent, export
-from harness.export.inputs import Inputs, seen_now
+from harness.export.cache import NO_INPUTS, Inputs
 from harness.export.program import InputSet, Program, TensorSpec
 from harness.export.request import ExportRequest
 
@@ -57,9 +59,8 @@ def test_what_is_stored_is_found_again(own_home: Path) -> None:
 
 
 def cache_store() -> Program:
-    with cache.locked(KEY, wait=True) as mine:
-        assert mine
-        return cache.store(KEY, write)
+    with cache.locked(KEY):
+        return cache.store(KEY, lambda folder: (write(folder), NO_INPUTS))
 
 
 @pytest.mark.parametrize(
@@ -113,58 +114,72 @@ def test_the_entry_of_another_key_is_not_used(own_home: Path) -> None:
     assert cache.spoiled("other-0123") == f"it is that of {KEY}"
 
 
-def test_a_spoiled_entry_is_exported_again_and_said(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_spoiled_entry_is_exported_again_and_the_note_says_so(
+    own_home: Path, double: Callable[..., None]
 ) -> None:
     """The note comes with the program, and from there into the record of its run."""
+    double()
     request = ExportRequest(find_model("add"))
-    monkeypatch.setattr(batch, "_load_worker", lambda: lambda request, versions: Double())
     first = export([request])[0].unwrap()
     first.pte_path.write_bytes(b"ptf")
-    told: list[ExportEvent] = []
-    again = export([request], told.append)[0]
+    events: list[ExportEvent] = []
+    again = export([request], events.append)[0]
     note = "the cached program was not used, program.pte is not what was stored"
-    assert again.unwrap().pte_path.read_bytes() == b"pte"
+    assert again.unwrap().pte_path.read_bytes() == b"double"
     assert again.unwrap().notes == (note,)
-    assert [(e.kind, e.notes) for e in told] == [("started", (note,)), ("done", ())]
+    kinds = [(e.kind, e.notes) for e in events if e.kind != "stage"]
+    assert kinds == [("started", (note,)), ("done", ())]
     (cached,) = export([request])
     assert cached.cached
     assert cached.unwrap().notes == ()
 
 
-class Double:
-    """An export that needs no torch."""
-
-    def write(self, directory: Path) -> Program:
-        return write(directory)
+def stored_with(inputs: Inputs) -> Path:
+    with cache.locked(KEY):
+        return cache.store(KEY, lambda folder: (write(folder), inputs)).directory
 
 
-def test_each_state_of_what_was_read_has_an_entry(own_home: Path, tmp_path: Path) -> None:
+def test_each_state_of_the_input_files_has_an_entry(own_home: Path, tmp_path: Path) -> None:
     """Old weights that come back are found; a third state is not; neither replaces the other."""
     weights = tmp_path / "weights.pt"
     stored = []
     for content in ("a", "b"):
         weights.write_text(content)
-        inputs = Inputs(str(tmp_path), (seen_now(str(weights)),))
-        with cache.locked(KEY, wait=True):
-            stored.append(cache.store(KEY, write, inputs).directory)
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        stored.append(stored_with(Inputs({"weights.pt": digest})))
     for content, place in zip(("a", "b"), stored, strict=True):
         weights.write_text(content)
-        found = cache.load(KEY, str(tmp_path))
-        assert found is not None
-        assert found.directory == place
+        program = cache.load(KEY, str(tmp_path))
+        assert program is not None
+        assert program.directory == place
     assert cache.load(KEY, "/elsewhere") is None
     weights.write_text("c")
     assert cache.load(KEY, str(tmp_path)) is None
     assert cache.spoiled(KEY) == ""
 
 
-def test_what_cannot_be_known_is_never_found_again(own_home: Path) -> None:
-    """It can be used by whoever made it, meanwhile, whoever makes it again."""
+@pytest.mark.parametrize("change", ["gone", "folder", "fifo", "cut"])
+def test_a_changed_input_file_does_not_hold(tmp_path: Path, change: str) -> None:
+    file = tmp_path / "weights.pt"
+    file.write_bytes(b"1234")
+    inputs = Inputs({"weights.pt": hashlib.sha256(b"1234").hexdigest()})
+    assert inputs.hold(str(tmp_path))
+    if change == "cut":
+        file.write_bytes(b"12")
+    else:
+        file.unlink()
+    if change == "folder":
+        file.mkdir()
+    elif change == "fifo":
+        os.mkfifo(file)
+    assert not inputs.hold(str(tmp_path))
+
+
+def test_a_program_that_is_not_reusable_is_never_found_again(own_home: Path) -> None:
+    """The process that made it can use it, while others make it again."""
     places = []
     for _ in range(2):
-        with cache.locked(KEY, wait=True):
-            places.append(cache.store(KEY, write, Inputs(unknown="it rolls dice")).directory)
+        places.append(stored_with(Inputs({}, reusable=False)))
         assert cache.load(KEY) is None
     assert [cache.at(place) is not None for place in places] == [True, True]
     os.utime(places[0], (0, 0))
@@ -184,21 +199,35 @@ def test_a_derived_file_is_part_of_the_entry(own_home: Path) -> None:
 
 
 def test_a_key_is_written_by_one_at_a_time(own_home: Path) -> None:
-    with cache.locked(KEY, wait=True) as first, cache.locked(KEY, wait=False) as second:
-        assert (first, second) == (True, False)
-    with cache.locked(KEY, wait=False) as third:
-        assert third
+    waited: list[bool] = []
+    release = threading.Event()
+
+    def on_wait() -> None:
+        waited.append(True)
+        release.set()
+
+    def second() -> None:
+        with cache.locked(KEY, on_wait):
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with cache.locked(KEY):
+            future = pool.submit(second)
+            assert release.wait(30)
+            assert not future.done()
+        future.result(30)
+    assert waited == [True]
 
 
 def test_a_full_disk_leaves_nothing(own_home: Path) -> None:
     """The message says where, and how much is free."""
 
-    def full(directory: Path) -> Program:
+    def full(directory: Path) -> tuple[Program, Inputs]:
         (directory / "program.pte").write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with (
-        cache.locked(KEY, wait=True),
+        cache.locked(KEY),
         pytest.raises(cache.CacheNotWritable, match="No space left on device") as caught,
     ):
         cache.store(KEY, full)
@@ -214,20 +243,10 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "file" / "hil"))
     with (
         pytest.raises(InfraError, match="cannot write the program cache") as caught,
-        cache.locked(KEY, wait=True),
+        cache.locked(KEY),
     ):
         pass
     assert "HIL_HOME" in (caught.value.hint or "")
-
-
-def test_an_exporter_that_cannot_be_imported(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "harness.export.worker", None)
-    error = export([ExportRequest(find_model("add"))])[0].error
-    assert isinstance(error, InfraError)
-    assert "cannot be imported" in error.message
-    assert leftovers(own_home) == []
 
 
 def test_what_a_killed_export_left_is_swept(own_home: Path) -> None:
@@ -238,9 +257,9 @@ def test_what_a_killed_export_left_is_swept(own_home: Path) -> None:
 
 
 def test_an_interrupted_write_leaves_nothing(own_home: Path) -> None:
-    def interrupted(directory: Path) -> Program:
+    def interrupted(directory: Path) -> tuple[Program, Inputs]:
         raise KeyboardInterrupt
 
-    with cache.locked(KEY, wait=True), pytest.raises(KeyboardInterrupt):
+    with cache.locked(KEY), pytest.raises(KeyboardInterrupt):
         cache.store(KEY, interrupted)
     assert leftovers(own_home) == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.case.models import ModelSource, catalogue, unavailable
+from harness.config.models import ModelSource, catalogue, unavailable
 from harness.export.program import Program
 
 Get = Callable[[str | ModelSource], Program]

@@ -10,7 +10,7 @@ import pytest
 from harness.export.failures import UnsupportedTensor
 from tests.late import Late
 
-exported = Late("harness.export.exported")
+exported = Late("harness.export.child.exported")
 
 
 def test_an_input_that_is_no_tensor_is_refused() -> None:

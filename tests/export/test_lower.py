@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from harness.case.models import find_model
+from harness.config.models import find_model
 from tests.late import Late
 
 torch = Late("torch")
@@ -16,9 +16,9 @@ pass_manager = Late("executorch.backends.cortex_m.passes.cortex_m_pass_manager")
 quantizer = Late("executorch.backends.cortex_m.quantizer.quantizer")
 exir = Late("executorch.exir")
 quantize_pt2e = Late("torchao.quantization.pt2e.quantize_pt2e")
-lower = Late("harness.export.lower")
-drawing = Late("harness.export.samples")
-source = Late("harness.export.source")
+lower = Late("harness.export.child.lower")
+drawing = Late("harness.export.child.samples")
+source = Late("harness.export.child.source")
 
 TARGET = "cortex-m55"
 

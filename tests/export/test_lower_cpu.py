@@ -1,6 +1,6 @@
 """Programs for a CPU under an operating system: what a step of their outputs is, and who computes.
 
-That the programs run, and to what, is in tests/build/wheel.
+That the programs run, and to what, is in tests/firmware/wheel.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.case.models import ModelSource
-from harness.errors import ExportError
+from harness.config.models import ModelSource
+from harness.core.errors import ExportError
 from harness.export.batch import export
 from harness.export.failures import NothingDelegated
 from harness.export.program import Program
@@ -20,8 +20,8 @@ from tests.export.conftest import user_model  # noqa: F401
 from tests.late import Late
 
 torch = Late("torch")
-lower = Late("harness.export.lower")
-lower_cpu = Late("harness.export.lower_cpu")
+lower = Late("harness.export.child.lower")
+lower_cpu = Late("harness.export.child.lower_cpu")
 
 SCALED = """
 import torch

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.case.models import find_model
-from harness.errors import ExportError
+from harness.config.models import find_model
+from harness.core.errors import ExportError
 from harness.export.program import TensorSpec
 from tests.late import Late
 
 torch = Late("torch")
-lower = Late("harness.export.lower")
-by_design = Late("harness.export.by_design")
-live = Late("harness.export.live")
-oracle = Late("harness.export.oracle")
-drawing = Late("harness.export.samples")
-source = Late("harness.export.source")
+lower = Late("harness.export.child.lower")
+by_design = Late("harness.export.child.by_design")
+sensitivity = Late("harness.export.child.sensitivity")
+oracle = Late("harness.export.child.oracle")
+drawing = Late("harness.export.child.samples")
+source = Late("harness.export.child.source")
 
 
 def test_the_oracle_stays_close_to_the_float_network() -> None:
@@ -24,7 +24,7 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
     model = source.load_model(find_model("resnet8"))
     generator = np.random.default_rng(3)
     ranges = drawing.shipped_ranges(model.examples)
-    live.make_live(model.module, ranges, generator)
+    sensitivity.randomise_weights(model.module, ranges, generator)
     samples = [drawing.draw(ranges, generator, full=n == 0) for n in range(8)]
     expected = [model.module(*s) for s in samples]
     quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)

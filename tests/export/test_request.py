@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from harness.case.models import ModelSource, find_model
-from harness.errors import UsageError
+from harness.config.models import ModelSource, find_model
+from harness.core.errors import UsageError
 from harness.export.batch import export
 from harness.export.request import ExporterMissing, ExportRequest, content_key, exporter_versions
-from harness.system import installed
 
 VERSIONS = {"torch": "2", "executorch": "1", "torchao": "0"}
 BASE = ExportRequest(find_model("ds_cnn"))
@@ -61,8 +61,12 @@ def test_a_user_file_that_vanished_is_an_error(tmp_path: Path) -> None:
         content_key(request, VERSIONS)
 
 
+def not_installed(name: str) -> str:
+    raise metadata.PackageNotFoundError(name)
+
+
 def test_a_missing_exporter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "version", lambda _name: None)
+    monkeypatch.setattr(metadata, "version", not_installed)
     with pytest.raises(ExporterMissing, match="'torch' is not installed") as caught:
         exporter_versions()
     assert caught.value.package == "torch"
@@ -77,12 +81,12 @@ def test_an_npu_needs_vela_and_the_tosa_tools_too(monkeypatch: pytest.MonkeyPatc
         "ethos-u-vela",
         "tosa-tools",
     }
-    version = installed.version
+    version = metadata.version
 
-    def without_vela(name: str) -> str | None:
-        return None if name == "ethos-u-vela" else version(name)
+    def without_vela(name: str) -> str:
+        return not_installed(name) if name == "ethos-u-vela" else version(name)
 
-    monkeypatch.setattr(installed, "version", without_vela)
+    monkeypatch.setattr(metadata, "version", without_vela)
     exporter_versions("cortex-m55")
     error = export([NPU])[0].error
     assert isinstance(error, ExporterMissing)

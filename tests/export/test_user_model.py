@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from harness.case.models import ModelSource, NamesMissing
-from harness.errors import BadModel, ExportError, HarnessError, UsageError
-from harness.export.batch import export
+from harness.config.models import ModelSource, NamesMissing
+from harness.core.errors import BadModel, ExportError, HarnessError, UsageError
+from harness.export.batch import ExportOptions, export
 from harness.export.failures import (
     DeadModelError,
     NotFinite,
@@ -22,7 +22,7 @@ from harness.export.request import ExportRequest
 from tests.late import Late
 
 torch = Late("torch")
-trial = Late("harness.export.trial")
+sensitivity = Late("harness.export.child.sensitivity")
 
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]
@@ -79,8 +79,7 @@ ModelInputs = [torch.rand(2, 3), torch.rand(2, 3)]
         assert first == second
 
 
-def test_a_neighbour_can_be_imported_and_is_forgotten(user_model: Write, exported: Get) -> None:
-    """Two users' files may each have a ``layers.py`` of their own."""
+def test_a_neighbour_can_be_imported(user_model: Write, exported: Get) -> None:
     user_model("import torch\nwidth = 4\n", "layers_beside.py")
     program = exported(
         user_model(
@@ -89,9 +88,6 @@ def test_a_neighbour_can_be_imported_and_is_forgotten(user_model: Write, exporte
         )
     )
     assert program.inputs[0].shape == (1, 4)
-    import sys
-
-    assert "layers_beside" not in sys.modules
 
 
 def test_an_image_reaches_the_method_in_nhwc(user_model: Write, exported: Get) -> None:
@@ -213,18 +209,6 @@ def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
         results[0].unwrap()
 
 
-def test_the_callers_random_state_is_untouched(user_model: Write) -> None:
-    import torch
-
-    random.seed(5)
-    torch.manual_seed(5)
-    before = random.getstate(), torch.get_rng_state(), torch.get_num_threads()
-    export([ExportRequest(user_model(LINEAR + "# another key\n"))])[0].unwrap()
-    assert random.getstate() == before[0]
-    assert torch.equal(torch.get_rng_state(), before[1])
-    assert torch.get_num_threads() == before[2]
-
-
 def test_the_untrained_network_that_the_wheel_ships_is_refused(user_model: Write) -> None:
     """The reason for live weights: as shipped, ds_cnn gives one output for every input."""
     error = failure(
@@ -238,24 +222,52 @@ ModelInputs = (torch.rand(1, 1, 49, 10) * 2 - 1,)
     assert isinstance(error, DeadModelError)
 
 
-def test_edited_weights_are_another_program(user_model: Write, exported: Get) -> None:
-    """The file of the model stays as it is, and what it loads changes."""
-    source = user_model("""
-import torch
+def test_what_a_file_declares_and_imports_belongs_to_its_program(
+    user_model: Write, exported: Get, tmp_path: Path
+) -> None:
+    """The file of the model stays as it is; the weights, and a module elsewhere in the repository,
+    change."""
+    for folder in (".git", "library", "models"):
+        (tmp_path / folder).mkdir()
+    source = user_model(
+        """
+import sys
 from pathlib import Path
-ModelUnderTest = torch.nn.Linear(4, 3)
-ModelUnderTest.load_state_dict(torch.load(Path(__file__).with_name("weights.pt")))
+sys.path.append(str(Path(__file__).parents[1] / "library"))
+import torch
+from scaling import factor
+InputFiles = ["weights.bin"]
+value = float(Path(__file__).with_name("weights.bin").read_text())
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return x * (value * factor)
+ModelUnderTest = Scaled()
 ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
-""")
+""",
+        "models/scaled.py",
+    )
     assert source.file is not None
+    weights, module = source.file.with_name("weights.bin"), tmp_path / "library" / "scaling.py"
     expected = []
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        torch.save(torch.nn.Linear(4, 3).state_dict(), source.file.with_name("weights.pt"))
+    for value, factor in ((2, 1), (3, 1), (3, 4)):
+        weights.write_text(str(value))
+        module.write_text(f"factor = {factor}\n")
         program = exported(source)
         expected.append((program.directory / program.sets[0].expected[0]).read_bytes())
         assert export([ExportRequest(source)])[0].cached
-    assert expected[0] != expected[1]
+    assert len(set(expected)) == 3
+    options = ExportOptions(fresh=True)
+    assert not export([ExportRequest(source)], options=options)[0].cached
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [("['absent.bin']", "there is no file"), ("'weights.bin'", "must be a list of file names")],
+)
+def test_input_files_that_are_none(user_model: Write, declared: str, message: str) -> None:
+    error = failure(user_model(LINEAR + f"InputFiles = {declared}\n"))
+    assert isinstance(error, BadModel)
+    assert message in error.message
 
 
 MODEL = """
@@ -314,7 +326,7 @@ def test_trying_a_model_out_changes_nothing_of_it() -> None:
 
     module, inputs = Counting(), [(torch.zeros(2),), (torch.ones(2),)]
     state = torch.get_rng_state()
-    assert trial.try_out("m", module, inputs) == ()
+    assert sensitivity.try_out("m", module, inputs) == ()
     assert module.seen.item() == 0
     assert [value.tolist() for (value,) in inputs] == [[0, 0], [1, 1]]
     assert torch.equal(torch.get_rng_state(), state)

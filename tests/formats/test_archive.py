@@ -10,7 +10,7 @@ import pytest
 
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
-from harness.link.smaller.candidate import NewSymbol, write_object
+from tests.link.arm_object import NewSymbol, write_object
 
 OBJECT = write_object([NewSymbol("soft", "def", True)])
 
@@ -29,8 +29,13 @@ def test_archives_are_those_of_ar(tmp_path: Path, options: str) -> None:
 
 def test_our_archives_are_read_by_ar(tmp_path: Path) -> None:
     ar.write_archive(tmp_path / "libx.a", [("a.o", OBJECT, ["soft"]), ("b.o", b"odd", [])])
-    said = subprocess.run(["arm-none-eabi-ar", "t", "libx.a"], cwd=tmp_path, capture_output=True,
-                          text=True, check=True).stdout  # fmt: skip
+    said = subprocess.run(
+        ["arm-none-eabi-ar", "t", "libx.a"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert said.split() == ["a.o", "b.o"]
     assert ar.index(tmp_path / "libx.a") == ("soft",)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.plan import executorch_package
-from harness.errors import InfraError
+from harness.core.errors import InfraError
+from harness.firmware.installed import executorch_package
 from harness.formats.conform import Conformity, conform
 from harness.formats.schema import PTE, read_schema
 
@@ -56,10 +56,13 @@ def test_a_schema_conforms_to_itself(tmp_path: Path) -> None:
 
 GROWN = {
     "a field at the end": ("share:float; }", "share:float; more:string; }", "Root.more"),
-    "a member of a union": ("union Kind { Int, Text }",
-                            "table Real { z:int; }\nunion Kind { Int, Text, Real }", "Kind.Real"),
+    "a member of a union": (
+        "union Kind { Int, Text }",
+        "table Real { z:int; }\nunion Kind { Int, Text, Real }",
+        "Kind.Real",
+    ),
     "a value of an enum": ("SHORT = 2", "SHORT = 2, BOOL = 11", "ScalarType.BOOL"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", GROWN)
@@ -88,33 +91,72 @@ def test_a_new_name_in_an_old_place_is_told(what: str, tmp_path: Path) -> None:
 
 PLANTED = {
     "the file's identifier": ("TT01", "TT02", "file_identifier", "TT02"),
-    "a field in the middle": ("items:[Item];", "flag:int; items:[Item];", "Root.flag",
-                              "field 1, flag: int32"),
+    "a field in the middle": (
+        "items:[Item];",
+        "flag:int; items:[Item];",
+        "Root.flag",
+        "field 1, flag: int32",
+    ),
     "a field in the middle, of its neighbour's type": (
-        "sizes:[int];", "steps:[int]; sizes:[int];", "Root.steps", "field 2, steps: vector of int32"
+        "sizes:[int];",
+        "steps:[int]; sizes:[int];",
+        "Root.steps",
+        "field 2, steps: vector of int32",
     ),
     "a field taken out": ("items:[Item]; ", "", "Root.sizes", "field 1, sizes: vector of int32"),
-    "a field taken out before one of its type": ("x:int; ", "", "Root.places",
-                                                 "field 3, places: vector of struct of 4 bytes"),
-    "two fields changed about": ("kind:Kind; type:ScalarType;", "type:ScalarType; kind:Kind;",
-                                 "Item.type", "field 0, type: int8 enum"),
+    "a field taken out before one of its type": (
+        "x:int; ",
+        "",
+        "Root.places",
+        "field 3, places: vector of struct of 4 bytes",
+    ),
+    "two fields changed about": (
+        "kind:Kind; type:ScalarType;",
+        "type:ScalarType; kind:Kind;",
+        "Item.type",
+        "field 0, type: int8 enum",
+    ),
     "a wider type": ("value:long;", "value:int;", "Int.value", "field 0, value: int32"),
     "a scalar for a string": ("value:string;", "value:int;", "Text.value", "field 0, value: int32"),
     "one value for a vector": ("sizes:[int];", "sizes:int;", "Root.sizes", "field 2, sizes: int32"),
-    "another default": ("version:uint = 3;", "version:uint = 4;", "Root.version",
-                        "field 0, version: uint32, default 4"),
-    "another fractional default": ("share:float;", "share:float = 0.5;", "Root.share",
-                                   "field 5, share: float32, default 0.5"),
-    "a struct that grew": ("y:int; }", "y:int; z:int; }", "Root.places",
-                           "field 3, places: vector of struct of 12 bytes"),
+    "another default": (
+        "version:uint = 3;",
+        "version:uint = 4;",
+        "Root.version",
+        "field 0, version: uint32, default 4",
+    ),
+    "another fractional default": (
+        "share:float;",
+        "share:float = 0.5;",
+        "Root.share",
+        "field 5, share: float32, default 0.5",
+    ),
+    "a struct that grew": (
+        "y:int; }",
+        "y:int; z:int; }",
+        "Root.places",
+        "field 3, places: vector of struct of 12 bytes",
+    ),
     "members changed about": ("{ Int, Text }", "{ Text, Int }", "enum Kind", "1 is Text"),
-    "values changed about": ("CHAR = 1, SHORT = 2", "SHORT = 1, CHAR = 2", "enum ScalarType",
-                             "1 is SHORT"),
-    "values moved up": ("CHAR = 1, SHORT = 2", "NEW = 1, CHAR = 2, SHORT = 3", "enum ScalarType",
-                        "1 is NEW"),
-    "a plain number for an enum": ("type:ScalarType;", "type:byte;", "Item.type",
-                                   "field 2, type: int8"),
-}  # fmt: skip
+    "values changed about": (
+        "CHAR = 1, SHORT = 2",
+        "SHORT = 1, CHAR = 2",
+        "enum ScalarType",
+        "1 is SHORT",
+    ),
+    "values moved up": (
+        "CHAR = 1, SHORT = 2",
+        "NEW = 1, CHAR = 2, SHORT = 3",
+        "enum ScalarType",
+        "1 is NEW",
+    ),
+    "a plain number for an enum": (
+        "type:ScalarType;",
+        "type:byte;",
+        "Item.type",
+        "field 2, type: int8",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", PLANTED)

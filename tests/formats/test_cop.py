@@ -11,7 +11,7 @@ from harness.formats import cop
 from harness.formats.cop import CommandStream, UnknownNpu, command_streams
 from harness.formats.damage import DamagedFile
 from harness.system.paths import project_root
-from tests.ethosu.assembling import U55_128, U85_256, cop1, cop2
+from tests.npu.assembling import U55_128, U85_256, cop1, cop2
 
 WORDS = [0x0001_0002, 0xFFFF_0000]
 CONTENT = struct.pack("<2I", *WORDS)

@@ -23,7 +23,7 @@ from harness.formats.elf import (
     read_elf,
     relocation_name,
 )
-from harness.link.smaller.candidate import NewSymbol, write_object
+from tests.link.arm_object import NewSymbol, write_object
 from tests.size.mutations import mutations
 
 COUNT = int(os.environ.get("HIL_FUZZ_MUTATIONS", "1500"))
@@ -82,8 +82,12 @@ def test_symbols_are_those_of_nm(compiled: Callable[..., Path], kind: str) -> No
     assert sorted(s.name for s in elf.globals) == expected
     binding = {s.name: s.binding for s in elf.symbols if s.defined}
     assert [binding[n] for n in ("soft", "kept", "own", "entry", "shared")] == [
-        "weak", "hidden", "static", "strong", "common",
-    ]  # fmt: skip
+        "weak",
+        "hidden",
+        "static",
+        "strong",
+        "common",
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,16 +160,20 @@ def attributes(pairs: bytes, order: str = "<") -> bytes:
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (attributes(b"\x06\x15\x05cpu\0\x20\x01gnu\0\x43v\0\x07\x4d"),
-         {6: 21, 5: "cpu", 67: "v", 7: 77}),
+        (
+            attributes(b"\x06\x15\x05cpu\0\x20\x01gnu\0\x43v\0\x07\x4d"),
+            {6: 21, 5: "cpu", 67: "v", 7: 77},
+        ),
         (attributes(b"\x46\x80\x01"), {70: 128}),
         (b"B" + attributes(b"\x06\x15")[1:], {}),
         (attributes(b"\x06\x15").replace(b"aeabi", b"other"), {}),
-        (attributes(b"\x06\x80"), "breaks off"), (attributes(b"\x05cpu"), "breaks off"),
+        (attributes(b"\x06\x80"), "breaks off"),
+        (attributes(b"\x05cpu"), "breaks off"),
         (attributes(b"\x06" + b"\xff" * 64 + b"\x01"), "breaks off"),
-        (attributes(b"\x06\x15")[:-1], "breaks off"), (b"A\0\0\0\0\0", "breaks off"),
+        (attributes(b"\x06\x15")[:-1], "breaks off"),
+        (b"A\0\0\0\0\0", "breaks off"),
     ],
-)  # fmt: skip
+)
 def test_build_attributes(content: bytes, found: dict[int, int | str] | str) -> None:
     elf = ElfFile(one_section(content, SHT_ARM_ATTRIBUTES))
     if isinstance(found, dict):
@@ -177,9 +185,12 @@ def test_build_attributes(content: bytes, found: dict[int, int | str] | str) -> 
 
 def one_section(content: bytes, kind: int, *, flags: int = 0) -> bytes:
     """A 32-bit Arm file of one section, without names."""
-    header = MAGIC + b"\x01\x01\x01" + bytes(9) + struct.pack(
-        "<HHIIIIIHHHHHH", 1, EM_ARM, 1, 0, 0, 52, 0, 52, 32, 0, 40, 2, 0
-    )  # fmt: skip
+    header = (
+        MAGIC
+        + b"\x01\x01\x01"
+        + bytes(9)
+        + struct.pack("<HHIIIIIHHHHHH", 1, EM_ARM, 1, 0, 0, 52, 0, 52, 32, 0, 40, 2, 0)
+    )
     row = struct.pack("<10I", 0, kind, flags, 0, 52 + 80, len(content), 0, 0, 4, 0)
     return header + bytes(40) + row + content
 
@@ -193,9 +204,11 @@ def note(name: bytes, content: bytes, kind: int) -> bytes:
     [
         (note(b"GNU\0", b"\x12" * 20, 3), "12" * 20),
         (note(b"ARM\0", b"\x12" * 20, 3) + note(b"GNU\0", b"\xab" * 4, 3), "abababab"),
-        (note(b"GNU\0", bytes(4), 1), None), (b"", None), (b"12345678", None),
+        (note(b"GNU\0", bytes(4), 1), None),
+        (b"", None),
+        (b"12345678", None),
     ],
-)  # fmt: skip
+)
 def test_the_build_id_among_the_notes(content: bytes, found: str | None) -> None:
     assert ElfFile(one_section(content, 7)).build_id == found
 
@@ -249,7 +262,8 @@ SYMTAB, STRTAB, RELOCATIONS = 4, 5, 3  # indices of the sections that write_obje
     [
         (b"", "0 bytes do not start with an ELF header"),
         (b"no ELF" * 20, "120 bytes do not start"),
-        (changed(4, "B", 3), "no known class"), (changed(5, "B", 0), "no known class"),
+        (changed(4, "B", 3), "no known class"),
+        (changed(5, "B", 0), "no known class"),
         (changed(4, "B", 2)[:60], "the ELF header ends 4 bytes behind"),
         (changed(46, "H", 39), "section headers of 39 bytes"),
         (changed(32, "I", 1 << 31), "the table of section headers ends"),
@@ -266,7 +280,7 @@ SYMTAB, STRTAB, RELOCATIONS = 4, 5, 3  # indices of the sections that write_obje
         (section_changed(STRTAB, 1, 8), "the symbols' names are in section 5"),
         (one_section(note(b"GNU\0", b"abcd", 3)[:-1], 7), "a note leaves"),
     ],
-)  # fmt: skip
+)
 def test_each_damage_is_named_with_its_offset(data: bytes, says: str) -> None:
     with pytest.raises(DamagedFile, match=rf"^x\.o: .*{says}.* \(at offset \d+ = 0x") as caught:
         everything(ElfFile(data, "x.o"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 from harness.formats.linker_map import (
     FILL,
     InputSection,
@@ -60,20 +60,24 @@ OUTPUT(x.elf elf32-littlearm)
 def test_a_map_says_what_fills_a_region_and_what_is_an_orphan() -> None:
     link_map = parse_map(MAP)
     assert [(p.file, p.bytes) for p in contributors(link_map, "FLASH")] == [
-        ("/x/libm.a(a/model.o)", 0x200), ("a.o", 0x38),
-    ]  # fmt: skip
+        ("/x/libm.a(a/model.o)", 0x200),
+        ("a.o", 0x38),
+    ]
     (orphan,) = orphans(link_map, ["SECTIONS { .text : { *(.text*) } /* network_model_sec */ }"])
     assert (orphan.section, orphan.region, orphan.load_region) == (
-        "network_model_sec", "RAM", "FLASH",
-    )  # fmt: skip
+        "network_model_sec",
+        "RAM",
+        "FLASH",
+    )
 
 
 def test_every_piece_has_its_place() -> None:
     link_map = parse_map(MAP)
     assert link_map.regions == (MapRegion("FLASH", 0, 0x1000), MapRegion("RAM", 0x20000000, 0x100))
     assert [(s.name, s.address, s.size, s.load) for s in link_map.sections][:2] == [
-        (".text", 0, 0x40, None), ("network_model_sec", 0x20000000, 0x200, 0x40),
-    ]  # fmt: skip
+        (".text", 0, 0x40, None),
+        ("network_model_sec", 0x20000000, 0x200, 0x40),
+    ]
     code = InputSection(".text.a_rather_long_function_name", 0, 0x38, "a.o")
     fill = InputSection(FILL, 0x38, 8, "")
     model = InputSection("network_model_sec", 0x20000000, 0x200, "/x/libm.a(a/model.o)")
@@ -85,12 +89,18 @@ def test_every_piece_has_its_place() -> None:
 
 def test_what_could_take_what_does_not_fit() -> None:
     """Zephyr gives one memory two names (FLASH and ITCM); the second is no place to move to."""
-    regions = (MapRegion("FLASH", 0, 0x100), MapRegion("ITCM", 0, 0x100),
-               MapRegion("RAM", 0x1000, 0x100), MapRegion("DDR", 0x2000, 0x1000))  # fmt: skip
+    regions = (
+        MapRegion("FLASH", 0, 0x100),
+        MapRegion("ITCM", 0, 0x100),
+        MapRegion("RAM", 0x1000, 0x100),
+        MapRegion("DDR", 0x2000, 0x1000),
+    )
     large = InputSection("ITCM", 0, 0x200, "a.o")
     data = InputSection(".data", 0x1000, 0xC0, "a.o")
-    sections = (OutputSection("ITCM", 0, 0x200, None, (large,)),
-                OutputSection(".data", 0x1000, 0xC0, None, (data,)))  # fmt: skip
+    sections = (
+        OutputSection("ITCM", 0, 0x200, None, (large,)),
+        OutputSection(".data", 0x1000, 0xC0, None, (data,)),
+    )
     link_map = LinkMap(regions, sections, ())
     assert [p.section for p in contributors(link_map, "ITCM")] == ["ITCM"]
     assert [p.section for p in contributors(link_map, "FLASH")] == ["ITCM"]

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.firmware import Firmware, build
+from harness.config.loading import load_target
 from harness.export.program import Program
+from harness.firmware.firmware import Firmware
+from harness.firmware.sources.bundled import build
 from harness.formats.damage import DamagedFile
 from harness.formats.pte_cut import CuttableProgram
-from harness.simulate.guest_files import output_base, output_name
-from harness.simulate.pick import Chosen, pick
-from harness.simulate.simulation import simulate
-from harness.simulate.transcript import WORK
+from harness.sim.pick import Chosen, pick
+from harness.sim.run_files import WORK, output_base, output_name
+from harness.sim.simulation import simulate
 from harness.system.process import Stop
-from harness.target.loading import load_target
 from tests.export.conftest import exported
 
 __all__ = ["exported"]

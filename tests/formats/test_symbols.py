@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev.doubles import planted_firmware
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
 from harness.formats.symbols import Symbols
 from tests.size.mutations import mutations
+from tools.doubles import planted_firmware
 
 needs_gcc = pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
 CODE = range(0x10000100, 0x10001000, 2)

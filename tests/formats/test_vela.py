@@ -11,7 +11,7 @@ import pytest
 from harness.formats.damage import DamagedFile
 from harness.formats.vela import FIRST, HEADER_BYTES, LAST, find_streams, walk
 from harness.system.paths import project_root
-from tests.ethosu.assembling import block, copying
+from tests.npu.assembling import block, copying
 
 STREAM = block(FIRST, b"") + block("cmd_data", b"12345") + block("inputs", b"k", 1)
 STREAM += block(LAST, b"")

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 
 _MORE = int(os.environ.get("HIL_HOSTILE_EXAMPLES", "1"))
 _Place = tuple[Any, ...]
@@ -32,11 +32,52 @@ def bounded(examples: int) -> settings:
 
 
 _WORDS = [
-    "[", "{", "]", "}", ": ", "- ", "? ", ",", "\n", "\t", "\r", "&a ", "*a", "!!x ", "!<>",
-    "%YAML 3.0\n", "---\n", "...\n", "|\n", ">\n", "#", "'", '"', "\\", "~", "null", "true",
-    ".inf", ".nan", "NaN", "Infinity", "1e999", "-1", "0", "0x", "9" * 40, "1_0", "<<: ", "{}",
-    "[]", "\x00", "\x1b[2J", "\ufeff", "\u2028", "\ud7ff",
-]  # fmt: skip
+    "[",
+    "{",
+    "]",
+    "}",
+    ": ",
+    "- ",
+    "? ",
+    ",",
+    "\n",
+    "\t",
+    "\r",
+    "&a ",
+    "*a",
+    "!!x ",
+    "!<>",
+    "%YAML 3.0\n",
+    "---\n",
+    "...\n",
+    "|\n",
+    ">\n",
+    "#",
+    "'",
+    '"',
+    "\\",
+    "~",
+    "null",
+    "true",
+    ".inf",
+    ".nan",
+    "NaN",
+    "Infinity",
+    "1e999",
+    "-1",
+    "0",
+    "0x",
+    "9" * 40,
+    "1_0",
+    "<<: ",
+    "{}",
+    "[]",
+    "\x00",
+    "\x1b[2J",
+    "\ufeff",
+    "\u2028",
+    "\ud7ff",
+]
 _PIECES = st.one_of(
     st.sampled_from([word.encode() for word in _WORDS]),
     st.sampled_from([b"\xff", b"\xc3", b"\xed\xa0\x80", b"[" * 3000, b"a:\n " * 40]),
@@ -57,9 +98,13 @@ def edited(draw: st.DrawFn, whole: bytes) -> bytes:
 
 
 _plain = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=6),
     st.sampled_from(["PASS", "INFRA", "exited", "x" * 300, -1, 1 << 70, 1e308, "\x1b[31m"]),
-)  # fmt: skip
+)
 values = st.recursive(
     _plain,
     lambda inner: st.one_of(

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from harness.build.operators import needs_of
-from harness.case.models import find_model
+from harness.config.models import find_model
 from harness.export.batch import export
 from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
-from harness.footprint.measure import measure_file
+from harness.firmware.operators import needs_of
 from harness.report.terminal import print_records
 from harness.run.judging import judge_again
 from harness.run.record import load_record
 from harness.run.seal import sealed
+from harness.size.measure import measure_file
 from tests.run.test_seal import original
 
 from . import altered, as_json, bounded, edited, refused
@@ -59,9 +59,16 @@ def test_a_record(run_dir: Path, data: st.DataObject) -> None:
 def test_a_run_directory(run_dir: Path, data: st.DataObject) -> None:
     """Sealed again, as somebody would who wants to; it may say anything, but it says it."""
     name = data.draw(
-        st.sampled_from(["console.log", "expected/program.json", "expected/set0-0.bin",
-                         "work/s0-0.bin", "record.json"])
-    )  # fmt: skip
+        st.sampled_from(
+            [
+                "console.log",
+                "expected/program.json",
+                "expected/set0-0.bin",
+                "work/s0-0.bin",
+                "record.json",
+            ]
+        )
+    )
     path, record = run_dir / name, run_dir / "record.json"
     whole, sealed_before = path.read_bytes(), record.read_bytes()
     fields = {k: v for k, v in json.loads(sealed_before).items() if k != "seal"}

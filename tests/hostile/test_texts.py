@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.case.case import Case
-from harness.conformance import suites
-from harness.conformance.suites import read_known
+from harness.config import strict_yaml
+from harness.config.budget import read_model_budgets
+from harness.config.case import Case
+from harness.config.loading import load_target
 from harness.export import cache
 from harness.export.program import Program, TensorSpec
 from harness.judge.console_log import judge_file
 from harness.judge.reference import load_reference, reference_path, render
 from harness.report.terminal import log_text
-from harness.system import strict_yaml
+from harness.suites import suites
+from harness.suites.suites import read_known_failures
 from harness.system.paths import project_root
-from harness.target.budget import read_model_budgets
-from harness.target.loading import load_target
 
 from . import altered, as_json, bounded, edited, refused
 
@@ -81,7 +81,7 @@ def test_known_failures_of_a_suite(folder: Path, data: st.DataObject) -> None:
     whole = (Path(suites.__file__).parent / "ethos_u55.yaml").read_bytes()[:1500]
     file = folder / "k.yaml"
     file.write_bytes(data.draw(edited(whole)))
-    error = refused(read_known, file)
+    error = refused(read_known_failures, file)
     assert error is None or error.exit_code == 2
 
 
@@ -113,8 +113,8 @@ def entry(folder: Path) -> Path:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HIL_HOME", str(folder / "home"))
-        with cache.locked("key", wait=True):
-            return cache.store("key", write).directory
+        with cache.locked("key"):
+            return cache.store("key", lambda place: (write(place), cache.NO_INPUTS)).directory
 
 
 @bounded(60)

@@ -70,110 +70,213 @@ TFLM = b"INFO - Ethos-U device initialised\n"
 PUBLISHED: dict[str, Row] = {
     # ethos-u-core-platform's _exit, in CI logs of CMSIS-NN and of TVM
     "core platform, exit code 0, then the limit": (
-        BANNER + RUNS + ENDED + LIMIT, "COMPLETED", "nothing_compared", 10),
-    "core platform, exit code 1": (
-        RUNS + ENDED.replace(b"0", b"1"), "FAULT", "exit_status", 3),
+        BANNER + RUNS + ENDED + LIMIT,
+        "COMPLETED",
+        "nothing_compared",
+        10,
+    ),
+    "core platform, exit code 1": (RUNS + ENDED.replace(b"0", b"1"), "FAULT", "exit_status", 3),
     "TVM's demo ends by its tag": (
-        BANNER + b"Running inference\nThe image has been classified as 'tabby'\nEXITTHESIM\n"
+        BANNER
+        + b"Running inference\nThe image has been classified as 'tabby'\nEXITTHESIM\n"
         + LIMIT,
-        "COMPLETED", "nothing_compared", 10),
+        "COMPLETED",
+        "nothing_compared",
+        10,
+    ),
     "TVM aborts before its tag": (
         BANNER + b"Running inference\nTVMPlatformAbort: -1\nEXITTHESIM\n",
-        "FAULT", "runner_error", 9),
+        "FAULT",
+        "runner_error",
+        9,
+    ),
     "the tag on a command line ends nothing": (
-        b"+ FVP_X -C mps3_board.uart0.shutdown_tag=\"EXITTHESIM\"\n" + RUNS + LIMIT,
-        "HANG", "wall_limit", 4),
+        b'+ FVP_X -C mps3_board.uart0.shutdown_tag="EXITTHESIM"\n' + RUNS + LIMIT,
+        "HANG",
+        "wall_limit",
+        4,
+    ),
     # zephyrproject-rtos/zephyr issues 46049, 28724, 7706; twister's handler.log
-    "Zephyr minimal log, stack overflow": (
-        ZEPHYR + OVERFLOW, "FAULT", "stack_overflow", 8),
+    "Zephyr minimal log, stack overflow": (ZEPHYR + OVERFLOW, "FAULT", "stack_overflow", 8),
     "Zephyr minimal log, an empty line behind every line": (
-        ZEPHYR + OVERFLOW.replace(b"\n", b"\n\n"), "FAULT", "stack_overflow", 14),
+        ZEPHYR + OVERFLOW.replace(b"\n", b"\n\n"),
+        "FAULT",
+        "stack_overflow",
+        14,
+    ),
     "Zephyr stack guard, registers first": (ZEPHYR + GUARDED, "FAULT", "stack_overflow", 6),
     "Zephyr 1.12": (b"***** Booting Zephyr OS v1.12.0 *****\n" + OLD, "FAULT", "mpu_fault", 2),
     "Zephyr 1.12, canary": (
         b"Starts alternate_thread\n***** Stack Check Fail! *****\nCurrent thread ID = 0xa8000400\n",
-        "FAULT", "stack_overflow", 2),
+        "FAULT",
+        "stack_overflow",
+        2,
+    ),
     "Zephyr 1.12, oops": (b"***** Kernel OOPS! *****\n", "FAULT", "zephyr_fatal", 1),
     "Zephyr, a hard fault that was a bus fault": (ZEPHYR + ESCALATED, "FAULT", "bus_fault", 2),
     "Zephyr minimal log, MPU fault": (
         ZEPHYR + b"E: ***** MPU FAULT *****\nE:   Data Access Violation\nE:   MMFAR Address: 0x4\n"
         b"E: >>> ZEPHYR FATAL ERROR 19: Unknown error on CPU 0\nE: Halting system\n",
-        "FAULT", "mpu_fault", 2),
+        "FAULT",
+        "mpu_fault",
+        2,
+    ),
     "Zephyr minimal log, registers and then silence": (
         ZEPHYR + b"E: r0/a1:  0x00000000  r1/a2:  0x00000001  r2/a3:  0x00000002\n",
-        "FAULT", "cpu_exception", 2),
+        "FAULT",
+        "cpu_exception",
+        2,
+    ),
     # SEGGER and Alif boards with the sample tflm_ethosu; zephyr pull request 42580
     "every job ends well": (ZEPHYR + JOBS, "COMPLETED", "nothing_compared", 8),
     "one NPU of two does not start, every job ends well": (
-        NO_SECOND + ZEPHYR + JOBS, "COMPLETED", "nothing_compared", 12),
+        NO_SECOND + ZEPHYR + JOBS,
+        "COMPLETED",
+        "nothing_compared",
+        12,
+    ),
     "the only NPU does not start": (
-        NO_SECOND + ZEPHYR + JOBS.partition(b"sender 0: Received")[0], "FAULT", "npu_driver_error",
-        1),
+        NO_SECOND + ZEPHYR + JOBS.partition(b"sender 0: Received")[0],
+        "FAULT",
+        "npu_driver_error",
+        1,
+    ),
     "one NPU of two does not start, and a job fails": (
-        NO_SECOND + JOBS.replace(b"38c, status=0", b"38c, status=1"), "FAULT", "npu_driver_error",
-        1),
+        NO_SECOND + JOBS.replace(b"38c, status=0", b"38c, status=1"),
+        "FAULT",
+        "npu_driver_error",
+        1,
+    ),
     "a job fails": (
-        ZEPHYR + JOBS.replace(b"38c, status=0", b"38c, status=1"), "FAULT", "runner_error", 8),
+        ZEPHYR + JOBS.replace(b"38c, status=0", b"38c, status=1"),
+        "FAULT",
+        "runner_error",
+        8,
+    ),
     "an NPU that stops before the end of its commands": (
         RUNS + b"W: Failure: IRQ received but qread (128) not at end of stream (512).\n",
-        "FAULT", "npu_driver_error", 3),
+        "FAULT",
+        "npu_driver_error",
+        3,
+    ),
     # pytorch/executorch issue 3528
     "what is ignored does not matter": (
-        POSIX + OVERRIDING + QNN, "COMPLETED", "nothing_compared", 9),
+        POSIX + OVERRIDING + QNN,
+        "COMPLETED",
+        "nothing_compared",
+        9,
+    ),
     "what is ignored matters where nothing follows": (
-        POSIX + OVERRIDING, "FAULT", "runner_error", 4),
+        POSIX + OVERRIDING,
+        "FAULT",
+        "runner_error",
+        4,
+    ),
     "another error stays one": (
-        POSIX + e("out of luck") + i("still here") + OVERRIDING + QNN, "FAULT", "runner_error", 4),
+        POSIX + e("out of luck") + i("still here") + OVERRIDING + QNN,
+        "FAULT",
+        "runner_error",
+        4,
+    ),
     # results that the audiomark benchmark publishes; a build for another board
     "image not loaded, and silence": (
         BANNER + b"Warning: Failed to write bytes at address range [0x00008000..0x0006DC4B] when "
-        b'loading image "build/bin/runner.axf".\n' + LIMIT, "FAULT", "image_not_loaded", 8),
+        b'loading image "build/bin/runner.axf".\n' + LIMIT,
+        "FAULT",
+        "image_not_loaded",
+        8,
+    ),
     "an alias of the image is not written, and all is well": (
         BANNER + b"Warning: Failed to write bytes at address range [0x00080000..0x002B2B07] when "
-        b'loading image "a.axf".\n' + OK, "PASS", None, None),
+        b'loading image "a.axf".\n' + OK,
+        "PASS",
+        None,
+        None,
+    ),
     # pytest over ExecuTorch's backends/arm
     "the host compared": (
         RUNS + END + b"E       AssertionError: Output 0 does not match reference output.\n",
-        "MISMATCH", "test_failed", 4),
+        "MISMATCH",
+        "test_failed",
+        4,
+    ),
     "a failure that is expected is only told": (
         OK + b"XFAIL tests/test_rsqrt.py::test_u55 - MLETORCH-707: AssertionError: Output 0 does "
-        b"not match reference output.\n", "PASS", None, None),
+        b"not match reference output.\n",
+        "PASS",
+        None,
+        None,
+    ),
     "operator missing, two spaces": (
         b"[method.cpp:788] Missing operator: [7]  aten::native_layer_norm.out\n",
-        "FAULT", "operator_missing", 1),
+        "FAULT",
+        "operator_missing",
+        1,
+    ),
     # tensorflow/tflite-micro and users of it
     "TFLM has no such operator": (
         TFLM + b"Didn't find op for builtin opcode 'SHAPE'\nFailed to get registration from op "
-        b"code SHAPE\n\nAllocateTensors() failed\n", "FAULT", "operator_missing", 2),
+        b"code SHAPE\n\nAllocateTensors() failed\n",
+        "FAULT",
+        "operator_missing",
+        2,
+    ),
     "TFLM's arena is too small": (
         TFLM + b"Failed to resize buffer. Requested: 52224, available 49024, missing: 3200\n"
-        b"AllocateTensors() failed\n", "FAULT", "allocation_failed", 2),
+        b"AllocateTensors() failed\n",
+        "FAULT",
+        "allocation_failed",
+        2,
+    ),
     "TFLM, and only the end of it": (
         TFLM + b"ERROR: AllocateTensors() failed. The arena is too small.\n",
-        "FAULT", "allocation_failed", 2),
+        "FAULT",
+        "allocation_failed",
+        2,
+    ),
     "TFLM's node fails": (
         TFLM + b"Node ethos-u (number 0) failed to invoke with status 1\n",
-        "FAULT", "runner_error", 2),
+        "FAULT",
+        "runner_error",
+        2,
+    ),
     # Unity, as the unit tests of CMSIS-NN print it on an FVP
     "Unity, all is well": (
         b"t.c:23:test_add:PASS\n\n-----------------------\n3 Tests 0 Failures 0 Ignored \nOK\n",
-        "COMPLETED", "nothing_compared", 4),
+        "COMPLETED",
+        "nothing_compared",
+        4,
+    ),
     "Unity, one fails": (
         b"t.c:23:test_add:FAIL\n-----------------------\n3 Tests 1 Failures 0 Ignored \nFAIL\n"
-        + ENDED, "MISMATCH", "test_failed", 3),
+        + ENDED,
+        "MISMATCH",
+        "test_failed",
+        3,
+    ),
     "Unity, no test": (b"0 Tests 0 Failures 0 Ignored \nOK\n", "NO_VERDICT", "no_runner_line", 2),
     # ExecuTorch's zephyr/samples/mv2-ethosu, and a vendor's hello world
     "MobileNetV2 demo": (
         ZEPHYR + b"I [executorch:main.cpp] Model data loaded. Size: 3000 bytes.\n"
         b"I [executorch:main.cpp] Method 'forward' loaded successfully\n"
         b"I [executorch:main.cpp] Inference completed in 12 ms\n"
-        b"I [executorch:main.cpp] MobileNetV2 Demo Complete\n", "COMPLETED", "nothing_compared", 5),
+        b"I [executorch:main.cpp] MobileNetV2 Demo Complete\n",
+        "COMPLETED",
+        "nothing_compared",
+        5,
+    ),
     "hello world checks its sum": (
         ZEPHYR + b"[00:00:00.010,000] <inf> main: Program loaded successfully\n"
         b"[00:00:00.020,000] <inf> main: \xe2\x9c\x93 Test PASSED: Addition worked correctly!\n",
-        "COMPLETED", "nothing_compared", 3),
+        "COMPLETED",
+        "nothing_compared",
+        3,
+    ),
     "hello world's sum is wrong": (
         ZEPHYR + b"[00:00:00.010,000] <inf> main: Program loaded successfully\n"
         b"[00:00:00.020,000] <err> main: \xe2\x9c\x97 Test FAILED: Expected 5.0, got 4.0\n",
-        "MISMATCH", "test_failed", 3),
-}  # fmt: skip
+        "MISMATCH",
+        "test_failed",
+        3,
+    ),
+}

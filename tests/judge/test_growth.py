@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.config.budget import Budgets, Slack
 from harness.judge.growth import HeldFigure, State, check
-from harness.target.budget import Budgets, Slack
 
 NO_BUDGETS = Budgets()
 
@@ -19,18 +19,31 @@ def only(measured: int | None, accepted: int | None, budgets: Budgets = NO_BUDGE
 
 @pytest.mark.parametrize(
     ("measured", "accepted", "most", "state", "says"),
-    [(1256, 1000, None, "ok", "pte_bytes grew from 1000 to 1256 bytes (+256, allowed up to 1256)"),
-     (1257, 1000, None, "grown",
-      "pte_bytes grew from 1000 to 1257 bytes (+257, allowed up to 1256)"),
-     (744, 1000, None, "ok", "went from 1000 to 744 bytes (-256"),
-     (743, 1000, None, "shrank", "went from 1000 to 743 bytes (-257"),
-     (9000, None, None, "new", "pte_bytes is 9000 bytes; nothing is accepted yet"),
-     (1000, None, 1000, "new", "nothing is accepted yet"),
-     (1000, 1000, 900, "over_limit", "pte_bytes is 1000 bytes, 100 over its limit of 900"),
-     (1000, None, 900, "over_limit", "100 over its limit of 900"),
-     (None, 1000, None, "not_measured", "pte_bytes could not be measured"),
-     (None, None, 900, "not_measured", "could not be measured")],
-)  # fmt: skip
+    [
+        (
+            1256,
+            1000,
+            None,
+            "ok",
+            "pte_bytes grew from 1000 to 1256 bytes (+256, allowed up to 1256)",
+        ),
+        (
+            1257,
+            1000,
+            None,
+            "grown",
+            "pte_bytes grew from 1000 to 1257 bytes (+257, allowed up to 1256)",
+        ),
+        (744, 1000, None, "ok", "went from 1000 to 744 bytes (-256"),
+        (743, 1000, None, "shrank", "went from 1000 to 743 bytes (-257"),
+        (9000, None, None, "new", "pte_bytes is 9000 bytes; nothing is accepted yet"),
+        (1000, None, 1000, "new", "nothing is accepted yet"),
+        (1000, 1000, 900, "over_limit", "pte_bytes is 1000 bytes, 100 over its limit of 900"),
+        (1000, None, 900, "over_limit", "100 over its limit of 900"),
+        (None, 1000, None, "not_measured", "pte_bytes could not be measured"),
+        (None, None, 900, "not_measured", "could not be measured"),
+    ],
+)
 def test_each_state(
     measured: int | None, accepted: int | None, most: int | None, state: str, says: str
 ) -> None:
@@ -73,8 +86,13 @@ def test_a_stage_is_asked_only_for_what_it_measures() -> None:
 
     assert asked("program") == {"pte_bytes", "planned_bytes", "npu_scratch_bytes"}
     assert asked("firmware") == {"elf_text", "elf_ITCM"}
-    assert asked("run") == {"pte_bytes", "elf_text", "elf_ITCM", "temp_allocator",
-                            "stack_high_water"}  # fmt: skip
+    assert asked("run") == {
+        "pte_bytes",
+        "elf_text",
+        "elf_ITCM",
+        "temp_allocator",
+        "stack_high_water",
+    }
 
 
 def test_time_and_the_size_of_a_pool_are_held_against_nothing() -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.source import FirmwareSource
-from harness.case.case import RUNNER, Case, parse_case
-from harness.errors import InfraError, UsageError
-from harness.footprint.anatomy import Anatomy, Part
+from harness.config.case import RUNNER, Case, parse_case
+from harness.core.errors import InfraError, UsageError
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Acceptance,
@@ -22,24 +20,36 @@ from harness.judge.reference import (
     reference_path,
     render,
 )
+from harness.size.anatomy import Anatomy, Part
 
 CASE = Case("corstone-300-m55", "ds_cnn")
 METRICS = {
-    "pte_bytes": 51_000, "elf_text": 40_000, "stack_high_water": 900,
-    "stack_high_water_total": 32_768, "ticks_set0": 5,
-}  # fmt: skip
+    "pte_bytes": 51_000,
+    "elf_text": 40_000,
+    "stack_high_water": 900,
+    "stack_high_water_total": 32_768,
+    "ticks_set0": 5,
+}
 ANATOMY = Anatomy(
-    "pte", 12, (Part(("constants", "a/b [2]"), 7), Part(("constants", "c"), 5)),
-    (Part(("planned buffer 1 of forward", "x"), 3),), notes=("a note",),
-)  # fmt: skip
+    "pte",
+    12,
+    (Part(("constants", "a/b [2]"), 7), Part(("constants", "c"), 5)),
+    (Part(("planned buffer 1 of forward", "x"), 3),),
+    notes=("a note",),
+)
 
 
 def of_run(**changes: object) -> Acceptance:
     given: dict[str, object] = {
-        "toolchain": "gcc 12", "reason": "first", "when": "2026-01-01",
-        "stages": ("run", "program"), "figures": METRICS | {"planned_bytes": 7},
-        "anatomies": {ANY_TOOLCHAIN: ANATOMY}, "pte_sha256": "aa", "outputs": (("11",),),
-    }  # fmt: skip
+        "toolchain": "gcc 12",
+        "reason": "first",
+        "when": "2026-01-01",
+        "stages": ("run", "program"),
+        "figures": METRICS | {"planned_bytes": 7},
+        "anatomies": {ANY_TOOLCHAIN: ANATOMY},
+        "pte_sha256": "aa",
+        "outputs": (("11",),),
+    }
     return Acceptance(**(given | changes))  # type: ignore[arg-type]
 
 
@@ -62,8 +72,13 @@ def test_one_figure_a_line_in_a_stable_order() -> None:
     """So that a change to one figure is one line to review."""
     text = render(propose(None, of_run()))
     assert list(json.loads(text)) == [
-        "program", "firmware", "pte_sha256", "outputs", "history", "anatomies"
-    ]  # fmt: skip
+        "program",
+        "firmware",
+        "pte_sha256",
+        "outputs",
+        "history",
+        "anatomies",
+    ]
     assert '  "planned_bytes": 7,\n  "pte_bytes": 51000\n' in text
     assert '\n   "elf_text": 40000,\n' in text
     assert '\n  ["11"]\n' in text
@@ -73,10 +88,15 @@ def test_one_figure_a_line_in_a_stable_order() -> None:
 
 def test_another_toolchain_keeps_the_first() -> None:
     first = propose(None, of_run())
-    second = propose(first, of_run(
-        figures=METRICS | {"elf_text": 41_000, "planned_bytes": 7}, toolchain="gcc 14",
-        reason="new compiler", when="2026-02-01",
-    ))  # fmt: skip
+    second = propose(
+        first,
+        of_run(
+            figures=METRICS | {"elf_text": 41_000, "planned_bytes": 7},
+            toolchain="gcc 14",
+            reason="new compiler",
+            when="2026-02-01",
+        ),
+    )
     assert second.firmware["gcc 12"]["elf_text"] == 40_000
     assert second.firmware["gcc 14"]["elf_text"] == 41_000
     assert [h["why"] for h in second.history] == ["first", "new compiler"]
@@ -87,16 +107,23 @@ def test_another_toolchain_keeps_the_first() -> None:
 
 def test_accepting_a_size_keeps_the_outputs_and_what_only_a_run_measures() -> None:
     first = propose(None, of_run())
-    second = propose(first, Acceptance(
-        "gcc 12", "two more operators", "2026-02-01", ("program", "firmware"),
-        {"pte_bytes": 52_000, "planned_bytes": 7, "elf_text": 43_000},
-    ))  # fmt: skip
+    second = propose(
+        first,
+        Acceptance(
+            "gcc 12",
+            "two more operators",
+            "2026-02-01",
+            ("program", "firmware"),
+            {"pte_bytes": 52_000, "planned_bytes": 7, "elf_text": 43_000},
+        ),
+    )
     assert (second.pte_sha256, second.outputs) == ("aa", (("11",),))
     assert second.firmware["gcc 12"] == {"elf_text": 43_000, "stack_high_water": 900}
     assert second.program == {"pte_bytes": 52_000, "planned_bytes": 7}
     assert second.history[1]["what"] == {
-        "pte_bytes": [51_000, 52_000], "elf_text": [40_000, 43_000]
-    }  # fmt: skip
+        "pte_bytes": [51_000, 52_000],
+        "elf_text": [40_000, 43_000],
+    }
 
 
 def test_accepting_outputs_keeps_every_figure() -> None:
@@ -119,17 +146,17 @@ def test_a_figure_that_is_measured_no_more_is_accepted_no_more() -> None:
 def test_accepting_the_same_again_changes_nothing_but_the_history() -> None:
     first = propose(None, of_run())
     again = propose(first, of_run(reason="again"))
-    assert first.says_the_same(again)
+    assert first.equals_without_history(again)
     assert first != again
-    assert not first.says_the_same(propose(first, of_run(outputs=(("22",),))))
-    assert not first.says_the_same(propose(first, of_run(figures=METRICS)))
+    assert not first.equals_without_history(propose(first, of_run(outputs=(("22",),))))
+    assert not first.equals_without_history(propose(first, of_run(figures=METRICS)))
 
 
 def test_a_subject_that_never_ran_has_no_outputs(tmp_path: Path) -> None:
     runner = Case("t", RUNNER)
-    reference = propose(None, Acceptance(
-        "gcc 12", "r", "w", ("firmware",), {"elf_text": 5}, {"gcc 12": ANATOMY}
-    ))  # fmt: skip
+    reference = propose(
+        None, Acceptance("gcc 12", "r", "w", ("firmware",), {"elf_text": 5}, {"gcc 12": ANATOMY})
+    )
     path = written(tmp_path, reference, runner)
     assert path == tmp_path / "t" / "runner.json"
     assert not {"pte_sha256", "outputs"} & json.loads(path.read_text()).keys()
@@ -138,7 +165,7 @@ def test_a_subject_that_never_ran_has_no_outputs(tmp_path: Path) -> None:
 
 def test_each_source_of_firmware_has_its_own_file() -> None:
     """Also where a user's model is called as ExecuTorch's reference of another one is."""
-    theirs = FirmwareSource.EXECUTORCH
+    theirs = "executorch"
     assert reference_path(Path(), CASE, theirs).name == "ds_cnn.executorch.json"
     assert reference_path(Path(), Case("t", RUNNER), theirs) == Path("t/runner.executorch.json")
     named = Case("t", "mine/ds_cnn.executorch.py", "mine/ds_cnn.executorch.py")
@@ -152,13 +179,23 @@ def test_no_file_is_no_reference(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['{"program": {"pte_bytes": Infinity}, "firmware": {}, "history": []}', "\xff", "[" * 100_000,
-     '{"program": {"pte_bytes": 1e999}, "firmware": {}, "history": []}', "null", '"\\ud800"',
-     '{"program": {}, "firmware": {"gcc": 3}, "history": []}',
-     '{"pte_sha256": "aa"}', "{}", "[]", "{", '{"program": {}, "firmware": {}}',
-     '{"program": {"pte_bytes": "x"}, "firmware": {}, "history": []}',
-     '{"program": {}, "firmware": {}, "history": [], "pte_sha256": "aa"}'],
-)  # fmt: skip
+    [
+        '{"program": {"pte_bytes": Infinity}, "firmware": {}, "history": []}',
+        "\xff",
+        "[" * 100_000,
+        '{"program": {"pte_bytes": 1e999}, "firmware": {}, "history": []}',
+        "null",
+        '"\\ud800"',
+        '{"program": {}, "firmware": {"gcc": 3}, "history": []}',
+        '{"pte_sha256": "aa"}',
+        "{}",
+        "[]",
+        "{",
+        '{"program": {}, "firmware": {}}',
+        '{"program": {"pte_bytes": "x"}, "firmware": {}, "history": []}',
+        '{"program": {}, "firmware": {}, "history": [], "pte_sha256": "aa"}',
+    ],
+)
 def test_a_malformed_file_is_an_error_not_a_missing_reference(tmp_path: Path, text: str) -> None:
     path = reference_path(tmp_path, CASE)
     path.parent.mkdir()
@@ -186,7 +223,7 @@ def test_a_truth_is_kept_and_found_whoever_is_to_give_it(tmp_path: Path) -> None
     assert load_truth(tmp_path, CASE) is None
     written(tmp_path, plain)
     assert load_truth(tmp_path, CASE) is None
-    path = reference_path(tmp_path, CASE, FirmwareSource.EXECUTORCH)
+    path = reference_path(tmp_path, CASE, "executorch")
     path.write_text(render(truth))
     found = load_truth(tmp_path, CASE)
     assert found is not None

@@ -10,25 +10,17 @@ from typing import Any
 
 import pytest
 
-from harness.build.source import FirmwareSource
-from harness.errors.verdict import ExitCode, Verdict
+from harness.config.budget import Budgets, Slack
+from harness.core.judgement import Blame, Judgement
+from harness.core.verdict import ExitCode, Verdict
 from harness.judge.compare import TensorDiff
-from harness.judge.evidence import (
-    Blame,
-    ByDesign,
-    Ending,
-    Evidence,
-    Expectation,
-    Judgement,
-    Outputs,
-)
+from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
-from harness.observe import observe
-from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
+from harness.log import parse_console
+from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
-from harness.target.budget import Budgets, Slack
 from tests.judge.published_logs import PUBLISHED
 from tests.judge.stranger_logs import COMPLETED
 
@@ -51,7 +43,7 @@ GOOD: dict[str, Any] = {
 def verdict(**changes: Any) -> Judgement:
     facts = {**GOOD, **changes}
     expectation = facts.pop("expectation")
-    return judge(Evidence(observe(facts.pop("log")), **facts), expectation)
+    return judge(Evidence(parse_console(facts.pop("log")), **facts), expectation)
 
 
 def expecting(**changes: Any) -> Expectation:
@@ -66,76 +58,170 @@ def test_all_proofs_present_is_pass() -> None:
 CAUSES = {
     "an error line before a good end": (
         {"log": b"E [executorch:x.cpp:1 f()] something broke\n" + GOOD_LOG},
-        "FAULT", "runner_error", 1),
+        "FAULT",
+        "runner_error",
+        1,
+    ),
     "a fatal line": (
-        {"log": b"F [executorch:x.cpp:1 f()] assertion\n" + GOOD_LOG}, "FAULT", "runner_error", 1),
+        {"log": b"F [executorch:x.cpp:1 f()] assertion\n" + GOOD_LOG},
+        "FAULT",
+        "runner_error",
+        1,
+    ),
     "a hard fault": (
         {"log": GOOD_LOG + b"Hard fault. irq=-13, pc=0x10000abc, lr=0x1, xpsr=0x2, sp=0x3\n"},
-        "FAULT", "hard_fault", 4),
+        "FAULT",
+        "hard_fault",
+        4,
+    ),
     "a missing operator": (
         {"log": b"E [executorch:m.cpp:1 f()] kernel 'aten::exp.out' not found.\n" + GOOD_LOG},
-        "FAULT", "operator_missing", 1),
+        "FAULT",
+        "operator_missing",
+        1,
+    ),
     "non-zero exit without a word": (
-        {"ending": Ending(Stop.EXITED, 3, None, 0.1)}, "FAULT", "exit_status", 3),
+        {"ending": Ending(Stop.EXITED, 3, None, 0.1)},
+        "FAULT",
+        "exit_status",
+        3,
+    ),
     "a status of the runner's that shells have for what they cannot start": (
-        {"ending": Ending(Stop.EXITED, 126, None, 0.1)}, "FAULT", "exit_status", 3),
+        {"ending": Ending(Stop.EXITED, 126, None, 0.1)},
+        "FAULT",
+        "exit_status",
+        3,
+    ),
     "the simulator died of a signal": (
-        {"ending": Ending(Stop.EXITED, None, 11, 0.1)}, "NO_VERDICT", "simulator_killed", 3),
+        {"ending": Ending(Stop.EXITED, None, 11, 0.1)},
+        "NO_VERDICT",
+        "simulator_killed",
+        3,
+    ),
     "somebody else killed the simulator": (
-        {"ending": Ending(Stop.EXITED, None, 9, 0.1)}, "INFRA", "simulator_killed", 3),
+        {"ending": Ending(Stop.EXITED, None, 9, 0.1)},
+        "INFRA",
+        "simulator_killed",
+        3,
+    ),
     "a guest that ended without a word of the runner": (
-        {"ending": Ending(Stop.EXITED, None, None, 5.0)}, "NO_VERDICT", "exit_unknown", 3),
+        {"ending": Ending(Stop.EXITED, None, None, 5.0)},
+        "NO_VERDICT",
+        "exit_unknown",
+        3,
+    ),
     "a guest that refused the login": (
         {"log": b"hil: the guest refuses the login of root\n" + GOOD_LOG},
-        "INFRA", "login_refused", 1),
+        "INFRA",
+        "login_refused",
+        1,
+    ),
     "a guest that never came to its login": (
         {"log": b"hil: the guest did not come to its login prompt within 120 s\n" + GOOD_LOG},
-        "HANG", "guest_silent", 1),
+        "HANG",
+        "guest_silent",
+        1,
+    ),
     "a guest without the run's files": (
         {"log": b"hil: the guest has no directory /work\n" + GOOD_LOG},
-        "INFRA", "no_root_file_system", 1),
+        "INFRA",
+        "no_root_file_system",
+        1,
+    ),
     "a guest whose disk is full": (
-        {"log": b"E [executorch:posix.cpp:77 write_file()] s0-0.bin: no space left on the device\n"
-         b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n"},
-        "INFRA", "disk_full", 1),
+        {
+            "log": b"E [executorch:posix.cpp:77 write_file()] s0-0.bin: no space left on the "
+            b"device\n"
+            b"E [executorch:runner.cpp:190 write_outputs()] cannot write output 0 (8 bytes)\n"
+        },
+        "INFRA",
+        "disk_full",
+        1,
+    ),
     "the deadline": ({"ending": Ending(Stop.DEADLINE, None, 9, 60.0)}, "HANG", "deadline", 3),
     "a stall": ({"ending": Ending(Stop.STALL, None, 9, 9.0)}, "HANG", "stall", 3),
     "too much output": (
         {"ending": Ending(Stop.OUTPUT_LIMIT, None, 9, 2.0, excess=Excess.TOTAL_BYTES)},
-        "FAULT", "output_limit", 3),
+        "FAULT",
+        "output_limit",
+        3,
+    ),
     "other firmware": (
-        {"log": GOOD_LOG.replace(b"0011", b"ffff")}, "NO_VERDICT", "wrong_firmware", None),
+        {"log": GOOD_LOG.replace(b"0011", b"ffff")},
+        "NO_VERDICT",
+        "wrong_firmware",
+        None,
+    ),
     "firmware that does not say what it is": (
-        {"log": GOOD_LOG.split(b"\n", 1)[1]}, "NO_VERDICT", "wrong_firmware", None),
-    "no end marker": (
-        {"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 2),
+        {"log": GOOD_LOG.split(b"\n", 1)[1]},
+        "NO_VERDICT",
+        "wrong_firmware",
+        None,
+    ),
+    "no end marker": ({"log": GOOD_LOG.rsplit(b"I [", 1)[0]}, "NO_VERDICT", "no_end_marker", 2),
     "empty log": ({"log": b""}, "NO_VERDICT", "wrong_firmware", None),
     "an output that was not written": (
         {"outputs": Outputs((EXACT,), missing=("s1-0.bin",))},
-        "NO_VERDICT", "output_missing", None),
+        "NO_VERDICT",
+        "output_missing",
+        None,
+    ),
     "an output of the wrong size": (
         {"outputs": Outputs((EXACT,), misshapen=("s1-0.bin has 3 bytes, expected 4",))},
-        "MISMATCH", "output_size", None),
+        "MISMATCH",
+        "output_size",
+        None,
+    ),
     "nothing compared": ({"outputs": Outputs(())}, "NO_VERDICT", "nothing_compared", None),
     "wrong by one LSB": (
         {"outputs": Outputs((EXACT, OFF_BY_ONE), sha256=(("11",),))},
-        "MISMATCH", "outputs_differ", None),
+        "MISMATCH",
+        "outputs_differ",
+        None,
+    ),
     "not the accepted outputs": (
-        {"outputs": Outputs((EXACT,), sha256=(("22",),))}, "MISMATCH", "reference_outputs", None),
+        {"outputs": Outputs((EXACT,), sha256=(("22",),))},
+        "MISMATCH",
+        "reference_outputs",
+        None,
+    ),
     "another .pte than the exported one": (
-        {"expectation": expecting(pte_unchanged=False)}, "NO_VERDICT", "program_changed", None),
+        {"expectation": expecting(pte_unchanged=False)},
+        "NO_VERDICT",
+        "program_changed",
+        None,
+    ),
     "growth beyond the slack": (
-        {"metrics": {"pte_bytes": 1257, "elf_text": 10_000}}, "OVER_BUDGET", "grown", None),
+        {"metrics": {"pte_bytes": 1257, "elf_text": 10_000}},
+        "OVER_BUDGET",
+        "grown",
+        None,
+    ),
     "a figure that was not measured": (
-        {"metrics": {"pte_bytes": 1000}}, "NO_VERDICT", "not_measured", None),
+        {"metrics": {"pte_bytes": 1000}},
+        "NO_VERDICT",
+        "not_measured",
+        None,
+    ),
     "a console that somebody kept open": (
-        {"ending": Ending(Stop.EXITED, 0, None, 0.2, console_complete=False),
-         "metrics": {"pte_bytes": 1257, "elf_text": 10_000}},  # and so its figures prove nothing
-        "NO_VERDICT", "console_cut", 3),
+        {
+            "ending": Ending(Stop.EXITED, 0, None, 0.2, console_complete=False),
+            "metrics": {"pte_bytes": 1257, "elf_text": 10_000},
+        },  # and so its figures prove nothing
+        "NO_VERDICT",
+        "console_cut",
+        3,
+    ),
     "a simulator that did not start": (
-        {"log": b"qemu-system-arm: unsupported machine type\n",
-         "ending": Ending(Stop.EXITED, 1, None, 0.1)}, "INFRA", "simulator_error", 1),
-}  # fmt: skip
+        {
+            "log": b"qemu-system-arm: unsupported machine type\n",
+            "ending": Ending(Stop.EXITED, 1, None, 0.1),
+        },
+        "INFRA",
+        "simulator_error",
+        1,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CAUSES)
@@ -338,9 +424,7 @@ def test_a_limit_of_the_model_after_the_end_is_a_note() -> None:
 
 def test_what_another_runner_was_accepted_as_telling_it_has_to_tell() -> None:
     accepted = replace(REFERENCE, firmware={"gcc 12": {"elf_text": 10_000, "stack_high_water": 9}})
-    theirs = expecting(
-        source=FirmwareSource.EXECUTORCH, budgets=Budgets(limits={"stack_high_water": 99})
-    )
+    theirs = expecting(prints_all_figures=False, budgets=Budgets(limits={"stack_high_water": 99}))
     assert verdict(expectation=theirs).passed
     result = verdict(expectation=replace(theirs, reference=accepted))
     assert (result.verdict, result.cause and result.cause.kind) == ("NO_VERDICT", "not_measured")
@@ -349,7 +433,7 @@ def test_what_another_runner_was_accepted_as_telling_it_has_to_tell() -> None:
 def test_a_limit_of_our_runner_alone_is_not_held_of_another() -> None:
     """A checkout's has every kernel there is; of ours the figure has to be there."""
     limits = Budgets(limits={"elf_stripped": 1})
-    theirs = verdict(expectation=expecting(source=FirmwareSource.EXECUTORCH, budgets=limits))
+    theirs = verdict(expectation=expecting(prints_all_figures=False, budgets=limits))
     assert theirs.passed
     assert not any("elf_stripped" in note for note in theirs.notes)
     ours = verdict(expectation=expecting(budgets=limits))
@@ -366,14 +450,16 @@ def test_a_hang_says_where_it_hung() -> None:
 
 @pytest.mark.parametrize(
     ("limits", "verdict_name", "kind"),
-    [({"stack_high_water": 899}, "OVER_BUDGET", "over_limit"),
-     ({"stack_high_water": 900}, "PASS", None),
-     ({"temp_allocator": 5}, "NO_VERDICT", "not_measured"),
-     ({"temp_allocator": 5, "pte_bytes": 999}, "NO_VERDICT", "not_measured"),
-     ({"pte_bytes": 999}, "OVER_BUDGET", "over_limit"),
-     ({"elf_text": 9_999}, "OVER_BUDGET", "over_limit"),
-     ({"npu_scratch_bytes": 1}, "PASS", None)],  # which no run measures: a gate holds it
-)  # fmt: skip
+    [
+        ({"stack_high_water": 899}, "OVER_BUDGET", "over_limit"),
+        ({"stack_high_water": 900}, "PASS", None),
+        ({"temp_allocator": 5}, "NO_VERDICT", "not_measured"),
+        ({"temp_allocator": 5, "pte_bytes": 999}, "NO_VERDICT", "not_measured"),
+        ({"pte_bytes": 999}, "OVER_BUDGET", "over_limit"),
+        ({"elf_text": 9_999}, "OVER_BUDGET", "over_limit"),
+        ({"npu_scratch_bytes": 1}, "PASS", None),
+    ],  # which no run measures: a gate holds it
+)
 def test_hard_limits_on_what_a_run_measures(
     limits: dict[str, int], verdict_name: str, kind: str | None
 ) -> None:

@@ -10,7 +10,7 @@ import base64
 import pytest
 
 from harness.judge.console_log import judge_log
-from harness.observe import observe
+from harness.log import parse_console
 from tests.judge.published_logs import PUBLISHED
 from tests.judge.stranger_failures import BAD, LINUX_OOPS, ZEPHYR_AARCH64
 from tests.judge.stranger_logs import COMPLETED, END, GOOD, UNPROVEN
@@ -21,7 +21,7 @@ LOGS = {**GOOD, **COMPLETED, **UNPROVEN, **BAD, **PUBLISHED}
 @pytest.mark.parametrize("name", LOGS)
 def test_verdict_cause_and_line(name: str) -> None:
     log, verdict, kind, line = LOGS[name]
-    judged = judge_log(observe(log))
+    judged = judge_log(parse_console(log))
     assert (judged.verdict, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
     if verdict != "PASS":
         assert judged.cause is not None
@@ -31,26 +31,26 @@ def test_verdict_cause_and_line(name: str) -> None:
 @pytest.mark.parametrize("name", {**BAD, **PUBLISHED})
 def test_carriage_returns_change_nothing(name: str) -> None:
     log, verdict, kind, line = LOGS[name]
-    judged = judge_log(observe(log.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")))
+    judged = judge_log(parse_console(log.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")))
     assert (judged.verdict, judged.cause and judged.cause.kind) == (verdict, kind), judged.cause
     assert line is None or (judged.cause is not None and judged.cause.line == line)
 
 
 def test_a_kernel_says_where_it_was() -> None:
     """Not as an address: the kernel prints its own symbols."""
-    (oops,) = observe(LINUX_OOPS.replace(b"Segmentation fault\n", b"")).failures
+    (oops,) = parse_console(LINUX_OOPS.replace(b"Segmentation fault\n", b"")).failures
     assert oops.facts["pc_symbol"] == "ethosu_job_submit+0x44"
     assert oops.facts["lr_symbol"] == "ethosu_ioctl+0x90"
 
 
 def test_an_a_profile_fault_has_its_pc() -> None:
-    (fault,) = observe(ZEPHYR_AARCH64).failures
+    (fault,) = parse_console(ZEPHYR_AARCH64).failures
     assert (fault.facts["pc"], fault.facts["reason"]) == ("0x0000000040001f4c", "0")
 
 
 def test_tensors_of_the_linux_runner() -> None:
     """On one line or wrapped; elided elements are no whole tensor."""
-    one, two, three = observe(
+    one, two, three = parse_console(
         b"Output 0: tensor(sizes=[1, 2], [0.5, -1.])\n"
         b"Output 1: tensor(sizes=[2, 3], [\n  1., 2., 3.,\n  4., 5., 6.])\n"
         b"OutputX 2: tensor(sizes=[1000], [1., 2., ..., 3.])\n"
@@ -71,45 +71,59 @@ def test_outputs_in_base64_also_where_the_log_was_wrapped() -> None:
         'echo "' + "\r\n".join(rows) + '" | base64 -d >debug_buffer.bin\n'
         'echo "AAAA=A" | base64 -d >etdump.bin\n#[END]\n'
     )
-    outputs, etdump = observe(log.encode() + END).blocks
+    outputs, etdump = parse_console(log.encode() + END).blocks
     assert (outputs.name, outputs.data, outputs.whole, outputs.line) == (
-        "debug_buffer.bin", payload, True, 3)  # fmt: skip
+        "debug_buffer.bin",
+        payload,
+        True,
+        3,
+    )
     assert (etdump.name, etdump.whole) == ("etdump.bin", False)
 
 
 def test_a_fault_between_the_lines_of_a_block_is_seen() -> None:
     log = b'#[RUN THIS]\necho "QUJD\nHard fault. irq=-13, pc=0x0, lr=0x1\nREVG\n'
-    assert observe(log).failures[0].line == 3
+    assert parse_console(log).failures[0].line == 3
 
 
 def test_numbers_of_absurd_length_are_survived() -> None:
     """Python refuses to read an integer of more than 4300 digits."""
     digits = b"9" * 6000
-    for line in (b"Output[%s][0]: (int) 1", b"Output[0][%s]: (int) 1", b"Output[0][0]: (int) %s",
-                 b"I [executorch:a.cpp:1 f()] planned_x: %s", b"[%s] = 1.0",
-                 b"Output 0: tensor(sizes=[%s], [1.])", b"I [executorch:a.cpp] [%s] = 1",
-                 b"x: Listening for serial connection on port %s"):  # fmt: skip
-        observe(line % digits + b"\n")
+    for line in (
+        b"Output[%s][0]: (int) 1",
+        b"Output[0][%s]: (int) 1",
+        b"Output[0][0]: (int) %s",
+        b"I [executorch:a.cpp:1 f()] planned_x: %s",
+        b"[%s] = 1.0",
+        b"Output 0: tensor(sizes=[%s], [1.])",
+        b"I [executorch:a.cpp] [%s] = 1",
+        b"x: Listening for serial connection on port %s",
+    ):
+        parse_console(line % digits + b"\n")
 
 
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
-        ("Zephyr minimal log, stack overflow",
-         {"pc": "0x1000123c", "lr": "0x1000456d", "fault": "E: ***** USAGE FAULT *****"}),
+        (
+            "Zephyr minimal log, stack overflow",
+            {"pc": "0x1000123c", "lr": "0x1000456d", "fault": "E: ***** USAGE FAULT *****"},
+        ),
         ("Zephyr stack guard, registers first", {"pc": "0x080136dc", "lr": "0x08006239"}),
         ("Zephyr 1.12", {"pc": "0xe0000000"}),
         ("Zephyr, a hard fault that was a bus fault", {"bfar": "0x24060000"}),
     ],
-)  # fmt: skip
+)
 def test_a_dump_of_zephyr_is_one_fault_with_its_registers(name: str, facts: dict[str, str]) -> None:
     """Each line of it was an error of its own, and the first of them hid the fault."""
-    (fault,) = observe(PUBLISHED[name][0]).failures
+    (fault,) = parse_console(PUBLISHED[name][0]).failures
     assert facts.items() <= fault.facts.items()
 
 
 def test_what_a_run_survived_is_told_beside_its_verdict() -> None:
-    for name in ("one NPU of two does not start, every job ends well",
-                 "what is ignored does not matter"):  # fmt: skip
-        (note, *_) = judge_log(observe(PUBLISHED[name][0])).notes
+    for name in (
+        "one NPU of two does not start, every job ends well",
+        "what is ignored does not matter",
+    ):
+        (note, *_) = judge_log(parse_console(PUBLISHED[name][0])).notes
         assert note.startswith("the run went on after line"), note

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev.doubles import planted_firmware
 from harness.formats.symbols import Symbols
 from harness.judge.symbols import where_spinning, with_symbols
-from harness.observe import observe
+from harness.log import parse_console
+from tools.doubles import planted_firmware
 
 needs_gcc = pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
 FAULT = "Hard fault. irq=-13, pc={pc:#010x}, lr={lr:#010x}, xpsr=0x0, sp=0x0\n"
@@ -27,12 +27,12 @@ def test_a_fault_is_told_with_function_and_source(elf: Path) -> None:
     symbols = Symbols(elf)
     work = next(a for a in range(0x10000100, 0x10001000, 2) if symbols.function(a) == "work")
     log = FAULT.format(pc=work + 4, lr=0x50000000).encode()
-    (fault,) = with_symbols(observe(log), elf).failures
+    (fault,) = with_symbols(parse_console(log), elf).failures
     assert fault.facts["pc_symbol"] == "work+0x4"
     assert fault.facts["pc_source"].startswith("planted.c:")
     assert "lr_symbol" not in fault.facts
     log = FAULT.format(pc=0x50000000, lr=work + 8).encode()
-    (fault,) = with_symbols(observe(log), elf).failures
+    (fault,) = with_symbols(parse_console(log), elf).failures
     assert fault.facts["lr_symbol"] == "work+0x8"
     assert "pc_symbol" not in fault.facts
 
@@ -51,7 +51,7 @@ def test_only_return_addresses_are_frames(elf: Path) -> None:
 
 
 def test_without_an_elf_the_registers_remain(tmp_path: Path) -> None:
-    seen = observe(FAULT.format(pc=1, lr=2).encode())
+    seen = parse_console(FAULT.format(pc=1, lr=2).encode())
     (tmp_path / "text").write_text("no ELF")
     assert with_symbols(seen, tmp_path / "absent") == seen
     assert with_symbols(seen, tmp_path / "text") == seen
@@ -59,5 +59,5 @@ def test_without_an_elf_the_registers_remain(tmp_path: Path) -> None:
 
 
 def test_no_fault_needs_no_elf(tmp_path: Path) -> None:
-    seen = replace(observe(b"fine\n"), lines=1)
+    seen = replace(parse_console(b"fine\n"), lines=1)
     assert with_symbols(seen, tmp_path) is seen

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.arithmetic import Arithmetic, build_options
-from harness.build.firmware import build
-from harness.target.loading import load_target
+from harness.config.loading import load_target
+from harness.firmware.arithmetic import Arithmetic, build_options
+from harness.firmware.sources.bundled import build
 
 LIMIT_SECONDS = 120
 
@@ -81,16 +81,25 @@ def run_on_board(name: str, **options: str) -> Run:
     counting instructions as the target does."""
     target = load_target(name)
     runner = str(build(target, options=options).elf)
-    qemu = target.settings.qemu
+    qemu = target.simulators.qemu
     assert qemu is not None, f"{name} does not run on QEMU"
 
     def run(pte: bytes, inputs: Sequence[bytes], outputs: int, work: Path) -> RunResult:
         words = ",".join(f"arg={a}" for a in ["runner", *lay_out(pte, inputs, work)])
         command = [
-            qemu.executable, "-M", qemu.machine, "-nographic", "-monitor", "none",
-            "-serial", "none", "-semihosting-config", f"enable=on,target=native,{words}",
-            "-kernel", runner,
-        ]  # fmt: skip
+            qemu.executable,
+            "-M",
+            qemu.machine,
+            "-nographic",
+            "-monitor",
+            "none",
+            "-serial",
+            "none",
+            "-semihosting-config",
+            f"enable=on,target=native,{words}",
+            "-kernel",
+            runner,
+        ]
         return run_in(work, command, outputs)
 
     return run

@@ -29,9 +29,20 @@ def _depthwise(
     weight = torch.zeros(1, kernel, kernel, channels, dtype=torch.int8)
     weight[0, kernel // 2, kernel // 2] = 1
     arguments = (
-        Activation(x), Constant(weight), None, [stride] * 2, [1, 1], list(dilation), 1, 0, 0,
-        *_halves(channels), low, 127, Scratch(),
-    )  # fmt: skip
+        Activation(x),
+        Constant(weight),
+        None,
+        [stride] * 2,
+        [1, 1],
+        list(dilation),
+        1,
+        0,
+        0,
+        *_halves(channels),
+        low,
+        127,
+        Scratch(),
+    )
     name = f"depthwise of ties, stride {stride}, bounds from {low}, dilation {dilation}"
     return Case(name, "cortex_m.quantized_depthwise_conv2d", arguments)
 
@@ -40,9 +51,19 @@ def _conv(draw: Draw, low: int) -> Case:
     weight = torch.zeros(6, 1, 1, 8, dtype=torch.int8)
     weight[:, :, :, 0] = 1
     arguments = (
-        Activation(draw.image(1, 8, 5, 7)), Constant(weight), None, [1, 1], [0, 0], [1, 1], 0, 0,
-        *_halves(6), low, 127, Scratch(),
-    )  # fmt: skip
+        Activation(draw.image(1, 8, 5, 7)),
+        Constant(weight),
+        None,
+        [1, 1],
+        [0, 0],
+        [1, 1],
+        0,
+        0,
+        *_halves(6),
+        low,
+        127,
+        Scratch(),
+    )
     return Case(f"conv2d of ties, bounds from {low}", "cortex_m.quantized_conv2d", arguments)
 
 
@@ -51,16 +72,26 @@ def _add_of_ties(draw: Draw) -> Case:
     a, b = (Activation(draw.int8(3, 37)) for _ in range(2))
     scale = (INT32_MAX, -20)
     return Case(
-        "add of ties, shift -1", "cortex_m.quantized_add",
+        "add of ties, shift -1",
+        "cortex_m.quantized_add",
         (a, 0, *scale, b, 0, *scale, 0, INT32_MAX, -1, -128, 127),
-    )  # fmt: skip
+    )
 
 
 def _largest_of_lowest(_draw: Draw) -> Case:
     x = torch.full((1, 20, 4, 4), -128, dtype=torch.int8).to(memory_format=torch.channels_last)
     arguments = (
-        Activation(x), [2, 2], [2, 2], [0, 0], [1, 1], False, -128, -128, -128, 127,
-    )  # fmt: skip
+        Activation(x),
+        [2, 2],
+        [2, 2],
+        [0, 0],
+        [1, 1],
+        False,
+        -128,
+        -128,
+        -128,
+        127,
+    )
     return Case("max_pool of -128", "cortex_m.quantized_max_pool2d", arguments)
 
 
@@ -75,10 +106,21 @@ def _long_rows(draw: Draw) -> Case:
     depth, outs = 75, 3
     weight = Constant(draw.int8(outs, 2, 2, depth))
     arguments = (
-        Activation(draw.image(1, depth, 3, 3)), weight, draw.bias(outs), [2, 2], [0, 0], [0, 0],
-        [1, 1], 77, -3, *draw.scales(outs, 75.0 * 150 * (4 * depth) ** 0.5), -128, 127, Scratch(),
+        Activation(draw.image(1, depth, 3, 3)),
+        weight,
+        draw.bias(outs),
+        [2, 2],
+        [0, 0],
+        [0, 0],
+        [1, 1],
+        77,
+        -3,
+        *draw.scales(outs, 75.0 * 150 * (4 * depth) ** 0.5),
+        -128,
+        127,
         Scratch(),
-    )  # fmt: skip
+        Scratch(),
+    )
     return Case("transpose_conv of long rows", "cortex_m.quantized_transpose_conv2d", arguments)
 
 
@@ -87,9 +129,19 @@ def _long_rows_with_wide_offset(draw: Draw) -> Case:
     depth, outs = 70, 5
     weight = Constant(draw.int8(outs, 3, 3, depth))
     arguments = (
-        Activation(draw.image(1, depth, 4, 5)), weight, draw.bias(outs), [1, 1], [1, 1], [1, 1],
-        200, 3, *draw.scales(outs, 75.0 * 300 * (9 * depth) ** 0.5), -128, 127, Scratch(),
-    )  # fmt: skip
+        Activation(draw.image(1, depth, 4, 5)),
+        weight,
+        draw.bias(outs),
+        [1, 1],
+        [1, 1],
+        [1, 1],
+        200,
+        3,
+        *draw.scales(outs, 75.0 * 300 * (9 * depth) ** 0.5),
+        -128,
+        127,
+        Scratch(),
+    )
     return Case("conv2d of long rows, offset 200", "cortex_m.quantized_conv2d", arguments)
 
 
@@ -99,10 +151,20 @@ def _wrapping_sums(draw: Draw) -> Case:
     bias = torch.full((channels,), INT32_MAX - 5, dtype=torch.int32)
     bias[::2] = -INT32_MAX
     arguments = (
-        Activation(draw.image(1, channels, 8, 8)), Constant(draw.int8(1, 3, 3, channels)),
-        Constant(bias), [1, 1], [1, 1], [2, 2], 1, 3, 0,
-        *_halves(channels, -22), -128, 127, Scratch(),
-    )  # fmt: skip
+        Activation(draw.image(1, channels, 8, 8)),
+        Constant(draw.int8(1, 3, 3, channels)),
+        Constant(bias),
+        [1, 1],
+        [1, 1],
+        [2, 2],
+        1,
+        3,
+        0,
+        *_halves(channels, -22),
+        -128,
+        127,
+        Scratch(),
+    )
     return Case("depthwise of sums that wrap", "cortex_m.quantized_depthwise_conv2d", arguments)
 
 
@@ -111,9 +173,19 @@ def _conv_one_by_one(draw: Draw) -> Case:
     depth, groups, outs = 5, 3, 6
     weight = Constant(draw.int8(outs, 3, 2, depth))
     arguments = (
-        Activation(draw.image(2, groups * depth, 6, 7)), weight, draw.bias(outs), [1, 2], [1, 1],
-        [1, 3], 200, 3, *draw.scales(outs, 75.0 * 300 * (6 * depth) ** 0.5), -128, 127, Scratch(),
-    )  # fmt: skip
+        Activation(draw.image(2, groups * depth, 6, 7)),
+        weight,
+        draw.bias(outs),
+        [1, 2],
+        [1, 1],
+        [1, 3],
+        200,
+        3,
+        *draw.scales(outs, 75.0 * 300 * (6 * depth) ** 0.5),
+        -128,
+        127,
+        Scratch(),
+    )
     return Case("conv2d of groups, dilated, offset 200", "cortex_m.quantized_conv2d", arguments)
 
 
@@ -124,10 +196,20 @@ def _whole_depthwise(
     channels = 9
     outs = channels * ratio
     arguments = (
-        Activation(draw.image(1, channels, 9, width)), Constant(draw.int8(1, *kernel, outs)),
-        draw.bias(outs), [1, 1], [1, 1], dilation, ratio, 5, -3,
-        *draw.scales(outs, 75.0 * 150 * 6**0.5), -128, 127, Scratch(),
-    )  # fmt: skip
+        Activation(draw.image(1, channels, 9, width)),
+        Constant(draw.int8(1, *kernel, outs)),
+        draw.bias(outs),
+        [1, 1],
+        [1, 1],
+        dilation,
+        ratio,
+        5,
+        -3,
+        *draw.scales(outs, 75.0 * 150 * 6**0.5),
+        -128,
+        127,
+        Scratch(),
+    )
     name = f"depthwise of {width} columns, ratio {ratio}, dilation {dilation}"
     return Case(name, "cortex_m.quantized_depthwise_conv2d", arguments)
 

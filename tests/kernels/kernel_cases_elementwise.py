@@ -31,9 +31,19 @@ def add(draw: Draw) -> Case:
     into = [r.choice([-30, 0, 1, 3, 7] if wild else [0, -1, -2, -5]) for _ in range(2)]
     out = r.choice([-30, 0, 7, -19]) if wild else r.randint(-21, -16)
     arguments = (
-        a, draw.zero_point(), draw.multiplier(), into[0], b, draw.zero_point(), draw.multiplier(),
-        into[1], draw.zero_point(), draw.multiplier(), out, *draw.bounds(),
-    )  # fmt: skip
+        a,
+        draw.zero_point(),
+        draw.multiplier(),
+        into[0],
+        b,
+        draw.zero_point(),
+        draw.multiplier(),
+        into[1],
+        draw.zero_point(),
+        draw.multiplier(),
+        out,
+        *draw.bounds(),
+    )
     name = f"add {list(a.tensor.shape)} {list(b.tensor.shape)} shifts {into} {out}"
     return Case(name, "cortex_m.quantized_add", arguments)
 
@@ -42,8 +52,14 @@ def mul(draw: Draw) -> Case:
     a, b = operands(draw)
     shift = draw.random.choice([-30, -9, -8, -7, -6, -5, 0, 1, 7])
     arguments = (
-        a, draw.zero_point(), b, draw.zero_point(), draw.zero_point(), draw.multiplier(), shift,
-    )  # fmt: skip
+        a,
+        draw.zero_point(),
+        b,
+        draw.zero_point(),
+        draw.zero_point(),
+        draw.multiplier(),
+        shift,
+    )
     name = f"mul {list(a.tensor.shape)} {list(b.tensor.shape)} shift {shift}"
     return Case(name, "cortex_m.quantized_mul", arguments)
 
@@ -59,8 +75,13 @@ def div(draw: Draw) -> Case:
         both[1].view(-1)[:2] = zero  # the divisor becomes 0
     scale = r.choice([1.0, 0.5, 12.0, r.uniform(1e-3, 300.0)])
     arguments = (
-        Activation(both[0]), draw.zero_point(), Activation(both[1]), zero, draw.zero_point(), scale,
-    )  # fmt: skip
+        Activation(both[0]),
+        draw.zero_point(),
+        Activation(both[1]),
+        zero,
+        draw.zero_point(),
+        scale,
+    )
     return Case(f"div {kind} {shape} scale {scale}", "cortex_m.quantized_div", arguments)
 
 
@@ -91,9 +112,14 @@ def softmax(draw: Draw) -> Case:
     x = draw.int8(*shape)
     dim = r.choice([-1, -1, len(shape) - 1, 0])
     arguments = (
-        Activation(x), dim, draw.zero_point(), -128, draw.multiplier(), r.choice([20, 22, 24]),
+        Activation(x),
+        dim,
+        draw.zero_point(),
+        -128,
+        draw.multiplier(),
+        r.choice([20, 22, 24]),
         -r.randint(1, 255),
-    )  # fmt: skip
+    )
     return Case(f"softmax {shape} dim {dim}", "cortex_m.softmax", arguments)
 
 
@@ -114,8 +140,10 @@ def arithmetic(draw: Draw) -> Case:
 def quotient(draw: Draw) -> Case:
     r = draw.random
     whole = (r.randint(1, 3), r.randint(1, 5), r.randint(1, 4), r.choice([0, 1, 5]))
-    x, y = (torch.randn(s, generator=draw.torch) for s in (
-        whole, r.choice([whole, (1,), (whole[1], 1, 1), whole[3:]])))  # fmt: skip
+    x, y = (
+        torch.randn(s, generator=draw.torch)
+        for s in (whole, r.choice([whole, (1,), (whole[1], 1, 1), whole[3:]]))
+    )
     if y.numel() > 3:
         y.view(-1)[:3] = torch.tensor([0.0, -0.0, float("inf")])
     both = [Activation(x), Activation(y)]

@@ -18,22 +18,39 @@ def linear(draw: Draw) -> Case:
     multipliers, shifts = draw.scales(1, 75.0 * 75 * inner**0.5)
     low, high = draw.bounds()
     arguments = (
-        Activation(x), Constant(draw.weights(outs, inner)), None if folded else draw.bias(outs),
-        Constant(sums) if folded else None, -draw.zero_point(), r.choice([0, 0, 0, 5]),
-        draw.zero_point(), multipliers.tensor.tolist(), shifts.tensor.tolist(), high, low,
-    )  # fmt: skip
+        Activation(x),
+        Constant(draw.weights(outs, inner)),
+        None if folded else draw.bias(outs),
+        Constant(sums) if folded else None,
+        -draw.zero_point(),
+        r.choice([0, 0, 0, 5]),
+        draw.zero_point(),
+        multipliers.tensor.tolist(),
+        shifts.tensor.tolist(),
+        high,
+        low,
+    )
     return Case(f"linear x{list(x.shape)} out {outs}", "cortex_m.quantized_linear", arguments)
 
 
 def batch_matmul(draw: Draw) -> Case:
     r = draw.random
-    batch, rows, inner, columns = (r.randint(1, 4), r.randint(1, 9), r.randint(1, 80),
-                                   r.randint(1, 70))  # fmt: skip
+    batch, rows, inner, columns = (
+        r.randint(1, 4),
+        r.randint(1, 9),
+        r.randint(1, 80),
+        r.randint(1, 70),
+    )
     arguments = (
-        Activation(draw.int8(batch, rows, inner)), r.choice([0, -draw.zero_point()]),
-        Activation(draw.int8(batch, columns, inner)), r.choice([0, -draw.zero_point()]),
-        draw.zero_point(), draw.multiplier(), r.choice([-9, -10, -11, -12, -30, 0, 1]), Scratch(),
-    )  # fmt: skip
+        Activation(draw.int8(batch, rows, inner)),
+        r.choice([0, -draw.zero_point()]),
+        Activation(draw.int8(batch, columns, inner)),
+        r.choice([0, -draw.zero_point()]),
+        draw.zero_point(),
+        draw.multiplier(),
+        r.choice([-9, -10, -11, -12, -30, 0, 1]),
+        Scratch(),
+    )
     name = f"bmm {batch}x{rows}x{inner}x{columns}"
     return Case(name, "cortex_m.quantized_batch_matmul", arguments)
 

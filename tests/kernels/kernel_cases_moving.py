@@ -49,8 +49,16 @@ def move(draw: Draw) -> Case:
 
 def convert(draw: Draw) -> Case:
     r = draw.random
-    kinds = [torch.float32, torch.float64, torch.bool, torch.uint8, torch.int8, torch.int16,
-             torch.int32, torch.int64]  # fmt: skip
+    kinds = [
+        torch.float32,
+        torch.float64,
+        torch.bool,
+        torch.uint8,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+    ]
     kind, to = r.sample(kinds, 2)
     x = torch.randint(-1000, 1000, (2, r.choice([0, 1, 6]), 3, 4), generator=draw.torch)
     if kind == torch.int64 and r.random() < 0.5:

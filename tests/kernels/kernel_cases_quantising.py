@@ -39,9 +39,13 @@ def quantize16(draw: Draw) -> Case:
     if r.random() < 0.5:
         x = torch.nextafter(x, torch.tensor(float("inf")))
     arguments = (
-        Activation(x), scale, r.randint(-200, 200),
-        -(1 << 15), (1 << 15) - 1, torch.int16,
-    )  # fmt: skip
+        Activation(x),
+        scale,
+        r.randint(-200, 200),
+        -(1 << 15),
+        (1 << 15) - 1,
+        torch.int16,
+    )
     return Case(f"quantize16 {list(steps.shape)}", "cortex_m.quantize_per_tensor", arguments)
 
 
@@ -50,9 +54,13 @@ def dequantize16(draw: Draw) -> Case:
     shape = (2, r.choice([0, 5, 32]))
     x = torch.randint(-(1 << 15), 1 << 15, shape, generator=draw.torch).to(torch.int16)
     arguments = (
-        Activation(x), r.uniform(1e-5, 3.0), r.randint(-200, 200), -(1 << 15), (1 << 15) - 1,
+        Activation(x),
+        r.uniform(1e-5, 3.0),
+        r.randint(-200, 200),
+        -(1 << 15),
+        (1 << 15) - 1,
         torch.int16,
-    )  # fmt: skip
+    )
     return Case(f"dequantize16 {list(shape)}", "cortex_m.dequantize_per_tensor", arguments)
 
 

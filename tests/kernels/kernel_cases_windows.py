@@ -27,10 +27,18 @@ def conv2d(draw: Draw) -> Case:
     zero_point = draw.zero_point()
     weight = Constant(draw.weights(outs, h["kernel"], w["kernel"], depth))
     arguments = (
-        Activation(x), weight, draw.bias(outs), pair(h, w, "stride"), pair(h, w, "pad"),
-        pair(h, w, "dilation"), -zero_point, draw.zero_point(),
-        *draw.scales(outs, 75.0 * 150 * column**0.5), *draw.bounds(), Scratch(),
-    )  # fmt: skip
+        Activation(x),
+        weight,
+        draw.bias(outs),
+        pair(h, w, "stride"),
+        pair(h, w, "pad"),
+        pair(h, w, "dilation"),
+        -zero_point,
+        draw.zero_point(),
+        *draw.scales(outs, 75.0 * 150 * column**0.5),
+        *draw.bounds(),
+        Scratch(),
+    )
     name = f"conv2d x{list(x.shape)} w{list(weight.tensor.shape)} {h} {w} groups {groups}"
     return Case(name, "cortex_m.quantized_conv2d", arguments)
 
@@ -48,11 +56,19 @@ def depthwise(draw: Draw) -> Case:
     outs = channels * ratio
     weight = Constant(draw.weights(1, h["kernel"], w["kernel"], outs))
     arguments = (
-        Activation(x), weight, draw.bias(outs), pair(h, w, "stride"), pair(h, w, "pad"),
-        pair(h, w, "dilation"), ratio, -draw.zero_point(), draw.zero_point(),
-        *draw.scales(outs, 75.0 * 150 * (h["kernel"] * w["kernel"]) ** 0.5), *draw.bounds(),
+        Activation(x),
+        weight,
+        draw.bias(outs),
+        pair(h, w, "stride"),
+        pair(h, w, "pad"),
+        pair(h, w, "dilation"),
+        ratio,
+        -draw.zero_point(),
+        draw.zero_point(),
+        *draw.scales(outs, 75.0 * 150 * (h["kernel"] * w["kernel"]) ** 0.5),
+        *draw.bounds(),
         Scratch(),
-    )  # fmt: skip
+    )
     name = f"depthwise x{list(x.shape)} w{list(weight.tensor.shape)} {h} {w}"
     return Case(name, "cortex_m.quantized_depthwise_conv2d", arguments)
 
@@ -74,10 +90,20 @@ def transpose_conv(draw: Draw) -> Case:
     weight = Constant(draw.weights(outs, h["kernel"], w["kernel"], depth))
     column = h["kernel"] * w["kernel"] * depth
     arguments = (
-        Activation(x), weight, draw.bias(outs), pair(h, w, "stride"), pair(h, w, "pad"),
-        pair(h, w, "extra"), pair(h, w, "dilation"), -draw.zero_point(), draw.zero_point(),
-        *draw.scales(outs, 75.0 * 150 * column**0.5), *draw.bounds(), Scratch(), Scratch(),
-    )  # fmt: skip
+        Activation(x),
+        weight,
+        draw.bias(outs),
+        pair(h, w, "stride"),
+        pair(h, w, "pad"),
+        pair(h, w, "extra"),
+        pair(h, w, "dilation"),
+        -draw.zero_point(),
+        draw.zero_point(),
+        *draw.scales(outs, 75.0 * 150 * column**0.5),
+        *draw.bounds(),
+        Scratch(),
+        Scratch(),
+    )
     name = f"transpose_conv x{list(x.shape)} w{list(weight.tensor.shape)} {h} {w}"
     return Case(name, "cortex_m.quantized_transpose_conv2d", arguments)
 
@@ -101,9 +127,16 @@ def convolution(draw: Draw) -> Case:
     weight = small(*shape, *(a["kernel"] for a in axes))
     column = lambda key: [a[key] for a in axes]  # noqa: E731
     arguments = (
-        Activation(x), Constant(weight), Constant(small(outs)) if r.random() < 0.6 else None,
-        column("stride"), column("pad"), column("dilation"), transposed, column("extra"), groups,
-    )  # fmt: skip
+        Activation(x),
+        Constant(weight),
+        Constant(small(outs)) if r.random() < 0.6 else None,
+        column("stride"),
+        column("pad"),
+        column("dilation"),
+        transposed,
+        column("extra"),
+        groups,
+    )
     name = f"convolution x{list(x.shape)} w{list(weight.shape)} {axes} transposed {transposed}"
     return Case(name, "aten.convolution", arguments)
 
@@ -117,9 +150,16 @@ def avg_pool(draw: Draw) -> Case:
     x = draw.image(r.randint(1, 2), r.randint(2, 33), max(h["size"], 2), max(w["size"], 2))
     shift = r.choice([-18, -9, -5, 0, 3])
     arguments = (
-        Activation(x), pair(h, w, "kernel"), pair(h, w, "stride"), pair(h, w, "pad"),
-        r.random() < 0.4, draw.zero_point(), draw.multiplier(), shift, Scratch(),
-    )  # fmt: skip
+        Activation(x),
+        pair(h, w, "kernel"),
+        pair(h, w, "stride"),
+        pair(h, w, "pad"),
+        r.random() < 0.4,
+        draw.zero_point(),
+        draw.multiplier(),
+        shift,
+        Scratch(),
+    )
     return Case(f"avg_pool {list(x.shape)} {h} {w}", "cortex_m.quantized_avg_pool2d", arguments)
 
 
@@ -129,9 +169,16 @@ def max_pool(draw: Draw) -> Case:
     x = draw.image(r.randint(1, 2), r.randint(1, 33), h["size"], w["size"])
     zero_point = draw.zero_point()
     arguments = (
-        Activation(x), pair(h, w, "kernel"), pair(h, w, "stride"), pair(h, w, "pad"), [1, 1],
-        False, zero_point, zero_point, *draw.bounds(),
-    )  # fmt: skip
+        Activation(x),
+        pair(h, w, "kernel"),
+        pair(h, w, "stride"),
+        pair(h, w, "pad"),
+        [1, 1],
+        False,
+        zero_point,
+        zero_point,
+        *draw.bounds(),
+    )
     return Case(f"max_pool {list(x.shape)} {h} {w}", "cortex_m.quantized_max_pool2d", arguments)
 
 
@@ -157,9 +204,14 @@ def avg_pool_float(draw: Draw) -> Case:
         x = x[0]
     stride = pair(h, w, "stride") if r.random() < 0.8 else []
     arguments = (
-        Activation(x), pair(h, w, "kernel"), stride, pair(h, w, "pad"), r.random() < 0.4,
-        r.random() < 0.5, r.choice([None, None, None, 3, -2]),
-    )  # fmt: skip
+        Activation(x),
+        pair(h, w, "kernel"),
+        stride,
+        pair(h, w, "pad"),
+        r.random() < 0.4,
+        r.random() < 0.5,
+        r.choice([None, None, None, 3, -2]),
+    )
     name = f"avg_pool {list(x.shape)} {h} {w} {arguments[4:]}"
     return Case(name, "aten.avg_pool2d", arguments)
 
@@ -175,9 +227,13 @@ def max_pool_indices(draw: Draw) -> Case:
     if r.random() < 0.4:
         x = x.to(memory_format=torch.channels_last)
     arguments = (
-        Activation(x), pair(h, w, "kernel"), pair(h, w, "stride"), pair(h, w, "pad"),
-        pair(h, w, "dilation"), r.random() < 0.4,
-    )  # fmt: skip
+        Activation(x),
+        pair(h, w, "kernel"),
+        pair(h, w, "stride"),
+        pair(h, w, "pad"),
+        pair(h, w, "dilation"),
+        r.random() < 0.4,
+    )
     name = f"max_pool {list(x.shape)} {h} {w}"
     return Case(name, "aten.max_pool2d_with_indices", arguments, output=r.randint(0, 1))
 

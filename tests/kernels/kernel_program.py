@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.build.arithmetic import Arithmetic
+from harness.firmware.arithmetic import Arithmetic
 from tests.late import Late
 
 torch = Late("torch")
 exir = Late("executorch.exir")
 scratch_buffer_sizes = Late("executorch.backends.cortex_m.passes.scratch_buffer_sizes")
 serialising = Late("executorch.exir._serialize._program")
-by_design = Late("harness.export.by_design")
+by_design = Late("harness.export.child.by_design")
 cmsis_nn = Late("executorch.backends.cortex_m.library.cmsis_nn")
 
 

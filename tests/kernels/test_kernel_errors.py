@@ -43,39 +43,83 @@ def good_cases() -> list[Case]:
     window = ([1, 1], [1, 1], [1, 1])
     conv = Constant(draw.int8(6, 3, 3, 3))
     calls: dict[str, tuple[Any, ...]] = {
-        "quantized_conv2d": (
-            image, conv, bias, *window, 0, 0, *scales(6), -128, 127, Scratch()),
+        "quantized_conv2d": (image, conv, bias, *window, 0, 0, *scales(6), -128, 127, Scratch()),
         "quantized_depthwise_conv2d": (
-            image, Constant(draw.int8(1, 3, 3, 6)), bias, *window, 1, 0, 0, *scales(6), -128, 127,
-            Scratch()),
+            image,
+            Constant(draw.int8(1, 3, 3, 6)),
+            bias,
+            *window,
+            1,
+            0,
+            0,
+            *scales(6),
+            -128,
+            127,
+            Scratch(),
+        ),
         "quantized_linear": (
-            vector, Constant(draw.int8(6, 6)), bias, None, 0, 0, 0, [1 << 30], [-7], 127, -128),
-        "quantized_add": (
-            image, 0, 1 << 30, 0, image, 0, 1 << 30, 0, 0, 1 << 30, -19, -128, 127),
+            vector,
+            Constant(draw.int8(6, 6)),
+            bias,
+            None,
+            0,
+            0,
+            0,
+            [1 << 30],
+            [-7],
+            127,
+            -128,
+        ),
+        "quantized_add": (image, 0, 1 << 30, 0, image, 0, 1 << 30, 0, 0, 1 << 30, -19, -128, 127),
         "quantized_mul": (image, 0, image, 0, 0, 1 << 30, -7),
         "minimum": (plain, plain),
-        "quantized_avg_pool2d": (
-            image, [2, 2], [1, 1], [0, 0], False, 0, 1 << 30, -5, Scratch()),
-        "quantized_max_pool2d": (
-            image, [2, 2], [1, 1], [0, 0], [1, 1], False, 0, 0, -128, 127),
+        "quantized_avg_pool2d": (image, [2, 2], [1, 1], [0, 0], False, 0, 1 << 30, -5, Scratch()),
+        "quantized_max_pool2d": (image, [2, 2], [1, 1], [0, 0], [1, 1], False, 0, 0, -128, 127),
         "quantized_activation": (vector, Constant(draw.int8(256))),
         "quantized_div": (vector, 0, vector, 0, 0, 0.5),
         "quantized_batch_matmul": (
-            Activation(draw.int8(2, 3, 4)), 0, Activation(draw.int8(2, 5, 4)), 0, 0, 1 << 30, -7,
-            Scratch()),
+            Activation(draw.int8(2, 3, 4)),
+            0,
+            Activation(draw.int8(2, 5, 4)),
+            0,
+            0,
+            1 << 30,
+            -7,
+            Scratch(),
+        ),
         "quantized_transpose_conv2d": (
-            image, Constant(draw.int8(6, 3, 3, 6)), bias, *window[:2], [0, 0], [1, 1], 0, 0,
-            *scales(6), -128, 127, Scratch(), Scratch()),
+            image,
+            Constant(draw.int8(6, 3, 3, 6)),
+            bias,
+            *window[:2],
+            [0, 0],
+            [1, 1],
+            0,
+            0,
+            *scales(6),
+            -128,
+            127,
+            Scratch(),
+            Scratch(),
+        ),
         "quantized_max_pool2d_nhwc": (
-            Activation(draw.int8(1, 5, 4, 6)), [2, 2], [1, 1], [0, 0], [1, 1], False, 0, 0, -128,
-            127),
+            Activation(draw.int8(1, 5, 4, 6)),
+            [2, 2],
+            [1, 1],
+            [0, 0],
+            [1, 1],
+            False,
+            0,
+            0,
+            -128,
+            127,
+        ),
         "softmax": (vector, -1, 0, -128, 1 << 30, 22, -100),
         "pad": (vector, [0, 0, 1, 1], [0, 0, 0, 0], 0),
         "transpose": (vector, [1, 0]),
-        "quantize_per_tensor": (
-            Activation(torch.zeros(1, 6)), 0.5, 0, -128, 127, torch.int8),
+        "quantize_per_tensor": (Activation(torch.zeros(1, 6)), 0.5, 0, -128, 127, torch.int8),
         "dequantize_per_tensor": (vector, 0.5, 0, -128, 127, torch.int8),
-    }  # fmt: skip
+    }
     floats = Activation(torch.ones(1, 4, 6, 6))
     others = [
         Case("add", "aten.add", (floats, floats), {"alpha": 2}),
@@ -92,10 +136,12 @@ def good_cases() -> list[Case]:
         Case("div", "aten.div", (floats, floats)),
         Case("softmax", "aten._softmax", (floats, 1, False)),
         Case("convert", "aten._to_copy", (floats,), {"dtype": torch.int32}),
-        Case("dequantize", "quantized_decomposed.dequantize_per_tensor", (
-            vector, 0.5, 0, -128, 127, torch.int8)),
-        Case("mm", "aten.mm", (
-            Activation(torch.ones(2, 6)), Activation(torch.ones(6, 3)))),
+        Case(
+            "dequantize",
+            "quantized_decomposed.dequantize_per_tensor",
+            (vector, 0.5, 0, -128, 127, torch.int8),
+        ),
+        Case("mm", "aten.mm", (Activation(torch.ones(2, 6)), Activation(torch.ones(6, 3)))),
         Case("argmax", "aten.argmax", (floats, 1, True)),
         Case("topk", "aten.topk", (floats, 2, 1, True, True)),
         Case("sort", "aten.sort", (floats, 1, False)),
@@ -106,10 +152,22 @@ def good_cases() -> list[Case]:
         Case("bilinear", "aten.upsample_bilinear2d.vec", (floats, [12, 12], True, None)),
         Case("adaptive", "aten.adaptive_max_pool2d", (floats, [3, 3])),
         Case("index", "aten.index", (floats, (None, places, places))),
-        Case("convolution", "aten.convolution", (
-            floats, Constant(torch.ones(2, 4, 3, 3)), None, [1, 1], [0, 0], [1, 1], False, [0, 0],
-            1)),
-    ]  # fmt: skip
+        Case(
+            "convolution",
+            "aten.convolution",
+            (
+                floats,
+                Constant(torch.ones(2, 4, 3, 3)),
+                None,
+                [1, 1],
+                [0, 0],
+                [1, 1],
+                False,
+                [0, 0],
+                1,
+            ),
+        ),
+    ]
     return [*(Case(name, f"cortex_m.{name}", args) for name, args in calls.items()), *others]
 
 
@@ -315,9 +373,13 @@ def test_the_undamaged_program_runs(run_on_host: Callable[..., Any], tmp_path: P
     ("operator", "index", "wanted", "message"), ROWS, ids=[f"{r[0]}-{r[1]}-{r[2]}" for r in ROWS]
 )
 def test_a_bad_argument_is_refused(
-    operator: str, index: int, wanted: Any, message: str,
-    run_on_host: Callable[..., Any], tmp_path: Path,
-) -> None:  # fmt: skip
+    operator: str,
+    index: int,
+    wanted: Any,
+    message: str,
+    run_on_host: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
     good = good_program()
     bad = damage(good.pte, operator, index, wanted)
     result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)
@@ -362,15 +424,19 @@ def index_of_a_list(pte: bytes, change: Callable[[Any], object]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: setattr(t, "scalar_type", type(t.scalar_type).SHORT),
-         "indices of element type 2 are not supported"),
+        (
+            lambda t: setattr(t, "scalar_type", type(t.scalar_type).SHORT),
+            "indices of element type 2 are not supported",
+        ),
         (lambda t: setattr(t, "sizes", [2]), "the indices do not broadcast to out"),
     ],
-)  # fmt: skip
+)
 def test_index_tensors_that_do_not_fit_are_refused(
-    change: Callable[[Any], object], message: str, run_on_host: Callable[..., Any],
+    change: Callable[[Any], object],
+    message: str,
+    run_on_host: Callable[..., Any],
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     good = good_program()
     bad = index_of_a_list(good.pte, change)
     result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)

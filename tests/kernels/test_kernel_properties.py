@@ -28,9 +28,11 @@ Runners = dict[str, Callable[..., Any]]
 
 @pytest.fixture(scope="session")
 def runners(
-    run_on_host: Callable[..., Any], run_on_qemu: Callable[..., Any],
-    run_on_m33: Callable[..., Any], run_on_m0plus: Callable[..., Any],
-) -> list[tuple[str, Runners]]:  # fmt: skip
+    run_on_host: Callable[..., Any],
+    run_on_qemu: Callable[..., Any],
+    run_on_m33: Callable[..., Any],
+    run_on_m0plus: Callable[..., Any],
+) -> list[tuple[str, Runners]]:
     """The builds, by the backend their programs are planned for."""
     return [
         ("MVE", {"host": run_on_host, "Helium": run_on_qemu}),
@@ -40,16 +42,25 @@ def runners(
 
 
 @settings(
-    max_examples=int(EXAMPLES or 3), derandomize=EXAMPLES is None, deadline=None, database=None,
-    suppress_health_check=list(HealthCheck), print_blob=True,
-)  # fmt: skip
-@given(drawn=st.lists(
-    st.tuples(st.sampled_from(GROUPS), st.integers(0, 2**32 - 1)), min_size=CALLS, max_size=CALLS
-))  # fmt: skip
+    max_examples=int(EXAMPLES or 3),
+    derandomize=EXAMPLES is None,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+@given(
+    drawn=st.lists(
+        st.tuples(st.sampled_from(GROUPS), st.integers(0, 2**32 - 1)),
+        min_size=CALLS,
+        max_size=CALLS,
+    )
+)
 def test_every_build_gives_the_bytes_of_the_definition(
-    drawn: list[tuple[str, int]], runners: list[tuple[str, Runners]],
+    drawn: list[tuple[str, int]],
+    runners: list[tuple[str, Runners]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> None:  # fmt: skip
+) -> None:
     cases = [MAKERS[group][0](Draw(seed)) for group, seed in drawn]
     plans = [Plan(backend) for backend, _ in runners]
     for wanted, (_, builds) in zip(build_each(cases, plans), runners, strict=True):

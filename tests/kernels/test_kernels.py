@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.build.arithmetic import Arithmetic
+from harness.firmware.arithmetic import Arithmetic
 from tests.kernels.kernel_cases import MAKERS, cases
 from tests.kernels.kernel_program import (
     KernelProgram,
@@ -31,8 +31,16 @@ SEED = 20260822
 # Groups in which ExecuTorch's C++ and its Python definitions differ.
 TWO_DEFINITIONS = ["avg_pool", "avg_pool_nhwc", "quantize", "quantize16", "decomposed_quantize"]
 # Operators that ExecuTorch's wheel has kernels of its own for, compiled as the portable ones are.
-OF_THE_WHEEL = ["floor", "argmax", "topk", "slice_copy", "squeeze_copy", "index", "nearest",
-                "bilinear"]  # fmt: skip
+OF_THE_WHEEL = [
+    "floor",
+    "argmax",
+    "topk",
+    "slice_copy",
+    "squeeze_copy",
+    "index",
+    "nearest",
+    "bilinear",
+]
 
 
 # The fixture that runs a program, and what it is planned for.
@@ -79,9 +87,11 @@ def test_every_build_gives_the_bytes_of_the_definition(
 
 @pytest.mark.parametrize("group", TWO_DEFINITIONS)
 def test_a_runner_that_follows_python_gives_the_bytes_of_python(
-    group: str, run_python_on_host: Callable[..., Any], run_python_on_qemu: Callable[..., Any],
+    group: str,
+    run_python_on_host: Callable[..., Any],
+    run_python_on_qemu: Callable[..., Any],
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     wanted, shipped = programs(group)["python"], programs(group)["MVE"]
     assert wanted.expected != shipped.expected, "the calls do not tell the two apart"
     for name, run in (("host", run_python_on_host), ("helium", run_python_on_qemu)):
@@ -96,10 +106,11 @@ def test_the_wheels_own_kernels_give_the_same_bytes(group: str) -> None:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     plain = [
-        case for case in cases(group, SEED)
+        case
+        for case in cases(group, SEED)
         if all(list(t.dim_order()) == list(range(t.dim())) for t in activations_of(case))
         and all(t.numel() for t in activations_of(case))
-    ]  # fmt: skip
+    ]
     assert len(plain) > 8
     wanted = build(plain)
     outputs = _load_for_executorch_from_buffer(wanted.pte).run_method("forward", wanted.tensors)

@@ -1,6 +1,6 @@
 """Programs that call Ethos-U delegates and nothing else, and what their tensors need copied.
 
-The Vela streams are the recorded ones of tests/ethosu, so no exporter is needed; flatc makes the
+The Vela streams are the recorded ones of tests/npu, so no exporter is needed; flatc makes the
 program around them from ExecuTorch's own schema.
 """
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.build.plan import executorch_package
-from harness.ethosu.blob import IoTensor, read_blob
+from harness.firmware.installed import executorch_package
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.schema import PTE, load_schema
+from harness.npu.blob import IoTensor, read_blob
 
 _TYPES = {1: "CHAR", 2: "SHORT", 4: "INT"}
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 11: 1}  # of ScalarType, in bytes
@@ -62,29 +62,53 @@ def delegate_program(steps: Sequence[Step]) -> bytes:
             end += -(-math.prod(sizes) * tensor.element_size // _ALIGNMENT) * _ALIGNMENT
         inputs += args[: len(blob.inputs)]
         outputs += args[len(blob.inputs) :]
-        calls.append({"instr_args_type": "DelegateCall",
-                      "instr_args": {"delegate_index": number, "args": args}})  # fmt: skip
+        calls.append(
+            {
+                "instr_args_type": "DelegateCall",
+                "instr_args": {"delegate_index": number, "args": args},
+            }
+        )
     plan = {
-        "name": "forward", "values": values, "inputs": inputs, "outputs": outputs,
-        "chains": [{"inputs": [], "outputs": [], "instructions": calls}], "operators": [],
-        "delegates": [{"id": "EthosUBackend", "processed": {"location": "INLINE", "index": n},
-                       "compile_specs": []} for n in range(len(steps))],
+        "name": "forward",
+        "values": values,
+        "inputs": inputs,
+        "outputs": outputs,
+        "chains": [{"inputs": [], "outputs": [], "instructions": calls}],
+        "operators": [],
+        "delegates": [
+            {
+                "id": "EthosUBackend",
+                "processed": {"location": "INLINE", "index": n},
+                "compile_specs": [],
+            }
+            for n in range(len(steps))
+        ],
         "non_const_buffer_sizes": [0, end],
-    }  # fmt: skip
+    }
     blobs = [{"data": list(step.blob)} for step in steps]
-    return _flatbuffer({"version": 0, "execution_plan": [plan], "constant_buffer": [{}],
-                        "backend_delegate_data": blobs, "segments": []})  # fmt: skip
+    return _flatbuffer(
+        {
+            "version": 0,
+            "execution_plan": [plan],
+            "constant_buffer": [{}],
+            "backend_delegate_data": blobs,
+            "segments": [],
+        }
+    )
 
 
 def _tensor(tensor: IoTensor, sizes: Sequence[int], offset: int) -> dict[str, Any]:
     return {
         "val_type": "Tensor",
         "val": {
-            "scalar_type": _TYPES[tensor.element_size], "sizes": list(sizes),
-            "dim_order": list(range(len(sizes))), "data_buffer_idx": 0, "shape_dynamism": "STATIC",
+            "scalar_type": _TYPES[tensor.element_size],
+            "sizes": list(sizes),
+            "dim_order": list(range(len(sizes))),
+            "data_buffer_idx": 0,
+            "shape_dynamism": "STATIC",
             "allocation_info": {"memory_id": 1, "memory_offset_low": offset},
         },
-    }  # fmt: skip
+    }
 
 
 def _flatbuffer(program: dict[str, Any]) -> bytes:

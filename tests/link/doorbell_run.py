@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.ethosu.doorbell import SharedMemory, serving
-from harness.ethosu.doorbell_npu import identity, npu
-from harness.simulate.qemu import semihosting
+from harness.npu.doorbell import SharedMemory, serving
+from harness.npu.doorbell_npu import identity, npu
+from harness.sim.qemu import semihosting
 
 _SECONDS = 120
 _RAM = "ddr"
@@ -47,13 +47,30 @@ def _run(
     elf: Path, arguments: Sequence[str], work: Path, memory: SharedMemory, product: str, macs: int
 ) -> subprocess.CompletedProcess[bytes]:
     argv = [
-        "qemu-system-arm", "-M", f"mps3-an547,memory-backend={_RAM}", "-m", "2G", "-nographic",
-        "-monitor", "none", "-serial", "none",
-        "-object", f"memory-backend-file,id={_RAM},size=2G,mem-path={memory.path},share=on",
-        "-semihosting-config", semihosting(arguments), "-kernel", str(elf),
-    ]  # fmt: skip
+        "qemu-system-arm",
+        "-M",
+        f"mps3-an547,memory-backend={_RAM}",
+        "-m",
+        "2G",
+        "-nographic",
+        "-monitor",
+        "none",
+        "-serial",
+        "none",
+        "-object",
+        f"memory-backend-file,id={_RAM},size=2G,mem-path={memory.path},share=on",
+        "-semihosting-config",
+        semihosting(arguments),
+        "-kernel",
+        str(elf),
+    ]
     with serving(work, memory, identity(product, macs), npu(product, macs)):
         return subprocess.run(
-            argv, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=(memory.descriptor,), timeout=_SECONDS, check=False,
-        )  # fmt: skip
+            argv,
+            cwd=work,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(memory.descriptor,),
+            timeout=_SECONDS,
+            check=False,
+        )

@@ -38,15 +38,32 @@ def write_sample(source: Path, edits: Mapping[str, str]) -> None:
 
 
 def west_build(
-    source: Path, tree: Path, options: Sequence[str] = (), *, board: str = BOARD,
+    source: Path,
+    tree: Path,
+    options: Sequence[str] = (),
+    *,
+    board: str = BOARD,
     environment: Mapping[str, str] = os.environ,
-) -> tuple[str, int]:  # fmt: skip
+) -> tuple[str, int]:
     """What it said, and its status. West is that of PATH: Zephyr's scripts need its Python."""
     west = shutil.which("west") or "west"
     done = subprocess.run(
-        [west, "build", "-c", "-b", board, "-d", str(tree), str(source),
-         *(["--", *options] if options else [])],
-        cwd=BASE, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, check=False,
-    )  # fmt: skip
+        [
+            west,
+            "build",
+            "-c",
+            "-b",
+            board,
+            "-d",
+            str(tree),
+            str(source),
+            *(["--", *options] if options else []),
+        ],
+        cwd=BASE,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     return done.stdout, done.returncode

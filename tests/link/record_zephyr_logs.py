@@ -29,8 +29,11 @@ _WIDEST, _LINK = 1200, re.compile(r" -o zephyr/zephyr_\w+\.elf ")
 
 
 def shortened(log: str, source: Path, tree: Path) -> str:
-    for path, name in ((str(tree), "/home/user/build"), (str(source), "/home/user/probe"),
-                       (str(Path(BASE).parent), "/zephyrproject")):  # fmt: skip
+    for path, name in (
+        (str(tree), "/home/user/build"),
+        (str(source), "/home/user/probe"),
+        (str(Path(BASE).parent), "/zephyrproject"),
+    ):
         log = log.replace(path, name)
     log = re.sub(r"\S*/bin/python3?\b", "/usr/bin/python3", log)
     lines, named = [], 0
@@ -56,8 +59,13 @@ def main(names: list[str]) -> None:
             if not names or stop.name in names:
                 shutil.rmtree(root / "build", ignore_errors=True)
                 write_sample(root / "probe", stop.wrong)
-                said, _ = west_build(root / "probe", root / "build", stop.options, board=stop.board,
-                                     environment={**os.environ, **stop.environment})  # fmt: skip
+                said, _ = west_build(
+                    root / "probe",
+                    root / "build",
+                    stop.options,
+                    board=stop.board,
+                    environment={**os.environ, **stop.environment},
+                )
                 _record(stop.name, root, said)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.ethosu.blob import read_blob
+from harness.npu.blob import read_blob
 from tests.link.delegate_program import Copies, Step, delegate_program
 from tests.link.doorbell_run import GuestRun, run_guest
 
-CASES = Path(__file__).parents[1] / "ethosu" / "data" / "cases.npz"
+CASES = Path(__file__).parents[1] / "npu" / "data" / "cases.npz"
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,19 @@ PROGRAMS = {
     "two_inputs": Delegates(("matrix-0-ethos-u55-128",), "u55", 128),
     "int32_input": Delegates(("indexing-1-ethos-u85-1024",), "u85", 1024),
     "several_delegates": Delegates(
-        ("linear-1-ethos-u55-128", "depthwise-0-ethos-u55-128", "arithmetic-0-ethos-u55-128",
-         "linear-1-ethos-u55-128"), "u55", 128),
+        (
+            "linear-1-ethos-u55-128",
+            "depthwise-0-ethos-u55-128",
+            "arithmetic-0-ethos-u55-128",
+            "linear-1-ethos-u55-128",
+        ),
+        "u55",
+        128,
+    ),
     "padded_output": Delegates(("padded_average-0-ethos-u55-128",), "u55", 128, kept=3),
     "padded_output_u85": Delegates(("padded_average-0-ethos-u85-256",), "u85", 256, kept=1),
     "padded_int16": Delegates(("wide_table-0-ethos-u85-256",), "u85", 256, kept=5),
-}  # fmt: skip
+}
 
 
 def counted(console: str) -> list[Copies]:

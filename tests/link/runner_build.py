@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from harness.build.compiler_cache import launchers
-from harness.build.plan import executorch_package
+from harness.firmware.compiler_cache import launchers
+from harness.firmware.installed import executorch_package
 from harness.system.paths import project_root
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 
@@ -21,11 +21,20 @@ def built(root: Path, *options: str, runner: Path | None = None) -> Path:
     sources, build = runner or project_root() / "targets" / "runner", root / "build"
     toolchain = project_root() / "cmake" / "toolchains" / "cortex-m.cmake"
     configure = [
-        "cmake", "-S", str(sources), "-B", str(build), "-G", "Ninja", "-DHIL_PORT=cortex_m",
-        f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", f"-DHIL_KERNELS_DIR={kernels}",
-        f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}", *options,
+        "cmake",
+        "-S",
+        str(sources),
+        "-B",
+        str(build),
+        "-G",
+        "Ninja",
+        "-DHIL_PORT=cortex_m",
+        f"-DCMAKE_TOOLCHAIN_FILE={toolchain}",
+        f"-DHIL_KERNELS_DIR={kernels}",
+        f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
+        *options,
         *(f"-D{name}={value}" for name, value in launchers("CXX").items()),
-    ]  # fmt: skip
+    ]
     for argv in (configure, ["ninja", "-C", str(build), "-j2", "executor_runner"]):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 from harness.link.check import Checked, check
 from tests.link.plants import _FILES, Plant, Project
 

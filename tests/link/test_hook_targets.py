@@ -7,19 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.firmware import build
-from harness.simulate.pick import pick
-from harness.target.loading import load_target
+from harness.config.loading import load_target
+from harness.firmware.sources.bundled import build
+from harness.sim.pick import pick
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 
 TARGETS = (
-    "corstone-300-u55-128", "corstone-300-u55-128@Sram_Only",
-    "corstone-300-u65-512", "corstone-300-u65-512@Sram_Only",
-    "corstone-320-u85-256", "corstone-320-u85-256@Shared_Sram",
+    "corstone-300-u55-128",
+    "corstone-300-u55-128@Sram_Only",
+    "corstone-300-u65-512",
+    "corstone-300-u65-512@Sram_Only",
+    "corstone-320-u85-256",
+    "corstone-320-u85-256@Shared_Sram",
     "corstone-320-u85-256@Dedicated_Sram_384KB",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -35,10 +38,11 @@ def test_the_override_sees_every_copy(
     assert target.npu is not None
     firmware = build(pick(target, "qemu").target, options=options)
     chosen = {
-        key: what for key, what in PROGRAMS.items()
+        key: what
+        for key, what in PROGRAMS.items()
         if (what.product, what.macs) == (target.npu.product, target.npu.macs)
         and (not what.fast or target.npu.mode.fast_scratch)
-    }  # fmt: skip
+    }
     for key, what in chosen.items():
         run = what.run(firmware.elf, tmp_path / key)
         assert run.status == 0, run.console

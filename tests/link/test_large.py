@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from harness.formats.archive import write_archive
-from harness.link.smaller.candidate import NewSymbol, write_object
-from harness.link.smaller.reduce import reduce_build
-from harness.link.why.explain import explain
+from harness.link.diagnose.explain import explain
+from harness.link.reduce import reduce_build
+from tests.link.arm_object import NewSymbol, write_object
 
 OBJECTS, SYMBOLS = int(os.environ.get("HIL_LINK_OBJECTS", "500")), 100
 _NINJA = """\
@@ -59,8 +59,10 @@ def test_the_archive_order_is_found_in_a_large_link(tmp_path: Path) -> None:
     (failure,) = explain(root, lambda _m: None).failures
     explained = time.monotonic()
     reduced = reduce_build(root, tmp_path / "out", with_test=False, progress=lambda _m: None)
-    print(f"explain {explained - start:.1f} s, reduce {time.monotonic() - explained:.1f} s, "
-          f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")  # fmt: skip
+    print(
+        f"explain {explained - start:.1f} s, reduce {time.monotonic() - explained:.1f} s, "
+        f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
     assert (failure.symbol, failure.cause_kind) == ("the_missing_one", "archive_order")
     assert failure.definitions[0].object == "libcore.a(core.o)"
     assert set(reduced.objects) == {"libcore.a", "libwhole.a"}

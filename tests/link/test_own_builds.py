@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.firmware import build
-from harness.errors import LinkError
-from harness.link.smaller.reduce import reduce_build
-from harness.link.why.explain import explain
-from harness.target.loading import load_target
+from harness.config.loading import load_target
+from harness.core.errors import LinkError
+from harness.firmware.sources.bundled import build
+from harness.link.diagnose.explain import explain
+from harness.link.reduce import reduce_build
 
-LISTS = "add_library(hil_kernels STATIC registry.cpp)\n" \
-        "target_link_libraries(hil_kernels PUBLIC hil_options hil_core)\n"  # fmt: skip
+LISTS = (
+    "add_library(hil_kernels STATIC registry.cpp)\n"
+    "target_link_libraries(hil_kernels PUBLIC hil_options hil_core)\n"
+)
 REGISTRY = """\
 #include "core/kernel.h"
 namespace hil {
@@ -66,8 +68,9 @@ def test_a_kernel_file_that_the_build_forgets(
     assert explained.demangled == failure["demangled"]
     reduced = reduce_build(tree, tmp_path / "reduced", with_test=False, progress=_quiet)
     assert len(reduced.objects) + bool(reduced.stubs) <= 3
-    done = subprocess.run(["sh", str(tmp_path / "reduced" / "repro.sh")], capture_output=True,
-                          text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        ["sh", str(tmp_path / "reduced" / "repro.sh")], capture_output=True, text=True, check=False
+    )
     assert done.returncode != 0
     assert "undefined reference to `hil::op_forgotten" in done.stdout + done.stderr
     assert explained.cause_kind == "source_not_compiled"

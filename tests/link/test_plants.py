@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
+from harness.link.diagnose.explain import explain
 from harness.link.failure import Failure
-from harness.link.smaller.reduce import reduce_build
-from harness.link.why.explain import explain
+from harness.link.reduce import reduce_build
 from tests.link.plants import _FILES, PLANTS, Plant, Project
 
 
@@ -74,8 +74,9 @@ def test_it_is_reduced_to_three_objects(broken: tuple[Project, str], tmp_path: P
     reduced = reduce_build(project.build, out, with_test=True, progress=_quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = out.rename(tmp_path / "moved")  # self-contained
-    done = subprocess.run(["sh", str(moved / "repro.sh")], capture_output=True, text=True,
-                          cwd="/", check=False)  # fmt: skip
+    done = subprocess.run(
+        ["sh", str(moved / "repro.sh")], capture_output=True, text=True, cwd="/", check=False
+    )
     assert done.returncode != 0
     assert project.plant.message in done.stdout + done.stderr
     assert {"README.md", "failure.json", "test_link.py"} <= {p.name for p in moved.iterdir()}
@@ -107,10 +108,12 @@ def test_a_static_of_the_same_name_elsewhere_is_not_the_cause(tmp_path: Path) ->
 def test_a_wrapper_whose_source_was_forgotten(tmp_path: Path) -> None:
     chosen = next(p for p in PLANTS if p.name == "wrapped_without_a_wrapper")
     plant = replace(
-        chosen, cause_kind="source_not_compiled", in_cause=("wrapper.c:1",),
+        chosen,
+        cause_kind="source_not_compiled",
+        in_cause=("wrapper.c:1",),
         in_fix=("Add wrapper.c",),
         wrong={"wrapper.c": "int __wrap_log_line(int a) { return a; }\n"},
-    )  # fmt: skip
+    )
     project = Project(plant, tmp_path / "source", tmp_path / "build")
     assert project.configure_and_build(fixed=False).returncode != 0
     _assert_explained(explain(project.build, _quiet).failures[0], plant)

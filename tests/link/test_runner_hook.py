@@ -13,8 +13,12 @@ from tests.link.runner_build import ELF, built
 
 HOOK = "arm_ethos_io_memcpy"
 CHECKS = {
-    "default_is_weak", "default_is_alone", "called_across_files", "not_inlined", "strong_wins",
-}  # fmt: skip
+    "default_is_weak",
+    "default_is_alone",
+    "called_across_files",
+    "not_inlined",
+    "strong_wins",
+}
 CONFIGURATIONS = {
     "doorbell": (),
     "registers": ("-DHIL_ETHOSU_DRIVER=registers",),
@@ -41,8 +45,9 @@ def test_the_default_can_be_overridden(name: str, tmp_path: Path) -> None:
 def test_the_counting_build_overrides_it(tmp_path: Path) -> None:
     build = built(tmp_path, "-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_COUNT_IO=ON")
     found = check(build, [HOOK], _quiet)
-    symbols = subprocess.run(["arm-none-eabi-nm", str(build / ELF)], capture_output=True,
-                             text=True, check=True).stdout  # fmt: skip
+    symbols = subprocess.run(
+        ["arm-none-eabi-nm", str(build / ELF)], capture_output=True, text=True, check=True
+    ).stdout
     assert f" T {HOOK}\n" in symbols
     assert found.holds, found.text()
     assert any("io_count.cpp" in f.text for f in found.findings if f.check == "strong_wins")

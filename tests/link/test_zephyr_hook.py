@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.plan import executorch_package
+from harness.firmware.installed import executorch_package
 from harness.link.check import check
 from harness.system.paths import project_root
 from tests.link.delegate_program import needed_copies
@@ -42,12 +42,26 @@ def _west_build(
         root, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
     )
     done = subprocess.run(
-        [WEST, "build", "-b", board, "-d", str(root / "build"), str(sample), "--",
-         f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}", f"-DHIL_KERNELS_DIR={kernels}",
-         "-DBUILD_TESTING=OFF", *options],
-        cwd=zephyr, env={**os.environ, "ZEPHYR_BASE": str(zephyr)}, capture_output=True, text=True,
+        [
+            WEST,
+            "build",
+            "-b",
+            board,
+            "-d",
+            str(root / "build"),
+            str(sample),
+            "--",
+            f"-DHIL_SCHEMA_DIR={executorch_package() / 'schema'}",
+            f"-DHIL_KERNELS_DIR={kernels}",
+            "-DBUILD_TESTING=OFF",
+            *options,
+        ],
+        cwd=zephyr,
+        env={**os.environ, "ZEPHYR_BASE": str(zephyr)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return root / "build"
 
@@ -95,8 +109,10 @@ def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
         here = b"${CMAKE_CURRENT_LIST_DIR}/.."
         (sample / file.name).write_bytes(content.replace(here, bytes(_SAMPLE.parent)))
     with (sample / "main.c").open("a") as main:
-        main.write(f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
-                   "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n")  # fmt: skip
+        main.write(
+            f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
+            "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n"
+        )
     build = _west_build(zephyr, tmp_path, BOARD_300, *_DOORBELL, sample=sample)
     found = check(build, [HOOK], _quiet)
     assert found.holds, found.text()

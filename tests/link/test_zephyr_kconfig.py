@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.smaller.reduce import reduce_build
-from harness.link.stop.reading import why_stopped
-from harness.link.why.explain import explain
+from harness.link.configure.parse import build_failure
+from harness.link.diagnose.explain import explain
+from harness.link.reduce import reduce_build
 from tests.link.workspace import BOARD, WEST, make_workspace
 from tests.link.zephyr_plants import FILES, KCONFIG, MODULE, PLANTS
 
@@ -38,22 +38,39 @@ def _build(zephyr: Path, root: Path, edits: dict[str, str], *options: str) -> tu
         (root / "probe" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "probe" / name).write_text(text)
     done = subprocess.run(
-        [WEST, "build", "-b", BOARD, "-d", str(root / "build"), str(root / "probe"), "--",
-         *options],
-        cwd=zephyr, env={**os.environ, "ZEPHYR_BASE": str(zephyr)}, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
+        [
+            WEST,
+            "build",
+            "-b",
+            BOARD,
+            "-d",
+            str(root / "build"),
+            str(root / "probe"),
+            "--",
+            *options,
+        ],
+        cwd=zephyr,
+        env={**os.environ, "ZEPHYR_BASE": str(zephyr)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout
 
 
 REFUSED = {
-    "undefined": ("CONFIG_ETHOS_U=y", "", "no Kconfig file of this build defines ETHOS_U",
-                  "prj.conf:4"),
+    "undefined": (
+        "CONFIG_ETHOS_U=y",
+        "",
+        "no Kconfig file of this build defines ETHOS_U",
+        "prj.conf:4",
+    ),
     "on_the_command_line": ("", "-DCONFIG_ETHOS_U=y", "defines ETHOS_U", ".conf:1"),
     "of_another_type": ("CONFIG_MAIN_STACK_SIZE=y", "", "of the type int", "prj.conf:4"),
     "without_a_prompt": ("CONFIG_STD_CPP_VERSION=201703", "", "has no prompt", "Kconfig:"),
     "malformed": ("CONFIG_DMA y", "", "is no assignment", "prj.conf:4"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("line", "option", "cause", "where"), REFUSED.values(), ids=REFUSED.keys())
@@ -63,7 +80,7 @@ def test_what_kconfig_refuses_stops_the_build(
     options = [option] if option else []
     status, log = _build(zephyr, tmp_path, {"prj.conf": _CONF + line + "\n"}, *options)
     assert status != 0
-    found = why_stopped(log)
+    found = build_failure(log)
     assert found is not None
     assert found.kind == "kconfig"
     assert cause in found.cause

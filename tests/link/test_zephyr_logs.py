@@ -8,19 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.log import FailedStep, LinkFailed, StepFailed, diagnose
-from harness.link.stop.model import StopKind
-from harness.link.stop.reading import why_stopped
-from harness.link.why.explain import explain
+from harness.firmware.log import FailedStep, LinkFailed, StepFailed, diagnose
+from harness.link.configure.failure import BuildFailureKind
+from harness.link.configure.parse import build_failure
+from harness.link.diagnose.explain import explain
 from tests.link.record_zephyr_logs import LOGS
 from tests.link.zephyr_plants import PLANTS, ZephyrPlant
 from tests.link.zephyr_stops import STOPS, ZephyrStop
 
 # Causes that only a link's own files show; of such a plant the log tells kind and message.
-_OF_FILES = {"flash_overflow", "ram_overflow", "itcm_overflow", "ddr_overflow", "option_not_set",
-             "whole_archive_twice", "driver_not_enabled", "weak_default_not_compiled",
-             "sbrk_missing", "cxx_pure_virtual", "cxx_operator_new", "cxx_dso_handle",
-             "float_abi_mixed", "picolibc_gettimeofday", "stayed_n", "two_arenas"}  # fmt: skip
+_OF_FILES = {
+    "flash_overflow",
+    "ram_overflow",
+    "itcm_overflow",
+    "ddr_overflow",
+    "option_not_set",
+    "whole_archive_twice",
+    "driver_not_enabled",
+    "weak_default_not_compiled",
+    "sbrk_missing",
+    "cxx_pure_virtual",
+    "cxx_operator_new",
+    "cxx_dso_handle",
+    "float_abi_mixed",
+    "picolibc_gettimeofday",
+    "stayed_n",
+    "two_arenas",
+}
 
 
 def _quiet(_message: str) -> None:
@@ -47,7 +61,7 @@ def test_a_build_that_stopped_before_the_link(stop: ZephyrStop) -> None:
 
 
 def assert_stop_explained(stop: ZephyrStop, log: str) -> None:
-    found = why_stopped(log)
+    found = build_failure(log)
     assert found is not None
     assert found.kind == stop.kind, found
     assert found.where.endswith(stop.where), found
@@ -64,7 +78,7 @@ def test_the_error_of_a_build_says_it_too(stop: ZephyrStop) -> None:
     assert isinstance(error, StepFailed)
     assert "does not say why" not in error.message
     assert error.log_line is not None
-    if stop.kind != StopKind.COMPILE:
+    if stop.kind != BuildFailureKind.COMPILE:
         assert all(words in error.message for words in stop.in_cause)
         assert error.stop is not None
         assert error.stop["kind"] == stop.kind
@@ -119,21 +133,21 @@ def test_a_build_that_went_well_has_not_stopped() -> None:
         'a flow node\ndid not find expected node content\n  in "/p/io.yaml", line 5, column 1\n'
         "-- Configuring done\n"
     )
-    assert why_stopped(warned) is None
-    found = why_stopped(f"{warned}main.c:3:1: error: 'DT_N_S_probe_P_size' undeclared\n")
+    assert build_failure(warned) is None
+    found = build_failure(f"{warned}main.c:3:1: error: 'DT_N_S_probe_P_size' undeclared\n")
     assert found is not None
     assert found.where == "/p/io.yaml:5"
 
 
 def test_a_system_call_that_came_with_an_option_set_later() -> None:
     """Zephyr 4.1.0 does not make its header in a tree that is there (CONFIG_POSIX_TIMERS)."""
-    found = why_stopped(
+    found = build_failure(
         "In file included from /z/lib/posix/options/clock.c:8:\n"
         "/z/lib/posix/options/posix_clock.h:17:10: fatal error: zephyr/syscalls/posix_clock.h: "
         "No such file or directory\n   17 | #include <zephyr/syscalls/posix_clock.h>\n"
         "ninja: build stopped: subcommand failed.\n"
     )
     assert found is not None
-    assert found.kind == StopKind.COMPILE
+    assert found.kind == BuildFailureKind.COMPILE
     assert "the option that brings this one was set later" in found.cause
-    assert found.fix == "Begin the build anew: `west build -p always`."
+    assert found.fix == "Build from scratch: `west build -p always`."

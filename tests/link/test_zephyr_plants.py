@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.link.smaller.reduce import reduce_build
-from harness.link.why.explain import explain
+from harness.core.errors import UsageError
+from harness.link.diagnose.explain import explain
+from harness.link.reduce import reduce_build
 from tests.link.plants import PLANTS
 from tests.link.test_plants import _assert_explained
 from tests.link.workspace import ZephyrProject, in_zephyr, make_workspace
@@ -57,8 +57,9 @@ def test_it_is_reduced_to_three_objects(broken: tuple[ZephyrProject, str], tmp_p
     reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = (tmp_path / "r").rename(tmp_path / "moved")
-    done = subprocess.run(["sh", str(moved / "repro.sh")], capture_output=True, text=True,
-                          cwd="/", check=False)  # fmt: skip
+    done = subprocess.run(
+        ["sh", str(moved / "repro.sh")], capture_output=True, text=True, cwd="/", check=False
+    )
     assert done.returncode != 0
     assert project.plant.message in done.stdout + done.stderr
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
+from harness.link.configure.parse import build_failure
+from harness.link.diagnose.explain import explain
 from harness.link.failure import Failure
-from harness.link.smaller.reduce import reduce_build
-from harness.link.stop.reading import why_stopped
-from harness.link.why.explain import explain
+from harness.link.reduce import reduce_build
 from tests.link.real_zephyr import needs_zephyr, west_build, write_sample
 from tests.link.test_zephyr_logs import assert_stop_explained
 from tests.link.zephyr_plants import PLANTS, ZephyrPlant
@@ -60,14 +60,15 @@ def test_a_plant_is_explained_reduced_and_fixed(
     reduced = reduce_build(tree, tmp_path / "r", with_test=False, progress=_quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = (tmp_path / "r").rename(tmp_path / "moved")
-    done = subprocess.run(["sh", str(moved / "repro.sh")], capture_output=True, text=True,
-                          cwd="/", check=False)  # fmt: skip
+    done = subprocess.run(
+        ["sh", str(moved / "repro.sh")], capture_output=True, text=True, cwd="/", check=False
+    )
     assert done.returncode != 0
     assert plant.message in done.stdout + done.stderr
     write_sample(source, {**plant.wrong, **plant.right})
     log, status = west_build(source, tree)
     if plant.anew and status != 0:
-        found = why_stopped(log)
+        found = build_failure(log)
         assert found is not None
         assert "west build -p always" in found.fix
         shutil.rmtree(tree)
@@ -81,8 +82,9 @@ def test_a_plant_is_explained_reduced_and_fixed(
 def test_a_build_that_stops_before_the_link(stop: ZephyrStop, tmp_path: Path) -> None:
     write_sample(tmp_path / "probe", stop.wrong)
     around = {**os.environ, **stop.environment}
-    log, status = west_build(tmp_path / "probe", tmp_path / "build", stop.options,
-                             board=stop.board, environment=around)  # fmt: skip
+    log, status = west_build(
+        tmp_path / "probe", tmp_path / "build", stop.options, board=stop.board, environment=around
+    )
     assert status != 0, log
     assert_stop_explained(stop, log)
     if stop.right:
@@ -97,6 +99,6 @@ def test_the_name_that_an_option_has_in_this_zephyr(tmp_path: Path) -> None:
     stop = next(s for s in STOPS if s.name == "kconfig_renamed")
     write_sample(tmp_path / "probe", stop.wrong)
     log, _ = west_build(tmp_path / "probe", tmp_path / "build")
-    found = why_stopped(log)
+    found = build_failure(log)
     assert found is not None
     assert "Names like it: ARM_ETHOS_U," in found.fix

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.firmware import build
-from harness.build.zephyr.compiler import Compiler
-from harness.build.zephyr.tree import WestCannotBuild, take_products
-from harness.build.zephyr.workspace import find_workspace
-from harness.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
-from harness.link.smaller.reduce import reduce_build
-from harness.link.why.explain import explain
+from harness.config.loading import load_target
+from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
+from harness.firmware.sources.bundled import build
+from harness.firmware.zephyr.compiler import Compiler
+from harness.firmware.zephyr.tree import WestCannotBuild, take_products
+from harness.firmware.zephyr.workspace import find_workspace
+from harness.link.diagnose.explain import explain
+from harness.link.reduce import reduce_build
 from harness.system.paths import project_root
-from harness.target.loading import load_target
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.link.workspace import enter, make_workspace, needs_real_zephyr
 
@@ -49,11 +49,23 @@ def test_a_run_builds_with_west_and_passes(
 ) -> None:
     enter(zephyr, monkeypatch)
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", "zephyr-corstone-300", "add",
-         "--simulator", "qemu", "--json"],
-        capture_output=True, text=True, check=False, timeout=600,
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "run",
+            "zephyr-corstone-300",
+            "add",
+            "--simulator",
+            "qemu",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
         env={**os.environ, "HIL_HOME": str(home)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "PASS"
     firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
@@ -67,10 +79,24 @@ def test_the_networks_pass_in_the_real_workspace(tmp_path: Path) -> None:
     banner, so that it is not somebody else's program."""
     for target in ("zephyr-corstone-300", "zephyr-corstone-300-u55-128"):
         done = subprocess.run(
-            [sys.executable, "-m", "harness", "run", target, "ds_cnn", "resnet8",
-             "mobilenet_v1_025", "deep_autoencoder", "--simulator", "qemu", "--json"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "harness",
+                "run",
+                target,
+                "ds_cnn",
+                "resnet8",
+                "mobilenet_v1_025",
+                "deep_autoencoder",
+                "--simulator",
+                "qemu",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         cases = json.loads(done.stdout)["cases"]
         assert [(case["verdict"], case["worst_lsb"]) for case in cases] == [("PASS", 0.0)] * 4
@@ -132,11 +158,23 @@ def test_without_a_workspace_it_says_how_to_get_one(base: dict[str, str], messag
 def test_a_run_without_a_workspace_ends_before_any_work(tmp_path: Path) -> None:
     environ = {k: v for k, v in os.environ.items() if k != "ZEPHYR_BASE"}
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", "zephyr-corstone-300", "add", "--simulator",
-         "qemu", "--json"],
-        capture_output=True, text=True, check=False, timeout=120,
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "run",
+            "zephyr-corstone-300",
+            "add",
+            "--simulator",
+            "qemu",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
         env={**environ, "HIL_HOME": str(tmp_path / "hil")},
-    )  # fmt: skip
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     said = json.loads(done.stdout)
     assert "ZEPHYR_BASE is not set" in said["cause"]["text"]
@@ -160,8 +198,16 @@ def test_another_zephyr_is_another_build(zephyr: Path) -> None:
     source.write_text(text + "/* edited */\n")
     edited = find_workspace("b", environ).key()
     assert edited != before.key()
-    commit = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qam",
-              "more"]  # fmt: skip
+    commit = [
+        "git",
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.invalid",
+        "commit",
+        "-qam",
+        "more",
+    ]
     subprocess.run(commit, cwd=zephyr, check=True)
     assert find_workspace("b", environ).key() not in (before.key(), edited)
 
@@ -182,11 +228,11 @@ def test_another_zephyr_is_another_build(zephyr: Path) -> None:
     ],
 )
 def test_an_edit_in_a_release_that_is_no_repository(
-    name: str, counts: bool, zephyr: Path, tmp_path: Path
+    name: str, counts: bool, tmp_path: Path
 ) -> None:
     """It counts where a build for the board can read the file."""
-    release = tmp_path / "zephyr"
-    shutil.copytree(zephyr, release, ignore=shutil.ignore_patterns(".git"))
+    release = make_workspace(tmp_path / "w")
+    shutil.rmtree(release / ".git")
     for folder in ("boards/arm/mps3", "boards/nxp/frdm", "boards/common", "tests/kernel"):
         (release / folder).mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, "ZEPHYR_BASE": str(release)}
@@ -197,32 +243,25 @@ def test_an_edit_in_a_release_that_is_no_repository(
     assert (find_workspace("mps3/corstone300/an547", environ).key() != before) == counts
 
 
-def test_in_development_mode_a_linked_checkout_is_looked_at(tmp_path: Path) -> None:
+def test_an_edit_in_a_linked_checkout_is_another_build(tmp_path: Path) -> None:
     """Linked: the workspace's folder of the project is a link to somebody's own checkout."""
     zephyr = make_workspace(tmp_path / "w")
     checkout = tmp_path / "checkout"
     (zephyr.parent / "manifest").rename(checkout)
     (zephyr.parent / "manifest").symlink_to(checkout)
     environ = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
-
-    def key(dev_mode: bool) -> list[object]:
-        return find_workspace("b", environ, dev_mode=dev_mode).key()
-
-    before = key(False), key(True)
-    assert before[0] != before[1]
-    (checkout / "new.c").write_text("int a;\n")
-    assert key(False) == before[0]
-    edited = key(True)
-    assert edited != before[1]
-    (checkout / "new.c").write_text("int b;\n")
-    assert key(True) not in (before[1], edited)
+    keys = [find_workspace("b", environ).key()]
+    for content in ("int a;\n", "int b;\n"):
+        (checkout / "new.c").write_text(content)
+        keys.append(find_workspace("b", environ).key())
+    assert all(key not in keys[:number] for number, key in enumerate(keys))
 
 
-def test_development_mode_outside_a_workspace(zephyr: Path, tmp_path: Path) -> None:
+def test_a_zephyr_outside_a_workspace(zephyr: Path, tmp_path: Path) -> None:
     alone = tmp_path / "zephyr"
     shutil.copytree(zephyr, alone)
     with pytest.raises(UsageError, match="west does not know the workspace"):
-        find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone)}, dev_mode=True)
+        find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone)})
 
 
 def test_a_workspace_whose_west_cannot_build(

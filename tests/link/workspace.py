@@ -20,8 +20,15 @@ needs_real_zephyr = pytest.mark.skipif(REAL is None, reason=WITHOUT_REAL)
 STANDIN = Path(__file__).parent / "zephyr_standin"
 BOARD = "mps3/corstone300/fvp"
 WEST = str(Path(sys.executable).with_name("west"))
-_GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c",
-        "commit.gpgsign=false"]  # fmt: skip
+_GIT = [
+    "git",
+    "-c",
+    "user.name=t",
+    "-c",
+    "user.email=t@example.invalid",
+    "-c",
+    "commit.gpgsign=false",
+]
 _CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
 find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})
@@ -49,8 +56,9 @@ def make_workspace(root: Path) -> Path:
     (manifest / "west.yml").write_text(text.replace("@ZEPHYR@", str(origin)))
     _commit(manifest)
     for words in (["init", "-l", str(manifest)], ["update"]):
-        subprocess.run([WEST, *words], cwd=root / "ws", env=_environment(root), check=True,
-                       capture_output=True)  # fmt: skip
+        subprocess.run(
+            [WEST, *words], cwd=root / "ws", env=_environment(root), check=True, capture_output=True
+        )
     return root / "ws" / "zephyr"
 
 
@@ -64,8 +72,7 @@ def enter(zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _environment(root: Path) -> dict[str, str]:
     """The user's own configurations of git and west must not matter, nor a workspace of theirs."""
     around = {name: value for name, value in os.environ.items() if name != "ZEPHYR_BASE"}
-    return {**around, "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_ALLOW_PROTOCOL": "file"}  # fmt: skip
+    return {**around, "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "file"}
 
 
 def _commit(repository: Path) -> None:
@@ -94,9 +101,12 @@ class ZephyrProject(Project):
         self._prebuilt(fixed)
         return subprocess.run(
             [WEST, "build", "-b", BOARD, "-d", str(self.build), str(self.source)],
-            env={**os.environ, "ZEPHYR_BASE": str(self.workspace)}, cwd=self.workspace,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            env={**os.environ, "ZEPHYR_BASE": str(self.workspace)},
+            cwd=self.workspace,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 _SNIPPET = "zephyr_linker_sources(SECTIONS model.ld)\n"

@@ -128,17 +128,27 @@ _CALL_SHAPE = calling("int shape_area(int);", "return shape_area(3);")
 
 def _cpp(name: str, symbol: str, text: str) -> ZephyrPlant:
     return ZephyrPlant(
-        name, "undefined_symbol", "option_not_set", _undefined(symbol),
-        ("shape.cpp", "CONFIG_CPP"), ("CONFIG_CPP=y",),
-        {"CMakeLists.txt": _with("src/shape.cpp"), "src/main.c": _CALL_SHAPE,
-         "src/shape.cpp": text},
-        {"prj.conf": CONF + "CONFIG_CPP=y\n"}, conf=True,
-    )  # fmt: skip
+        name,
+        "undefined_symbol",
+        "option_not_set",
+        _undefined(symbol),
+        ("shape.cpp", "CONFIG_CPP"),
+        ("CONFIG_CPP=y",),
+        {
+            "CMakeLists.txt": _with("src/shape.cpp"),
+            "src/main.c": _CALL_SHAPE,
+            "src/shape.cpp": text,
+        },
+        {"prj.conf": CONF + "CONFIG_CPP=y\n"},
+        conf=True,
+    )
 
 
 PLANTS = (
     ZephyrPlant(
-        "weak_default_not_compiled", "undefined_symbol", "weak_default_not_compiled",
+        "weak_default_not_compiled",
+        "undefined_symbol",
+        "weak_default_not_compiled",
         _undefined("arm_ethos_io_memcpy"),
         ("libprobe_backend.a(backend.c.obj)", "probe_execute", "io_default.c:2"),
         ("Add io_default.c to the sources of libprobe_backend.a",),
@@ -146,129 +156,232 @@ PLANTS = (
         {"module/CMakeLists.txt": MODULE},
     ),
     ZephyrPlant(
-        "two_arenas", "duplicate_symbol", "two_definitions",
+        "two_arenas",
+        "duplicate_symbol",
+        "two_definitions",
         "multiple definition of `probe_arena'",
-        ("libapp.a(arena.c.obj)", "src/arena.c:1", "libprobe_backend.a(arena.c.obj)",
-         "module/arena.c:1"),
+        (
+            "libapp.a(arena.c.obj)",
+            "src/arena.c:1",
+            "libprobe_backend.a(arena.c.obj)",
+            "module/arena.c:1",
+        ),
         ("Keep one definition of probe_arena",),
-        {"CMakeLists.txt": _with("src/arena.c"), "src/arena.c": "char probe_arena[4096];\n",
-         "module/CMakeLists.txt": MODULE.replace("io_default.c", "io_default.c arena.c"),
-         "module/arena.c": "char probe_arena[8192];\n"},
+        {
+            "CMakeLists.txt": _with("src/arena.c"),
+            "src/arena.c": "char probe_arena[4096];\n",
+            "module/CMakeLists.txt": MODULE.replace("io_default.c", "io_default.c arena.c"),
+            "module/arena.c": "char probe_arena[8192];\n",
+        },
         {"module/CMakeLists.txt": MODULE},
     ),
     ZephyrPlant(
-        "flash_overflow", "region_overflow", "too_large", "region `FLASH' overflowed by",
-        ("main.c.obj", "probe_model", "600000 bytes"), ("Move", "probe_model", "ISRAM"),
+        "flash_overflow",
+        "region_overflow",
+        "too_large",
+        "region `FLASH' overflowed by",
+        ("main.c.obj", "probe_model", "600000 bytes"),
+        ("Move", "probe_model", "ISRAM"),
         {"src/main.c": MAIN.replace("[512]", "[600000]")},
-        {"src/main.c": MAIN.replace("const char probe_model[512]",
-                                    '__attribute__((section("ISRAM"))) char probe_model[600000]')},
+        {
+            "src/main.c": MAIN.replace(
+                "const char probe_model[512]",
+                '__attribute__((section("ISRAM"))) char probe_model[600000]',
+            )
+        },
     ),
     ZephyrPlant(
-        "ram_overflow", "region_overflow", "too_large", "region `RAM' overflowed by",
-        ("main.c.obj", "probe_output", "600000 bytes"), ("Move", "probe_output", "ISRAM"),
+        "ram_overflow",
+        "region_overflow",
+        "too_large",
+        "region `RAM' overflowed by",
+        ("main.c.obj", "probe_output", "600000 bytes"),
+        ("Move", "probe_output", "ISRAM"),
         {"src/main.c": MAIN.replace("probe_output[64]", "probe_output[600000]")},
         {"src/main.c": _placed("char probe_output[64]", 600000, "ISRAM")},
     ),
     ZephyrPlant(
-        "itcm_overflow", "region_overflow", "too_large", "region `ITCM' overflowed by",
-        ("main.c.obj", "600000 bytes"), ("Move", "main.c.obj", "ISRAM"),
+        "itcm_overflow",
+        "region_overflow",
+        "too_large",
+        "region `ITCM' overflowed by",
+        ("main.c.obj", "600000 bytes"),
+        ("Move", "main.c.obj", "ISRAM"),
         {"src/main.c": _placed("char probe_output[64]", 600000, "ITCM")},
         {"src/main.c": _placed("char probe_output[64]", 600000, "ISRAM")},
     ),
     ZephyrPlant(
-        "ddr_overflow", "region_overflow", "too_large", "region `DDR4' overflowed by",
-        ("main.c.obj", "10000 bytes"), ("Move", "main.c.obj", "ISRAM"),
-        {"app.overlay": "&ddr4 { reg = <0x60000000 0x1000>; };\n",
-         "src/main.c": _placed("char probe_output[64]", 10000, "DDR4")},
-        {"src/main.c": _placed("char probe_output[64]", 10000, "ISRAM")}, conf=True,
+        "ddr_overflow",
+        "region_overflow",
+        "too_large",
+        "region `DDR4' overflowed by",
+        ("main.c.obj", "10000 bytes"),
+        ("Move", "main.c.obj", "ISRAM"),
+        {
+            "app.overlay": "&ddr4 { reg = <0x60000000 0x1000>; };\n",
+            "src/main.c": _placed("char probe_output[64]", 10000, "DDR4"),
+        },
+        {"src/main.c": _placed("char probe_output[64]", 10000, "ISRAM")},
+        conf=True,
     ),
     ZephyrPlant(
-        "whole_archive_twice", "duplicate_symbol", "linked_twice",
+        "whole_archive_twice",
+        "duplicate_symbol",
+        "linked_twice",
         "multiple definition of `probe_execute'",
         ("libprobe_backend.a(backend.c.obj)", "twice", "--whole-archive"),
         ("libprobe_backend.a", "once"),
-        {"CMakeLists.txt": LISTS + SOURCES + "target_link_libraries(app PUBLIC "
-         "-Wl,--whole-archive ${CMAKE_BINARY_DIR}/modules/probe/libprobe_backend.a "
-         "-Wl,--no-whole-archive)\n"},
+        {
+            "CMakeLists.txt": LISTS + SOURCES + "target_link_libraries(app PUBLIC "
+            "-Wl,--whole-archive ${CMAKE_BINARY_DIR}/modules/probe/libprobe_backend.a "
+            "-Wl,--no-whole-archive)\n"
+        },
         {"CMakeLists.txt": LISTS + SOURCES},
     ),
     ZephyrPlant(
-        "syscall_missing", "undefined_symbol", "no_definition", _undefined("_times"),
-        ("main.c.obj", "Zephyr does not have"), ("Define it in the application",),
+        "syscall_missing",
+        "undefined_symbol",
+        "no_definition",
+        _undefined("_times"),
+        ("main.c.obj", "Zephyr does not have"),
+        ("Define it in the application",),
         {"src/main.c": calling("int _times(void *);", "_times(probe_output);")},
-        {"src/main.c": calling("int _times(void *p) { (void)p; return -1; }",
-                               "_times(probe_output);")},
+        {
+            "src/main.c": calling(
+                "int _times(void *p) { (void)p; return -1; }", "_times(probe_output);"
+            )
+        },
     ),
     ZephyrPlant(
-        "sbrk_missing", "undefined_symbol", "option_not_set", _undefined("_sbrk"),
-        ("main.c.obj", "libc-hooks.c", "CONFIG_NEWLIB_LIBC"), ("CONFIG_NEWLIB_LIBC=y",),
+        "sbrk_missing",
+        "undefined_symbol",
+        "option_not_set",
+        _undefined("_sbrk"),
+        ("main.c.obj", "libc-hooks.c", "CONFIG_NEWLIB_LIBC"),
+        ("CONFIG_NEWLIB_LIBC=y",),
         {"src/main.c": calling("void *_sbrk(int);", "_sbrk(4);")},
         {"src/main.c": calling("void *_sbrk(int n) { (void)n; return 0; }", "_sbrk(4);")},
     ),
     ZephyrPlant(
-        "picolibc_times", "undefined_symbol", "no_definition", _undefined("times"),
+        "picolibc_times",
+        "undefined_symbol",
+        "no_definition",
+        _undefined("times"),
         ("libc.a(clock.c.obj)", "function clock", "Zephyr does not have"),
         ("Define it in the application",),
         {"prj.conf": PICOLIBC, "src/main.c": calling("#include <time.h>", "return (int)clock();")},
-        {"src/main.c": calling("#include <time.h>\nlong times(void *p);\n"
-                               "long times(void *p) { (void)p; return -1; }",
-                               "return (int)clock();")},
+        {
+            "src/main.c": calling(
+                "#include <time.h>\nlong times(void *p);\n"
+                "long times(void *p) { (void)p; return -1; }",
+                "return (int)clock();",
+            )
+        },
     ),
     ZephyrPlant(
-        "picolibc_gettimeofday", "undefined_symbol", "option_not_set", _undefined("gettimeofday"),
-        ("libc.a(time.c.obj)", "function time", "lib/posix/options/clock.c",
-         "only with CONFIG_POSIX_TIMERS"),
+        "picolibc_gettimeofday",
+        "undefined_symbol",
+        "option_not_set",
+        _undefined("gettimeofday"),
+        (
+            "libc.a(time.c.obj)",
+            "function time",
+            "lib/posix/options/clock.c",
+            "only with CONFIG_POSIX_TIMERS",
+        ),
         ("CONFIG_POSIX_TIMERS=y",),
-        {"prj.conf": PICOLIBC,
-         "src/main.c": calling("#include <time.h>", "return (int)time(0);")},
-        {"prj.conf": PICOLIBC + "CONFIG_POSIX_TIMERS=y\n"}, conf=True, anew=True,
+        {"prj.conf": PICOLIBC, "src/main.c": calling("#include <time.h>", "return (int)time(0);")},
+        {"prj.conf": PICOLIBC + "CONFIG_POSIX_TIMERS=y\n"},
+        conf=True,
+        anew=True,
     ),
     _cpp("cxx_pure_virtual", "__cxa_pure_virtual", _SHAPE),
     _cpp("cxx_operator_new", "operator new(unsigned int)", _NEW),
     _cpp("cxx_dso_handle", "__dso_handle", _LOG),
     ZephyrPlant(
-        "float_abi_mixed", "wrong_architecture", "built_for_another_target",
-        "uses VFP register arguments", ("scale.o",), ("Rebuild", "-mfloat-abi"),
-        {"CMakeLists.txt": LISTS + SOURCES +
-         "target_link_libraries(app PUBLIC ${CMAKE_SOURCE_DIR}/scale.o)\n",
-         "src/main.c": calling("float scale(float);", "return (int)scale(3.0f);"),
-         "scale.c": "/* -mfloat-abi=soft */\nfloat scale(float a) { return a * 1.5f; }\n"},
+        "float_abi_mixed",
+        "wrong_architecture",
+        "built_for_another_target",
+        "uses VFP register arguments",
+        ("scale.o",),
+        ("Rebuild", "-mfloat-abi"),
+        {
+            "CMakeLists.txt": LISTS
+            + SOURCES
+            + "target_link_libraries(app PUBLIC ${CMAKE_SOURCE_DIR}/scale.o)\n",
+            "src/main.c": calling("float scale(float);", "return (int)scale(3.0f);"),
+            "scale.c": "/* -mfloat-abi=soft */\nfloat scale(float a) { return a * 1.5f; }\n",
+        },
         {"scale.c": "/* -mfloat-abi=hard */\nfloat scale(float a) { return a * 1.5f; }\n"},
     ),
     ZephyrPlant(
-        "module_not_in_manifest", "undefined_symbol", "option_not_taken",
+        "module_not_in_manifest",
+        "undefined_symbol",
+        "option_not_taken",
         _undefined("arm_relu_q7"),
-        ("main.c.obj", "CONFIG_CMSIS_NN was set to y and got n", "a module is missing",
-         "modules/cmsis-nn/Kconfig:7"),
+        (
+            "main.c.obj",
+            "CONFIG_CMSIS_NN was set to y and got n",
+            "a module is missing",
+            "modules/cmsis-nn/Kconfig:7",
+        ),
         ("manifest", "west update"),
-        {"prj.conf": CONF + "CONFIG_CMSIS_NN=y\n",
-         "src/main.c": calling("void arm_relu_q7(signed char *, unsigned short);",
-                               "arm_relu_q7((signed char *)probe_output, 64);")},
+        {
+            "prj.conf": CONF + "CONFIG_CMSIS_NN=y\n",
+            "src/main.c": calling(
+                "void arm_relu_q7(signed char *, unsigned short);",
+                "arm_relu_q7((signed char *)probe_output, 64);",
+            ),
+        },
         {"prj.conf": CONF, "src/main.c": MAIN},
     ),
     ZephyrPlant(
-        "stayed_n", "undefined_symbol", "option_not_taken", _undefined("arm_ethos_io_memcpy"),
+        "stayed_n",
+        "undefined_symbol",
+        "option_not_taken",
+        _undefined("arm_ethos_io_memcpy"),
         ("CONFIG_PROBE_IO", "stayed n", "depends on DMA", "prj.conf:4", "module/CMakeLists.txt:4"),
         ("CONFIG_DMA=y",),
-        {"module/Kconfig": KCONFIG + "config PROBE_IO\n\tbool \"Copies\"\n\tdepends on DMA\n",
-         "module/CMakeLists.txt": MODULE.replace(
-             " io_default.c)", ")\n  zephyr_library_sources_ifdef(CONFIG_PROBE_IO io_default.c)"),
-         "prj.conf": CONF + "CONFIG_PROBE_IO=y\n"},
-        {"prj.conf": CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"}, conf=True,
+        {
+            "module/Kconfig": KCONFIG + 'config PROBE_IO\n\tbool "Copies"\n\tdepends on DMA\n',
+            "module/CMakeLists.txt": MODULE.replace(
+                " io_default.c)", ")\n  zephyr_library_sources_ifdef(CONFIG_PROBE_IO io_default.c)"
+            ),
+            "prj.conf": CONF + "CONFIG_PROBE_IO=y\n",
+        },
+        {"prj.conf": CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"},
+        conf=True,
     ),
     ZephyrPlant(
-        "option_not_set", "undefined_symbol", "option_not_set", _undefined("crc32_ieee"),
-        ("CONFIG_CRC", "crc32_sw.c", "CMakeLists.txt"), ("CONFIG_CRC=y",),
-        {"src/main.c": calling("#include <zephyr/sys/crc.h>",
-                               "return (int)crc32_ieee((const uint8_t *)probe_model, 4);")},
-        {"prj.conf": CONF + "CONFIG_CRC=y\n"}, conf=True, log_kind="no_definition",
+        "option_not_set",
+        "undefined_symbol",
+        "option_not_set",
+        _undefined("crc32_ieee"),
+        ("CONFIG_CRC", "crc32_sw.c", "CMakeLists.txt"),
+        ("CONFIG_CRC=y",),
+        {
+            "src/main.c": calling(
+                "#include <zephyr/sys/crc.h>",
+                "return (int)crc32_ieee((const uint8_t *)probe_model, 4);",
+            )
+        },
+        {"prj.conf": CONF + "CONFIG_CRC=y\n"},
+        conf=True,
+        log_kind="no_definition",
     ),
     ZephyrPlant(
-        "driver_not_enabled", "undefined_symbol", "no_driver",
+        "driver_not_enabled",
+        "undefined_symbol",
+        "no_driver",
         "undefined reference to `__device_dts_ord_",
-        ("i2c@9200000", "arm,versatile-i2c", "not enabled"), ("CONFIG_I2C",),
-        {"src/main.c": calling("#include <zephyr/device.h>",
-                               "return (int)DEVICE_DT_GET(DT_NODELABEL(i2c_touch));")},
-        {"prj.conf": CONF + "CONFIG_I2C=y\n"}, conf=True,
+        ("i2c@9200000", "arm,versatile-i2c", "not enabled"),
+        ("CONFIG_I2C",),
+        {
+            "src/main.c": calling(
+                "#include <zephyr/device.h>", "return (int)DEVICE_DT_GET(DT_NODELABEL(i2c_touch));"
+            )
+        },
+        {"prj.conf": CONF + "CONFIG_I2C=y\n"},
+        conf=True,
     ),
-)  # fmt: skip
+)

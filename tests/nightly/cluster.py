@@ -59,9 +59,22 @@ class Farm:
 
     def worker(self, name: str, **environment: str) -> Process:
         """One that has answered the scheduler."""
-        one = self._start("worker", (self.url, "--nthreads", "1", "--no-nanny", "--name", name,
-                                     "--no-dashboard", "--local-directory", self.folder / name),
-                          name, **environment)  # fmt: skip
+        one = self._start(
+            "worker",
+            (
+                self.url,
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--name",
+                name,
+                "--no-dashboard",
+                "--local-directory",
+                self.folder / name,
+            ),
+            name,
+            **environment,
+        )
         until(lambda: "Registered to" in one.log.read_text())
         return one
 
@@ -74,11 +87,18 @@ class Farm:
         with log.open("wb") as file:
             process = subprocess.Popen(
                 [*_DASK, f"distributed.cli.dask_{kind}", *map(str, words)],
-                stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
                 cwd=self.folder,  # which Python would look into first
-                env={**os.environ, **_FAST, "HIL_HOME": str(home),
-                     "PYTHONPATH": str(project_root()), **environment},
-            )  # fmt: skip
+                env={
+                    **os.environ,
+                    **_FAST,
+                    "HIL_HOME": str(home),
+                    "PYTHONPATH": str(project_root()),
+                    **environment,
+                },
+            )
         self.members.append(Process(process, home, log))
         return self.members[-1]
 

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 from tests.cli.conftest import hil as hil
-from tests.history.conftest import pg_server as pg_server
+from tests.nightly.history.conftest import pg_server as pg_server

@@ -15,23 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.history.database import open_history
-from harness.history.model import Planned, Row
-from harness.history.store import Database
+from harness.config.case import Case
 from harness.nightly.dask_pool import (
     Cluster,
     DaskPool,
+    FvpChoice,
     NoWorkers,
+    SchedulerFailed,
     SchedulerLost,
-    SchedulerUnfit,
-    SchedulerUnreachable,
-    _Boards,
 )
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
+from harness.nightly.outbox import Recorder
 from harness.nightly.plan import WHOLE
-from harness.nightly.remote import of_fvp
-from harness.nightly.spool import Deliverer, Spool
+from harness.nightly.remote import fvp_label
 from harness.nightly.suite import Job, Suite
 from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions
@@ -59,7 +58,7 @@ def one_farm(shared_farm: Farm) -> Iterator[Farm]:
 
 
 @pytest.fixture
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[History]:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     opened = open_history(f"sqlite:///{tmp_path}/h.db")
     yield opened
@@ -71,7 +70,7 @@ def suite(*cases: tuple[str, str]) -> Suite:
     jobs = []
     for model, simulator in cases:
         case = Case(TARGET, model)
-        sources = RunOptions().firmware.sources
+        sources = ("bundled",)
         jobs.append(Job(case, sources, (Planned(case.id),), simulator))
     return Suite("suite", str(cases), tuple(jobs), ())
 
@@ -82,11 +81,18 @@ def pool(url: str, wanted: Suite, call: object, store: Path, **options: float) -
     return DaskPool(cluster, exact_revision(), wanted.jobs, lambda _: None, call)  # type: ignore[arg-type]
 
 
-def run(wanted: Suite, made: DaskPool, history: Database) -> list[Row]:
+def run(wanted: Suite, made: DaskPool, history: History) -> list[Row]:
     try:
         night = begin(wanted, history, Wanted())
-        run_night(wanted, night, WHOLE, RunOptions(), made,
-                  Deliverer(history, Spool(history.url)), lambda *_: None)  # fmt: skip
+        run_night(
+            wanted,
+            night,
+            WHOLE,
+            RunOptions(),
+            made,
+            Recorder(history),
+            lambda *_: None,
+        )
         return history.rows([night.id])
     finally:
         made.close()
@@ -99,14 +105,16 @@ def fvp_in(folder: Path) -> str:
     return str(folder)
 
 
-def test_cases_for_an_fvp_go_where_it_is(one_farm: Farm, history: Database, tmp_path: Path) -> None:
+def test_cases_for_an_fvp_go_where_it_is(one_farm: Farm, history: History, tmp_path: Path) -> None:
     one_farm.worker("with", HIL_FVP_DIR=fvp_in(tmp_path / "fvp"))
     one_farm.worker("without")
     wanted = suite(*((f"{how}{i}", how) for i in range(8) for how in ("fvp", "qemu", "auto")))
     made = pool(one_farm.url, wanted, remote_doubles.who, tmp_path)
     rows = run(wanted, made, history)
-    done = {how: [r.notes[0] for r in rows if r.model.startswith(how)]
-            for how in ("fvp", "qemu", "auto")}  # fmt: skip
+    done = {
+        how: [r.notes[0] for r in rows if r.model.startswith(how)]
+        for how in ("fvp", "qemu", "auto")
+    }
     assert done["fvp"] == ["home-with fvp"] * 8
     assert done["auto"] == ["home-with fvp"] * 8  # the same simulator, whoever is free
     assert len(done["qemu"]) == 8
@@ -115,24 +123,23 @@ def test_cases_for_an_fvp_go_where_it_is(one_farm: Farm, history: Database, tmp_
 
 def test_what_a_case_runs_on_does_not_hang_on_who_takes_it() -> None:
     """Where nobody has the FVP, QEMU is named; what asks for the FVP by name says it is missing."""
-    boards = _Boards()
+    boards = FvpChoice()
     auto, named, other = (suite((how, how)).jobs[0] for how in ("auto", "fvp", "qemu"))
-    assert boards.fvps([auto, named, other]) == (FVP,)
-    assert boards.fvps([other]) == ()
+    assert [boards.of(job) for job in (auto, named, other)] == [FVP, FVP, None]
     none: frozenset[str] = frozenset()
-    assert boards.settled(auto, none) == (replace(auto, simulator="qemu"), None)
-    assert boards.settled(named, none) == (named, None)
-    there = frozenset([of_fvp(FVP)])
-    assert boards.settled(auto, there) == (replace(auto, simulator="fvp"), FVP)
-    assert boards.settled(other, there) == (other, None)
+    assert boards.settle(auto, none) == (replace(auto, simulator="qemu"), None)
+    assert boards.settle(named, none) == (named, None)
+    there = frozenset([fvp_label(FVP)])
+    assert boards.settle(auto, there) == (replace(auto, simulator="fvp"), FVP)
+    assert boards.settle(other, there) == (other, None)
     host = replace(auto, case=Case("host", "add"))
-    assert boards.settled(host, there) == (host, None)
+    assert boards.settle(host, there) == (host, None)
     torn = replace(auto, case=Case("boards/none.yaml", "add"))
-    assert boards.settled(torn, there) == (torn, None)
+    assert boards.settle(torn, there) == (torn, None)
 
 
 def test_a_lost_worker_costs_its_case_again_and_nothing_else(
-    one_farm: Farm, history: Database, tmp_path: Path
+    one_farm: Farm, history: History, tmp_path: Path
 ) -> None:
     """Two cases had begun, more waited; of the worker that is killed one had."""
     (tmp_path / "hold").touch()
@@ -161,7 +168,7 @@ def test_a_lost_worker_costs_its_case_again_and_nothing_else(
 
 
 def test_a_case_that_no_worker_can_do_any_more_ends(
-    one_farm: Farm, history: Database, tmp_path: Path
+    one_farm: Farm, history: History, tmp_path: Path
 ) -> None:
     """The only one with the FVP is gone, those without are there."""
     having = one_farm.worker("with", HIL_FVP_DIR=fvp_in(tmp_path / "fvp"))
@@ -176,30 +183,36 @@ def test_a_case_that_no_worker_can_do_any_more_ends(
 
 
 def test_a_worker_that_cannot_do_a_task_says_why(
-    one_farm: Farm, history: Database, tmp_path: Path
+    one_farm: Farm, history: History, tmp_path: Path
 ) -> None:
     one_farm.worker("one")
     wanted = suite(("m", "qemu"))
     rows = run(wanted, pool(one_farm.url, wanted, remote_doubles.broken, tmp_path), history)
     assert [(r.attempt, r.cause.kind) for r in rows if r.cause] == [
-        (1, "worker_failed"), (2, "worker_failed"),
-    ]  # fmt: skip
+        (1, "worker_failed"),
+        (2, "worker_failed"),
+    ]
     assert "a defect of the worker's" in (rows[0].cause.text if rows[0].cause else "")
 
 
 def test_workers_of_another_harness_get_nothing(
-    one_farm: Farm, history: Database, tmp_path: Path
+    one_farm: Farm, history: History, tmp_path: Path
 ) -> None:
     """One of another version, one with no harness at all; alone they are an error that says which
     has what, beside a right one they are told."""
     other = tmp_path / "other"
     for name in ("harness", "targets"):
-        shutil.copytree(project_root() / name, other / name,
-                        ignore=shutil.ignore_patterns("__pycache__", "runner"))  # fmt: skip
+        shutil.copytree(
+            project_root() / name,
+            other / name,
+            ignore=shutil.ignore_patterns("__pycache__", "runner"),
+        )
     (tmp_path / "none" / "harness").mkdir(parents=True)
     (tmp_path / "none" / "harness" / "__init__.py").touch()
-    strangers = [one_farm.worker("other", PYTHONPATH=str(other)),
-                 one_farm.worker("none", PYTHONPATH=str(tmp_path / "none"))]  # fmt: skip
+    strangers = [
+        one_farm.worker("other", PYTHONPATH=str(other)),
+        one_farm.worker("none", PYTHONPATH=str(tmp_path / "none")),
+    ]
     wanted = suite(*((f"m{i}", "qemu") for i in range(4)))
     with pytest.raises(NoWorkers) as caught:
         pool(one_farm.url, wanted, remote_doubles.who, tmp_path)
@@ -226,7 +239,7 @@ def test_no_worker_at_all(one_farm: Farm, tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
-    history: Database, tmp_path: Path
+    history: History, tmp_path: Path
 ) -> None:
     """What was judged is there, and the rest is run by whoever resumes."""
     wanted = suite(*((f"m{i}", "qemu") for i in range(3)))
@@ -241,8 +254,15 @@ def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
 
         try:
             with pytest.raises(SchedulerLost, match="is gone in the middle"):
-                run_night(wanted, night, WHOLE, RunOptions(), made,
-                          Deliverer(history, Spool(history.url)), gone)  # fmt: skip
+                run_night(
+                    wanted,
+                    night,
+                    WHOLE,
+                    RunOptions(),
+                    made,
+                    Recorder(history),
+                    gone,
+                )
         finally:
             made.close()
     rows = history.rows([night.id])
@@ -252,7 +272,7 @@ def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
 
 
 def test_a_scheduler_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SchedulerUnreachable, match="does not answer"):
+    with pytest.raises(SchedulerFailed, match="does not answer"):
         pool("tcp://127.0.0.1:1", suite(("m", "qemu")), remote_doubles.who, tmp_path, connect=0.3)
 
 
@@ -262,6 +282,6 @@ def test_a_scheduler_without_the_harness(tmp_path: Path) -> None:
     wanted = suite(("m", "qemu"))
     with (
         farm(tmp_path, PYTHONPATH=str(tmp_path / "none")) as own,
-        pytest.raises(SchedulerUnfit, match="No module named"),
+        pytest.raises(SchedulerFailed, match="No module named"),
     ):
         pool(own.url, wanted, remote_doubles.who, tmp_path, patience=0.5)

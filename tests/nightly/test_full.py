@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.history.database import open_history
+from harness.nightly.history.database import open_history
 
 TARGET = "corstone-300-m55"
 MODELS = ("add", "softmax", "linear")
@@ -26,7 +26,7 @@ fill "$1"
 (hil nightly suite.yaml --night never 2> before.txt) || echo "before: $?"
 rm "$1/filler"
 mkfifo told
-hil nightly suite.yaml -j 1 --night tonight --no-require-confinement 2> told &
+hil nightly suite.yaml -j 1 --night tonight 2> told &
 night=$!
 while read -r line; do
   echo "$line"
@@ -55,12 +55,33 @@ def test_results_wait_until_there_is_room(tmp_path: Path, shared_hil_home: str) 
     home.mkdir()
     (home / "cache").symlink_to(Path(shared_hil_home) / "cache")
     done = subprocess.run(
-        ["bwrap", "--dev-bind", "/", "/", "--size", str(BYTES), "--tmpfs", tmp_path / "disk",
-         "sh", "-euc", SCRIPT, "sh", tmp_path / "disk"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "HIL_HOME": str(home), "PYTHON": sys.executable,
-             "CASE": f"{TARGET}/{MODELS[-1]}"},
-    )  # fmt: skip
+        [
+            "bwrap",
+            "--dev-bind",
+            "/",
+            "/",
+            "--size",
+            str(BYTES),
+            "--tmpfs",
+            tmp_path / "disk",
+            "sh",
+            "-euc",
+            SCRIPT,
+            "sh",
+            tmp_path / "disk",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={
+            **os.environ,
+            "HIL_REQUIRE_CONFINEMENT": "0",
+            "HIL_HOME": str(home),
+            "PYTHON": sys.executable,
+            "CASE": f"{TARGET}/{MODELS[-1]}",
+        },
+    )
     said = {file.stem: file.read_text() for file in tmp_path.glob("*.txt")}
     assert done.returncode == 0, (done.stderr, said)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("bef", "mid", "aft"))]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.history.database import open_history
-from harness.nightly.spool import Spool
+from harness.nightly.history.database import open_history
+from harness.nightly.outbox import Outbox
 from tests.cli.conftest import Hil
-from tests.history import postgresql
+from tests.nightly.history import postgresql
 
 TARGET = "corstone-300-m55"
 MODELS = ("add", "softmax", "linear")
@@ -33,11 +33,24 @@ def test_results_wait_on_disk_and_come_later(
     suite = tmp_path / "suite.yaml"
     suite.write_text(f"cases:\n  - {{targets: [{TARGET}], models: [{', '.join(MODELS)}]}}\n")
     night = subprocess.Popen(
-        [sys.executable, "-m", "harness", "nightly", str(suite), "-j", "1", "--night", "tonight",
-         "--history", url],
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "nightly",
+            str(suite),
+            "-j",
+            "1",
+            "--night",
+            "tonight",
+            "--history",
+            url,
+        ],
         env={**os.environ, "HIL_HOME": shared_hil_home},
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert night.stderr is not None
     said = next(line for line in night.stderr if " 1/3 " in line)
     os.killpg(night.pid, signal.SIGSTOP)
@@ -57,5 +70,5 @@ def test_results_wait_on_disk_and_come_later(
     rows = history.rows(["tonight"])
     assert sorted(r.case for r in rows) == sorted(f"{TARGET}/{m}" for m in MODELS)
     assert history.endings("tonight").keys() == {1}
-    assert Spool(history.url).waiting() == 0
+    assert Outbox(history.url).waiting() == 0
     history.close()

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.history.database import open_history
-from harness.history.model import last_tries
-from tests.history import postgresql
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import last_tries
+from tests.nightly.history import postgresql
 
 TARGET = "corstone-300-m55"
 MODELS = ("add", "softmax", "linear", "mul", "qadd", "qlinear", "qadd2", "ds_cnn")
@@ -105,13 +105,28 @@ class Nights:
         jobs = "2" if self.writers == 1 else "1"
         return [
             subprocess.Popen(
-                [sys.executable, "-m", "harness", "nightly", str(self.suite), "--night", night,
-                 "--history", self.url, "--shard", f"{number}/{self.writers}", "-j", jobs],
+                [
+                    sys.executable,
+                    "-m",
+                    "harness",
+                    "nightly",
+                    str(self.suite),
+                    "--night",
+                    night,
+                    "--history",
+                    self.url,
+                    "--shard",
+                    f"{number}/{self.writers}",
+                    "-j",
+                    jobs,
+                ],
                 env={**os.environ, "HIL_HOME": self.home, MARK: night},
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
             for number in range(1, self.writers + 1)
-        ]  # fmt: skip
+        ]
 
 
 def gone(night: str) -> bool:

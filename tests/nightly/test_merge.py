@@ -6,19 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.history.compare import State, standings
-from harness.history.database import open_history
-from harness.history.lines import everything, line_of
-from harness.history.store import Database
+from harness.nightly.history.compare import State, standings
+from harness.nightly.history.database import open_history
+from harness.nightly.history.store import History
 from harness.nightly.merge import NoShard, NotOneNight, merge
 from harness.nightly.plan import Shard
-from tests.history.made import at, night, row
+from tests.nightly.history.made import at, night, row
 
 CASES = ("t/a", "t/b", "t/c", "t/d")
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> Database:
+def history(tmp_path: Path) -> History:
     return open_history(f"sqlite:///{tmp_path}/all.db")
 
 
@@ -37,7 +36,7 @@ def shard(
     return folder / f"s{number}"
 
 
-def test_shards_become_one_night(history: Database, tmp_path: Path) -> None:
+def test_shards_become_one_night(history: History, tmp_path: Path) -> None:
     merged = merge([shard(tmp_path, 1), shard(tmp_path, 2) / ".hil"], history)
     assert (merged.rows, merged.missing, merged.doubled) == (4, (), ())
     assert history.ended(merged.night)
@@ -46,34 +45,38 @@ def test_shards_become_one_night(history: Database, tmp_path: Path) -> None:
     assert merge([tmp_path / "s1", tmp_path / "s2"], history).rows == 0  # once more: nothing new
 
 
-def test_json_lines_do_as_well(history: Database, tmp_path: Path) -> None:
+def test_an_exported_file_does_as_well(history: History, tmp_path: Path) -> None:
     there = open_history(f"sqlite:///{shard(tmp_path, 2)}/.hil/history.db")
     (tmp_path / "artefact").mkdir()
-    lines = "".join(map(line_of, everything(there)))
+    exported = open_history(f"sqlite:///{tmp_path}/artefact/s2.db")
+    there.copy_to(exported, "n2")
+    exported.close()
     there.close()
-    (tmp_path / "artefact" / "s2.jsonl").write_text(lines)
     assert merge([shard(tmp_path, 1), tmp_path / "artefact"], history).rows == 4
 
 
-def test_ids_of_their_own_become_the_first(history: Database, tmp_path: Path) -> None:
+def test_ids_of_their_own_become_the_first(history: History, tmp_path: Path) -> None:
     merged = merge([shard(tmp_path, 1, day=2), shard(tmp_path, 2, day=3)], history)
     assert merged.night.id == "n2"
     assert {r.night for r in history.every()} == {"n2"}
     assert merged.missing == ()
 
 
-def test_a_shard_that_did_not_end_is_missing(history: Database, tmp_path: Path) -> None:
+def test_a_shard_that_did_not_end_is_missing(history: History, tmp_path: Path) -> None:
     merged = merge([shard(tmp_path, 1)], history)
     assert merged.missing == (Shard(2, 2),)
     states = {one.case: one.state for one in standings(history, merged.night)}
     assert [states[c] for c in CASES] == [
-        State.PASSING, State.MISSING, State.PASSING, State.MISSING,
-    ]  # fmt: skip
+        State.PASSING,
+        State.MISSING,
+        State.PASSING,
+        State.MISSING,
+    ]
     merged = merge([shard(tmp_path, 2, ended=False)], history)
     assert Shard(2, 2) in merged.missing
 
 
-def test_a_case_that_two_have_run_counts_once(history: Database, tmp_path: Path) -> None:
+def test_a_case_that_two_have_run_counts_once(history: History, tmp_path: Path) -> None:
     one, two = shard(tmp_path, 1), shard(tmp_path, 2)
     there = open_history(f"sqlite:///{two}/.hil/history.db")
     there.append([row(2, "FAULT", "t/a")])
@@ -83,14 +86,14 @@ def test_a_case_that_two_have_run_counts_once(history: Database, tmp_path: Path)
     assert [r.verdict.name for r in history.of_case("t/a")] == ["PASS"]
 
 
-def test_other_suites_are_not_merged(history: Database, tmp_path: Path) -> None:
+def test_other_suites_are_not_merged(history: History, tmp_path: Path) -> None:
     with pytest.raises(NotOneNight, match="they have another suite") as caught:
         merge([shard(tmp_path, 1), shard(tmp_path, 2, suite="bb", day=3)], history)
     assert caught.value.nights == ("n2", "n3")
     assert history.nights() == []
 
 
-def test_a_folder_without_a_night_is_told(history: Database, tmp_path: Path) -> None:
+def test_a_folder_without_a_night_is_told(history: History, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(NoShard, match="holds no night") as caught:
         merge([tmp_path / "empty"], history)

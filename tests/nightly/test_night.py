@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.source import FirmwareSource
-from harness.case.case import Case
-from harness.errors.verdict import Verdict
-from harness.history.database import open_history
-from harness.history.model import Planned, Row
-from harness.history.store import Database
+from harness.config.case import Case
+from harness.core.verdict import Verdict
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Planned, Row
+from harness.nightly.history.store import History
 from harness.nightly.night import (
     NightBusy,
     NothingToResume,
@@ -30,22 +29,24 @@ from harness.nightly.night import (
     run_night,
     unfinished,
 )
+from harness.nightly.outbox import Recorder
 from harness.nightly.plan import Shard
 from harness.nightly.pool import LocalPool, WorkerLost
-from harness.nightly.spool import Deliverer, Spool
 from harness.nightly.suite import Job, Suite
 from harness.nightly.work import Task
 from harness.run.pipeline import RunOptions
-from tests.history.made import row
+from tests.nightly.history.made import row
 
-BOTH = (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH)
+BOTH = ("bundled", "executorch")
 
 
-def job(model: str, sources: tuple[FirmwareSource, ...] = BOTH[:1]) -> Job:
+def job(model: str, sources: tuple[str, ...] = BOTH[:1]) -> Job:
     case = Case("t", model)
-    return Job(case, sources, tuple(
-        Planned(case.id if s is BOTH[0] else f"{case.id} [{s}]") for s in sources
-    ))  # fmt: skip
+    return Job(
+        case,
+        sources,
+        tuple(Planned(case.id if s is BOTH[0] else f"{case.id} [{s}]") for s in sources),
+    )
 
 
 def suite(*models: str) -> Suite:
@@ -81,7 +82,7 @@ class Scripted:
 
 
 @pytest.fixture
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     return open_history(f"sqlite:///{tmp_path}/h.db")
 
@@ -90,17 +91,24 @@ Run = Callable[..., list[tuple[str, str, int]]]
 
 
 @pytest.fixture
-def run(history: Database) -> Run:
+def run(history: History) -> Run:
     def call(
         wanted: Suite,
         pool: Scripted,
         asked: Wanted = Wanted(),  # noqa: B008 - frozen
     ) -> list[tuple[str, str, int]]:
         night = begin(wanted, history, asked)
-        deliverer = Deliverer(history, Spool(history.url))
+        recorder = Recorder(history)
         told: list[tuple[int, int]] = []
-        run_night(wanted, night, asked.shard, RunOptions(), pool, deliverer,
-                  lambda _, done, total: told.append((done, total)))  # fmt: skip
+        run_night(
+            wanted,
+            night,
+            asked.shard,
+            RunOptions(),
+            pool,
+            recorder,
+            lambda _, done, total: told.append((done, total)),
+        )
         assert told == sorted(told)
         assert not told or told[-1][0] == told[-1][1]
         return [(r.case, r.verdict.name, r.attempt) for r in history.rows([night.id])]
@@ -111,52 +119,63 @@ def run(history: Database) -> Run:
 def test_each_case_is_run_once_and_infra_twice(run: Run) -> None:
     pool = Scripted({"t/b": ("INFRA", "PASS"), "t/c": "INFRA", "t/d": "MISMATCH"})
     assert sorted(run(suite("a", "b", "c", "d"), pool)) == [
-        ("t/a", "PASS", 1), ("t/b", "INFRA", 1), ("t/b", "PASS", 2), ("t/c", "INFRA", 1),
-        ("t/c", "INFRA", 2), ("t/d", "MISMATCH", 1),
-    ]  # fmt: skip
+        ("t/a", "PASS", 1),
+        ("t/b", "INFRA", 1),
+        ("t/b", "PASS", 2),
+        ("t/c", "INFRA", 1),
+        ("t/c", "INFRA", 2),
+        ("t/d", "MISMATCH", 1),
+    ]
 
 
 def test_only_the_firmware_that_met_infra_is_tried_again(run: Run) -> None:
     both = Suite("suite", "x", (job("a", BOTH),), ())
     pool = Scripted({"t/a [executorch]": ("INFRA", "FAULT")})
     assert run(both, pool) == [
-        ("t/a", "PASS", 1), ("t/a [executorch]", "INFRA", 1), ("t/a [executorch]", "FAULT", 2),
-    ]  # fmt: skip
+        ("t/a", "PASS", 1),
+        ("t/a [executorch]", "INFRA", 1),
+        ("t/a [executorch]", "FAULT", 2),
+    ]
     assert pool.given == [("t/a", 1), ("t/a [executorch]", 1), ("t/a [executorch]", 2)]
 
 
-def test_a_worker_that_is_lost_costs_one_try(run: Run, history: Database) -> None:
+def test_a_worker_that_is_lost_costs_one_try(run: Run, history: History) -> None:
     assert run(suite("a", "b"), Scripted({"t/a": ("lost", "PASS")})) == [
-        ("t/a", "INFRA", 1), ("t/b", "PASS", 1), ("t/a", "PASS", 2),
-    ]  # fmt: skip
+        ("t/a", "INFRA", 1),
+        ("t/b", "PASS", 1),
+        ("t/a", "PASS", 2),
+    ]
     first = history.of_case("t/a")
     assert {r.cause.kind for r in first if r.cause} == {"worker_lost"}
 
 
-def test_what_was_judged_is_not_run_again(run: Run, history: Database) -> None:
+def test_what_was_judged_is_not_run_again(run: Run, history: History) -> None:
     four = suite("a", "b", "c", "d")
     with pytest.raises(KeyboardInterrupt):
         run(four, Scripted({"t/b": "INFRA"}, stop_after=2), Wanted(night="tonight"))
     assert unfinished(four, history) is not None
     pool = Scripted({})
     assert sorted(run(four, pool, Wanted(resume=True))) == [
-        ("t/a", "PASS", 1), ("t/b", "INFRA", 1), ("t/b", "PASS", 2), ("t/c", "PASS", 1),
+        ("t/a", "PASS", 1),
+        ("t/b", "INFRA", 1),
+        ("t/b", "PASS", 2),
+        ("t/c", "PASS", 1),
         ("t/d", "PASS", 1),
-    ]  # fmt: skip
+    ]
     assert sorted(pool.given) == [("t/b", 2), ("t/c", 1), ("t/d", 1)]
     assert unfinished(four, history) is None
     assert run(four, again := Scripted({}), Wanted(night="tonight"))
     assert again.given == []
 
 
-def test_shards_have_every_case_once_between_them(run: Run, history: Database) -> None:
+def test_shards_have_every_case_once_between_them(run: Run, history: History) -> None:
     five = suite("a", "b", "c", "d", "e")
     for number in (1, 2):
         run(five, Scripted({}), Wanted(Shard(number, 2), "tonight"))
     assert sorted(r.case for r in history.rows(["tonight"])) == [f"t/{m}" for m in "abcde"]
 
 
-def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: Database) -> None:
+def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: History) -> None:
     run(suite("a"), Scripted({}), Wanted(night="tonight"))
     with pytest.raises(OtherSuite, match="has another set of cases") as caught:
         begin(suite("a", "b"), history, Wanted(night="tonight"))
@@ -167,7 +186,7 @@ def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: Databas
         begin(suite("a"), history, Wanted(resume=True))
 
 
-def test_two_processes_are_not_at_one_shard(run: Run, history: Database) -> None:
+def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
     class Nested(Scripted):
         def submit(self, task: Task) -> Future[tuple[Row, ...]]:
             with pytest.raises(NightBusy, match="another process runs the night tonight"):

@@ -7,32 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.source import FirmwareSource
-from harness.case.case import Case
-from harness.history.database import open_history
-from harness.history.model import Planned
+from harness.config.case import Case
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Planned
 from harness.nightly.plan import (
     BadShard,
     Shard,
+    distribute,
     in_order,
     parse_shard,
-    shared_out,
     usual_seconds,
 )
 from harness.nightly.suite import Job
-from tests.history.made import at, night, row
+from tests.nightly.history.made import at, night, row
 
 
 def jobs(count: int) -> list[Job]:
     cases = [Case("t", f"m{i}") for i in range(count)]
-    return [Job(case, (FirmwareSource.BUNDLED,), (Planned(case.id),)) for case in cases]
+    return [Job(case, ("bundled",), (Planned(case.id),)) for case in cases]
 
 
 @pytest.mark.parametrize("said", ["", "1", "0/4", "5/4", "1/0", "a/b", "1/1001", "1/2/3", "-1/2"])
 def test_what_is_no_shard(said: str) -> None:
     with pytest.raises(BadShard, match="is no shard") as caught:
         parse_shard(said)
-    assert caught.value.said == said
+    assert caught.value.text == said
 
 
 def test_a_shard_is_read() -> None:
@@ -46,16 +45,16 @@ def test_shards_have_everything_once_and_equal_time() -> None:
     draw = random.Random(seed)
     there = jobs(40)
     seconds = {job.case.id: draw.expovariate(0.1) for job in there}
-    plan = shared_out(there, 4, seconds)
+    plan = distribute(there, 4, seconds)
     assert [one.case for one in plan] == [job.case.id for job in there]
     loads = [sum(seconds[p.case] for p in plan if p.shard == n) for n in range(1, 5)]
     best = max(sum(loads) / 4, max(seconds.values()))
     assert max(loads) <= best * 4 / 3  # Graham's bound
-    assert plan == shared_out(there, 4, seconds)
+    assert plan == distribute(there, 4, seconds)
 
 
 def test_a_case_that_nobody_timed_takes_as_long_as_others() -> None:
-    plan = shared_out(jobs(4), 2, {"t/m0": 5.0})
+    plan = distribute(jobs(4), 2, {"t/m0": 5.0})
     assert sorted(one.shard for one in plan) == [1, 1, 2, 2]
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.source import FirmwareSource
-from harness.errors import HarnessError, TargetError
+from harness.core.errors import HarnessError, TargetError
 from harness.nightly.suite import Suite, default_suite, load_suite
 
 TODAY = date(2026, 3, 10)
@@ -27,36 +26,49 @@ def loaded(folder: Path, text: str, today: date = TODAY) -> Suite:
 
 
 def test_every_model_on_every_target(tmp_path: Path) -> None:
-    suite = loaded(tmp_path, f"""
+    suite = loaded(
+        tmp_path,
+        f"""
 owner: us
 cases:
   - targets: [{M55}, host]
     models: [add, softmax]
     limit_factor: 2
   - {{targets: [{M55}], models: [linear], firmware: both, owner: them}}
-""")  # fmt: skip
+""",
+    )
     assert [one.case for one in suite.plan] == [
-        f"{M55}/add", f"{M55}/softmax", "host/add", "host/softmax", f"{M55}/linear",
+        f"{M55}/add",
+        f"{M55}/softmax",
+        "host/add",
+        "host/softmax",
+        f"{M55}/linear",
         f"{M55}/linear [executorch]",
-    ]  # fmt: skip
+    ]
     assert [one.owner for one in suite.plan] == ["us"] * 4 + ["them"] * 2
     assert [job.limit_factor for job in suite.jobs] == [2.0] * 4 + [None]
-    assert suite.jobs[-1].sources == (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH)
+    assert suite.jobs[-1].sources == ("bundled", "executorch")
     assert suite.name == "suite"
 
 
 def test_memory_modes_are_of_targets_that_have_an_npu(tmp_path: Path) -> None:
-    suite = loaded(tmp_path, f"""
+    suite = loaded(
+        tmp_path,
+        f"""
 cases:
   - {{targets: [{U55}, {M55}], models: [add], memory_modes: all}}
-""")  # fmt: skip
+""",
+    )
     names = [one.case for one in suite.plan]
     assert len(names) == 3
     assert {f"{U55}/add", f"{U55}@Sram_Only/add", f"{M55}/add"} == set(names)
-    named = loaded(tmp_path, f"""
+    named = loaded(
+        tmp_path,
+        f"""
 cases:
   - {{targets: [{U55}], models: [add], memory_modes: [Sram_Only]}}
-""")  # fmt: skip
+""",
+    )
     assert [one.case for one in named.plan] == [f"{U55}@Sram_Only/add"]
 
 
@@ -73,11 +85,13 @@ quarantine:
 def test_a_quarantine_holds_until_its_day_is_over(tmp_path: Path) -> None:
     suite = loaded(tmp_path, QUARANTINED)
     assert [(one.case, one.quarantined) for one in suite.plan] == [
-        (f"{M55}/add", "until 2026-03-10: bug 7 (me)"), (f"{M55}/softmax", ""),
-    ]  # fmt: skip
+        (f"{M55}/add", "until 2026-03-10: bug 7 (me)"),
+        (f"{M55}/softmax", ""),
+    ]
     assert [(one.case, one.reason) for one in suite.excluded] == [
-        ("host/add", "no time"), ("host/softmax", "no time"),
-    ]  # fmt: skip
+        ("host/add", "no time"),
+        ("host/softmax", "no time"),
+    ]
     later = loaded(tmp_path, QUARANTINED, date(2026, 3, 11))
     assert [one.quarantined for one in later.plan] == ["", ""]
     assert later.expired == ("*/add: since 2026-03-10: bug 7",)
@@ -89,28 +103,56 @@ def test_a_quarantine_holds_until_its_day_is_over(tmp_path: Path) -> None:
     [
         ("cases: [\n", 2, "not valid YAML"),
         ("owner: me\n", 1, "required key 'cases' is missing"),
-        ("cases: []\n", 1, "at least one item"),
+        ("cases: []\n", 1, "at least 1 item"),
         ("cases:\n  - targets: [host]\n    model: [add]\n", 3, "unknown key 'cases.0.model'"),
         ("cases:\n  - targets: host\n", 2, "cases.0.targets"),
         ("cases:\n  - targets: [host]\n    limit_factor: -1\n", 3, "greater than 0"),
         ("cases:\n  - targets: [hosst]\n", 2, "unknown target 'hosst'"),
         ("cases:\n  - targets: [host]\n    models: [ad]\n", 2, "'ad'"),
-        (f"cases:\n  - targets: [{U55}]\n    models: [add]\n    memory_modes: [Nowhere]\n", 2,
-         "Nowhere"),
-        ("cases:\n  - {targets: [host], models: [add]}\n  - {targets: [host], models: [add]}\n", 3,
-         "host/add is in the suite twice"),
-        ("cases:\n  - {targets: [host], models: [add]}\nexclude:\n  - case: x/y\n    reason: r\n",
-         4, "no case of the suite fits 'x/y'"),
-        ("cases:\n  - {targets: [host], models: [add]}\nexclude:\n  - case: '*'\n    reason: r\n",
-         1, "every case of the suite is excluded"),
-        ("cases:\n  - {targets: [host], models: [add]}\nexclude:\n  - case: '*'\n    reason: ''\n",
-         5, "at least 1 character"),
-        ("cases:\n  - {targets: [host], models: [add]}\nquarantine:\n  - case: '*'\n    reason: r\n"
-         "    until: 'soon'\n", 6, "a day is wanted, as \"2027-01-31\""),
-        ("cases:\n  - {targets: [host], models: [add]}\nquarantine:\n  - case: '*'\n    reason: r\n"
-         "    until: 2027-01-31\n", 6, "write it in quotes"),
+        (
+            f"cases:\n  - targets: [{U55}]\n    models: [add]\n    memory_modes: [Nowhere]\n",
+            2,
+            "Nowhere",
+        ),
+        (
+            "cases:\n  - {targets: [host], models: [add]}\n  - {targets: [host], models: [add]}\n",
+            3,
+            "host/add is in the suite twice",
+        ),
+        (
+            "cases:\n  - {targets: [host], models: [add]}\nexclude:\n  - case: x/y\n    "
+            "reason: r\n",
+            4,
+            "no case of the suite fits 'x/y'",
+        ),
+        (
+            "cases:\n  - {targets: [host], models: [add]}\nexclude:\n  - case: '*'\n    "
+            "reason: r\n",
+            1,
+            "every case of the suite is excluded",
+        ),
+        (
+            "cases:\n  - {targets: [host], models: [add]}\nexclude:\n  - case: '*'\n    "
+            "reason: ''\n",
+            5,
+            "at least 1 character",
+        ),
+        (
+            "cases:\n  - {targets: [host], models: [add]}\nquarantine:\n  - case: '*'\n    "
+            "reason: r\n"
+            "    until: 'soon'\n",
+            6,
+            'a day is wanted, as "2027-01-31"',
+        ),
+        (
+            "cases:\n  - {targets: [host], models: [add]}\nquarantine:\n  - case: '*'\n    "
+            "reason: r\n"
+            "    until: 2027-01-31\n",
+            6,
+            "write it in quotes",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_with_file_and_line(
     text: str, line: int, why: str, tmp_path: Path
 ) -> None:

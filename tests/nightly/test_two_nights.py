@@ -17,20 +17,30 @@ from typing import Any
 
 import pytest
 
+from harness.nightly.history.database import open_history
 from harness.system.paths import project_root
 from tests.cli.conftest import Hil, Result
 
 TARGET = "corstone-300-m55"
 COPIED = ("harness", "targets", "cmake", "references", "docker", "tests/doubles")
-BUG = ("targets/runner/kernels/softmax_scalar.h", "kSoftmaxZeroPoint = -128",
-       "kSoftmaxZeroPoint = -127")  # fmt: skip
+BUG = (
+    "targets/runner/kernels/softmax_scalar.h",
+    "kSoftmaxZeroPoint = -128",
+    "kSoftmaxZeroPoint = -127",
+)
 GROWTH = 4096  # bytes of a table that is read
 GROWN = (
-    ("targets/runner/runner.cpp", "constexpr double kAtol = 0.01;",
-     f"constexpr double kAtol = 0.01;\nconst volatile uint8_t kPlanted[{GROWTH}] = {{1}};"),
-    ("targets/runner/runner.cpp", "bool Runner::run() {",
-     "bool Runner::run() {\n  static_cast<void>(kPlanted[0]);"),
-)  # fmt: skip
+    (
+        "targets/runner/runner.cpp",
+        "constexpr double kAtol = 0.01;",
+        f"constexpr double kAtol = 0.01;\nconst volatile uint8_t kPlanted[{GROWTH}] = {{1}};",
+    ),
+    (
+        "targets/runner/runner.cpp",
+        "bool Runner::run() {",
+        "bool Runner::run() {\n  static_cast<void>(kPlanted[0]);",
+    ),
+)
 KILLED = """#!/bin/sh
 [ "$1" = --version ] && exec {real} --version
 kill -KILL $$
@@ -158,9 +168,10 @@ def test_a_planted_bug_is_new_in_the_case_that_has_its_operator(
 ) -> None:
     assert nights["bug"].code == 1
     assert states(nights["bug"]) == {
-        f"{TARGET}/add": ("passing", "PASS"), "mine/add": ("passing", "PASS"),
+        f"{TARGET}/add": ("passing", "PASS"),
+        "mine/add": ("passing", "PASS"),
         f"{TARGET}/softmax": ("new", "FAULT"),
-    }  # fmt: skip
+    }
     found = first_bad(asked, f"{TARGET}/softmax")
     assert (found["last_good"]["night"], found["first_bad"]["night"]) == ("good", "bug")
     changed = [one["what"] for one in found["differences"]]
@@ -188,9 +199,10 @@ def test_a_wrong_target_file_is_named_and_quarantine_holds(
 ) -> None:
     assert nights["wrong"].code == 0  # what fails is in quarantine, and softmax is right again
     assert states(nights["wrong"]) == {
-        f"{TARGET}/add": ("passing", "PASS"), "mine/add": ("quarantined", "NO_VERDICT"),
+        f"{TARGET}/add": ("passing", "PASS"),
+        "mine/add": ("quarantined", "NO_VERDICT"),
         f"{TARGET}/softmax": ("fixed", "PASS"),
-    }  # fmt: skip
+    }
     found = first_bad(asked, "mine/add")
     assert (found["last_good"]["night"], found["first_bad"]["night"]) == ("bug", "wrong")
     assert found["unsure"] == 1  # the night of the killer
@@ -229,10 +241,13 @@ def test_the_page_names_what_broke_and_counts_no_infrastructure(
         return asked("nightly", "page", night, "-o", file, "--json").json, file.read_text()
 
     said, text = page("bug")
-    assert said["groups"] == [{
-        "what": "operator cortex_m::softmax.out", "why": "each failure names it",
-        "cases": [f"{TARGET}/softmax"],
-    }]  # fmt: skip
+    assert said["groups"] == [
+        {
+            "what": "operator cortex_m::softmax.out",
+            "why": "each failure names it",
+            "cases": [f"{TARGET}/softmax"],
+        }
+    ]
     assert "Failing since the night bug" in text
     assert "<li>firmware sources: " in text
     said, text = page("killed")
@@ -252,8 +267,12 @@ def test_the_terminal_tells_it_too(nights: dict[str, Result], asked: Callable[..
     assert told.out.index("firmware sources") < told.out.index("firmware (ELF)")
     shown = asked("history", f"{TARGET}/softmax")
     assert [line.split()[2] for line in shown.out.splitlines() if line.startswith("20")] == [
-        "PASS", "FAULT", "INFRA", "INFRA", "PASS",
-    ]  # fmt: skip
+        "PASS",
+        "FAULT",
+        "INFRA",
+        "INFRA",
+        "PASS",
+    ]
     assert asked("history", "flaky").code == 0
 
 
@@ -261,8 +280,9 @@ def test_a_row_is_small(
     nights: dict[str, Result], asked: Callable[..., Result], place: Path
 ) -> None:
     assert nights
-    asked("history", "export", place / "all.jsonl")
-    lines = (place / "all.jsonl").read_text().splitlines()
-    rows = [line for line in lines if "row" in json.loads(line)]
+    asked("history", "export", place / "all.db")
+    exported = open_history(f"sqlite:///{place}/all.db")
+    rows = list(exported.every())
+    exported.close()
     assert len(rows) == 3 * 5 - 3 + 3
-    assert max(map(len, rows)) < 4096
+    assert max(len(json.dumps(row.to_fields())) for row in rows) < 4096

@@ -35,8 +35,9 @@ def test_a_typo_in_m_is_an_error_where_a_test_asks_for_a_case(
 
 def test_expressions_of_known_markers_are_fine(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("-m", "not cortex_m55 and not (host or slow)",
-                                           "-o", "markers=slow: takes long")  # fmt: skip
+    result = pytester.runpytest_subprocess(
+        "-m", "not cortex_m55 and not (host or slow)", "-o", "markers=slow: takes long"
+    )
     result.assert_outcomes(passed=1)
 
 
@@ -136,8 +137,8 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
         from dataclasses import replace
         import pytest
         from harness.plugin import require_pass
-        from harness.errors.verdict import Verdict
-        from harness.judge.evidence import Cause, Judgement
+        from harness.core.verdict import Verdict
+        from harness.core.judgement import Cause, Judgement
 
         @pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
         def test_model(hil_run):
@@ -180,10 +181,23 @@ def test_an_npu_that_m_names_has_all_its_cases(pytester: pytest.Pytester) -> Non
     """Every model in every legal memory mode on one MAC count, one case on each other."""
     cases, _ = collected(pytester, "-m", "u85")
     modes = {case.partition("/")[0].partition("@")[2] for case in cases}
-    assert modes == {"", "Shared_Sram", "Dedicated_Sram", "Dedicated_Sram_256KB",
-                     "Dedicated_Sram_384KB", "Dedicated_Sram_512KB"}  # fmt: skip
-    for model in ("ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder", "add", "linear",
-                  "softmax"):  # fmt: skip
+    assert modes == {
+        "",
+        "Shared_Sram",
+        "Dedicated_Sram",
+        "Dedicated_Sram_256KB",
+        "Dedicated_Sram_384KB",
+        "Dedicated_Sram_512KB",
+    }
+    for model in (
+        "ds_cnn",
+        "resnet8",
+        "mobilenet_v1_025",
+        "deep_autoencoder",
+        "add",
+        "linear",
+        "softmax",
+    ):
         assert len([c for c in cases if c.endswith(f"-256/{model}")]) == 1
         assert len([c for c in cases if "-256@" in c and c.endswith(f"/{model}")]) == 5
     for macs in (128, 512, 1024, 2048):
@@ -253,8 +267,9 @@ def test_an_exporter_without_a_checkout_is_a_wrong_use(
 
 def test_the_header_says_who_exports(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_fine(): pass")
-    result = pytester.runpytest_subprocess("--hil-exporter=checkout", "--hil-executorch=/c",
-                                           "--hil-firmware=bundled")  # fmt: skip
+    result = pytester.runpytest_subprocess(
+        "--hil-exporter=checkout", "--hil-executorch=/c", "--hil-firmware=bundled"
+    )
     result.stdout.fnmatch_lines(["hil: exporter: the checkout in /c"])
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.dev.doubles import install_double
-from harness.standin.parameters import load_model
+from harness.suites.standin.parameters import load_model
+from tools.doubles import install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 ENDINGS = ("passes", "hard_fault_then_runs_on", "missing_library", "stalls")
@@ -21,7 +21,7 @@ TESTS = """
     import os
     from pathlib import Path
     import pytest
-    from harness.dev.doubles import double_firmware, double_program
+    from tools.doubles import double_firmware, double_program
     from harness.plugin import require_pass
 
     @pytest.fixture(scope="session")
@@ -71,9 +71,12 @@ def test_each_ending_is_told(
 
 @pytest.mark.parametrize(("policy", "outcome"), [("skip", "skipped"), ("fail", "errors")])
 def test_a_missing_fvp(
-    pytester: pytest.Pytester, doubles: Path, monkeypatch: pytest.MonkeyPatch, policy: str,
+    pytester: pytest.Pytester,
+    doubles: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: str,
     outcome: str,
-) -> None:  # fmt: skip
+) -> None:
     """Skipped where that is wanted; else an error, because it is the fixture that fails."""
     monkeypatch.setenv("HOME", str(pytester.path))
     (doubles / "passes" / FVP).unlink()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.build.executorch.small import small_checkout
+from tests.firmware.executorch.small import small_checkout
 
 needs_qemu = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
@@ -21,8 +21,8 @@ needs_qemu = pytest.mark.skipif(
 TESTS = """
     from dataclasses import replace
     import pytest
-    from harness.build.source import CheckoutFacts, FirmwareSource
-    from harness.dev.doubles import double_program, planted_firmware
+    from harness.firmware.source import CheckoutFacts, source_named
+    from tools.doubles import double_program, planted_firmware
     from harness.plugin import require_pass
 
     @pytest.fixture(scope="session")
@@ -31,9 +31,9 @@ TESTS = """
 
     @pytest.fixture(scope="session")
     def hil_firmware(tmp_path_factory, hil_firmware_source, hil_checkout):
-        theirs = hil_firmware_source is FirmwareSource.EXECUTORCH
+        theirs = hil_firmware_source.needs_checkout
         ending = "WRONG_BY_ONE" if theirs else "PASSES"
-        made = planted_firmware(tmp_path_factory.mktemp("f"), ending, hil_firmware_source)
+        made = planted_firmware(tmp_path_factory.mktemp("f"), ending, hil_firmware_source.name)
         if not theirs:
             return made
         there = hil_checkout.revision
@@ -65,10 +65,16 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.mark.parametrize(
     ("arguments", "of_model"),
-    [((), [""]), (("--hil-executorch", "src/checkout"), ["-executorch"]),
-     (("--hil-executorch", "src/checkout", "--hil-firmware", "both"), ["-bundled", "-executorch"]),
-     (("--hil-executorch", "src/checkout", "--hil-firmware", "bundled"), [""])],
-)  # fmt: skip
+    [
+        ((), [""]),
+        (("--hil-executorch", "src/checkout"), ["-executorch"]),
+        (
+            ("--hil-executorch", "src/checkout", "--hil-firmware", "both"),
+            ["-bundled", "-executorch"],
+        ),
+        (("--hil-executorch", "src/checkout", "--hil-firmware", "bundled"), [""]),
+    ],
+)
 def test_the_id_says_whose_firmware(
     pytester: pytest.Pytester, checkout: Path, arguments: tuple[str, ...], of_model: list[str]
 ) -> None:

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.dev.doubles import install_double
+from harness.config.case import Case
 from harness.judge.reference import Reference, reference_path, render
-from harness.standin.parameters import load_model
+from harness.suites.standin.parameters import load_model
+from tools.doubles import install_double
 
 TARGET = "corstone-300-m55"
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 TESTS = """
     import os
     import pytest
-    from harness.dev.doubles import double_firmware, double_program
-    from harness.errors.verdict import Verdict
+    from tools.doubles import double_firmware, double_program
+    from harness.core.verdict import Verdict
     from harness.plugin import require_pass
 
     pytestmark = pytest.mark.hil_cases(targets=["corstone-300-m55"], models=["add"])
@@ -158,8 +158,9 @@ def test_no_test_is_green_on_an_unproven_run(session: Session) -> None:
     assert ("verdict_text", "PASS (tolerance 1 LSB)") in told
     assert ("tolerance_lsb", "1.0") in told
     assert ("note", "no reference run accepted yet") in told
-    assert any(n == "note" and "recorded outputs" in str(v)
-               for n, v in session.properties("test_proven"))  # fmt: skip
+    assert any(
+        n == "note" and "recorded outputs" in str(v) for n, v in session.properties("test_proven")
+    )
     assert "PASS (tolerance 1 LSB)" in session.page
     assert "note: the recorded outputs were not compared" in session.page
     assert f"| {TARGET}/add | MISMATCH | outputs\\_differ: output" in session.page

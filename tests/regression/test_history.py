@@ -16,20 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.choice import ROOT_VARIABLE, FirmwareChoice, choose
-from harness.build.executorch.checkout import BUILT
-from harness.build.source import FirmwareSource
-from harness.case.case import Case
-from harness.conformance.core import WrongCore, check_core
-from harness.conformance.suites import SUITES
-from harness.errors.verdict import Verdict
+from harness.config.case import Case
+from harness.core.verdict import Verdict
 from harness.export.checkout.choice import ExporterChoice
 from harness.export.checkout.exporter import find_exporter
+from harness.firmware.choice import ROOT_VARIABLE, FirmwareChoice, choose
+from harness.firmware.executorch.checkout import BUILT
+from harness.firmware.source import source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
+from harness.suites.runner import WrongCore, check_core
+from harness.suites.suites import SUITES
 from harness.system.git import GitFailed, git
 from harness.system.worktree import Worktree, borrowed
-from tests.conformance.test_core import compiled
+from tests.suites.test_runner import compiled
 
 SCRATCH_AHEAD_OF_TIME = "b581615fa86dd2357d866064427a0b93b2ad947f"  # pull request 19636
 RUNNER_OF_EACH_TARGET = "5c6938ec9f683fecff3db5815ce0f32add36acbb"  # 20048
@@ -69,7 +69,7 @@ def stand_at(worktree: Worktree, commit: str) -> Path:
 
 def run(folder: Path, model: Path) -> RunRecord:
     parts = choose("executorch", folder, ()).parts
-    firmware = FirmwareChoice((FirmwareSource.EXECUTORCH,), folder, parts)
+    firmware = FirmwareChoice((source_named("executorch"),), folder, parts)
     options = RunOptions("qemu", firmware=firmware, exporter=ExporterChoice(folder))
     (record,) = run_cases([Case("corstone-300-m55", str(model))], options)
     return record
@@ -123,9 +123,13 @@ def picked(folder: Path, place: Path) -> Path:
         [str(find_exporter(folder).environment), os.environ.get("PYTHONPATH", "")]
     )
     done = subprocess.run(
-        [sys.executable, "-c", _PICKED], capture_output=True, text=True, check=True, cwd=place,
+        [sys.executable, "-c", _PICKED],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=place,
         env={**os.environ, "PYTHONPATH": path, "EXECUTORCH_ROOT": str(place)},
-    )  # fmt: skip
+    )
     return Path(done.stdout.splitlines()[-1])
 
 

@@ -12,24 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.firmware import build
-from harness.case.case import Case
-from harness.errors import HarnessError, InfraError
-from harness.ethosu import doorbell_npu
-from harness.ethosu.blob import find_blobs, read_blob
-from harness.ethosu.doorbell import Outcome, Run
-from harness.ethosu.errors import EthosUError, Unsupported
-from harness.ethosu.model import Network
+from harness.config.case import Case
+from harness.config.loading import load_target
+from harness.core.errors import HarnessError, InfraError
 from harness.export.program import Program
+from harness.firmware.sources.bundled import build
+from harness.npu import doorbell_npu
+from harness.npu.blob import find_blobs, read_blob
+from harness.npu.doorbell import Outcome, Run
+from harness.npu.errors import EthosUError, Unsupported
+from harness.npu.model import Network
 from harness.run.exports import export_cases
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.simulate import companion
-from harness.simulate.pick import pick
+from harness.sim import companion
+from harness.sim.pick import pick
 from harness.system.confine import why_not
 from harness.system.paths import runs_dir
-from harness.target.loading import load_target
 
 pytestmark = pytest.mark.u55
 TARGET = "corstone-300-u55-128"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build.firmware import Firmware, build
-from harness.footprint.elf import section_parts
-from harness.footprint.figures import firmware_figures
+from harness.config.loading import Target, load_target
+from harness.firmware.firmware import Firmware
+from harness.firmware.sources.bundled import build
 from harness.formats.elf import read_elf
-from harness.simulate.pick import pick
-from harness.target.loading import Target, load_target
+from harness.sim.pick import pick
+from harness.size.figures import firmware_figures
+from harness.size.placement import section_parts
 
 
 def sections(firmware: Firmware) -> dict[str, tuple[int, int]]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.build.firmware import Firmware
-from harness.case.case import RUNNER, Case
+from harness.config.case import RUNNER, Case
+from harness.config.loading import Target
 from harness.export.program import Program
+from harness.firmware.firmware import Firmware
+from harness.report.size import workflow_commands, write_summary
+from harness.run.gate import Gate, hold_measured
 from harness.run.measure import measure_firmware, measure_program
-from harness.size.gate import Gate, hold_measured
-from harness.size.tables import workflow_commands, write_summary
-from harness.target.loading import Target
 
 pytestmark = pytest.mark.size
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import harness.export.failures
-import harness.simulate.pick
+import harness.sim.pick
 import harness.system.confine  # noqa: F401
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 
 
 def every_kind(error: type[HarnessError]) -> set[str]:

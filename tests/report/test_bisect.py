@@ -6,10 +6,9 @@ import io
 
 from rich.console import Console
 
-from harness.bisect.history import Commit
-from harness.bisect.search import Bisection, Mark, Trial
 from harness.report.bisect import print_bisection
-from tests.bisect.histories import record_of
+from harness.run.bisect import Bisection, Commit, Mark, Trial
+from tests.run.bisect.histories import record_of
 
 COMMITS = [
     Commit(f"{n:040x}", f"{n:07x}", "2026-01-02T12:00:00+01:00", "A. Author", f"[arm] change {n}")
@@ -20,15 +19,16 @@ BAD = Trial(COMMITS[2], Mark.BAD, record_of("MISMATCH outputs_differ"))
 SKIPPED = Trial(COMMITS[1], Mark.SKIP, record_of("BUILD_ERROR build"))
 
 
-def shown(found: Bisection) -> str:
+def shown(bisection: Bisection) -> str:
     out = io.StringIO()
-    print_bisection(Console(file=out, width=60), found, "hil run t m --executorch '/my worktree'")
+    print_bisection(Console(file=out, width=60), bisection)
     return out.getvalue()
 
 
 def test_the_first_bad_commit_with_all_one_needs() -> None:
     """Square brackets are no markup, and a command can be copied."""
-    said = shown(Bisection(COMMITS[0], COMMITS[2], BAD, (), (BAD, GOOD), ("a note",)))
+    command = "hil run t m --executorch '/my worktree'"
+    said = shown(Bisection((BAD, GOOD), BAD, (), ("a note",), command))
     assert "bad   0000002 [arm] change 2  FAIL MISMATCH outputs_differ\n" in said
     assert "good  0000000 [arm] change 0  PASS\n" in said
     assert "2 revisions run: 1 good, 1 bad\n" in said
@@ -40,9 +40,9 @@ def test_the_first_bad_commit_with_all_one_needs() -> None:
 
 
 def test_candidates_when_it_is_not_decided() -> None:
-    few = shown(Bisection(COMMITS[0], COMMITS[2], None, (COMMITS[2], COMMITS[1]), (BAD, SKIPPED)))
+    few = shown(Bisection((BAD, SKIPPED), None, (COMMITS[2], COMMITS[1])))
     assert "not decided: " in few
     assert "one of these 2:\n  0000002 [arm] change 2\n  0000001 [arm] change 1\n" in few
     assert "first bad commit\n" not in few
-    many = shown(Bisection(COMMITS[0], COMMITS[29], None, tuple(COMMITS[1:]), (BAD,)))
-    assert "  ... and 9 more (--json has all)\n" in many
+    many = shown(Bisection((BAD,), None, tuple(COMMITS[1:])))
+    assert "  ... and 9 more (--json lists all)\n" in many

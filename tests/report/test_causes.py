@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors.verdict import Verdict
-from harness.judge.evidence import Reason
-from harness.observe.events import Kind, StopReason
+from harness.core.judgement import Reason
+from harness.core.verdict import Verdict
+from harness.log.events import Kind, StopReason
 from harness.report.causes import CAUSES, VERDICTS, advice
 from harness.system.process import Stop
 
@@ -25,7 +25,7 @@ def test_every_cause(words: type) -> None:
 
 def test_nothing_is_explained_that_is_none() -> None:
     """A word that was renamed must not stay here under its old name."""
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
     from tests.report.kinds import every_kind
 
     known = {str(word) for words in (Kind, Reason, Stop, StopReason) for word in words}

@@ -42,9 +42,13 @@ class Ground:
     def start(self, argv: list[str]) -> subprocess.Popen[str]:
         environment = {**os.environ, "TMPDIR": str(self.temporary)}
         return subprocess.Popen(
-            argv, env=environment, cwd=self.folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            argv,
+            env=environment,
+            cwd=self.folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def processes(self) -> dict[int, str]:
         """Those whose directory, command or environment names our folder."""
@@ -77,7 +81,6 @@ class Ground:
             mode = path.lstat().st_mode
             if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
                 yield f"{stat.filemode(mode)}: {path.relative_to(self.folder)}"
-        yield from (f"entry: {path.name}" for path in (self.folder / ".hil/at_work").iterdir())
 
     def judge(self, what: str, case: str) -> None:
         """The next run of the case, which nobody disturbs."""
@@ -99,9 +102,20 @@ def _run(case: str) -> list[str]:
 def _pytest(_case: str) -> list[str]:
     selection = " or ".join(CASES)
     return [
-        sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider",
-        "-p", "no:randomly", str(Path(__file__).parents[1] / "regression"), "-k", selection,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        str(Path(__file__).parents[1] / "regression"),
+        "-k",
+        selection,
+    ]
 
 
 def kill(ground: Ground, number: int, command: Callable[[str], list[str]]) -> None:

@@ -13,34 +13,44 @@ from typing import Any
 
 import pytest
 
-from harness.build.choice import FirmwareChoice
-from harness.build.source import FirmwareSource
-from harness.case.case import RUNNER, Case
-from harness.errors import ExportError, HarnessError, InfraError, UsageError
-from harness.errors.verdict import Verdict
-from harness.footprint.anatomy import Anatomy, Part
-from harness.judge.evidence import Cause, Expectation, Judgement, Reason
+from harness.config.budget import Budgets
+from harness.config.case import RUNNER, Case
+from harness.core.errors import ExportError, HarnessError, InfraError, UsageError
+from harness.core.judgement import Cause, Judgement, Reason
+from harness.core.verdict import Verdict
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.names import source_names
+from harness.firmware.source import source_named
+from harness.judge.evidence import Expectation
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
 from harness.run.accept import NoReferences, NotAcceptable, Proposal, accept_case
 from harness.run.measure import Measured
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
+from harness.size.anatomy import Anatomy, Part
 from harness.system.progress import silent
-from harness.target.budget import Budgets
 
 RUN_OPTIONS = RunOptions()
 CASE = Case("corstone-300-m55", "add")
 RUN = RunRecord(
-    CASE, "now", Judgement(Verdict.PASS),
-    {"pte_bytes": 1000, "elf_text": 9000, "stack_high_water": 80, "stack_high_water_total": 999,
-     "ticks_set0": 5},
+    CASE,
+    "now",
+    Judgement(Verdict.PASS),
+    {
+        "pte_bytes": 1000,
+        "elf_text": 9000,
+        "stack_high_water": 80,
+        "stack_high_water_total": 999,
+        "ticks_set0": 5,
+    },
     output_sha256=(("11",),),
     expectation=Expectation("00", True, "aa", "gcc 12", 0.0, None),
-)  # fmt: skip
+)
 ANATOMY = Anatomy("pte", 1000, (Part(("constants", "x"), 1000),))
-PROGRAM = Measured(CASE, "program", ANY_TOOLCHAIN, ANATOMY,
-                   {"pte_bytes": 1000, "planned_bytes": 48})  # fmt: skip
+PROGRAM = Measured(
+    CASE, "program", ANY_TOOLCHAIN, ANATOMY, {"pte_bytes": 1000, "planned_bytes": 48}
+)
 FIRMWARE = Measured(Case(CASE.target, RUNNER), "firmware", "gcc 12", ANATOMY, {"elf_text": 9000})
 
 
@@ -106,12 +116,17 @@ def test_only_size_runs_nothing_and_keeps_the_outputs(plants: Plants, tmp_path: 
     assert found.program["pte_bytes"] == 2000
     assert found.firmware["gcc 12"] == {"elf_text": 9500, "stack_high_water": 80}
     assert found.history[1] == {
-        "when": found.history[1]["when"], "why": "larger", "toolchain": "gcc 12",
+        "when": found.history[1]["when"],
+        "why": "larger",
+        "toolchain": "gcc 12",
         "what": {"elf_text": [9000, 9500], "pte_bytes": [1000, 2000]},
-    }  # fmt: skip
+    }
     assert proposal.summary() == {
-        "case": CASE.id, "reference": str(proposal.path), "diff": proposal.change, "written": True,
-    }  # fmt: skip
+        "case": CASE.id,
+        "reference": str(proposal.path),
+        "diff": proposal.change,
+        "written": True,
+    }
 
 
 def test_only_size_of_a_target_without_a_memory_map_is_its_program(
@@ -169,9 +184,13 @@ def test_what_accepting_is_for(plants: Plants, kind: str) -> None:
 @pytest.mark.parametrize("only", [None, "outputs"])
 @pytest.mark.parametrize(
     ("verdict", "kind"),
-    [("MISMATCH", "outputs_differ"), ("FAULT", "hard_fault"), ("NO_VERDICT", "program_changed"),
-     ("OVER_BUDGET", "over_limit")],
-)  # fmt: skip
+    [
+        ("MISMATCH", "outputs_differ"),
+        ("FAULT", "hard_fault"),
+        ("NO_VERDICT", "program_changed"),
+        ("OVER_BUDGET", "over_limit"),
+    ],
+)
 def test_a_wrong_run_is_refused(
     plants: Plants, tmp_path: Path, verdict: str, kind: str, only: Any
 ) -> None:
@@ -183,13 +202,21 @@ def test_a_wrong_run_is_refused(
 
 @pytest.mark.parametrize(
     ("subject", "only", "limits"),
-    [(CASE.id, "size", {"pte_bytes": 900}), (CASE.id, "size", {"elf_text": 900}),
-     (CASE.id, None, {"planned_bytes": 1}), (f"{CASE.target}/{RUNNER}", None, {"elf_text": 900})],
-)  # fmt: skip
+    [
+        (CASE.id, "size", {"pte_bytes": 900}),
+        (CASE.id, "size", {"elf_text": 900}),
+        (CASE.id, None, {"planned_bytes": 1}),
+        (f"{CASE.target}/{RUNNER}", None, {"elf_text": 900}),
+    ],
+)
 def test_a_hard_limit_cannot_be_accepted(
-    plants: Plants, monkeypatch: pytest.MonkeyPatch, subject: str, only: Any,
-    limits: dict[str, int], tmp_path: Path,
-) -> None:  # fmt: skip
+    plants: Plants,
+    monkeypatch: pytest.MonkeyPatch,
+    subject: str,
+    only: Any,
+    limits: dict[str, int],
+    tmp_path: Path,
+) -> None:
     monkeypatch.setattr(accepting, "budgets_of", lambda case: Budgets(limits=limits))
     (name,) = limits
     with pytest.raises(NotAcceptable, match=rf"{name} is \d+ bytes, \d+ over its limit") as caught:
@@ -208,10 +235,13 @@ def test_what_cannot_be_measured_is_not_accepted(plants: Plants, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("call", "message"),
-    [({"reason": " "}, "the reason is empty"), ({"subject": "add"}, "is not a case"),
-     ({"subject": f"{CASE.target}/{RUNNER}", "only": "outputs"}, "has no outputs"),
-     ({"subject": "nowhere/add"}, "nowhere")],
-)  # fmt: skip
+    [
+        ({"reason": " "}, "the reason is empty"),
+        ({"subject": "add"}, "is not a case"),
+        ({"subject": f"{CASE.target}/{RUNNER}", "only": "outputs"}, "has no outputs"),
+        ({"subject": "nowhere/add"}, "nowhere"),
+    ],
+)
 def test_wrong_usage_runs_nothing(plants: Plants, call: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         accept(**call)
@@ -232,7 +262,7 @@ def test_the_file_is_json_with_the_reason(plants: Plants) -> None:
     assert fields["history"][0]["why"] == "because"
 
 
-CHECKOUT = FirmwareChoice((FirmwareSource.EXECUTORCH,), Path("/src/executorch"))
+CHECKOUT = FirmwareChoice((source_named("executorch"),), Path("/src/executorch"))
 
 
 def test_a_checkouts_reference_is_a_file_of_its_own(plants: Plants, tmp_path: Path) -> None:
@@ -241,7 +271,7 @@ def test_a_checkouts_reference_is_a_file_of_its_own(plants: Plants, tmp_path: Pa
     proposal = accept(reason="theirs", run=RunOptions(firmware=CHECKOUT))
     assert proposal.path.name == "add.executorch.json"
     assert stored(tmp_path).outputs == (("11",),)
-    theirs = load_reference(tmp_path / "references", CASE, FirmwareSource.EXECUTORCH)
+    theirs = load_reference(tmp_path / "references", CASE, "executorch")
     assert theirs is not None
     assert (theirs.outputs, theirs.truth) == ((("22",),), False)
     assert load_truth(tmp_path / "references", CASE) is None
@@ -266,7 +296,7 @@ def test_a_truth_may_differ_from_the_oracle_and_nothing_else_may(
 
 
 def test_two_results_are_not_accepted_at_once(plants: Plants) -> None:
-    both = FirmwareChoice(tuple(FirmwareSource), Path("/src/executorch"))
+    both = FirmwareChoice(tuple(map(source_named, source_names())), Path("/src/executorch"))
     with pytest.raises(UsageError, match="one can be accepted at a time"):
         accept(run=RunOptions(firmware=both))
     assert plants.ran == 0

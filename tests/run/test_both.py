@@ -18,48 +18,47 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from harness.build.choice import FirmwareChoice, choose
-from harness.build.executorch.checkout import Checkout
-from harness.build.firmware import write_stamp
-from harness.build.source import CheckoutFacts, FirmwareSource
-from harness.case.case import Case
 from harness.cli.main import main
-from harness.dev.doubles import double_program, planted_firmware
-from harness.errors import BuildError, UsageError
+from harness.config.case import Case
+from harness.core.errors import BuildError, UsageError
+from harness.firmware.choice import FirmwareChoice, choose
+from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource, source_named
 from harness.report.terminal import print_records
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.run.subject import firmware_of, tree_of
 from harness.system.progress import silent
-from tests.build.executorch.small import small_checkout
-from tests.build.test_source import firmware as stamped
+from tests.firmware.executorch.small import small_checkout
+from tools.doubles import double_program, planted_firmware
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
 )
 TARGET = "corstone-300-m55"
-SOURCES = (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH)
+SOURCES = (source_named("bundled"), source_named("executorch"))
 
 
 class Builds:
     """What builds give; ``endings`` is how the firmware of each source ends."""
 
     def __init__(self, folder: Path) -> None:
-        self.endings = {FirmwareSource.BUNDLED: "PASSES", FirmwareSource.EXECUTORCH: "PASSES"}
+        self.endings = {source_named("bundled"): "PASSES", source_named("executorch"): "PASSES"}
         self.error: BuildError | None = None
         self.folder = folder
 
-    def build(self, source: FirmwareSource, _target: Any, _on: Any, checkout: Any, **_: Any) -> Any:
-        made = planted_firmware(self.folder / str(source), self.endings[source], source)
-        if source is FirmwareSource.BUNDLED:
+    def build(self, source: FirmwareSource, request: BuildRequest, _: object = None) -> Any:
+        made = planted_firmware(self.folder / source.name, self.endings[source], source.name)
+        if not source.needs_checkout:
             return made
         if self.error is not None:
             raise self.error
-        assert isinstance(checkout, Checkout)
+        checkout = request.checkout
+        assert checkout is not None
         there = checkout.revision
-        facts = CheckoutFacts(str(checkout.root), there.commit, there.branch, there.dirty,
-                              there.changes, "hil")  # fmt: skip
+        facts = CheckoutFacts(
+            str(checkout.root), there.commit, there.branch, there.dirty, there.changes, "hil"
+        )
         return replace(made, checkout=facts)
 
 
@@ -81,8 +80,8 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Builds:
     monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
     monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
     monkeypatch.chdir(tmp_path)
-    for module in ("pipeline", "execute", "subject"):
-        monkeypatch.setattr(f"harness.run.{module}.build_for", planted.build)
+    for source in SOURCES:
+        monkeypatch.setattr(type(source), "build", lambda *words: planted.build(*words))
     monkeypatch.setattr(
         "harness.run.pipeline.export_cases", lambda wanted, *_, **__: [program] * len(wanted)
     )
@@ -99,18 +98,20 @@ def run(checkout: Path, *models: str) -> list[RunRecord]:
 
 
 def test_one_record_per_source_and_case(builds: Builds, checkout: Path) -> None:
-    builds.endings[FirmwareSource.EXECUTORCH] = "WRONG_BY_ONE"
+    builds.endings[source_named("executorch")] = "WRONG_BY_ONE"
     records = run(checkout, "add", "softmax")
     said = [(r.case.model, str(r.source), r.verdict.name) for r in records]
     assert said == [
-        ("add", "bundled", "PASS"), ("add", "executorch", "MISMATCH"),
-        ("softmax", "bundled", "PASS"), ("softmax", "executorch", "MISMATCH"),
-    ]  # fmt: skip
+        ("add", "bundled", "PASS"),
+        ("add", "executorch", "MISMATCH"),
+        ("softmax", "bundled", "PASS"),
+        ("softmax", "executorch", "MISMATCH"),
+    ]
     assert [len(r.starts) for r in records] == [1, 2, 1, 2]
 
 
 def test_the_terminal_never_shows_one_as_the_other(builds: Builds, checkout: Path) -> None:
-    builds.endings[FirmwareSource.EXECUTORCH] = "LEAVES_2"
+    builds.endings[source_named("executorch")] = "LEAVES_2"
     records = run(checkout, "add")
     shown = Console(record=True, width=100)
     print_records(shown, records)
@@ -138,7 +139,7 @@ def test_a_build_that_fails_is_the_record_of_its_source_alone(
 def test_exit_code_and_json_are_over_all(builds: Builds, checkout: Path) -> None:
     words = ("run", TARGET, "add", "--simulator", "qemu", "--executorch", checkout, "--json")
     assert hil(*words).exit_code == 0
-    builds.endings[FirmwareSource.EXECUTORCH] = "WRONG_BY_ONE"
+    builds.endings[source_named("executorch")] = "WRONG_BY_ONE"
     done = hil(*words, "--firmware", "both")
     assert done.exit_code == 1, done.output
     cases = json.loads(done.stdout)["cases"]
@@ -149,8 +150,19 @@ def test_exit_code_and_json_are_over_all(builds: Builds, checkout: Path) -> None
 
 def test_exec_writes_the_outputs_of_each(builds: Builds, checkout: Path, tmp_path: Path) -> None:
     program = tmp_path / "program"
-    words = ("exec", TARGET, program / "program.pte", "-i", program / "in0.bin", "-o",
-             tmp_path / "o", "--simulator", "qemu", "--executorch", checkout)  # fmt: skip
+    words = (
+        "exec",
+        TARGET,
+        program / "program.pte",
+        "-i",
+        program / "in0.bin",
+        "-o",
+        tmp_path / "o",
+        "--simulator",
+        "qemu",
+        "--executorch",
+        checkout,
+    )
     alone = hil(*words, "--json")
     assert alone.exit_code == 0, alone.output
     assert json.loads(alone.stdout)["outputs"] == [str(tmp_path / "o-0.bin")]
@@ -158,8 +170,9 @@ def test_exec_writes_the_outputs_of_each(builds: Builds, checkout: Path, tmp_pat
     assert both.exit_code == 0, both.output
     runs = json.loads(both.stdout)["runs"]
     assert [r["outputs"] for r in runs] == [
-        [str(tmp_path / "o-0.bin")], [str(tmp_path / "o.executorch-0.bin")],
-    ]  # fmt: skip
+        [str(tmp_path / "o-0.bin")],
+        [str(tmp_path / "o.executorch-0.bin")],
+    ]
     assert [r["firmware"].split()[0] for r in runs] == ["bundled", "executorch"]
     shown = hil(*words, "--firmware", "both").output
     assert shown.index("hil: bundled:") < shown.index("hil: executorch ")
@@ -175,7 +188,7 @@ def test_exec_without_an_input_is_refused(builds: Builds, checkout: Path, tmp_pa
 COMMANDS = (
     ("run", TARGET, "add"),
     ("exec", TARGET, "x.pte"),
-    ("conformance", "cortex-m"),
+    ("suite", "cortex-m"),
     ("size", f"{TARGET}/runner"),
     ("link", "explain", "x.log"),
     ("link", "reduce", "x"),
@@ -202,7 +215,7 @@ def test_what_is_no_checkout_is_said_before_any_work(builds: Builds, tmp_path: P
 
 def test_a_given_elf_is_the_runner_under_test(builds: Builds, checkout: Path) -> None:
     (builds.folder / "elf").write_bytes(b"")
-    words = ("conformance", "cortex-m", "--elf", builds.folder / "elf", "--executorch", checkout)
+    words = ("suite", "cortex-m", "--elf", builds.folder / "elf", "--executorch", checkout)
     done = hil(*words)
     assert done.exit_code == 2
     assert "--elf is the runner under test" in done.output
@@ -238,19 +251,3 @@ def test_a_tree_is_there_or_said_not_to_be(builds: Builds, checkout: Path, tmp_p
         tree_of(subject, FirmwareChoice())
     with pytest.raises(UsageError, match="--firmware both makes no sense here"):
         tree_of(subject, FirmwareChoice(SOURCES, checkout))
-
-
-def test_regions_of_a_checkouts_elf_are_those_of_its_map(tmp_path: Path) -> None:
-    firmware = replace(stamped(tmp_path), source=FirmwareSource.EXECUTORCH)
-    firmware.map.write_text(
-        "Discarded input sections\n\n.text 0x0 0x4 a.o\n\nMemory Configuration\n\n"
-        "Name   Origin     Length     Attributes\n"
-        "BROM   0x10000000 0x00008000 xr\n*default* 0x00000000 0xffffffff\n\n"
-        "Linker script and memory map\n\n.text 0x10000000 0x10\n"
-    )
-    write_stamp(firmware)
-    (region,) = firmware.regions
-    assert (region.name, region.origin, region.size) == ("BROM", 0x10000000, 0x8000)
-    firmware.map.write_text("nothing")
-    with pytest.raises(UsageError, match="is not a map"):
-        firmware.regions  # noqa: B018

@@ -14,17 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.arithmetic import Arithmetic
-from harness.build.source import FirmwareSource
-from harness.case.case import Case
-from harness.dev.doubles import double_program, planted_firmware
-from harness.errors.verdict import Verdict
+from harness.config.case import Case
+from harness.config.loading import load_target, target_directories
+from harness.core.verdict import Verdict
 from harness.export.program import InputSet, NamedDifference, Program
+from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.names import source_names
+from harness.firmware.source import FirmwareSource, source_named
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.simulate.pick import pick
-from harness.target.loading import load_target, target_directories
+from harness.sim.pick import pick
+from tools.doubles import double_program, planted_firmware
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
@@ -60,14 +61,14 @@ def run(
     folder: Path, source: FirmwareSource, what: Program, oracle: Arithmetic | None = None
 ) -> RunRecord:
     target = load_target("corstone-300-m55", target_directories({}))
-    firmware = planted_firmware(folder, "PASSES", source)
+    firmware = planted_firmware(folder, "PASSES", source.name)
     case = Case(target.name, "add")
     return run_case(case, pick(target, "qemu"), what, firmware, RunOptions(oracle=oracle))  # type: ignore[arg-type]
 
 
 def test_a_named_difference_is_proven_and_told(tmp_path: Path) -> None:
     what = program(tmp_path / "p", expected=3, by_design=0)
-    record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
+    record = run(tmp_path, source_named("executorch"), what)
     assert record.verdict.passed, record.cause
     assert record.by_design == ("half-away",)
     (note,) = (n for n in record.notes if "by design" in n)
@@ -81,7 +82,7 @@ def test_a_named_difference_is_proven_and_told(tmp_path: Path) -> None:
 def test_one_step_beside_both_definitions_is_a_mismatch(tmp_path: Path) -> None:
     """There is no tolerance: what is nearly the named difference is not it."""
     what = program(tmp_path / "p", expected=3, by_design=1)
-    record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
+    record = run(tmp_path, source_named("executorch"), what)
     assert record.verdict is Verdict.MISMATCH
     assert record.cause is not None
     assert "off by 1 LSB" in record.cause.text  # from the nearer one
@@ -91,14 +92,14 @@ def test_one_step_beside_both_definitions_is_a_mismatch(tmp_path: Path) -> None:
 
 def test_what_is_expected_passes_without_a_word(tmp_path: Path) -> None:
     what = program(tmp_path / "p", expected=0, by_design=2)
-    record = run(tmp_path, FirmwareSource.EXECUTORCH, what)
+    record = run(tmp_path, source_named("executorch"), what)
     assert record.verdict.passed
     assert record.by_design == ()
 
 
 def test_the_bundled_runner_has_no_named_differences(tmp_path: Path) -> None:
     what = program(tmp_path / "p", expected=3, by_design=0)
-    record = run(tmp_path, FirmwareSource.BUNDLED, what)
+    record = run(tmp_path, source_named("bundled"), what)
     assert record.verdict is Verdict.MISMATCH
     assert judge_again(Path(record.run_dir or "")).verdict is Verdict.MISMATCH
 
@@ -106,21 +107,21 @@ def test_the_bundled_runner_has_no_named_differences(tmp_path: Path) -> None:
 def test_the_oracle_decides_which_of_the_two_is_expected(tmp_path: Path) -> None:
     """A checkout's runner, which follows the C++, against Python: a difference with a name."""
     what = program(tmp_path / "p", expected=0, by_design=3)
-    record = run(tmp_path, FirmwareSource.EXECUTORCH, what, Arithmetic.PYTHON)
+    record = run(tmp_path, source_named("executorch"), what, Arithmetic.PYTHON)
     assert record.verdict.passed, record.cause
     assert record.by_design == ("half-away",)
     assert record.program is not None
     assert "as Python defines them" in record.program.oracle
-    assert any("no accepted reference is held" in note for note in record.notes)
+    assert any("not compared with an accepted reference" in note for note in record.notes)
     again = judge_again(Path(record.run_dir or ""))
     assert (again.verdict, again.by_design) == (record.verdict, record.by_design)
 
 
 def test_without_a_word_what_the_firmware_follows_is_expected(tmp_path: Path) -> None:
     what = program(tmp_path / "p", expected=0, by_design=3)
-    for source in FirmwareSource:
-        (tmp_path / source).mkdir()
-        record = run(tmp_path / source, source, what)
+    for source in map(source_named, source_names()):
+        (tmp_path / source.name).mkdir()
+        record = run(tmp_path / source.name, source, what)
         assert record.verdict.passed, record.cause
         assert record.by_design == ()
         assert record.program is not None
@@ -130,5 +131,5 @@ def test_without_a_word_what_the_firmware_follows_is_expected(tmp_path: Path) ->
 def test_a_bundled_runner_that_does_not_follow_the_oracle_is_wrong(tmp_path: Path) -> None:
     """It is built to follow it: nothing it gives otherwise has a name."""
     what = program(tmp_path / "p", expected=0, by_design=3)
-    record = run(tmp_path, FirmwareSource.BUNDLED, what, Arithmetic.PYTHON)
+    record = run(tmp_path, source_named("bundled"), what, Arithmetic.PYTHON)
     assert record.verdict is Verdict.MISMATCH

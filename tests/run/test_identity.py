@@ -13,8 +13,11 @@ from harness.run.identity import exact_revision, host, revision
 def git(folder: Path, *words: str) -> str:
     done = subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
-        cwd=folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout.strip()
 
 

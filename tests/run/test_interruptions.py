@@ -21,7 +21,6 @@ SEED = int(os.environ.get("HIL_INTERRUPTIONS_SEED", "1"))
 
 @pytest.mark.parametrize("how", ["kill-run", "kill-pytest", "pause"])
 def test_interruptions(how: str, tmp_path: Path, shared_hil_home: str) -> None:
-    script = Path(__file__).with_name("interruptions.py")
     cache = tmp_path / ".hil" / "cache"
     cache.mkdir(parents=True)
     for kind in ("programs", "firmware", "tools", "schemas"):
@@ -29,12 +28,26 @@ def test_interruptions(how: str, tmp_path: Path, shared_hil_home: str) -> None:
         if source.is_dir():
             subprocess.run(["cp", "-r", "--reflink=auto", source, cache], check=True)
     environment = {
-        **os.environ, "PYTHONPATH": str(paths.project_root()), "HIL_HOME": str(tmp_path / ".hil")
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(paths.project_root()),
+        "HIL_HOME": str(tmp_path / ".hil"),
+    }
     done = subprocess.run(
-        [sys.executable, str(script), how, str(COUNT), str(SEED), str(tmp_path)],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tests.run.interruptions",
+            how,
+            str(COUNT),
+            str(SEED),
+            str(tmp_path),
+        ],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     print(f"seed {SEED}: {done.stdout}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["runs"] == COUNT

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.case.case import Case
-from harness.errors import UsageError
-from harness.errors.verdict import Verdict
-from harness.judge.evidence import Judgement
+from harness.config.case import Case
+from harness.core.errors import UsageError
+from harness.core.judgement import Judgement
+from harness.core.verdict import Verdict
+from harness.report.size import print_use
 from harness.run.measure import run_use
 from harness.run.record import RunRecord
-from harness.size.tables import print_use
 
 
 @pytest.mark.parametrize("pool", ["method_allocator_used_total", "method_allocator_total"])
@@ -23,8 +23,9 @@ def test_use_beside_its_pool(tmp_path: Path, pool: str) -> None:
     RunRecord(Case("t", "m"), "now", Judgement(Verdict.PASS), metrics, run_dir=str(tmp_path)).save()
     used = run_use(tmp_path)
     assert [(f["name"], f["bytes"], f["of"]) for f in used["figures"]] == [
-        ("elf_ITCM", 7, None), ("method_allocator_used", 40, 100)
-    ]  # fmt: skip
+        ("elf_ITCM", 7, None),
+        ("method_allocator_used", 40, 100),
+    ]
     shown = Console(record=True, width=120)
     print_use(shown, used)
     (row,) = [line for line in shown.export_text().splitlines() if "method" in line][:1]

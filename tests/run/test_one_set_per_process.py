@@ -14,20 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.plan import executorch_package
-from harness.build.source import CheckoutFacts, FirmwareSource
-from harness.case.case import Case
-from harness.dev.doubles import double_program, planted_firmware
-from harness.errors import UsageError
+from harness.config.budget import Budgets
+from harness.config.case import Case
+from harness.config.loading import Limits, load_target, target_directories
+from harness.core.errors import UsageError
+from harness.firmware.installed import executorch_package
+from harness.firmware.source import CheckoutFacts
 from harness.judge.reference import Reference, reference_path, render
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord, load_record
 from harness.run.seal import sealed
-from harness.simulate.pick import pick
-from harness.simulate.simulation import NoInputs
-from harness.target.budget import Budgets
-from harness.target.loading import Limits, load_target, target_directories
+from harness.sim.pick import pick
+from harness.sim.simulation import NoInputs
+from tools.doubles import double_program, planted_firmware
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
@@ -51,7 +51,7 @@ def run(folder: Path, ending: str, *, inputs: bool = True) -> RunRecord:
     program = double_program(folder / "program")
     if not inputs:
         program = replace(program, sets=tuple(replace(s, inputs=()) for s in program.sets))
-    firmware = planted_firmware(folder, ending, FirmwareSource.EXECUTORCH)
+    firmware = planted_firmware(folder, ending, "executorch")
     firmware = replace(firmware, checkout=replace(CHECKOUT, path=str(folder / "executorch")))
     chosen = pick(target, "qemu")
     return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def _without_first_input(home: Path) -> RunRecord:
     program = double_program(home / "p")
     (program.directory / program.sets[0].inputs[0]).write_bytes(b"")
     board = load_target("corstone-300-m55", target_directories({}))
-    firmware = planted_firmware(home, "PASSES", FirmwareSource.EXECUTORCH)
+    firmware = planted_firmware(home, "PASSES", "executorch")
     case = Case(board.name, "add")
     return run_case(case, pick(board, "qemu"), program, firmware, RunOptions())  # type: ignore[arg-type]
 
@@ -167,7 +167,7 @@ def test_references_are_of_one_source(home: Path) -> None:
     record = run(home, "PASSES")
     assert record.verdict.passed, record.cause
     assert "no reference run accepted yet" in record.notes
-    theirs = reference_path(home / "references", case, FirmwareSource.EXECUTORCH)
+    theirs = reference_path(home / "references", case, "executorch")
     assert theirs.name == "add.executorch.json"
     theirs.write_text(render(ours))
     shutil.rmtree(home / "program")
@@ -183,7 +183,7 @@ def test_limits_of_what_the_runner_does_not_tell_are_said_and_not_held(
     monkeypatch.setattr("harness.run.judging.budgets_of", lambda case: Budgets(limits=limits))
     record = run(home, "PASSES")
     assert record.verdict.passed, record.cause
-    assert "not held, for the runner does not tell it: stack_high_water" in record.notes
+    assert "limits not checked, the runner does not report them: stack_high_water" in record.notes
     shutil.rmtree(home / "program")
     limits["method_allocator_used"] = 1199
     over = run(home, "PASSES")

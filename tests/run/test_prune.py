@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from harness.run.prune import Bounds, Pruned, bounds, kinds, prune, prune_when_due
 from harness.system.files import DiskError
-from harness.system.lease import in_use
+from harness.system.locks import in_use
 from harness.system.settings import BYTES, SECONDS, SettingsError, quantity
-from tests.system.test_lease import a_user
+from tests.system.test_locks import a_user
 
 DAY, KIB = 86400, 1 << 10
 FOR_EVER = 1e9
@@ -149,8 +149,9 @@ def test_only_what_can_be_made_again_is_bounded(state: Path) -> None:
     assert tools.is_dir()
     assert (outside / "file").is_file()
     assert {kind.name: kind.bounded for kind in kinds()} == {
-        "worktrees": False, "cache/tools": False
-    }  # fmt: skip
+        "worktrees": False,
+        "cache/tools": False,
+    }
 
 
 def test_a_cache_that_is_anothers_is_left_to_him(state: Path, tmp_path: Path) -> None:
@@ -193,8 +194,17 @@ def test_what_a_killed_one_left_in_the_trash_goes(state: Path) -> None:
     assert not left.exists()
 
 
-QUANTITIES = {"10 GiB": 10 << 30, "1.5KiB": 1536, "0B": 0, "3": None, "-1 B": None, "1 GB": None,
-              "": None, "nan B": None, "1e9 B": None}  # fmt: skip
+QUANTITIES = {
+    "10 GiB": 10 << 30,
+    "1.5KiB": 1536,
+    "0B": 0,
+    "3": None,
+    "-1 B": None,
+    "1 GB": None,
+    "": None,
+    "nan B": None,
+    "1e9 B": None,
+}
 
 
 def test_a_quantity_has_its_unit() -> None:

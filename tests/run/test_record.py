@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.case.case import Case
-from harness.errors import BadModel, ExportError, UsageError
-from harness.errors.verdict import Verdict
-from harness.judge.evidence import Blame, Cause, Ending, Expectation, Judgement
+from harness.config.budget import Budgets, Slack
+from harness.config.case import Case
+from harness.config.model import SimulatorName
+from harness.core.errors import BadModel, ExportError, UsageError
+from harness.core.judgement import Blame, Cause, Judgement
+from harness.core.verdict import Verdict
+from harness.judge.evidence import Ending, Expectation
 from harness.judge.reference import Reference
+from harness.report.summary import summarise
 from harness.report.summary import summary as step_summary
-from harness.report.summary import told
 from harness.report.terminal import overall, print_records
 from harness.run.record import (
     FirmwareFacts,
@@ -28,11 +31,9 @@ from harness.run.record import (
     load_record,
 )
 from harness.run.seal import SEAL, sealed
-from harness.simulate.transcript import NpuResult, NpuStop, NpuUse
+from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import DiskError
 from harness.system.process import Stop
-from harness.target.budget import Budgets, Slack
-from harness.target.model import SimulatorName
 
 REFERENCE = Reference("aa", (("11",),), {"pte_bytes": 1}, {"gcc": {"elf_text": 2}}, ({"why": "x"},))
 
@@ -66,21 +67,6 @@ def test_budgets_are_kept_as_they_were_given(tmp_path: Path) -> None:
     written = replace(record(tmp_path), expectation=replace(expectation, budgets=budgets))
     written.save()
     assert load_record(tmp_path) == written
-
-
-def test_a_record_of_before_there_was_one_ratchet_is_read(tmp_path: Path) -> None:
-    """It had hard limits and no other budgets, and figures by formulas of that time."""
-    written = record(tmp_path)
-    written.save()
-    fields = json.loads((tmp_path / "record.json").read_text())
-    del fields["expectation"]["budgets"], fields["expectation"]["reference"]["anatomies"]
-    del fields["seal"]
-    fields["expectation"]["limits"] = {"stack_high_water": 900}
-    (tmp_path / "record.json").write_text(json.dumps(fields))
-    expectation = load_record(tmp_path).expectation
-    assert expectation is not None
-    assert expectation.budgets == Budgets(limits={"stack_high_water": 900})
-    assert expectation.reference == REFERENCE
 
 
 def test_a_budget_of_no_known_figure_is_no_record(tmp_path: Path) -> None:
@@ -126,8 +112,17 @@ def test_the_terminal_shows_how_far_the_oracles_are_apart() -> None:
         ],
     )
     table = shown.export_text().splitlines()
-    assert table[1].split() == ["model", "verdict", "LSB", "eager", ".pte", "text", "planned",
-                                "stack", "instr"]  # fmt: skip
+    assert table[1].split() == [
+        "model",
+        "verdict",
+        "LSB",
+        "eager",
+        ".pte",
+        "text",
+        "planned",
+        "stack",
+        "instr",
+    ]
     assert table[2].split()[:5] == ["ds_cnn", "PASS", "0", "2", "1"]
     print_records(shown, [record()])
     assert "eager" not in shown.export_text()
@@ -156,7 +151,7 @@ def test_a_verdict_with_a_tolerance_never_stands_without_it() -> None:
     assert "ds_cnn  PASS (tolerance 2 LSB) " in text
     assert "corstone-300-m55/ds_cnn: FAIL MISMATCH (tolerance 2 LSB) kind" in text
     assert "2 of 3 passed, 1 of them with a tolerance" in text
-    page = step_summary([told(tolerant(verdict="MISMATCH"))])
+    page = step_summary([summarise(tolerant(verdict="MISMATCH"))])
     assert "| corstone-300-m55/ds\\_cnn | MISMATCH (tolerance 2 LSB) | kind: text |" in page
     assert "- note: a note (corstone-300-m55/ds\\_cnn)" in page
 
@@ -188,9 +183,14 @@ def test_what_a_record_does_not_say_of_the_console_is_not_known(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "has no record.json"), ("{", "cannot be read"), ('{"schema": 99}', "another format"),
-     ('{"schema": 1}', "is not a run record"), ("[]", "another format")],
-)  # fmt: skip
+    [
+        (None, "has no record.json"),
+        ("{", "cannot be read"),
+        ('{"schema": 99}', "another format"),
+        ('{"schema": 1}', "is not a run record"),
+        ("[]", "another format"),
+    ],
+)
 def test_what_is_not_a_record(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "record.json").write_text(text)
@@ -223,9 +223,18 @@ def test_an_early_error_becomes_a_record_with_its_hint() -> None:
 
 @pytest.mark.parametrize(
     ("verdicts", "code"),
-    [(["PASS"], 0), (["PASS", "MISMATCH"], 1), (["PASS", "INFRA"], 3), (["INFRA", "FAULT"], 1),
-     (["NO_VERDICT"], 1), (["SKIPPED"], 1), (["SKIPPED", "PASS"], 0), ([], 1), (["INFRA"], 3)],
-)  # fmt: skip
+    [
+        (["PASS"], 0),
+        (["PASS", "MISMATCH"], 1),
+        (["PASS", "INFRA"], 3),
+        (["INFRA", "FAULT"], 1),
+        (["NO_VERDICT"], 1),
+        (["SKIPPED"], 1),
+        (["SKIPPED", "PASS"], 0),
+        ([], 1),
+        (["INFRA"], 3),
+    ],
+)
 def test_exit_codes(verdicts: list[str], code: int) -> None:
     assert exit_code(record(verdict=v) for v in verdicts) == code
 

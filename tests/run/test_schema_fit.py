@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.executorch.checkout import Checkout
-from harness.build.plan import executorch_package
-from harness.build.source import FirmwareSource
-from harness.errors.verdict import Verdict
+from harness.config.loading import load_target
+from harness.core.verdict import Verdict
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.exporter import ExporterFacts
+from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.installed import executorch_package
+from harness.firmware.source import source_named
 from harness.formats.schema import PTE
 from harness.run.pipeline import build_firmware
 from harness.run.schema_fit import SchemaMismatch, require_schema, schema_notes
-from harness.simulate.pick import pick
+from harness.sim.pick import pick
 from harness.system.git import Revision
-from harness.target.loading import load_target
 
-BUNDLED, EXECUTORCH = FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH
+BUNDLED, EXECUTORCH = source_named("bundled"), source_named("executorch")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_the_wheel_writes_what_the_checkout_would_misread(tmp_path: Path) -> Non
     assert (error.kind, error.verdict) == ("schema_mismatch", Verdict.BUILD_ERROR)
     assert error.facts == {
         "exporter": "wheel",
-        "firmware": EXECUTORCH,
+        "firmware": "executorch",
         "where": "Tensor.sizes",
         "written": "field 2, sizes: vector of int32",
         "read": "field 2, strides: vector of int32",
@@ -79,8 +79,9 @@ def test_the_checkout_writes_what_the_bundled_runner_would_misread(tmp_path: Pat
 
 
 def test_what_only_grew_is_a_note(tmp_path: Path) -> None:
-    there = checkout(tmp_path / "c", "named_data: [NamedData];",
-                     "named_data: [NamedData];\n  checksum: ulong;")  # fmt: skip
+    there = checkout(
+        tmp_path / "c", "named_data: [NamedData];", "named_data: [NamedData];\n  checksum: ulong;"
+    )
     (newer_writer,) = schema_notes(exporter(there), BUNDLED, None)
     assert newer_writer.endswith("only the writer knows Program.checksum")
     (newer_reader,) = schema_notes(None, EXECUTORCH, there)

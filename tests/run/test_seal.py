@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from harness.case.case import Case
-from harness.dev.doubles import double_firmware, double_program, install_double
-from harness.errors import UsageError
-from harness.errors.verdict import ExitCode, Verdict
+from harness.config.case import Case
+from harness.config.loading import load_target, target_directories
+from harness.core.errors import UsageError
+from harness.core.verdict import ExitCode, Verdict
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import load_record
 from harness.run.seal import SealBroken
-from harness.simulate.pick import pick
-from harness.standin.parameters import load_model
-from harness.target.loading import load_target, target_directories
+from harness.sim.pick import pick
+from harness.suites.standin.parameters import load_model
+from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
 ACCEPTED = '{"program": {}, "firmware": {}, "history": [], "pte_sha256": "00", "outputs": []}'
@@ -79,7 +79,9 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
         "record.json",
     ),
     "a wider tolerance": (
-        lambda d: edit(d, lambda f: f["expectation"].update(tolerance_lsb=99)), "record.json"),
+        lambda d: edit(d, lambda f: f["expectation"].update(tolerance_lsb=99)),
+        "record.json",
+    ),
     "no budgets": (
         lambda d: edit(d, lambda f: f["expectation"].update(budgets={"limits": {"pte_bytes": 9}})),
         "record.json",
@@ -87,17 +89,18 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no seal": (lambda d: edit(d, lambda f: f.pop("seal")), "record.json"),
     "a seal that is none": (lambda d: edit(d, lambda f: f.update(seal=[])), "record.json"),
     "a shorter seal": (
-        lambda d: edit(d, lambda f: f["seal"]["files"].pop("console.log")), "record.json"),
+        lambda d: edit(d, lambda f: f["seal"]["files"].pop("console.log")),
+        "record.json",
+    ),
     "another console": (rewritten("console.log", b"Test_result: PASS\n"), "console.log"),
     "a console cut short": (rewritten("console.log"), "console.log"),
     "no console": (lambda d: (d / "console.log").unlink(), "console.log"),
     "a FIFO for a console": (replaced_by_a_fifo, "console.log"),
     "expected outputs cut short": (rewritten("expected/set0-0.bin"), "expected/set0-0.bin"),
     "no expected outputs": (lambda d: (d / "expected/set1-0.bin").unlink(), "expected/set1-0.bin"),
-    "fewer expected sets": (
-        rewritten("expected/program.json", b"{}"), "expected/program.json"),
+    "fewer expected sets": (rewritten("expected/program.json", b"{}"), "expected/program.json"),
     "one file more": (lambda d: (d / "expected/more").touch(), "expected/more"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHANGES)

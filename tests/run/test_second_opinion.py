@@ -1,6 +1,6 @@
 """Protects the comparison of the two runners, end to end: each case once by both.
 
-The checkout is the small one of tests/build/executorch, built and run for real; and the one that
+The checkout is the small one of tests/firmware/executorch, built and run for real; and the one that
 $EXECUTORCH_ROOT names, where there is one.
 """
 
@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.build.arithmetic import Arithmetic
-from harness.build.choice import FirmwareChoice, choose
-from harness.build.source import FirmwareSource
-from harness.case.case import Case
-from harness.errors.verdict import Verdict
+from harness.config.case import Case
+from harness.core.verdict import Verdict
+from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.choice import FirmwareChoice, choose
+from harness.firmware.source import source_named
 from harness.report.differential import print_differentials
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, load_record
-from tests.build.executorch.conftest import WITHOUT, Source, home, small
-from tests.build.executorch.small import KERNEL, edit
+from tests.firmware.executorch.conftest import WITHOUT, Source, home, small
+from tests.firmware.executorch.small import KERNEL, edit
 
 __all__ = ["home", "small"]
-BOTH = (FirmwareSource.BUNDLED, FirmwareSource.EXECUTORCH)
+BOTH = (source_named("bundled"), source_named("executorch"))
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def both(
 def test_the_same_kernels_agree(small: Source) -> None:
     choice = FirmwareChoice(BOTH, small.root, small.parts)
     own, other = both(choice, "corstone-300-m55", "deep_autoencoder")
-    assert [own.source, other.source] == list(BOTH)
+    assert [own.source, other.source] == [source.name for source in BOTH]
     assert own.verdict.passed, own.cause
     assert other.verdict.passed, other.cause
     assert own.differential is None

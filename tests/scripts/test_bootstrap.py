@@ -41,10 +41,20 @@ exec "{python}" "$@"
 def checkout(tmp_path: Path) -> Path:
     """A copy of what ./hil reads, with a .venv whose pip only pretends; its path has a space."""
     root = tmp_path / "the checkout"
-    for name in ("hil", "scripts/bootstrap.sh", "scripts/run.lock", "scripts/dev.lock",
-                 "docker/packages.txt", "pyproject.toml"):  # fmt: skip
+    for name in (
+        "hil",
+        "scripts/bootstrap.sh",
+        "scripts/install-packages.sh",
+        "scripts/steps.sh",
+        "scripts/run.lock",
+        "scripts/dev.lock",
+        "docker/packages.txt",
+        "pyproject.toml",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
+    (root / "tools").mkdir()
+    (root / "tools" / "__main__.py").touch()
     return root
 
 
@@ -62,17 +72,25 @@ def bootstrap(
     python = root / ".venv/bin/python"
     python.parent.mkdir(parents=True, exist_ok=True)
     python.write_text(
-        PIP.format(log=root / "pip.log", plan=root / "plan.json", python=sys.executable,
-                   wheel="torch-cpu.whl", project_status=project_status)
-    )  # fmt: skip
+        PIP.format(
+            log=root / "pip.log",
+            plan=root / "plan.json",
+            python=sys.executable,
+            wheel="torch-cpu.whl",
+            project_status=project_status,
+        )
+    )
     python.chmod(0o755)
     hil = root / ".venv/bin/hil"
     hil.write_text('#!/bin/sh\necho "hil got: $*"\n')
     hil.chmod(0o755)
     return subprocess.run(
-        [str(root / "hil"), verb, "--json"], capture_output=True, text=True, check=False,
+        [str(root / "hil"), verb, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", **environment},
-    )  # fmt: skip
+    )
 
 
 def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> None:
@@ -87,12 +105,14 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
 
 
 def test_what_our_own_tests_need_is_for_them_alone(checkout: Path) -> None:
-    """A run takes neither their Python packages nor the system's, but what any target needs, those
-    with Linux too; the suite takes all."""
+    """A run takes neither their Python packages nor the system's, and none of what only targets
+    with Linux or a checkout need; the suite takes all."""
     packages = checkout / "docker/packages.txt"
-    packages.write_text("run no-such-a - -\nlinux no-such-b - -\ndev no-such-c - -\n")
+    packages.write_text(
+        "run no-such-a - -\nlinux no-such-b - -\ndev no-such-c - -\nzephyr no-such-d - -\n"
+    )
     ran = bootstrap(checkout, plan=["torch"])
-    assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a no-such-b\n" in ran.stderr
+    assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a\n" in ran.stderr
     assert "dev.lock" not in (checkout / "pip.log").read_text()
     tested = bootstrap(checkout, plan=["torch"], verb="test")
     assert "HIL_NO_SYSTEM_PACKAGES=1: no-such-a no-such-b no-such-c\n" in tested.stderr
@@ -137,8 +157,26 @@ def test_a_failing_install_is_not_taken_for_done(checkout: Path) -> None:
 def test_without_apt_it_lists_what_to_install(checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    for tool in ("sh", "sed", "cat", "cmp", "mkdir", "dirname", "tail", "touch", "cp", "rm", "test",
-                 "env", "flock", "awk", "sort", "grep", "tr", "cksum"):  # fmt: skip
+    for tool in (
+        "sh",
+        "sed",
+        "cat",
+        "cmp",
+        "mkdir",
+        "dirname",
+        "tail",
+        "touch",
+        "cp",
+        "rm",
+        "test",
+        "env",
+        "flock",
+        "awk",
+        "sort",
+        "grep",
+        "tr",
+        "cksum",
+    ):
         found = shutil.which(tool)
         assert found is not None
         (tools / tool).symlink_to(found)
@@ -189,9 +227,13 @@ exec "{python}" "$@"
 
 @pytest.mark.parametrize(
     ("named", "there", "taken"),
-    [("", True, "distribution"), ("", False, "path"), ("named", True, "named"),
-     ("nowhere", True, "distribution")],
-)  # fmt: skip
+    [
+        ("", True, "distribution"),
+        ("", False, "path"),
+        ("named", True, "named"),
+        ("nowhere", True, "distribution"),
+    ],
+)
 def test_which_python_the_environment_is_made_of(
     checkout: Path, tmp_path: Path, named: str, there: bool, taken: str
 ) -> None:
@@ -261,8 +303,13 @@ def test_the_same_checkout_by_another_path_is_the_same(checkout: Path, tmp_path:
 @pytest.fixture
 def elsewhere(checkout: Path, tmp_path: Path) -> Path:
     """A home for whoever cannot write to the checkout, and a Python that makes environments."""
-    stub = PIP.format(log=tmp_path / "home" / "pip.log", plan=tmp_path / "plan.json", wheel="-",
-                      python=sys.executable, project_status=0)  # fmt: skip
+    stub = PIP.format(
+        log=tmp_path / "home" / "pip.log",
+        plan=tmp_path / "plan.json",
+        wheel="-",
+        python=sys.executable,
+        project_status=0,
+    )
     (tmp_path / "home").mkdir()
     (tmp_path / "stub").write_text(stub)
     (tmp_path / "plan.json").write_text('{"install": []}')
@@ -276,12 +323,27 @@ def read_only(home: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
     """./hil where ``folders`` cannot be written, not by root either."""
     words = [word for folder in folders for word in ("--ro-bind", str(folder), str(folder))]
     return subprocess.run(
-        ["bwrap", "--dev-bind", "/", "/", *words, "env", "-u", "XDG_CACHE_HOME",
-         str(folders[0] / "hil"), "doctor"],
-        capture_output=True, text=True,
-        env={**os.environ, "HIL_NO_SYSTEM_PACKAGES": "1", "HOME": str(home),
-             "HIL_PYTHON": str(home.parent / "python3")},
-    )  # fmt: skip
+        [
+            "bwrap",
+            "--dev-bind",
+            "/",
+            "/",
+            *words,
+            "env",
+            "-u",
+            "XDG_CACHE_HOME",
+            str(folders[0] / "hil"),
+            "doctor",
+        ],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "HIL_NO_SYSTEM_PACKAGES": "1",
+            "HOME": str(home),
+            "HIL_PYTHON": str(home.parent / "python3"),
+        },
+    )
 
 
 @CONFINED

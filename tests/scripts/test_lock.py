@@ -28,10 +28,15 @@ def project() -> dict[str, list[str]]:
 
 def locked(purpose: str, python: str) -> dict[str, str]:
     """Versions by name, as pip would choose them on x86-64 Linux."""
-    system = {"python_version": python, "python_full_version": f"{python}.1",
-              "sys_platform": "linux", "platform_machine": "x86_64",
-              "implementation_name": "cpython",
-              "platform_python_implementation": "CPython", "extra": ""}  # fmt: skip
+    system = {
+        "python_version": python,
+        "python_full_version": f"{python}.1",
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "extra": "",
+    }
     found: dict[str, str] = {}
     text = (ROOT / "scripts" / f"{purpose}.lock").read_text().replace("\\\n", " ")
     for line in text.splitlines():
@@ -59,8 +64,9 @@ def test_all_that_is_asked_for_is_locked(purpose: str, python: str) -> None:
     for text in project()[purpose]:
         wanted = Requirement(text)
         name = canonicalize_name(wanted.name)
-        if name == "torch" or (wanted.marker and not wanted.marker.evaluate(
-            {"python_version": python})):  # fmt: skip
+        if name == "torch" or (
+            wanted.marker and not wanted.marker.evaluate({"python_version": python})
+        ):
             continue
         assert name in versions, f"{text} is not locked: scripts/lock.sh"
         assert wanted.specifier.contains(versions[name]), f"{text}: scripts/lock.sh"

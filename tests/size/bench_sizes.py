@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.footprint.samples import make_pte, program, tensor
+from tests.size.samples import make_pte, program, tensor
 
 LAYERS = 1600
 WIDTH = 256  # LAYERS * WIDTH * WIDTH bytes of weights: 100 MB
@@ -24,7 +24,7 @@ OURS = r"""
 import re, sys, time
 started = time.perf_counter()
 from pathlib import Path
-from harness.footprint.measure import measure_file
+from harness.size.measure import measure_file
 anatomy = measure_file(Path(sys.argv[1]))
 assert anatomy.total == sum(p.bytes for p in anatomy.parts)
 seconds = time.perf_counter() - started
@@ -70,8 +70,12 @@ def large_pte() -> bytes:
         ]
         args = [3 * n, 3 * n + 1, 3 * n + 2, 3 * n + 3]
         calls.append({"instr_args_type": "KernelCall", "instr_args": {"op_index": 0, "args": args}})
-    data = program(values=values, chains=[{"inputs": [0], "outputs": [1], "instructions": calls}],
-                   outputs=[3 * LAYERS], non_const_buffer_sizes=[0, 2 * WIDTH])  # fmt: skip
+    data = program(
+        values=values,
+        chains=[{"inputs": [0], "outputs": [1], "instructions": calls}],
+        outputs=[3 * LAYERS],
+        non_const_buffer_sizes=[0, 2 * WIDTH],
+    )
     step = size + 4 * WIDTH
     data["constant_segment"]["offsets"] = [0] + [
         offset for n in range(LAYERS) for offset in (n * step, n * step + size)
@@ -116,9 +120,12 @@ def measured(script: str, file: Path, home: Path) -> tuple[float, float, float]:
     root = Path(__file__).parents[2]
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", script, file], check=True, capture_output=True, text=True,
+        [sys.executable, "-c", script, file],
+        check=True,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(root), "HIL_HOME": str(home)},
-    )  # fmt: skip
+    )
     seconds, memory, _ = map(float, done.stdout.split()[-3:])
     return seconds, memory, time.perf_counter() - started
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.models import find_model
+from harness.config.models import find_model
 from harness.export.batch import export
 from harness.export.request import ExportRequest
 

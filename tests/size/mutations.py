@@ -35,8 +35,9 @@ def _damaged(data: bytes, kind: str, chance: random.Random) -> bytes:
         size = chance.randrange(1, 64)
         other = chance.randrange(len(data))
         changed[at : at + size], changed[other : other + size] = (
-            changed[other : other + size], changed[at : at + size],
-        )  # fmt: skip
+            changed[other : other + size],
+            changed[at : at + size],
+        )
     else:
         size = chance.randrange(1, 256)
         changed[at : at + size] = chance.randbytes(size)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness.footprint import vela
-from harness.footprint.difference import Difference, causes, difference
-from harness.footprint.explain import sentences
-from harness.footprint.measure import measure_file
 from harness.formats.vela import walk
-from tests.footprint.samples import make_pte, segment_bytes, to_json
+from harness.size import vela
+from harness.size.difference import Difference, causes, difference
+from harness.size.explain import sentences
+from harness.size.measure import measure_file
+from tests.size.samples import make_pte, segment_bytes, to_json
 
 Edit = Callable[[dict[str, Any], bytearray], None]
 
@@ -60,9 +60,16 @@ def test_one_more_constant(ds_cnn: Path, tmp_path: Path) -> None:
         offsets = data["constant_segment"]["offsets"]
         offsets.append(offset)
         data["execution_plan"][0]["values"].append(
-            {"val_type": "Tensor", "val": {"scalar_type": "CHAR", "sizes": [480],
-                                           "dim_order": [0], "data_buffer_idx": len(offsets) - 1}}
-        )  # fmt: skip
+            {
+                "val_type": "Tensor",
+                "val": {
+                    "scalar_type": "CHAR",
+                    "sizes": [480],
+                    "dim_order": [0],
+                    "data_buffer_idx": len(offsets) - 1,
+                },
+            }
+        )
 
     first = told(planted(ds_cnn, tmp_path, edit))[0]
     assert first == "+480 B: added the constant tensor int8[480] (no instruction uses it)."
@@ -130,11 +137,15 @@ def test_re_encoded_weights(programs: dict[str, Path], tmp_path: Path) -> None:
         longer = blob[weights.data : weights.data + weights.length] + b"\1" * 512
         longer += bytes(-len(longer) % 16)
         data["backend_delegate_data"][0]["data"] = list(
-            blob[: commands.data] + stream + blob[commands.data + commands.length : weights.start]
-            + blob[weights.start : weights.start + 16] + length
-            + blob[weights.start + 20 : weights.data] + longer
+            blob[: commands.data]
+            + stream
+            + blob[commands.data + commands.length : weights.start]
+            + blob[weights.start : weights.start + 16]
+            + length
+            + blob[weights.start + 20 : weights.data]
+            + longer
             + blob[weights.end :]
-        )  # fmt: skip
+        )
 
     first = told(planted(programs["ethos-u85-256/resnet8"], tmp_path, edit))[0]
     assert first.startswith("+512 B: the encoded weights of EthosUBackend grew")

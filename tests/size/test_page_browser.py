@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.footprint.measure import measure_file
-from harness.footprint.page import render_page
+from harness.size.measure import measure_file
+from harness.size.page import render_page
 from tests.chromium import chromium
-from tests.footprint.samples import sample_pte, tensor
+from tests.size.samples import sample_pte, tensor
 
 webdriver = pytest.importorskip("selenium.webdriver")
 
@@ -66,9 +66,10 @@ def test_a_click_zooms_and_the_trail_leads_back(browser: Any, pages: tuple[Path,
     browser.get(pages[0].as_uri())
     before = len(by(browser, "#rows tr"))
     box = next(
-        b for b in by(browser, "#map > .box:not(.inner)")
+        b
+        for b in by(browser, "#map > .box:not(.inner)")
         if b.get_attribute("data-path") == "program"
-    )  # fmt: skip
+    )
     browser.execute_script("arguments[0].click()", box)
     paths = [b.get_attribute("data-path") for b in by(browser, "#map > .box:not(.inner)")]
     assert paths

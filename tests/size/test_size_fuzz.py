@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError
-from harness.footprint.measure import measure_file
+from harness.core.errors import HarnessError
+from harness.size.measure import measure_file
 from tests.size.mutations import mutations
 
 COUNT = int(os.environ.get("HIL_FUZZ_MUTATIONS", "300"))
@@ -77,8 +77,19 @@ def test_elf(with_map: bool, tmp_path: Path) -> None:
     source, elf = tmp_path / "main.cpp", tmp_path / "whole"
     linker_map = tmp_path / "whole.map"
     source.write_text(SOURCE)
-    run = ["arm-none-eabi-g++", "-g", "-mcpu=cortex-m55", "-ffunction-sections",
-           "--specs=nosys.specs", "--specs=nano.specs", "-nostartfiles", f"-Wl,-Map={linker_map}",
-           "-Wl,--gc-sections,-emain", "-o", str(elf), str(source)]  # fmt: skip
+    run = [
+        "arm-none-eabi-g++",
+        "-g",
+        "-mcpu=cortex-m55",
+        "-ffunction-sections",
+        "--specs=nosys.specs",
+        "--specs=nano.specs",
+        "-nostartfiles",
+        f"-Wl,-Map={linker_map}",
+        "-Wl,--gc-sections,-emain",
+        "-o",
+        str(elf),
+        str(source),
+    ]
     subprocess.run(run, check=True, capture_output=True, timeout=60)
     check(tmp_path / "x", "an ELF", elf.read_bytes(), linker_map if with_map else None)

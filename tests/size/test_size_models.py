@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.footprint.figures import program_figures
-from harness.footprint.measure import measure_file
+from harness.size.figures import program_figures
+from harness.size.measure import measure_file
 
 
 def test_every_byte_of_every_model(programs: dict[str, Path]) -> None:

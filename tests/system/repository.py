@@ -8,8 +8,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-_WHO = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
-        for what, value in (("NAME", "A"), ("EMAIL", "a@example.com"))}  # fmt: skip
+_WHO = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "A"), ("EMAIL", "a@example.com"))
+}
 
 
 @dataclass(frozen=True)
@@ -17,12 +20,16 @@ class Repository:
     folder: Path
 
     def git(self, *arguments: str, day: int = 1) -> str:
-        dates = {f"GIT_{who}_DATE": f"2026-01-{day:02}T12:00:00+0100"
-                 for who in ("AUTHOR", "COMMITTER")}  # fmt: skip
+        dates = {
+            f"GIT_{who}_DATE": f"2026-01-{day:02}T12:00:00+0100" for who in ("AUTHOR", "COMMITTER")
+        }
         done = subprocess.run(
-            ["git", "-C", str(self.folder), *arguments], capture_output=True, text=True,
-            check=False, env={**os.environ, **_WHO, **dates},
-        )  # fmt: skip
+            ["git", "-C", str(self.folder), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **_WHO, **dates},
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError, UsageError
-from harness.errors.verdict import ExitCode
+from harness.core.errors import HarnessError, UsageError
+from harness.core.verdict import ExitCode
 from harness.system.boundary import OutOfMemory, Unforeseen, debugging, told, traceback_of
 from harness.system.files import DiskError, write_whole
 

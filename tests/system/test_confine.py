@@ -9,6 +9,7 @@ import platform
 import signal
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from harness.system import confine, toolchain
 from harness.system.confine import what_lacks, why_not
 from harness.system.process import Bounds, Ended, run
+from harness.system.syscalls import filter_program
 
 # A simulator that is a script has the system's programs in sight; these tests want a shell.
 SCRIPT = Path(__file__).parent.parent / "doubles" / "fvp.sh"
@@ -124,8 +126,12 @@ def test_signal_is_status_above_128(work: Path) -> None:
 
 def test_without_bubblewrap_the_record_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No bwrap on PATH: not confined, with the reason, and still tied to our life."""
-    real = toolchain.find
-    monkeypatch.setattr(toolchain, "find", lambda name: None if name == "bwrap" else real(name))
+    real = toolchain.locate
+    monkeypatch.setattr(
+        toolchain, "locate", lambda name: real("no-bwrap" if name == "bwrap" else name)
+    )
+    spec = toolchain.SPECS["bwrap"]
+    monkeypatch.setitem(toolchain.SPECS, "no-bwrap", replace(spec, name="no-bwrap"))
     monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
     with confine.confined(work, SCRIPT, ()) as walls:
         assert not walls.confined
@@ -276,9 +282,13 @@ def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap
     for script in ("exec head -c 2000000 /dev/zero > big", past):
         with confine.confined(work, SCRIPT, (), file_bytes=1 << 20) as walls:
             ended = run(
-                [*walls.prefix, "sh", "-c", script], cwd=work, environment=confine.ENVIRONMENT,
-                console=work.parent / "c", bounds=Bounds(20, 20), descriptors=walls.descriptors,
-            )  # fmt: skip
+                [*walls.prefix, "sh", "-c", script],
+                cwd=work,
+                environment=confine.ENVIRONMENT,
+                console=work.parent / "c",
+                bounds=Bounds(20, 20),
+                descriptors=walls.descriptors,
+            )
         status = ended.status if ended.signal is None else -ended.signal
         assert status is not None
         assert confine.ending_signal(status) == signal.SIGXFSZ
@@ -288,22 +298,23 @@ def test_a_file_has_its_limit(work: Path, monkeypatch: pytest.MonkeyPatch, bwrap
 @pytest.mark.parametrize(
     ("environ", "wanted"),
     [
-        ({}, False), ({"CI": "true"}, True), ({"CI": "false"}, False), ({"CI": ""}, False),
+        ({}, False),
+        ({"CI": "true"}, True),
+        ({"CI": "false"}, False),
+        ({"CI": ""}, False),
         ({"CI": "1", "HIL_REQUIRE_CONFINEMENT": "0"}, False),
         ({"HIL_REQUIRE_CONFINEMENT": "1"}, True),
     ],
-)  # fmt: skip
+)
 def test_where_confinement_is_required(environ: dict[str, str], wanted: bool) -> None:
     assert confine.required(environ) is wanted
 
 
-def test_a_filter_that_cannot_be_made_is_said(
-    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_filter_that_cannot_be_made_is_said(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without libseccomp the rest of the walls stands, and what lacks has a name."""
     if why_not() is not None:
         pytest.skip(str(why_not()))
-    monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))  # where no filter is kept
+    monkeypatch.setattr(confine, "filter_program", filter_program.__wrapped__)
     monkeypatch.setitem(sys.modules, "pyseccomp", None)
     monkeypatch.setattr(confine, "_probe", confine._probe.__wrapped__)
     with confine.confined(work, SCRIPT, ()) as walls:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ToolMissing
+from harness.core.errors import ToolMissing
 from harness.system import git as system_git
 from harness.system.git import (
     GitFailed,
@@ -23,7 +23,7 @@ from harness.system.git import (
     revision,
     tracked,
 )
-from tests.build.executorch.small import commit, git, head, repository
+from tests.firmware.executorch.small import commit, git, head, repository
 
 NOBODY = 65534
 

@@ -59,9 +59,13 @@ def limited(tmp_path: Path, script: str) -> Ended:
     (tmp_path / "work").mkdir()
     account = Account(tmp_path / "work", SMALL)
     return run(
-        ["setsid", "sh", "-c", script], cwd=tmp_path / "work", environment=ENVIRONMENT,
-        console=tmp_path / "c", bounds=Bounds(30, 30), watch=Watch(excess=account.excess),
-    )  # fmt: skip
+        ["setsid", "sh", "-c", script],
+        cwd=tmp_path / "work",
+        environment=ENVIRONMENT,
+        console=tmp_path / "c",
+        bounds=Bounds(30, 30),
+        watch=Watch(excess=account.excess),
+    )
 
 
 def test_who_writes_too_much_is_stopped(tmp_path: Path) -> None:
@@ -78,7 +82,10 @@ def test_who_ends_before_anybody_looks_is_found_too(tmp_path: Path) -> None:
 
 def test_a_console_without_end(tmp_path: Path) -> None:
     ended = run(
-        ["setsid", "cat", "/dev/zero"], cwd=tmp_path, environment=dict(os.environ),
-        console=tmp_path / "c", bounds=Bounds(60, 60, output_bytes=1 << 20),
-    )  # fmt: skip
+        ["setsid", "cat", "/dev/zero"],
+        cwd=tmp_path,
+        environment=dict(os.environ),
+        console=tmp_path / "c",
+        bounds=Bounds(60, 60, output_bytes=1 << 20),
+    )
     assert (ended.stop, ended.excess) == (Stop.OUTPUT_LIMIT, Excess.CONSOLE)

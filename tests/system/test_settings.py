@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.case.case import Case
-from harness.case.matrix import default_matrix, default_models
+from harness.config.case import Case
+from harness.config.loading import load_target, load_targets
+from harness.config.matrix import default_matrix, default_models
 from harness.judge.reference import references_of
 from harness.system.paths import state_dir
 from harness.system.settings import Settings, SettingsError, settings
-from harness.target.loading import load_target, load_targets
 
 ALL = """
 targets = ["boards"]

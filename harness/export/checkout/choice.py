@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.build.choice import NoCheckout, named_root
 from harness.export.exporter import ExporterSource
+from harness.firmware.choice import NoCheckout, named_root
 
 if TYPE_CHECKING:  # pytest asks for the choice in every session
     from harness.export.checkout.exporter import CheckoutExporter

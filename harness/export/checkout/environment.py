@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.build.plan import executorch_package
 from harness.export.checkout.sources import ExporterIncomplete, Sources
+from harness.firmware.installed import executorch_package
 from harness.system.files import disk_errors
-from harness.system.lease import in_use
+from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
 LAYOUT = 2  # raise it when what an environment holds changes
@@ -78,8 +78,14 @@ def lay_environment(root: Path, sources: Sources, compiled: Compiled) -> Path:
     """
     files = [name for name in sources.files if "/" in name]
     version = (root / "version.txt").read_text("utf-8").strip()
-    facts = [LAYOUT, str(root), sorted(files), version, str(compiled.package),
-             sorted(compiled.files)]  # fmt: skip
+    facts = [
+        LAYOUT,
+        str(root),
+        sorted(files),
+        version,
+        str(compiled.package),
+        sorted(compiled.files),
+    ]
     place = cache_dir("executorch-python") / _hash(facts)
     in_use(place)
     if place.is_dir():

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from harness.build.executorch.checkout import find_root
-from harness.errors import InfraError
+from harness.core.errors import InfraError
 from harness.export.checkout.environment import LAYOUT, Compiled, compiled_parts, lay_environment
 from harness.export.checkout.sources import Sources, read_sources
 from harness.export.exporter import ExporterFacts
 from harness.export.request import ExporterMissing
+from harness.firmware.executorch.checkout import find_root
 from harness.system.git import revision
 
 _TORCH = re.compile(r"""^TORCH_VERSION\s*=\s*["']([^"']+)["']""", re.MULTILINE)
@@ -42,11 +42,10 @@ class CheckoutExporter:
     pinned: str
     facts: ExporterFacts
 
-
-def confirm(root: Path, sources: str) -> None:
-    """Raises CheckoutEdited when it is not what it was when it was found."""
-    if read_sources(root).identity() != sources:
-        raise CheckoutEdited(root)
+    def confirm(self) -> None:
+        """Raises CheckoutEdited when the checkout is not as it was when it was found."""
+        if read_sources(self.root).identity() != self.sources:
+            raise CheckoutEdited(self.root)
 
 
 def find_exporter(folder: Path) -> CheckoutExporter:

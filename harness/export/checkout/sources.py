@@ -14,12 +14,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.errors import UsageError
+from harness.core.errors import UsageError
 from harness.system.git import Unreadable, blob_id, changed, tracked
 
 # The packages of ExecuTorch's src/executorch.
-_FOLDERS = ("backends", "codegen", "devtools", "examples", "exir", "export", "extension", "kernels",
-            "runtime", "schema", "util")  # fmt: skip
+_FOLDERS = (
+    "backends",
+    "codegen",
+    "devtools",
+    "examples",
+    "exir",
+    "export",
+    "extension",
+    "kernels",
+    "runtime",
+    "schema",
+    "util",
+)
 _KINDS = {".py", ".fbs", ".yaml", ".glsl", ".b64"}
 _VERSION, _PIN = "version.txt", "torch_pin.py"
 _NEEDED = (

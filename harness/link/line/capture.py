@@ -1,4 +1,4 @@
-"""Where a failing link is written down: build.ninja, link.txt, or the log itself."""
+"""Finds the command of a failing link, in build.ninja, link.txt or the log, and runs it again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import InfraError, ToolMissing, UsageError
+from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.link.line.command import (
     LinkCommand,
     LinkerCall,
@@ -22,18 +22,18 @@ from harness.link.line.command import (
     linker_call,
     with_output,
 )
-from harness.link.log.lines import lines_of
+from harness.link.log.lines import Line
 from harness.system.packages import how_to_get
 
 _TIMEOUT = 300
-# Of CMake and of west; the latter says it only when it gives up, behind the failure.
-_BUILT_IN = re.compile(r"Build files have been written to: (.+)$|cmake --build (\S+)", re.M)
+# Of CMake and of west, which prints it only when it gives up, below the failure.
+_BUILT_IN = re.compile(r"Build files have been written to: (.+)$|cmake --build (\S+)")
 _ENTERING = re.compile(r"(?:Entering directory [`'](?P<dir>[^']+)')|(?:^cd (?P<cd>\S+) &&)")
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A link done again, to learn what the linker says today."""
+    """A link that was run again, and what the linker printed."""
 
     command: LinkCommand
     call: LinkerCall
@@ -56,17 +56,30 @@ def link_commands(build: Path) -> tuple[LinkCommand, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _from_ninja(build: Path) -> Iterator[LinkCommand]:
+def ninja_commands(build: Path) -> list[dict[str, str]]:
+    """ninja's compilation database: ``directory``, ``command``, ``file`` and ``output`` of every
+    step. Raises ToolMissing, InfraError."""
     ninja = shutil.which("ninja") or shutil.which("ninja-build") or shutil.which("samu")
     if ninja is None:
-        raise ToolMissing("ninja is not installed, but the build directory is ninja's",
-                          hint=how_to_get("ninja-build"))  # fmt: skip
-    done = subprocess.run([ninja, "-C", str(build), "-t", "compdb", "-x"], capture_output=True,
-                          text=True, timeout=_TIMEOUT, check=False)  # fmt: skip
-    if done.returncode != 0:
-        raise InfraError(f"ninja cannot read {build}: {done.stderr.strip()[-300:]}")
+        raise ToolMissing(
+            "ninja is not installed, but the build directory is ninja's",
+            hint=how_to_get("ninja-build"),
+        )
+    done = subprocess.run(
+        [ninja, "-C", str(build), "-t", "compdb", "-x"],
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT,
+        check=False,
+    )
     start = done.stdout.find("[")
-    for entry in json.loads(done.stdout[start:]):
+    if done.returncode != 0 or start < 0:
+        raise InfraError(f"ninja cannot read {build}: {done.stderr.strip()[-300:]}")
+    return list(json.loads(done.stdout[start:]))
+
+
+def _from_ninja(build: Path) -> Iterator[LinkCommand]:
+    for entry in ninja_commands(build):
         if " -o " in entry["command"]:
             yield from _commands(entry["command"], Path(entry["directory"]), "build.ninja")
 
@@ -78,34 +91,46 @@ def _from_make(build: Path) -> Iterator[LinkCommand]:
             yield from _commands(line, directory, "link.txt")
 
 
-def commands_in_log(text: str, log_directory: Path) -> tuple[LinkCommand, ...]:
+def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[LinkCommand, ...]:
     """Link commands that the log shows, where their files can still be found."""
     directory, found = log_directory, []
-    named_in_log = [Path(a or b) for a, b in _BUILT_IN.findall(text)]
+    named_in_log = [Path(a or b) for line in lines for a, b in _BUILT_IN.findall(line.text)]
     elsewhere = (log_directory, *log_directory.parents[:2], *named_in_log)
-    for line in lines_of(text):
+    for line in lines:
         if entering := _ENTERING.search(line.text):
             named = Path(entering["dir"] or entering["cd"])
             directory = named if named.is_dir() else directory
-        if " -o " not in line.text:
+        if not _may_link(line.text):
             continue
+        shell_commands = tuple(commands_in(line.text))
         for base in dict.fromkeys((directory, *elsewhere)):
-            commands = [c for c in _commands(line.text, base, "log") if _has_files(c)]
+            commands = [c for c in _link_commands(shell_commands, base, "log") if _has_files(c)]
             found += commands
             if commands:
                 break
     return tuple(dict.fromkeys(found))
 
 
+def _may_link(line: str) -> bool:
+    """Quickly: a log has thousands of lines that only compile, and splitting one takes long."""
+    return any(" -o " in part and " -c " not in part for part in re.split(r"&&|;", line))
+
+
 def _has_files(command: LinkCommand) -> bool:
-    """By the inputs that tell where it was run: an absolute path is there from anywhere."""
+    """Whether its inputs are there. Relative paths decide: an absolute one exists from anywhere."""
     named = [w for w in command.argv if re.search(r"\.(?:o|obj|a)$", w) and not w.startswith("-")]
-    telling = [name for name in named if not Path(name).is_absolute()] or named
-    return any((command.directory / name).is_file() for name in telling)
+    relative = [name for name in named if not Path(name).is_absolute()] or named
+    return any((command.directory / name).is_file() for name in relative)
 
 
 def _commands(line: str, directory: Path, origin: Origin) -> Iterator[LinkCommand]:
-    for argv in commands_in(line):
+    return _link_commands(commands_in(line), directory, origin)
+
+
+def _link_commands(
+    shell_commands: Iterable[tuple[str, ...]], directory: Path, origin: Origin
+) -> Iterator[LinkCommand]:
+    for argv in shell_commands:
         if argv[0] == "cd" and len(argv) > 1:
             directory = directory / argv[1]
         elif command := link_command(argv, directory, origin):
@@ -122,9 +147,15 @@ def replay(command: LinkCommand, scratch: Path) -> Replay:
 def run_linker(call: LinkerCall, timeout: float = _TIMEOUT) -> tuple[str, int]:
     """What the linker says, in English, and its exit status."""
     try:
-        done = subprocess.run(call.argv, cwd=call.directory, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, env=environment(), timeout=timeout,
-                              check=False)  # fmt: skip
+        done = subprocess.run(
+            call.argv,
+            cwd=call.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            timeout=timeout,
+            check=False,
+        )
     except FileNotFoundError as error:
         raise ToolMissing(f"{call.argv[0]} is not installed", tool=call.argv[0]) from error
     return done.stdout.decode("utf-8", "replace"), done.returncode

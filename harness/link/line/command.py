@@ -1,4 +1,4 @@
-"""A link command: from the compiler's words to the linker's own, and what it reads in order."""
+"""A link command: from the compiler's arguments to the linker's, and its inputs in order."""
 
 from __future__ import annotations
 
@@ -11,23 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.errors import InfraError, ToolMissing
+from harness.core.errors import InfraError, ToolMissing
 
-_LD = re.compile(
-    r"^(?:.*[-/\\])?(?:ld|collect2|gold|lld|mold)(?:[.-](?:bfd|gold|lld|\d+))?(?:\.exe)?$"
-)
+_LD = re.compile(r"^(?:.*[-/\\])?(?:ld|collect2|lld)(?:[.-](?:bfd|lld|\d+))?(?:\.exe)?$")
 _DRIVER = re.compile(r"^(?:.*[-/\\])?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?(?:\.exe)?$")
 _LAUNCHERS = {"ccache", "sccache", "distcc", "time", "env"}
-# Options of ld whose value is the next word.
-_WITH_VALUE = {
-    "-o", "-T", "-dT", "-L", "-l", "-e", "-u", "-m", "-z", "-y", "-Map", "-plugin", "-b", "-G",
-    "-R", "-A", "-c", "-h", "-a", "-F", "-f", "-I", "-P", "-Y", "-Ttext", "-Tdata", "-Tbss",
-    "-init", "-fini", "-soname", "-rpath", "-rpath-link", "-dynamic-linker", "-plugin-opt",
-    "--defsym", "-defsym", "--wrap", "-wrap", "--undefined", "--entry", "--script", "--output",
-    "--library", "--library-path", "--section-start", "--require-defined", "--format", "--oformat",
-    "--sysroot", "--version-script", "--dynamic-list", "--retain-symbols-file", "--just-symbols",
-    "--Map",
-}  # fmt: skip
+# Options of GNU ld whose value is the next word; a long name may have one dash or two.
+_WITH_VALUE = re.compile(
+    r"-[oTLlemzybGRAchauFfIPY]|--?(?:dT|Map|plugin|plugin-opt|T(?:text|data|bss)|init|fini|soname"
+    r"|rpath|rpath-link|dynamic-linker|defsym|wrap|undefined|entry|script|output|library"
+    r"|library-path|section-start|require-defined|format|oformat|sysroot|version-script"
+    r"|dynamic-list|retain-symbols-file|just-symbols)"
+)
 _TIMEOUT = 300
 Origin = Literal["build.ninja", "link.txt", "log"]  # where the command was read
 
@@ -76,10 +71,6 @@ class LinkLine:
     inputs: tuple[Input, ...]
     search: tuple[Path, ...]
     scripts: tuple[Path, ...]
-    undefined: tuple[str, ...]
-    wrap: tuple[str, ...]
-    defined: tuple[tuple[int, str, str], ...]  # of --defsym: index in argv, name, value
-    script_at: int = 0  # index in argv of the first script
 
 
 def _starts_with(path: Path, magics: tuple[bytes, ...]) -> bool:
@@ -91,16 +82,16 @@ def _starts_with(path: Path, magics: tuple[bytes, ...]) -> bool:
 
 
 def expanded(argv: Sequence[str], directory: Path, depth: int = 0) -> tuple[str, ...]:
-    """The words with every response file (``@file``) replaced by what it holds."""
+    """The words with every response file (``@file``) replaced by its words."""
     words: list[str] = []
     for word in argv:
-        held = _held(directory / word[1:]) if word.startswith("@") and depth < 8 else None
-        words += [word] if held is None else expanded(held, directory, depth + 1)
+        inside = _response(directory / word[1:]) if word.startswith("@") and depth < 8 else None
+        words += [word] if inside is None else expanded(inside, directory, depth + 1)
     return tuple(words)
 
 
-def _held(file: Path) -> list[str] | None:
-    """The words of a response file; None for what cannot be read as one."""
+def _response(file: Path) -> list[str] | None:
+    """The words of a response file; None for a file that cannot be read as one."""
     try:
         return shlex.split(file.read_text("utf-8", "replace")) if file.is_file() else None
     except (OSError, ValueError):
@@ -147,23 +138,23 @@ def linker_call(command: LinkCommand) -> LinkerCall:
     program = command.argv[0]
     if not _DRIVER.match(program):
         return LinkerCall(command.argv, command.directory)
-    found = shutil.which(program)
-    if found is None:
+    driver = shutil.which(program)
+    if driver is None:
         raise ToolMissing(f"{program} is not installed, but the link needs it", tool=program)
-    said = _ask(found, [*command.argv[1:], "-###"], command.directory)
-    lines = [line for line in said.splitlines() if line.startswith(" ")]
+    output = _output(driver, [*command.argv[1:], "-###"], command.directory)
+    lines = [line for line in output.splitlines() if line.startswith(" ")]
     for line in reversed(lines):
         words = shlex.split(line)
         if words and (_LD.match(words[0]) or Path(words[0]).name == "collect2"):
-            linker = _ask(found, ["-print-prog-name=ld"], command.directory).strip()
+            linker = _output(driver, ["-print-prog-name=ld"], command.directory).strip()
             real = linker if Path(words[0]).name == "collect2" else words[0]
             arguments = _without_plugin(words[1:], command.argv)
-            return LinkerCall((shutil.which(real) or real, *arguments), command.directory, found)
-    raise InfraError(f"{program} does not say how it would link: {said.strip()[-300:]}")
+            return LinkerCall((shutil.which(real) or real, *arguments), command.directory, driver)
+    raise InfraError(f"{program} -### prints no linker command: {output.strip()[-300:]}")
 
 
 def _without_plugin(words: Sequence[str], driver_words: Sequence[str]) -> list[str]:
-    """The LTO plugin is of no use, and has an absolute path, where nothing is LTO."""
+    """Without the LTO plugin, whose path is absolute, where no object is LTO code."""
     if any(word.startswith("-flto") for word in driver_words):
         return list(words)
     kept, skip = [], False
@@ -177,9 +168,16 @@ def _without_plugin(words: Sequence[str], driver_words: Sequence[str]) -> list[s
     return kept
 
 
-def _ask(program: str, arguments: Sequence[str], directory: Path) -> str:
-    done = subprocess.run([program, *arguments], cwd=directory, capture_output=True, text=True,
-                          errors="replace", timeout=_TIMEOUT, check=False)  # fmt: skip
+def _output(program: str, arguments: Sequence[str], directory: Path) -> str:
+    done = subprocess.run(
+        [program, *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_TIMEOUT,
+        check=False,
+    )
     return done.stdout + done.stderr
 
 
@@ -188,7 +186,7 @@ def values(argv: Sequence[str]) -> Iterator[tuple[int, str, str | None]]:
     index = 1
     while index < len(argv):
         word = argv[index]
-        if word in _WITH_VALUE and index + 1 < len(argv):
+        if _WITH_VALUE.fullmatch(word) and index + 1 < len(argv):
             yield index, word, argv[index + 1]
             index += 2
             continue
@@ -204,14 +202,15 @@ def values(argv: Sequence[str]) -> Iterator[tuple[int, str, str | None]]:
 
 def understand(call: LinkerCall) -> LinkLine:
     """The inputs in order, with where -l found them."""
-    said = list(values(call.argv))
+    words = list(values(call.argv))
     search = tuple(
-        call.resolve(value) for _, option, value in said
+        call.resolve(value)
+        for _, option, value in words
         if option in ("-L", "--library-path") and value
-    )  # fmt: skip
+    )
     inputs: list[Input] = []
     whole, group, groups = False, 0, 0
-    for index, option, value in said:
+    for index, option, value in words:
         if option in ("--whole-archive", "-whole-archive"):
             whole = True
         elif option in ("--no-whole-archive", "-no-whole-archive"):
@@ -227,27 +226,12 @@ def understand(call: LinkerCall) -> LinkLine:
             path = call.resolve(option)
             inputs.append(Input(option, path if path.is_file() else None, index, whole, group))
 
-    def of(*options: str) -> tuple[str, ...]:
-        return tuple(value for _, option, value in said if option in options and value)
-
-    return LinkLine(
-        tuple(inputs),
-        search,
-        tuple(_script(name, call, search) for name in of("-T", "--script", "-dT")),
-        of("-u", "--undefined"),
-        of("--wrap", "-wrap"),
-        tuple(
-            (index, *_split(value))
-            for index, option, value in said
-            if option in ("--defsym", "-defsym") and value
-        ),
-        next((i for i, option, _ in said if option in ("-T", "--script", "-dT")), 0),
+    scripts = tuple(
+        _script(value, call, search)
+        for _, option, value in words
+        if option in ("-T", "--script", "-dT") and value
     )
-
-
-def _split(definition: str) -> tuple[str, str]:
-    name, _, value = definition.partition("=")
-    return name.strip(), value
+    return LinkLine(tuple(inputs), search, scripts)
 
 
 def _library(name: str, search: Sequence[Path]) -> Path | None:

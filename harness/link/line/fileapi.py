@@ -1,7 +1,7 @@
-"""What CMake says of a build directory in its File API: targets, their sources and their links.
+"""CMake's File API of a build directory: targets, their sources and their links.
 
 Format: the manual page cmake-file-api(7), object kind "codemodel", major version 2. CMake writes
-the reply when something (an editor, `west spdx`, our own builds) has asked for it before.
+the reply when something (an editor, `west spdx`, the harness) has requested it before.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CMakeTarget:
 
 
 def ask(build: Path) -> None:
-    """Let CMake write the reply when it configures ``build`` the next time."""
+    """Requests the reply: CMake writes it when it configures ``build`` the next time."""
     query = build / _API / "query" / "codemodel-v2"
     query.parent.mkdir(parents=True, exist_ok=True)
     query.touch()
@@ -62,7 +62,7 @@ def read_targets(build: Path) -> tuple[CMakeTarget, ...]:
     try:
         return tuple(_targets(reply, json.loads(indexes[-1].read_text())))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ()  # written by hand, or half written: there are other ways to know
+        return ()  # written by hand or half written: compile_commands.json may know
 
 
 def _targets(reply: Path, index: dict[str, Any]) -> Iterator[CMakeTarget]:
@@ -79,17 +79,15 @@ def _targets(reply: Path, index: dict[str, Any]) -> Iterator[CMakeTarget]:
                 yield _target(json.loads((reply / entry["jsonFile"]).read_text()), top, build)
 
 
-def _target(said: dict[str, Any], top: Path, build: Path) -> CMakeTarget:
-    folder = build / said["paths"]["build"]
-    fragments = said.get("link", {}).get("commandFragments", ())
+def _target(reply: dict[str, Any], top: Path, build: Path) -> CMakeTarget:
+    sources = [source for source in reply.get("sources", ()) if "compileGroupIndex" in source]
+    fragments = reply.get("link", {}).get("commandFragments", ())
     return CMakeTarget(
-        name=said["name"],
-        type=said["type"],
-        artifacts=tuple(build / entry["path"] for entry in said.get("artifacts", ())),
-        sources=tuple(
-            top / entry["path"] for entry in said.get("sources", ()) if "compileGroupIndex" in entry
-        ),
-        objects=folder / "CMakeFiles" / f"{said['name']}.dir",
-        source_directory=top / said["paths"]["source"],
-        link=tuple((entry["role"], entry["fragment"]) for entry in fragments),
+        name=reply["name"],
+        type=reply["type"],
+        artifacts=tuple(build / artifact["path"] for artifact in reply.get("artifacts", ())),
+        sources=tuple(top / source["path"] for source in sources),
+        objects=build / reply["paths"]["build"] / "CMakeFiles" / f"{reply['name']}.dir",
+        source_directory=top / reply["paths"]["source"],
+        link=tuple((fragment["role"], fragment["fragment"]) for fragment in fragments),
     )

@@ -1,11 +1,12 @@
-"""A log to failures: which rule fits each line, what the lines around it add, and which of them
-speak of one thing."""
+"""From a log to link failures: the rule for each line, the details on the lines around it, and
+which messages are about one thing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar
 
 from harness.link.failure import CodePlace, Failure, FailureKind, archive_of, file_name, member_of
@@ -20,7 +21,7 @@ _REMEMBERED = 16  # "in function" lines; enough for parallel links that write ov
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
 _FAILED_MERGE = re.compile(r"failed to merge target specific data of file (?P<file>.+)$")
-_SAID = re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|gold|lld|mold)(?:\.\w+)?: (?P<text>.+)$")
+_LINKER_LINE = re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$")
 _MEMORY = re.compile(
     r"^\s*(?P<region>\w+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+"
     r"(?P<size>\d+) (?P<size_unit>[KMG]?B)\s+"
@@ -31,93 +32,92 @@ _LLD_USE = re.compile(
     r"^(?:>>>\s+(?:referenced by |defined (?:at|in) )?|referenced by )(?P<at>.*)$"
 )
 _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (?P<archive>.+))?$")
-_APPLE_PLACE = re.compile(r"^\s{3,}(?:(?P<function>\S.*) in )?(?P<object>[^\s\"]+)$")
-_INTERESTING = re.compile(
-    "|".join(
-        re.escape(word)
-        for word in dict.fromkeys(
-            ("unction", "skipping incompatible", "failed to merge",
-             *(needle for rule in messages.RULES for needle in rule.needles))
-        )
-    )
-)  # fmt: skip
+
+
+@cache
+def _interesting() -> re.Pattern[str]:
+    """What a line must have for any rule to match; most lines of a build log have none of it."""
+    needles = [needle for rule in messages.rules() for needle in rule.needles]
+    words = dict.fromkeys(("unction", "skipping incompatible", "failed to merge", *needles))
+    return re.compile("|".join(map(re.escape, words)))
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """``linked``: a link is shown."""
+    """``failed``: the link failed, whether or not the log says why. ``linked``: it shows one."""
 
     failures: tuple[Failure, ...]
-    failed: bool  # also when the log does not say why
+    failed: bool
     linked: bool = False
 
 
 def parse(text: str, *, failed: bool = False) -> Parsed:
-    """Every reason the log gives for a failed link. ``failed``: the linker's exit status says that
-    it did, so the log need not."""
-    lines = [Line(line.number, english(line.text)) for line in lines_of(text)]
-    gave_up = [line for line in lines if messages.GAVE_UP.search(line.text)]
-    failed = failed or bool(gave_up)
-    read = _Reader(lines).read()
-    if not read.failures and failed:
-        read = _Reader(_without_warning(lines)).read()
-    found = [*read.failures, *_full_regions(lines, read.failures, failed)]
-    failures = _merged(_without_repeats(found or _last_words(lines, failed), read.repeats))
-    if failures:
-        return Parsed(failures, True, True)
+    """``parse_lines`` of a text."""
+    return parse_lines(lines_of(text), failed=failed)
+
+
+def parse_lines(lines: Sequence[Line], *, failed: bool = False) -> Parsed:
+    """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
+    to be that of a failure."""
+    lines = [Line(line.number, english(line.text)) for line in lines]
+    failed = failed or any(messages.GAVE_UP.search(line.text) for line in lines)
+    reader = _Reader(lines)
+    reader.read()
+    if not reader.failures and failed:  # --fatal-warnings: the warnings are the failures
+        reader = _Reader([Line(x.number, re.sub(r"\bwarning: ", "", x.text)) for x in lines])
+        reader.read()
+    failures = [*reader.failures, *_full_regions(lines, reader.failures, failed)]
+    merged = _merged(_without_repeats(failures or _unexplained(lines, failed), reader.repeats))
+    if merged:
+        return Parsed(merged, True, True)
     return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines))
 
 
-def _without_warning(lines: Sequence[Line]) -> list[Line]:
-    """For --fatal-warnings: what only warned is what failed."""
-    return [Line(x.number, re.sub(r"\bwarning: ", "", x.text)) for x in lines]
-
-
-@dataclass(frozen=True)
-class _Read:
-    failures: list[Failure] = field(default_factory=list)
-    # Those among them that another one, if it is of the same file, gives the reason of.
-    repeats: set[Failure] = field(default_factory=set)
-
-
 class _Reader:
+    """``repeats``: the failures that only repeat another one about the same file."""
+
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
-        self.headers: list[CodePlace] = []
-        self.skipped: dict[str, list[str]] = {}
-        self.found = _Read()
+        self.failures: list[Failure] = []
+        self.repeats: set[Failure] = set()
+        self._headers: list[CodePlace] = []
+        self._skipped: dict[str, list[str]] = {}
 
-    def read(self) -> _Read:
+    def read(self) -> None:
+        interesting = _interesting()
         for index, line in enumerate(self.lines):
-            if _INTERESTING.search(line.text):
+            if interesting.search(line.text):
                 self._line(index, line)
-        return self.found
 
     def _line(self, index: int, line: Line) -> None:
         if skipped := _SKIPPING.search(line.text):
-            self.skipped.setdefault(skipped["library"], []).append(skipped["file"])
+            self._skipped.setdefault(skipped["library"], []).append(skipped["file"])
             return
         header = messages.IN_FUNCTION.match(line.text)
         if header:
             place = replace(parse_place(header["at"] + ":"), function=header["function"])
-            self.headers = [*self.headers[-_REMEMBERED:], place]
+            self._headers = [*self._headers[-_REMEMBERED:], place]
             if not header["rest"].strip():
                 return
             line = Line(line.number, header["rest"].strip())
         if _WARNING.search(line.text):
             return
         text = self._joined(index, line)
-        for rule in messages.RULES:
-            if any(needle in text for needle in rule.needles) and (
-                match := rule.pattern.search(text)
-            ):
-                self.found.failures.append(self._failure(rule, match, index, line))
+        for rule in messages.rules():
+            if match := rule.match(text):
+                self.failures.append(self._failure(rule, match, index, line))
                 return
         if failed := _FAILED_MERGE.search(text):
-            failure = Failure(FailureKind.WRONG_ARCHITECTURE, "gnu", line.number, line.text,
-                              files=(failed["file"],), attribute="object attributes")  # fmt: skip
-            self.found.failures.append(failure)
-            self.found.repeats.add(failure)
+            failure = Failure(
+                FailureKind.WRONG_ARCHITECTURE,
+                "gnu",
+                line.number,
+                line.text,
+                files=(failed["file"],),
+                attribute="object attributes",
+            )
+            self.failures.append(failure)
+            self.repeats.add(failure)
 
     def _joined(self, index: int, line: Line) -> str:
         """A message that somebody wrapped: what precedes and follows it on other lines."""
@@ -145,7 +145,7 @@ class _Reader:
         groups = {name: value for name, value in match.groupdict().items() if value}
         kind, files = rule.kind, tuple(groups[k] for k in ("file", "library") if k in groups)
         attribute = groups.get("attribute")
-        if "library" in groups and (wrong := self.skipped.get(groups["library"])):
+        if "library" in groups and (wrong := self._skipped.get(groups["library"])):
             kind, files = FailureKind.WRONG_ARCHITECTURE, tuple(dict.fromkeys(wrong))
             attribute = f"no file for {groups['library']} has the right architecture"
         if kind is FailureKind.MISSING_FILE and re.search(r"\.(?:a|so|lib)$", groups["file"]):
@@ -167,10 +167,10 @@ class _Reader:
             bytes=_bytes(groups),
             sections=tuple(groups[k] for k in named if k in groups),
             files=files,
-            places=self._apple(index) if rule.linker == "apple" else self._places(groups, index),
+            places=self._places(groups, index),
             attribute=attribute,
             binding=groups.get("binding"),
-            cause_kind=rule.cause_kind,
+            cause_kind=rule.cause,
         )
 
     def _places(self, groups: dict[str, str], index: int) -> tuple[CodePlace, ...]:
@@ -182,38 +182,28 @@ class _Reader:
             places.append(parse_place(groups["first"]))
         if "at" in groups:
             places.append(self._with_header(parse_place(groups["at"])))
-        elif "first" not in groups and "symbol" in groups and self.headers:
-            places.append(self.headers[-1])
+        elif "first" not in groups and "symbol" in groups and self._headers:
+            places.append(self._headers[-1])
         if "first" not in groups and index + 1 < len(self.lines):
             first = messages.FIRST_HERE.match(self.lines[index + 1].text)
             if first:
                 places.insert(0, parse_place(first["at"]))
         return tuple(place for place in places if place != CodePlace())
 
-    def _apple(self, index: int) -> tuple[CodePlace, ...]:
-        """The lines below, which stand further in: ``_main in main.o``, ``a.o``."""
-        places: list[CodePlace] = []
-        for line in self.lines[index + 1 : index + 40]:
-            use = _APPLE_PLACE.match(line.text)
-            if use is None:
-                break
-            places.append(CodePlace(object=use["object"], function=use["function"]))
-        return tuple(places)
-
     def _with_header(self, place: CodePlace) -> CodePlace:
         """The place with object and function of the "in function" line it belongs to."""
-        if place.object or not self.headers:
+        if place.object or not self._headers:
             return place
-        header = self.headers[-1]
+        header = self._headers[-1]
         if place.source:
             mine = (
-                h for h in reversed(self.headers) if _stem(h.object or "") == _stem(place.source)
+                h for h in reversed(self._headers) if _stem(h.object or "") == _stem(place.source)
             )
             header = next(mine, header)
         return replace(place, object=header.object, function=place.function or header.function)
 
     def _continuation(self, index: int) -> tuple[CodePlace, ...]:
-        """lld and mold say where on lines of their own that begin with ``>>>``."""
+        """lld prints the places on lines of their own that begin with ``>>>``."""
         places: list[CodePlace] = []
         for line in self.lines[index + 1 : index + 40]:
             use = _LLD_USE.match(line.text)
@@ -255,12 +245,10 @@ def _lld_place(where: re.Match[str]) -> CodePlace:
     return CodePlace(object=name, function=inside)
 
 
-def _linker(said: str, text: str) -> str:
-    if said == "gnu" and re.search(r"\bgold\b|ld\.gold", text):
-        return "gold"
-    if said in ("gnu", "driver") and re.search(r"\blld\b|ld\.lld|ld-lld", text):
-        return "lld"
-    return "gold" if said == "gnu" and "error: undefined reference" in text else said
+def _linker(linker: str, text: str) -> str:
+    """lld where its name is in a message that GNU ld prints too."""
+    is_lld = linker in ("gnu", "driver") and re.search(r"\blld\b|ld-lld", text)
+    return "lld" if is_lld else linker
 
 
 def _bytes(groups: dict[str, str]) -> int | None:
@@ -283,12 +271,20 @@ def _full_regions(lines: Sequence[Line], found: Sequence[Failure], failed: bool)
         if failed and table and float(table["percent"]) > 100 and table["region"] not in named:
             used = int(table["used"]) * _UNITS[table["unit"]]
             over = used - int(table["size"]) * _UNITS[table["size_unit"]]
-            more.append(Failure(FailureKind.REGION_OVERFLOW, "gnu", line.number, line.text,
-                                region=table["region"], bytes=over))  # fmt: skip
+            more.append(
+                Failure(
+                    FailureKind.REGION_OVERFLOW,
+                    "gnu",
+                    line.number,
+                    line.text,
+                    region=table["region"],
+                    bytes=over,
+                )
+            )
     return more
 
 
-def _last_words(lines: Sequence[Line], failed: bool) -> list[Failure]:
+def _unexplained(lines: Sequence[Line], failed: bool) -> list[Failure]:
     """A link that failed for a reason without a rule: an ASSERT of the script, a killed linker."""
     for line in lines:
         if killed := messages.KILLED.search(line.text):
@@ -304,7 +300,7 @@ def _last_words(lines: Sequence[Line], failed: bool) -> list[Failure]:
     ]
     if asserted:
         return asserted
-    complaint = _SAID if failed else messages.COMPLAINT
+    complaint = _LINKER_LINE if failed else messages.COMPLAINT
     words = [x for x in lines if complaint.match(x.text) and not _WARNING.search(x.text)]
     if not failed and not words:
         return []
@@ -355,8 +351,11 @@ def _thing(failure: Failure) -> tuple[object, ...]:
     kind = failure.kind
     if kind is FailureKind.REGION_OVERFLOW:
         return (kind, failure.region)
-    if kind in (FailureKind.UNDEFINED_SYMBOL, FailureKind.DUPLICATE_SYMBOL,
-                FailureKind.DISCARDED_SECTION):  # fmt: skip
+    if kind in (
+        FailureKind.UNDEFINED_SYMBOL,
+        FailureKind.DUPLICATE_SYMBOL,
+        FailureKind.DISCARDED_SECTION,
+    ):
         return (kind, failure.symbol)
     if kind is FailureKind.WRONG_ARCHITECTURE:
         archives = tuple(map(archive_of, failure.files[:1]))
@@ -365,8 +364,14 @@ def _thing(failure: Failure) -> tuple[object, ...]:
         return (kind, failure.symbol, failure.attribute)
     if kind is FailureKind.ORPHAN_SECTION:
         return (kind,)
-    return (kind, failure.symbol, failure.region, failure.sections, failure.files,
-            failure.attribute)  # fmt: skip
+    return (
+        kind,
+        failure.symbol,
+        failure.region,
+        failure.sections,
+        failure.files,
+        failure.attribute,
+    )
 
 
 def _joined(one: Failure, other: Failure) -> Failure:

@@ -1,8 +1,8 @@
-"""Failures that one cause may explain, put together: the operator, or the input that changed.
+"""Groups failures that one cause may explain: an operator, or an input that changed.
 
-What is said is what the rows show, no more: an operator that a failure names, or that all these
-failures have and no case of theirs that passed has; an input that is another than when they last
-passed. Nobody is accused of what a case that passes shares.
+A group says what its rows show and no more: an operator that a failure names, or that all these
+failures have and nothing that passed on their targets; an input that differs from when they last
+passed.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.history.compare import FirstBad
-from harness.history.model import NO_PLACE, Difference, Row
+from harness.nightly.history.compare import FirstBad
+from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
 from harness.report.identities import name_of
 
 _ALONE = 1
 _NAMED = 4  # operators
-_FOLLOWS = ("program", "firmware", *NO_PLACE)  # made of the others, or not seen by the product
+_FOLLOWS = (
+    "program",
+    "firmware",
+    *NOT_OF_PRODUCT,
+)  # made of the others, or not seen by the product
 
 
 @dataclass(frozen=True)
 class Failure:
-    """``since``: None for a case that the history knows nothing else of."""
+    """``since``: None if the history has no other run of the case."""
 
     row: Row
     since: FirstBad | None
@@ -34,7 +38,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Group:
-    """``what`` they share, and ``why`` that is believed."""
+    """``what`` they share, and ``why`` it is believed to be the cause."""
 
     what: str
     why: str
@@ -53,7 +57,7 @@ def grouped(failures: Sequence[Failure], passed: Sequence[Row]) -> list[Group]:
 
 
 def _by_named_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
-    """The one that the cause itself names."""
+    """The operator that the cause itself names."""
     count = Counter(name for one in left if (name := _named(one.row)))
     if not count:
         return None
@@ -63,9 +67,11 @@ def _by_named_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group 
 
 
 def _named(row: Row) -> str:
-    """By its facts, or one of the program's in its words."""
-    for facts in (None if row.cause is None else row.cause.facts,
-                  None if row.blame is None else row.blame.facts):  # fmt: skip
+    """The operator in the cause's facts, or one of the program's in its text."""
+    for facts in (
+        None if row.cause is None else row.cause.facts,
+        None if row.blame is None else row.blame.facts,
+    ):
         said = (facts or {}).get("operator")
         if isinstance(said, str) and said:
             return said
@@ -74,7 +80,7 @@ def _named(row: Row) -> str:
 
 
 def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
-    """Those that several failures of a kind have, on targets where nothing that passed has them."""
+    """Operators of several failures of a kind that nothing that passed on their targets has."""
     best: dict[tuple[int, ...], list[str]] = {}  # by their places in ``left``
     for kind in dict.fromkeys(_kind(one.row) for one in left):
         alike = [n for n, one in enumerate(left) if _kind(one.row) == kind]
@@ -101,20 +107,21 @@ def _is_innocent(name: str, those: Sequence[Failure], passed: Sequence[Row]) -> 
 
 def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
     """An input that changed between the last good run and the first bad one of several."""
-    count = Counter(change for one in left for change in inputs_that_changed(one))
+    count = Counter(change for one in left for change in changed_inputs(one))
     if not count or count.most_common(1)[0][1] <= _ALONE:
         return None
     most = max(count.values())
     change = min((c for c, number in count.items() if number == most), key=lambda c: c.what)
-    those = tuple(one for one in left if change in inputs_that_changed(one))
+    those = tuple(one for one in left if change in changed_inputs(one))
     why = f"it was {short(change.before)} when they last passed, and is {short(change.after)}"
     return Group(f"{name_of(change)} changed", why, those)
 
 
-def inputs_that_changed(one: Failure) -> tuple[Difference, ...]:
-    """What changed but for what is made of that."""
-    causes = tuple(c for c in one.changed if c.what not in _FOLLOWS)
-    return causes or tuple(c for c in one.changed if c.what not in NO_PLACE)
+def changed_inputs(one: Failure) -> tuple[Difference, ...]:
+    """What changed, without what is made of it, and without what this run did not reach."""
+    known = [change for change in one.changed if change.after]
+    causes = tuple(change for change in known if change.what not in _FOLLOWS)
+    return causes or tuple(change for change in known if change.what not in NOT_OF_PRODUCT)
 
 
 def _by_kind(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
@@ -131,5 +138,5 @@ def _kind(row: Row) -> tuple[str, str]:
 
 
 def short(value: str, most: int = 24) -> str:
-    """A digest or a commit as people read it."""
+    """The beginning of a digest or commit."""
     return value if len(value) <= most else f"{value[:12]}…"

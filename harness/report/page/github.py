@@ -1,7 +1,7 @@
 """A night on GitHub's page of a job: annotations, and the summary of the step.
 
-https://docs.github.com/actions/reference/workflow-commands-for-github-actions; a step has room for
-ten annotations of a kind, so there is one for what failures share, not one for each.
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions; a step shows ten
+annotations of a kind, so there is one for each group of failures.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.errors.plain import as_markdown, workflow_command
-from harness.history.compare import State
+from harness.core.plain import as_markdown, workflow_command
+from harness.nightly.history.compare import State
 from harness.report.identities import name_of
 from harness.report.page.causes import short
 from harness.report.page.view import CaseView, GroupView, Page
@@ -21,7 +21,7 @@ _NAMED = 8  # cases in an annotation
 
 
 def workflow_commands(page: Page, environ: Mapping[str, str]) -> list[str]:
-    """Lines for standard output; nothing outside of GitHub Actions."""
+    """Lines for standard output; none outside of GitHub Actions."""
     if environ.get("GITHUB_ACTIONS") != "true":
         return []
     root = environ.get("GITHUB_WORKSPACE", "")
@@ -93,8 +93,10 @@ def summary(page: Page) -> str:
 def _group(group: GroupView) -> list[str]:
     lines = [f"### {as_markdown(group.what)} ({len(group.cases)})", ""]
     if group.changed:
-        said = (f"{name_of(c)} {short(c.before)} → {short(c.after) or 'not known'}"
-                for c in group.changed)  # fmt: skip
+        said = (
+            f"{name_of(c)} {short(c.before)} → {short(c.after) or 'not known'}"
+            for c in group.changed
+        )
         lines += [f"Since the last PASS: {as_markdown(', '.join(said))}", ""]
     lines += ["| case | | verdict | cause | reproduce |", "|---|---|---|---|---|"]
     for case in group.cases[:_MOST_CASES]:

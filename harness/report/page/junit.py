@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from harness.errors.plain import plain
-from harness.history.compare import State
+from harness.core.plain import plain
+from harness.nightly.history.compare import State
 from harness.report.identities import name_of
 from harness.report.page.view import CaseView, Page
 from harness.system.files import disk_errors, write_whole

@@ -1,4 +1,4 @@
-"""The page as text. Whatever a name, a log or a reason holds, it is shown and does nothing."""
+"""The page as HTML. Names, logs and reasons are shown as text, whatever they hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from harness.errors.plain import plain
+from harness.core.plain import plain
 from harness.report.identities import name_of
 from harness.report.page.causes import short
 from harness.report.page.trend import HEIGHT, WIDTH
@@ -26,8 +26,8 @@ def write_page(file: Path, page: Page) -> None:
 
 
 def render(page: Page) -> str:
-    """HTML of one file: nothing is fetched, and no script runs but the page's own, which the
-    policy names by its digest (Content Security Policy Level 3, section 2.3.1)."""
+    """One file: nothing is fetched, and no script runs but the page's own, which the policy names
+    by its digest (Content Security Policy Level 3, section 2.3.1)."""
     script = (_HERE / "night.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
@@ -38,8 +38,13 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"short": short, "number": _number, "signed": _signed, "when": _when,
-                            "named": name_of}  # fmt: skip
+    environment.filters |= {
+        "short": short,
+        "number": _number,
+        "signed": _signed,
+        "when": _when,
+        "named": name_of,
+    }
     return environment.get_template("night.html").render(
         page=page,
         style=(_HERE / "night.css").read_text("utf-8"),
@@ -50,7 +55,7 @@ def render(page: Page) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """Also what escaping leaves: control characters, and what turns text around."""
+    """Removes what escaping leaves: control characters, and what reverses text."""
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.history.model import Row
+from harness.nightly.history.model import Row
 
 WIDTH, HEIGHT = 120.0, 24.0
 _EDGE = 2.0

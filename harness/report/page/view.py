@@ -1,4 +1,4 @@
-"""What the page of a night shows, as plain data: everything is decided here, the template draws."""
+"""What the page of a night shows, as plain data; the template only draws it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.errors.verdict import Word
-from harness.history.compare import FirstBad, Standing, State, first_bad, standings
-from harness.history.model import Difference, Excluded, Night, Row, last_tries
-from harness.history.store import History
+from harness.config.figures import is_accepted
+from harness.core.verdict import Word
+from harness.nightly.history.compare import FirstBad, Standing, State, first_bad, standings
+from harness.nightly.history.model import Difference, Excluded, Night, Row, last_tries
+from harness.nightly.history.store import History
 from harness.report.identities import in_order
 from harness.report.nightly import reproducing
-from harness.report.page.causes import Failure, Group, grouped, inputs_that_changed
+from harness.report.page.causes import Failure, Group, changed_inputs, grouped
 from harness.report.page.trend import Trend, trends
-from harness.target.figures import is_accepted
 
 NIGHTS = 30  # of trends
 _MOST_DELTAS = 8
@@ -36,7 +36,7 @@ class Sign(Word):
 
 @dataclass(frozen=True)
 class Delta:
-    """A figure that is another than in the last run that says something of the product."""
+    """A figure that differs from the last run that says something of the product."""
 
     name: str
     before: int
@@ -49,7 +49,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Line:
-    """Of a console. ``marked``: the one that the cause names."""
+    """Of a console. ``marked``: the cause names it."""
 
     number: int
     text: str
@@ -129,8 +129,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Page:
-    """``counts`` of every state, those of no case left out. ``earlier``: the night before of the
-    suite, None for the first."""
+    """``counts``: of every state that has a case. ``earlier``: the night before of the suite, None
+    for the first."""
 
     night: Night
     earlier: Night | None
@@ -160,7 +160,7 @@ class Page:
 
 
 def page_of(history: History, night: Night, only: Collection[str] | None = None) -> Page:
-    """``only``: these cases, not all that were planned. Raises HistoryUnreachable."""
+    """``only``: these cases instead of all that were planned. Raises HistoryUnreachable."""
     nights = _up_to(history, night)
     order = {one.id: number for number, one in enumerate(reversed(nights))}
     by_case = _by_case(history.rows(list({*order, night.id})), order)
@@ -181,7 +181,7 @@ def page_of(history: History, night: Night, only: Collection[str] | None = None)
 
 
 def _up_to(history: History, night: Night) -> list[Night]:
-    """The last nights of the suite, the newest first; of an old one the whole history is asked."""
+    """The last nights of the suite up to this one, the newest first."""
     newest = history.nights(suite=night.suite, most=NIGHTS)
     if all(one.id != night.id for one in newest):
         newest = [n for n in history.nights(suite=night.suite) if n.began <= night.began]
@@ -243,7 +243,7 @@ def _groups(cases: Sequence[CaseView]) -> list[GroupView]:
 def _group(group: Group, failing: Mapping[str, CaseView]) -> GroupView:
     cases = [failing[failure.row.case] for failure in group.failures]
     new_first = sorted(cases, key=lambda case: case.state is not State.NEW)
-    every = [set(inputs_that_changed(failure)) for failure in group.failures]
+    every = [set(changed_inputs(failure)) for failure in group.failures]
     shared = in_order(set.intersection(*every))
     return GroupView(group.what, group.why, tuple(new_first), tuple(shared))
 
@@ -262,7 +262,7 @@ def _matrix(cases: Sequence[CaseView]) -> Matrix:
 
 
 def _place(case: CaseView) -> tuple[str, str]:
-    """A case of which there is no row has only its name."""
+    """A case without a row has only its name."""
     if case.row is not None:
         return case.row.target, case.row.model
     target, _, model = case.case.partition("/")

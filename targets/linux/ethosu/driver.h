@@ -50,7 +50,7 @@ struct ethosu_region {
   u64 address, bytes;
 };
 
-/* How a command stream ended, as harness/ethosu/doorbell.py says it. */
+/* How a command stream ended, as harness/npu/doorbell.py says it. */
 enum ethosu_result { RESULT_OK, RESULT_FAULT, RESULT_REFUSED, RESULT_UNSUPPORTED };
 
 struct ethosu_outcome {

@@ -1,5 +1,5 @@
 // How a guest reaches an NPU that is a program on the host. The host's side is
-// harness/ethosu/doorbell.py; both describe one format, and each says so.
+// harness/npu/doorbell.py; both describe one format, and each says so.
 //
 // 1. The guest's DDR is a file that the host maps (QEMU: -object memory-backend-file,id=ddr,
 //    size=2G,mem-path=F,share=on -machine memory-backend=ddr). Everything that the NPU touches,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.plan import executorch_package
+from harness.firmware.installed import executorch_package
 from harness.system.paths import project_root
 
 FILES = {
@@ -38,8 +38,10 @@ class Tree:
         name = ("-c", "user.name=t", "-c", "user.email=t@t")
         done = subprocess.run(
             ["git", "-C", str(self.root), *name, *arguments],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         return done.stdout.strip()
 
     def write(self, name: str, text: str) -> None:
@@ -72,15 +74,16 @@ def tree(tmp_path: Path) -> Tree:
     return made
 
 
-# In place of harness.export.worker, which needs torch: a child's Python runs this file first.
+# In place of harness.export.child.worker, which needs torch: a child's Python runs this file first.
 # What it "exports" is what the checkout's package says.
 _WORKER = """
 import os, signal, sys, types
 sys.path.append({root!r})
 
-def export_one(request, versions):
+def export(on_stage, request, versions, directory):
+    from pathlib import Path
     from executorch import exir
-    from harness.case.models import NamesMissing
+    from harness.config.models import NamesMissing
     from harness.export.failures import StageFailed
     from tests.export.checkout.made import Made
     print("working on", request.model.name, flush=True)
@@ -93,10 +96,11 @@ def export_one(request, versions):
         os.write(2, b"torch says: assertion\\n")
         os._exit(9)
     {extra}
-    return Made(request, versions, exir.WHOSE)
+    Made(request, versions, exir.WHOSE).write(Path(directory)).save()
+    return {{}}
 
-worker = types.ModuleType("harness.export.worker")
-worker.export_one = export_one
+worker = types.ModuleType("harness.export.child.worker")
+worker.export = export
 sys.modules[worker.__name__] = worker
 """
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.choice import NoCheckout
 from harness.export.checkout.choice import WHEEL, choose_exporter
+from harness.firmware.choice import NoCheckout
 
 from .conftest import Tree
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import plan
-from harness.build.plan import executorch_package
-from harness.errors import InfraError
+from harness.core.errors import InfraError
 from harness.export.checkout import environment
 from harness.export.checkout.environment import compiled_parts, lay_environment
 from harness.export.checkout.sources import ExporterIncomplete, read_sources
+from harness.firmware import plan
+from harness.firmware.installed import executorch_package
 
 from .conftest import Tree
 
@@ -28,9 +28,13 @@ def python(place: Path, code: str) -> str:
     own = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
     environ = {name: value for name, value in os.environ.items() if name not in own}
     done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=place.parent,
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=place.parent,
         env={**environ, "PYTHONPATH": str(place)},
-    )  # fmt: skip
+    )
     return done.stdout.strip()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.executorch.checkout import NotACheckout, WheelShadowed
-from harness.export.checkout.exporter import CheckoutEdited, confirm, find_exporter
+from harness.export.checkout.exporter import CheckoutEdited, find_exporter
 from harness.export.exporter import exporter_label
 from harness.export.request import ExporterMissing
+from harness.firmware.executorch.checkout import NotACheckout, WheelShadowed
 
 from .conftest import Tree
 
@@ -80,12 +80,12 @@ def test_the_installed_torch_is_as_pinned(tree: Tree) -> None:
 
 def test_edited_while_it_exports(tree: Tree) -> None:
     found = find_exporter(tree.root)
-    confirm(found.root, found.sources)
+    found.confirm()
     tree.write("backends/cortex_m/ops/op_add.cpp", "int kernel;\n")
-    confirm(found.root, found.sources)
+    found.confirm()
     tree.write("exir/new.py", "")
     with pytest.raises(CheckoutEdited, match="changed while it exported"):
-        confirm(found.root, found.sources)
+        found.confirm()
 
 
 def test_what_is_no_checkout(tree: Tree, tmp_path: Path) -> None:

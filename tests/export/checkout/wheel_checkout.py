@@ -6,8 +6,8 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from harness.build.plan import executorch_package
 from harness.export.checkout.sources import _counts
+from harness.firmware.installed import executorch_package
 
 from .conftest import FILES, Tree
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.link.line.capture import commands_in_log
-from harness.link.smaller.candidate import NewSymbol, write_object
+from harness.link.log.lines import lines_of
+from tests.link.arm_object import NewSymbol, write_object
 
 
 def test_an_absolute_path_does_not_tell_where_a_link_was_run(tmp_path: Path) -> None:
@@ -19,7 +20,19 @@ def test_an_absolute_path_does_not_tell_where_a_link_was_run(tmp_path: Path) -> 
         f"-- Build files have been written to: {build}\n"
         f": && /usr/bin/arm-none-eabi-gcc app/main.o -o a.elf {build}/libc.a && :\n"
     )
-    (found,) = commands_in_log(log, tmp_path)
+    (found,) = commands_in_log(lines_of(log), tmp_path)
     assert found.directory == build
     alone = f"/usr/bin/arm-none-eabi-gcc -o a.elf {build}/libc.a\n"
-    assert [command.directory for command in commands_in_log(alone, tmp_path)] == [tmp_path]
+    assert [command.directory for command in commands_in_log(lines_of(alone), tmp_path)] == [
+        tmp_path
+    ]
+
+
+def test_a_link_behind_a_compilation_in_one_line_is_found(tmp_path: Path) -> None:
+    """Lines that only compile are skipped unread; this one does both."""
+    (tmp_path / "a.o").write_bytes(write_object([NewSymbol("main", "def", function=True)]))
+    compiles = "arm-none-eabi-gcc -c a.c -o a.o"
+    (command,) = commands_in_log(
+        lines_of(f"{compiles}\n{compiles} && arm-none-eabi-gcc a.o -o x.elf\n"), tmp_path
+    )
+    assert command.output == "x.elf"

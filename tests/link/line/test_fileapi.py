@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.link.diagnose.explain import explain
+from harness.link.diagnose.tree import Tree
 from harness.link.line.fileapi import ask, read_targets
-from harness.link.why.explain import explain
-from harness.link.why.tree import Tree
 from tests.link.plants import PLANTS, Project
 
 LISTS = """\

@@ -35,7 +35,9 @@ def test_logs_of_windows_and_damaged_logs_are_read() -> None:
 
 
 def test_two_messages_on_one_line_are_two() -> None:
-    text = ("ld: a.o: in function `f':\na.c:3: undefined reference to `foo'"
-            "ld: b.o: in function `g':\nb.c:4: undefined reference to `bar'\n")  # fmt: skip
+    text = (
+        "ld: a.o: in function `f':\na.c:3: undefined reference to `foo'"
+        "ld: b.o: in function `g':\nb.c:4: undefined reference to `bar'\n"
+    )
     found = {f.symbol: f.places[0].function for f in parse(text).failures}
     assert found == {"foo": "f", "bar": "g"}

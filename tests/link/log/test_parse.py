@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.link.configure.parse import build_failure
 from harness.link.failure import FailureKind, LinkCause
 from harness.link.log.parse import parse
-from harness.link.stop.reading import why_stopped
 from tests.link.log.reading import GAVE_UP, only
 
 
@@ -62,18 +62,27 @@ def test_what_is_no_link_failure_is_none(text: str) -> None:
         ("arm-none-eabi-gcc -c a.c -o a.o", False, False),
         ("arm-none-eabi-gcc -mcpu=cortex-m55 a.o -o x.elf", True, False),
         ("[1/1] Linking C executable x.elf", True, False),
-        ("linking...\nProgram Size: Code=1 RO-data=2\n\"x.axf\" - 0 Error(s), 0 Warning(s).", True,
-         False),
+        ("[19/141] Linking C static library libapp.a", False, False),  # a log that was cut
+        ("[ 40%] Built target core", False, False),
+        ("[100%] Built target x.elf", True, False),
+        (
+            'linking...\nProgram Size: Code=1 RO-data=2\n"x.axf" - 0 Error(s), 0 Warning(s).',
+            True,
+            False,
+        ),
         ("Finished: 0 information, 2 warning and 0 error messages.", True, False),
-        ("Memory region         Used Size  Region Size  %age Used\n FLASH: 1 KB 2 KB 50.00%", True,
-         False),
+        (
+            "Memory region         Used Size  Region Size  %age Used\n FLASH: 1 KB 2 KB 50.00%",
+            True,
+            False,
+        ),
     ],
-)  # fmt: skip
+)
 def test_whether_a_log_shows_a_link_that_went_well(text: str, linked: bool, stopped: bool) -> None:
     """What cannot be recognised is not green."""
     parsed = parse(text)
     assert not parsed.failures
-    assert (parsed.linked, why_stopped(text) is not None) == (linked, stopped)
+    assert (parsed.linked, build_failure(text) is not None) == (linked, stopped)
 
 
 def test_fatal_warnings_are_failures_when_nothing_else_is() -> None:
@@ -99,8 +108,10 @@ def test_a_link_that_failed_is_known_in_every_language(gave_up: str) -> None:
 
 
 def test_what_lld_suggests_is_no_place() -> None:
-    text = ("ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
-            ">>> did you mean: two\n>>> defined in: b.o\n")  # fmt: skip
+    text = (
+        "ld.lld: error: undefined symbol: one\n>>> referenced by a.c:1\n>>>       a.o:(f)\n"
+        ">>> did you mean: two\n>>> defined in: b.o\n"
+    )
     assert [p.object for p in only(text).places] == ["a.o"]
 
 
@@ -125,13 +136,15 @@ def test_what_repeats_a_reason_is_no_failure_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "cause_kind"),
     [
-        ("libm.so.6: error adding symbols: DSO missing from command line",
-         LinkCause.LIBRARY_NOT_LINKED),
+        (
+            "libm.so.6: error adding symbols: DSO missing from command line",
+            LinkCause.LIBRARY_NOT_LINKED,
+        ),
         ("lib.a: error adding symbols: archive has no index; run ranlib", LinkCause.NO_INDEX),
         ("lib.a: error adding symbols: malformed archive", None),
         ("ld: internal error: symbol index out of range\n" + GAVE_UP, None),
     ],
-)  # fmt: skip
+)
 def test_a_cause_that_a_message_states_is_kept_as_data(
     text: str, cause_kind: LinkCause | None
 ) -> None:

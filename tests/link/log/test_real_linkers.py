@@ -20,11 +20,9 @@ SECTIONS { .text : { *(.text*) } >CODE  .data : { *(.data*) } >RAM  .bss : { *(.
 """
 LINKERS = {
     "arm-none-eabi-ld": "arm-none-eabi-g++",
-    "gold": "g++",
     "ld.bfd": "g++",
     "ld.lld": "g++",
     "ld.lld-14": "g++",
-    "mold": "g++",
 }
 
 

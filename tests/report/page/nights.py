@@ -6,24 +6,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors.verdict import Verdict
-from harness.history.database import open_history
-from harness.history.model import Excerpt, Excluded, Identity, Night, Planned, Row
-from harness.history.store import Database
-from harness.judge.cause import Blame, Cause
+from harness.core.judgement import Blame, Cause
+from harness.core.verdict import Verdict
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Excerpt, Excluded, Identity, Night, Planned, Row
+from harness.nightly.history.store import History
 
 EVIL = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'
 PAD, CONV, LINEAR = "cortex_m::pad.out", "cortex_m::conv.out", "cortex_m::linear.out"
 M55, U55, U85 = "corstone-300-m55", "corstone-300-u55-128", "corstone-320-u85-256"
 KNOWN = Identity(
-    program="p" * 64, exporter="wheel 1.5.1", sources="a" * 40, firmware="f" * 64,
-    toolchain="arm-none-eabi-gcc 12.2.1", simulator="qemu 7.2.22", reference="r" * 16,
-    target="t" * 16, harness="h" * 12, host="desk (x86_64)",
-)  # fmt: skip
+    program="p" * 64,
+    exporter="wheel 1.5.1",
+    sources="a" * 40,
+    firmware="f" * 64,
+    toolchain="arm-none-eabi-gcc 12.2.1",
+    simulator="qemu 7.2.22",
+    reference="r" * 16,
+    target="t" * 16,
+    harness="h" * 12,
+    host="desk (x86_64)",
+)
 MODELS = {
-    "ds_cnn": (PAD, CONV), "resnet8": (PAD, CONV), "mobilenet": (PAD,), "padded": (PAD, LINEAR),
-    "autoencoder": (LINEAR,), "add": (), EVIL: (LINEAR,),
-}  # fmt: skip
+    "ds_cnn": (PAD, CONV),
+    "resnet8": (PAD, CONV),
+    "mobilenet": (PAD,),
+    "padded": (PAD, LINEAR),
+    "autoencoder": (LINEAR,),
+    "add": (),
+    EVIL: (LINEAR,),
+}
 
 
 def began(day: int) -> str:
@@ -34,12 +46,19 @@ def row(day: int, target: str, model: str, verdict: str = "PASS", **more: Any) -
     source = str(more.get("source", "bundled"))
     case = f"{target}/{model}" + ("" if source == "bundled" else f" [{source}]")
     said: dict[str, Any] = {
-        "night": f"n{day}", "case": case, "time": f"2026-03-{day:02}T02:00:00+00:00",
-        "target": target, "model": model, "source": source, "verdict": Verdict[verdict],
-        "operators": MODELS.get(model, ()), "identity": KNOWN, "run_dir": f"/runs/{day}",
+        "night": f"n{day}",
+        "case": case,
+        "time": f"2026-03-{day:02}T02:00:00+00:00",
+        "target": target,
+        "model": model,
+        "source": source,
+        "verdict": Verdict[verdict],
+        "operators": MODELS.get(model, ()),
+        "identity": KNOWN,
+        "run_dir": f"/runs/{day}",
         "metrics": {"pte_bytes": 50_000 + day, "elf_text": 100_000, "ticks_set0": 1_000 * day},
         "seconds": {"total": 1.5 + day},
-    }  # fmt: skip
+    }
     return Row(**{**said, **more})
 
 
@@ -68,8 +87,14 @@ def second_night() -> list[Row]:
     rows = kernel_bug(2)
     rows += [row(2, M55, model) for model, operators in MODELS.items() if PAD not in operators]
     grown = Cause("grown", "elf_text grew by 5000 bytes over its slack of 512", None, {})
-    grown_row = row(2, U55, "ds_cnn", "OVER_BUDGET", cause=grown,
-                    identity=replace(KNOWN, toolchain="arm-none-eabi-gcc 13.2.0"))  # fmt: skip
+    grown_row = row(
+        2,
+        U55,
+        "ds_cnn",
+        "OVER_BUDGET",
+        cause=grown,
+        identity=replace(KNOWN, toolchain="arm-none-eabi-gcc 13.2.0"),
+    )
     rows.append(replace(grown_row, metrics={**grown_row.metrics, "elf_text": 105_000}))
     killed = Cause("simulator_killed", "the simulator was killed by signal 9", None)
     rows += [row(2, U55, "resnet8", "INFRA", cause=killed, attempt=n) for n in (1, 2)]
@@ -79,8 +104,17 @@ def second_night() -> list[Row]:
     rows.append(row(2, U85, "ds_cnn"))
     blamed = Blame("harness", "the model of the NPU is wrong", {"operator": "CONV_2D"})
     rows.append(row(2, U85, "resnet8", "MISMATCH", **{**mismatch(), "blame": blamed}))
-    rows.append(row(2, U85, "mobilenet", "FAULT", quarantined="until 2026-04-01: bug 1234",
-                    owner="npu-team", cause=Cause("operator_missing", EVIL, 7)))  # fmt: skip
+    rows.append(
+        row(
+            2,
+            U85,
+            "mobilenet",
+            "FAULT",
+            quarantined="until 2026-04-01: bug 1234",
+            owner="npu-team",
+            cause=Cause("operator_missing", EVIL, 7),
+        )
+    )
     rows.append(row(2, M55, "add", source="executorch"))
     return rows
 
@@ -97,13 +131,18 @@ def first_night() -> list[Row]:
 def night(day: int, rows: list[Row], *planned: str) -> Night:
     names = dict.fromkeys([*(one.case for one in rows), *planned])
     return Night(
-        id=f"n{day}", suite="every night", suite_sha256="aa", began=began(day), harness="h" * 12,
-        host="desk (x86_64)", plan=tuple(Planned(name) for name in names),
+        id=f"n{day}",
+        suite="every night",
+        suite_sha256="aa",
+        began=began(day),
+        harness="h" * 12,
+        host="desk (x86_64)",
+        plan=tuple(Planned(name) for name in names),
         excluded=(Excluded(f"*/{EVIL}", f"too slow {EVIL}"),),
-    )  # fmt: skip
+    )
 
 
-def two_nights(folder: Path) -> tuple[Database, Night]:
+def two_nights(folder: Path) -> tuple[History, Night]:
     history = open_history(f"sqlite:///{folder / 'history.db'}")
     for day, rows in ((1, first_night()), (2, second_night())):
         planned = night(day, rows, f"{U85}/never-run")
@@ -113,7 +152,7 @@ def two_nights(folder: Path) -> tuple[Database, Night]:
     return history, planned
 
 
-def many(folder: Path, cases: int, nights: int) -> tuple[Database, Night]:
+def many(folder: Path, cases: int, nights: int) -> tuple[History, Night]:
     """As many cases as a large suite has, some of which fail."""
     history = open_history(f"sqlite:///{folder / 'history.db'}")
     for day in range(1, nights + 1):
@@ -121,8 +160,15 @@ def many(folder: Path, cases: int, nights: int) -> tuple[Database, Night]:
         for number in range(cases):
             bad = number % 17 == 0 and day > nights - 2
             more = mismatch() if bad else {}
-            rows.append(row(day, f"board-{number % 12}", f"model_{number // 12}",
-                            "MISMATCH" if bad else "PASS", **more))  # fmt: skip
+            rows.append(
+                row(
+                    day,
+                    f"board-{number % 12}",
+                    f"model_{number // 12}",
+                    "MISMATCH" if bad else "PASS",
+                    **more,
+                )
+            )
         planned = night(day, rows)
         history.begin(planned)
         history.append(rows)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors.verdict import Verdict
-from harness.judge.cause import Cause
+from harness.core.judgement import Cause
+from harness.core.verdict import Verdict
 from harness.report.page.github import summary, workflow_commands, write_summary
 from harness.report.page.view import Page, page_of
 

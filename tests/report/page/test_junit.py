@@ -19,16 +19,24 @@ from .nights import EVIL, M55, U55, U85, two_nights
 # marked, and what may be below.
 RULES = {
     "testsuites": ("name time tests failures errors", "testsuite"),
-    "testsuite": ("name! tests! failures! errors! group time skipped timestamp hostname id package "
-                  "file log url", "testsuite properties testcase system-out system-err"),
+    "testsuite": (
+        "name! tests! failures! errors! group time skipped timestamp hostname id package "
+        "file log url",
+        "testsuite properties testcase system-out system-err",
+    ),
     "properties": ("", "property"),
     "property": ("name! value!", ""),
-    "testcase": ("name! time classname group", "skipped error failure rerunFailure rerunError "
-                 "flakyFailure flakyError system-out system-err"),
-    "skipped": ("type message", ""), "error": ("type message", ""), "failure": ("type message", ""),
+    "testcase": (
+        "name! time classname group",
+        "skipped error failure rerunFailure rerunError "
+        "flakyFailure flakyError system-out system-err",
+    ),
+    "skipped": ("type message", ""),
+    "error": ("type message", ""),
+    "failure": ("type message", ""),
     "rerunError": ("type! message", "stackTrace system-out system-err"),
     "flakyError": ("type! message", "stackTrace system-out system-err"),
-}  # fmt: skip
+}
 TIME = re.compile(r"(?:(?:[0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(?:\.[0-9]*)?")
 
 
@@ -76,8 +84,11 @@ def test_what_is_counted_is_there(root: ElementTree.Element) -> None:
         }
         assert {name: int(str(suite.get(name))) for name in counted} == counted
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("15", "7", "2")
-    quarantined = next(c for c in root.iter("testcase")
-                       if (c.get("classname"), c.get("name")) == (U85, "mobilenet"))  # fmt: skip
+    quarantined = next(
+        c
+        for c in root.iter("testcase")
+        if (c.get("classname"), c.get("name")) == (U85, "mobilenet")
+    )
     skipped = quarantined.find("skipped")
     assert skipped is not None
     assert "bug 1234" in str(skipped.get("message"))
@@ -94,8 +105,9 @@ def test_a_failure_says_what_to_look_at_and_do(root: ElementTree.Element) -> Non
 
 
 def test_a_second_try_is_told(root: ElementTree.Element) -> None:
-    case = next(c for c in root.iter("testcase") if c.get("classname") == U55
-                and c.get("name") == "resnet8")  # fmt: skip
+    case = next(
+        c for c in root.iter("testcase") if c.get("classname") == U55 and c.get("name") == "resnet8"
+    )
     assert [child.tag for child in case] == ["error", "rerunError"]
 
 

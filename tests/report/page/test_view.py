@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.history.compare import State
-from harness.history.model import Difference
+from harness.nightly.history.compare import State, first_bad
+from harness.nightly.history.model import Difference
 from harness.report.page.causes import Failure, grouped
 from harness.report.page.trend import trends
 from harness.report.page.view import CaseView, Page, page_of
@@ -32,9 +32,14 @@ def case(page: Page, name: str) -> CaseView:
 def test_each_state_is_counted_and_infrastructure_is_no_regression(page: Page) -> None:
     counts = {state: number for state, _, number in page.counts}
     assert counts == {
-        State.NEW: 6, State.STILL: 1, State.FIXED: 1, State.PASSING: 4, State.QUARANTINED: 1,
-        State.INFRA: 1, State.MISSING: 1,
-    }  # fmt: skip
+        State.NEW: 6,
+        State.STILL: 1,
+        State.FIXED: 1,
+        State.PASSING: 4,
+        State.QUARANTINED: 1,
+        State.INFRA: 1,
+        State.MISSING: 1,
+    }
     assert page.verdict == "6 new failures, 1 still failing; of 2 nothing is known"
     in_groups = [one.case for group in page.groups for one in group.cases]
     assert len(in_groups) == len(set(in_groups)) == 7
@@ -126,7 +131,7 @@ def test_what_changed_for_several_is_their_cause(tmp_path: Path) -> None:
     assert page.groups
     assert all(group.what == "MISMATCH outputs_differ" for group in page.groups)
     new = replace(KNOWN, toolchain="gcc 13", firmware="0" * 64)
-    from harness.history.compare import first_bad
+    from harness.nightly.history.compare import first_bad
 
     failures = []
     for model in ("a", "b"):
@@ -143,8 +148,10 @@ def test_a_trend_has_its_ends_and_marks_bad_nights() -> None:
     assert (size.first, size.last, size.nights) == (50_001, 50_005, 5)
     assert len(size.line.split()) == 5
     assert len(size.bad) == 1
-    assert ticks.said == "instructions over 5 nights: 1,000 to 5,000 ticks, 1,000 at least, " \
-        "5,000 at most"  # fmt: skip
+    assert (
+        ticks.said == "instructions over 5 nights: 1,000 to 5,000 ticks, 1,000 at least, "
+        "5,000 at most"
+    )
     assert trends(rows[:1]) == ()
     flat = [replace(one, metrics={"pte_bytes": 7}) for one in rows]
     assert trends(flat)[0].least == trends(flat)[0].most == 7
@@ -160,3 +167,13 @@ def test_an_old_night_does_not_know_of_later_ones(tmp_path: Path) -> None:
     assert page.earlier is None
     assert not [one for one in page.cases if one.state is State.FIXED]
     assert all(len(one.trends) == 0 for one in page.cases)
+
+
+def test_an_input_that_a_failed_run_did_not_reach_has_not_changed() -> None:
+    """A broken export has no program, and so no exporter's version: "" is not a new value."""
+    failed = replace(
+        row(2, M55, "ds_cnn", "EXPORT_ERROR"), operators=(), identity=replace(KNOWN, exporter="")
+    )
+    since = first_bad(failed.case, [row(1, M55, "ds_cnn"), failed])
+    (group,) = grouped([Failure(failed, since), Failure(failed, since)], [])
+    assert group.what.startswith("EXPORT_ERROR")

@@ -13,7 +13,7 @@ function(hil_cpp_headers target)
   list(TRANSFORM _found STRIP)
   if(NOT _found)
     message(FATAL_ERROR "${CMAKE_CXX_COMPILER} has no C++ headers (its libstdc++). "
-      "On Debian: apt-get install libstdc++-arm-none-eabi-newlib")
+      "On Debian: apt-get install libstdc++-arm-none-eabi-dev")
   endif()
   target_include_directories(${target} SYSTEM BEFORE INTERFACE ${_found})
 endfunction()

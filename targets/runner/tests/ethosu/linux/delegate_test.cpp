@@ -1,6 +1,6 @@
 // The delegate over a driver of Linux. The cases named after a pull request of ExecuTorch (17367)
 // are faults that reviewers, or we, found in its backend for this platform; `hil bench mutants`
-// plants each of them here (harness/dev/bench/own/direct.yaml).
+// plants each of them here (tools/bench/own/direct.yaml).
 #include <doctest/doctest.h>
 
 #include <cstring>

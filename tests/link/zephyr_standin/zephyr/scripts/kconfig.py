@@ -37,8 +37,10 @@ def check(symbol):
     where = ", ".join(f"{node.filename}:{node.linenr}" for node in symbol.nodes)
     named = f"{symbol.name} (defined at {where})"
     if not any(node.prompt for node in symbol.nodes):
-        stop(f"{named} is assigned in a configuration file, but is not directly "
-             "user-configurable (has no prompt).")  # fmt: skip
+        stop(
+            f"{named} is assigned in a configuration file, but is not directly "
+            "user-configurable (has no prompt)."
+        )
     wanted = symbol.user_value
     asked = TRI_TO_STR[wanted] if symbol.type == kconfiglib.BOOL else wanted
     if asked == symbol.str_value or symbol.choice:
@@ -49,8 +51,10 @@ def check(symbol):
         f"{shown(t)} (={TRI_TO_STR[expr_value(t)]})" for t in terms if expr_value(t) < least
     )
     why = f" Check these unsatisfied dependencies: {unmet}." if unmet else ""
-    say(f"warning: {named} was assigned the value '{asked}' but got the value "
-        f"'{symbol.str_value}'.{why}")  # fmt: skip
+    say(
+        f"warning: {named} was assigned the value '{asked}' but got the value "
+        f"'{symbol.str_value}'.{why}"
+    )
 
 
 def shown(term):

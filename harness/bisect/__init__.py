@@ -1,1 +1,0 @@
-"""The commit of a checkout from which on a case fails."""

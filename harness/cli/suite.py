@@ -1,0 +1,163 @@
+"""``hil suite``: options and help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli.exporter import exporter_option
+from harness.cli.firmware import firmware_options
+from harness.cli.progress import progress_shown
+from harness.cli.verb import echo, verb
+from harness.core.errors import UsageError
+from harness.core.verdict import ExitCode
+from harness.export.checkout.choice import ExporterChoice
+from harness.export.exporter import exporter_label
+from harness.firmware.choice import BUNDLED, FirmwareChoice
+from harness.firmware.source import FirmwareSource
+from harness.report.console import Terminal
+from harness.report.suite import print_report, write_json, write_junit
+from harness.suites.results import SuiteReport
+from harness.suites.run import SuiteOptions, run_suite
+from harness.suites.selection import Selection
+from harness.suites.suites import SUITES, Tooling
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The command line, but for the choice of firmware and exporter."""
+
+    keyword: str | None
+    shard: str | None
+    sample: int | None
+    seed: int
+    elf: Path | None
+    report: Path | None
+    junit: Path | None
+    workers: int
+    resume: bool
+    no_cache: bool
+
+
+@click.command()
+@click.argument("name", type=click.Choice(list(SUITES)))
+@click.option("-k", "keyword", metavar="EXPR", help="Only tests that match, as in pytest.")
+@click.option("--shard", metavar="I/N", help="Only the I-th of N parts of the suite.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Only N random tests.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For --sample.")
+@click.option(
+    "--elf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Your own semihosting runner; the bundled one otherwise.",
+)
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE.json")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE.xml")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Processes that run tests; each needs about 1.5 GB.",
+)
+@click.option("--resume", is_flag=True, help="Continue the same run, which was interrupted.")
+@click.option("--no-cache", is_flag=True, help="Export every test again.")
+@verb
+@exporter_option
+@firmware_options
+def suite(
+    name: str, firmware: FirmwareChoice, exporter: ExporterChoice, as_json: bool, **words: Any
+) -> tuple[dict[str, Any], ExitCode]:
+    """Runs ExecuTorch's own on-target suite, unmodified, on the FVP stand-in.
+
+    The suite is the installed wheel's. With --exporter checkout it is the checkout's, whose Python
+    then also exports; the list of known failures is for the wheel. The runner is the bundled one,
+    that of a checkout, or a given ELF. With --firmware both, the files of the second run are
+    called FILE.executorch.json.
+
+    What the tests export is stored. As long as ExecuTorch and all packages stay as they are, a
+    later run simulates the stored programs again, without torch; a test whose simulation ends
+    otherwise than before is run in full. The report counts these tests. Tests that simulate
+    nothing are then not repeated. --no-cache exports everything again.
+
+    \b
+    Examples:
+      hil suite cortex-m
+      hil suite cortex-m -k "add or sub" --elf build/arm_executor_runner
+      hil suite cortex-m --executorch ~/executorch
+      hil suite cortex-m --executorch ~/executorch --exporter checkout
+      hil suite cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
+      hil suite ethos-u55 --shard 1/4 --resume
+    """
+    options = _Options(**words)
+    if options.elf is not None and firmware != BUNDLED:
+        raise UsageError(
+            "--elf is the runner under test, so --firmware and --executorch are not",
+            hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",
+        )
+    reports: list[SuiteReport] = []
+    with progress_shown(as_json) as progress:
+        for source, suite_options in _suite_options(options, firmware, exporter):
+            report = run_suite(name, suite_options, progress)
+            for write, path in ((write_json, options.report), (write_junit, options.junit)):
+                if path is not None:
+                    write(report, _beside(path, source) if reports else path)
+            reports.append(report)
+    if not as_json:
+        if options.sample is not None:
+            echo(f"a sample of {options.sample} tests, seed {options.seed}")
+        for report in reports:
+            print_report(Terminal(), report)
+    answers = [report.as_json() for report in reports]
+    code = max(report.exit_code for report in reports)
+    return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
+
+
+def _suite_options(
+    options: _Options, firmware: FirmwareChoice, exporter: ExporterChoice
+) -> list[tuple[FirmwareSource, SuiteOptions]]:
+    """For each source of firmware that is under test."""
+    selection = Selection(options.keyword, _shard(options.shard), options.sample, options.seed)
+    tooling = _tooling(exporter)
+    checkout = firmware.checkout()
+    return [
+        (
+            source,
+            SuiteOptions(
+                selection=selection,
+                elf=options.elf,
+                source=source,
+                checkout=checkout,
+                tooling=tooling,
+                workers=options.workers,
+                resume=options.resume,
+                use_store=not options.no_cache,
+            ),
+        )
+        for source in firmware.sources
+    ]
+
+
+def _tooling(exporter: ExporterChoice) -> Tooling | None:
+    """None for the installed wheel."""
+    checkout = exporter.find()
+    if checkout is None:
+        return None
+    label = exporter_label(checkout.facts)
+    return Tooling(checkout.environment, checkout.versions["executorch"], label)
+
+
+def _beside(path: Path, source: FirmwareSource) -> Path:
+    """For the second of two runs: ``out.json`` to ``out.executorch.json``."""
+    return path.with_name(f"{path.stem}.{source}{path.suffix}")
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        raise UsageError(f"--shard takes I/N with 1 <= I <= N, not '{text}'")
+    return int(index), int(count)

@@ -1,0 +1,120 @@
+"""Budgets: what a figure may be at most, what it may grow by over what was accepted, and how far
+outputs may be off.
+
+A *hard limit* is where memory ends; nobody can accept more. The slack is what a *ratchet*
+(``harness.judge.growth``) leaves on top of an accepted figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from harness.config import strict_yaml
+from harness.config.figures import figure
+from harness.config.schema import Data, Rule, checked_document
+
+SLACK_BYTES = 256
+SLACK_SHARE = 0.005
+# The most that outputs may be off and still be called the same. The largest difference that a
+# known rounding ever made is 11 steps (docs/decisions/named-differences.md), and 16 are already
+# a sixteenth of all that an int8 can say.
+MOST_TOLERANCE_LSB = 16.0
+
+
+def _budgeted(name: str) -> str:
+    row = figure(name)
+    if row is None or not row.accepted:
+        raise ValueError(f"no figure that can have a budget is called {name!r}")
+    return name
+
+
+FigureName = Annotated[str, Rule(after=_budgeted)]
+Bytes = Annotated[int, Rule(ge=0)]
+Steps = Annotated[float, Rule(ge=0, le=MOST_TOLERANCE_LSB)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slack(Data):
+    """What may be added to an accepted figure: the larger of some bytes and a share of it."""
+
+    bytes: Bytes = SLACK_BYTES
+    share: Annotated[float, Rule(ge=0, lt=1)] = SLACK_SHARE
+
+    def limit(self, accepted: int) -> int:
+        return accepted + max(self.bytes, int(accepted * self.share))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgets(Data):
+    """The ``budgets`` of a target's or a model's YAML::
+
+        budgets:
+          limits: {pte_bytes: 65536, elf_ITCM: 0x80000}
+          slack: {bytes: 256, share: 0.005}
+          slacks: {elf_ITCM: {bytes: 0, share: 0.0}}
+          tolerance_lsb: 1
+
+    ``limits`` are hard, in bytes by figure; ``slack`` is for the figures not in ``slacks``.
+    ``tolerance_lsb`` is how many steps of its scale an output may be off; every report says it.
+    """
+
+    limits: dict[FigureName, Bytes] = field(default_factory=dict)
+    slack: Slack = field(default_factory=Slack)
+    slacks: dict[FigureName, Slack] = field(default_factory=dict)
+    tolerance_lsb: Steps = 0.0
+
+    def slack_of(self, figure: str) -> Slack:
+        return self.slacks.get(figure, self.slack)
+
+    def merged(self, model: Mapping[str, Any]) -> Budgets:
+        """With what a model's file says (``read_model_budgets``). Both hold: the smaller of two
+        hard limits; slack and tolerance are the model's where it has them."""
+        theirs = model.get("limits", {})
+        limits = {
+            name: min(b[name] for b in (self.limits, theirs) if name in b)
+            for name in {*self.limits, *theirs}
+        }
+        return Budgets(
+            limits=limits,
+            slack=model.get("slack", self.slack),
+            slacks={**self.slacks, **model.get("slacks", {})},
+            tolerance_lsb=model.get("tolerance_lsb", self.tolerance_lsb),
+        )
+
+    def to_fields(self) -> dict[str, Any]:
+        """For a record: what is not as it would be if nobody had said anything."""
+        return _said(self)
+
+
+def _said(data: Budgets | Slack) -> dict[str, Any]:
+    """The fields that differ from their defaults, and of them those that do."""
+    untouched = type(data)()
+    values = {one.name: getattr(data, one.name) for one in fields(data)}
+    return {n: _brief(v) for n, v in values.items() if v != getattr(untouched, n)}
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _brief(item) for name, item in value.items()}
+    return _said(value) if isinstance(value, Slack) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ModelFile(Data):
+    budgets: Budgets = field(default_factory=Budgets)
+
+
+def read_model_budgets(path: Path) -> Mapping[str, Any]:
+    """What a model's YAML file says: fields of Budgets, by name, and only those that it has.
+
+    Raises TargetError, with file and line, for what is wrong in it.
+    """
+    if not path.exists():
+        return {}
+    document = strict_yaml.read(path)
+    example = "for example `budgets: {limits: {pte_bytes: 0x4000}}`"
+    budgets = checked_document(_ModelFile, document, example).budgets
+    return {name: getattr(budgets, name) for name in document.data.get("budgets", {})}

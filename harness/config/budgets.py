@@ -1,0 +1,76 @@
+"""The budgets that hold for a case: its target's and its model's; a runner has its target's.
+
+A tolerance is one of them. At a desk ``--tolerance`` may stand in for the one in the files; in CI
+it may only be stricter, because what a test is allowed to get wrong is a matter of review.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.config.budget import MOST_TOLERANCE_LSB, Budgets, read_model_budgets
+from harness.config.case import RUNNER, Case
+from harness.config.loading import load_target
+from harness.config.models import find_model
+from harness.core.errors import UsageError
+from harness.system.ci import in_ci
+from harness.system.paths import data_root
+from harness.system.settings import settings
+
+
+class ToleranceTooLarge(UsageError):
+    def __init__(self, asked: float) -> None:
+        self.asked = asked
+        super().__init__(
+            f"a tolerance of {asked:g} LSB is not between 0 and {MOST_TOLERANCE_LSB:g}",
+            hint="outputs that are further apart are others, not the same ones rounded otherwise: "
+            "find the cause, or accept them as the case's truth (`hil accept --truth`)",
+        )
+
+
+class ToleranceNotReviewed(UsageError):
+    """``path``: the file that may say it."""
+
+    def __init__(self, case: Case, asked: float, reviewed: float, path: Path) -> None:
+        self.asked, self.reviewed = asked, reviewed
+        super().__init__(
+            f"{case.id}: --tolerance {asked:g} is refused in CI ($CI is set), where the reviewed "
+            f"tolerance holds, {reviewed:g} LSB",
+            hint=f"write `budgets: {{tolerance_lsb: {asked:g}}}` into {path}, and have it reviewed",
+            path=path,
+        )
+
+
+def budgets_of(case: Case) -> Budgets:
+    """Of a case; the model's come from ``<name>.yaml`` in ``budgets`` of the user's settings (the
+    folder of that name beside them, without it), or beside a user's model file."""
+    if case.model == RUNNER:
+        return load_target(case.target).budgets
+    return load_target(case.target).budgets.merged(read_model_budgets(_file_of(case.model)))
+
+
+def tolerance_of(
+    case: Case, budgets: Budgets, asked: float | None, environ: Mapping[str, str] = os.environ
+) -> float:
+    """How far, in LSB, outputs may be from what is expected. ``asked`` is what the command line
+    says, None when it says nothing; ``budgets`` are the case's.
+
+    Raises ToleranceTooLarge, ToleranceNotReviewed.
+    """
+    if asked is None:
+        return budgets.tolerance_lsb
+    if not 0 <= asked <= MOST_TOLERANCE_LSB:  # which a NaN is not either
+        raise ToleranceTooLarge(asked)
+    if asked > budgets.tolerance_lsb and in_ci(environ):
+        raise ToleranceNotReviewed(case, asked, budgets.tolerance_lsb, _file_of(case.model))
+    return asked
+
+
+def _file_of(model: str) -> Path:
+    source = find_model(model)
+    if source.file is not None:
+        return source.file.with_suffix(".yaml")
+    said = settings()
+    return (said.budgets or (said.folder or data_root()) / "budgets") / f"{source.name}.yaml"

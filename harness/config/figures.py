@@ -1,0 +1,140 @@
+"""The figures of a program, a firmware and a run: what each means, its unit, who measures it.
+
+A stage measures figures: "program" looks at the ``.pte``, "firmware" at the ELF, "run" at both
+as far as that is cheap, and at what the runner prints (``harness.log.figures``). The
+formulas of the first two are in ``harness.size.figures``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Stage = Literal["program", "firmware", "run"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row. ``<REGION>`` and ``<word>`` in the name stand for many.
+
+    ``accepted``: growth of it is a matter of acceptance, and budgets may limit it. Otherwise it
+    is only reported. ``per_toolchain``: another compiler makes another value.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    meaning: str
+    unit: str = "bytes"
+    per_toolchain: bool = True
+    accepted: bool = True
+    of_any_runner: bool = True  # else of the bundled one alone
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        many = re.sub("<[a-z]+>", "[a-z0-9_]+", self.name)
+        return re.compile(many.replace("<REGION>", "[A-Z][A-Z0-9_]*"))
+
+
+# The first row whose name fits is meant.
+FIGURES: tuple[Figure, ...] = (
+    Figure("pte_bytes", ("program", "run"), "the .pte file", per_toolchain=False),
+    Figure("planned_bytes", ("program",), "all buffers of the memory plan", per_toolchain=False),
+    Figure(
+        "npu_scratch_bytes",
+        ("program",),
+        "the largest working memory that a delegate asks for",
+        per_toolchain=False,
+    ),
+    Figure("elf_loaded", ("firmware", "run"), "code and initialised data, stored copies too"),
+    Figure("elf_text", ("firmware", "run"), "executable sections"),
+    Figure(
+        "elf_stripped",
+        ("firmware", "run"),
+        "the ELF without symbols, as a board stores it; "
+        "not of a checkout's runner, which has every kernel there is",
+        of_any_runner=False,
+    ),
+    Figure("elf_outside", ("firmware", "run"), "what lies in no region of the target"),
+    Figure(
+        "elf_memory",
+        ("firmware", "run"),
+        "all that it takes when loaded, without regions: of a program under Linux",
+    ),
+    Figure("elf_memory_no_pools", ("firmware", "run"), "the same without the pools"),
+    Figure("elf_<REGION>_pools", ("firmware", "run"), "the runner's pools in a memory region"),
+    Figure("elf_<REGION>_no_pools", ("firmware", "run"), "a memory region without the pools"),
+    Figure(
+        "elf_<REGION>",
+        ("firmware", "run"),
+        "all that the linker put into a memory region: "
+        "code, data, stored copies of data, and what it reserved (.bss, stacks, pools)",
+    ),
+    Figure("<pool>_total", ("run",), "the size of a pool or stack", accepted=False),
+    Figure("ticks_set<number>", ("run",), "time of an input set", "ticks", accepted=False),
+    Figure(
+        "method_allocator_planned",
+        ("run",),
+        "buffers of the memory plan, as allocated",
+        per_toolchain=False,
+    ),
+    Figure("method_allocator_loaded", ("run",), "what the loaded method takes"),
+    Figure("method_allocator_input", ("run",), "what preparing the inputs took"),
+    Figure("method_allocator_executor", ("run",), "what executing took of the method's pool"),
+    Figure("method_allocator_used", ("run",), "all that was used of the method's pool"),
+    Figure("input_file_allocator_used", ("run",), "what the files took: the program, its inputs"),
+    Figure("temp_allocator", ("run",), "the most that operators and delegates took at a time"),
+    Figure("<pool>_allocator_<use>", ("run",), "the use of another allocator"),
+    Figure("model_pte_program_size", ("run",), "the program as the runner found it"),
+    Figure("model_pte_loaded_size", ("run",), "the program as the runner loaded it"),
+    Figure("planned_<use>", ("run",), "planned memory, as another runner prints it"),
+    Figure(
+        "vm_hwm",
+        ("run",),
+        "the most memory that the process had at a time, as Linux counts",
+        accepted=False,
+    ),
+    Figure("stack_<use>", ("run",), "the deepest that the stack was"),
+)
+
+
+def figure(name: str) -> Figure | None:
+    """The row of a figure; None for what only a stranger's runner prints."""
+    return next((row for row in FIGURES if row.pattern.fullmatch(name)), None)
+
+
+def is_accepted(name: str) -> bool:
+    """Whether growth of it is a matter of acceptance."""
+    row = figure(name)
+    return row is None or row.accepted
+
+
+def is_per_toolchain(name: str) -> bool:
+    row = figure(name)
+    return row is None or row.per_toolchain
+
+
+def measured_by(name: str, stages: Iterable[Stage]) -> bool:
+    """Whether one of the stages measures it. What a stranger's runner prints is of a run."""
+    row = figure(name)
+    measuring: tuple[Stage, ...] = ("run",) if row is None else row.stages
+    return not set(measuring).isdisjoint(stages)
+
+
+def is_only_printed(name: str) -> bool:
+    """Whether nobody but the runner tells it, while it runs."""
+    row = figure(name)
+    return row is None or row.stages == ("run",)
+
+
+def is_of_any_runner(name: str) -> bool:
+    row = figure(name)
+    return row is None or row.of_any_runner
+
+
+def of_stages(figures: Mapping[str, int], stages: Iterable[Stage]) -> dict[str, int]:
+    """The figures that growth is held against and that one of the stages measures."""
+    wanted = frozenset(stages)
+    return {n: v for n, v in figures.items() if is_accepted(n) and measured_by(n, wanted)}

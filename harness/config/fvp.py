@@ -1,0 +1,104 @@
+"""What is known of Arm's FVPs, as data: targets/fvp/models.yaml, one entry per model.
+
+Names of MPS3 boards (Corstone-300/310) and MPS4 boards (Corstone-315/320) look alike and are
+never accepted for each other: a model takes an unknown parameter as an error at best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from harness.config import strict_yaml
+from harness.config.schema import Data, Rule, Text
+from harness.formats.cop import MACS
+from harness.system import paths
+
+Board = Literal["mps3", "mps4", "corstone1000"]
+Npu = Annotated[str, Rule(pattern=f"^ethos-({'|'.join(MACS)})$")]
+
+# First parts of parameter names, by the board they belong to.
+_PREFIXES = {
+    "mps3": ("mps3_board.", "ethosu.", "cpu0.", "core_clk."),
+    "mps4": ("mps4_board.", "vis_hdlcd.", "core_clk."),
+    "corstone1000": ("board.", "host.", "se.", "extsys0.", "diagnostics"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Semihosting(Data):
+    """The names this model gives to its semihosting parameters."""
+
+    enable: Text
+    cwd: Text
+    command_line: Text
+    command_line_limit: Annotated[int, Rule(gt=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuestOnFvp(Data):
+    """The names that a model gives to what an operating system on it needs, and where that system
+    mounts the card."""
+
+    console: Text  # the terminal of which the model tells the port
+    rom: Text  # the parameter with the boot ROM's file
+    flash: Text  # the component that the board's image is loaded into, and where
+    flash_at: Annotated[int, Rule(ge=0)]
+    card: Text  # the parameter with the image of a memory card
+    mount: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fvp(Data):
+    executable: Text
+    package: Text  # the archive it comes in
+    semihosting: Semihosting | None = None  # None: a model that boots an operating system
+    guest: GuestOnFvp | None = None  # of such a model
+    parameters: dict[Text, bool | int | str]
+    model: Text | None = None  # the entry of targets/fvp/models.yaml this came from
+    board: Board | None = None
+    npu: Npu | None = None
+    macs: Text | None = None  # the name of the parameter with the NPU's MAC count
+
+    def _check_names_of_one_board(self) -> None:
+        if self.board is None:
+            return
+        names = [*self.parameters]
+        if self.semihosting is not None:
+            names += [self.semihosting.enable, self.semihosting.cwd, self.semihosting.command_line]
+        if self.guest is not None:
+            names += [self.guest.console, self.guest.rom, self.guest.flash, self.guest.card]
+        for name in names:
+            if not name.startswith(_PREFIXES[self.board]):
+                owner = next((b for b, p in _PREFIXES.items() if name.startswith(p)), None)
+                belongs = f"it belongs to {owner} boards" if owner else "no board has it"
+                raise ValueError(f"{name!r} is no parameter of a {self.board} model: {belongs}")
+
+    def _check_macs_of_the_npu(self) -> None:
+        if self.npu is None or self.macs is None or self.macs not in self.parameters:
+            return
+        macs, known = self.parameters[self.macs], MACS[self.npu.removeprefix("ethos-")]
+        if macs not in known:
+            raise ValueError(
+                f"{self.macs} is {macs}: an {self.npu} has {', '.join(map(str, known))}"
+            )
+
+
+def models_path() -> Path:
+    return paths.data_root() / "targets" / "fvp" / "models.yaml"
+
+
+@cache
+def models_file() -> strict_yaml.Document:
+    return strict_yaml.read(models_path())
+
+
+def load_model(name: Any, place: strict_yaml.Place) -> dict[str, Any]:
+    """The entry of one model. TargetError at ``place`` when there is none of this name."""
+    models = models_file().data
+    if not isinstance(name, str) or name not in models:
+        raise place.error(f"no FVP is called {name!r}", hint="there are: " + ", ".join(models))
+    found: dict[str, Any] = models[name]
+    return found

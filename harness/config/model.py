@@ -1,0 +1,384 @@
+"""Target and its parts: data, checked strictly, without behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from harness.config.budget import Budgets, Steps
+from harness.config.fvp import Fvp
+from harness.config.npu import DIRECT, Npu
+from harness.config.schema import Data, Rule, Text, as_json, checked
+from harness.core.errors import Unknown
+from harness.core.verdict import Word
+
+LoweringName = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9-]*$")]
+Identifier = Annotated[str, Rule(pattern=r"^[a-z][a-z0-9_]*$")]
+CMakeName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
+CMakeValue = Annotated[str, Rule(pattern=r"^[^\x00-\x1f;]*$")]
+Options = dict[CMakeName, CMakeValue]
+RegionName = Annotated[str, Rule(pattern=r"^[A-Z][A-Z0-9_]*$")]
+Address = Annotated[int, Rule(ge=0, le=0xFFFF_FFFF)]
+Bytes = Annotated[int, Rule(gt=0, le=0x1_0000_0000)]
+Seconds = Annotated[float, Rule(gt=0, lt=1e6)]
+
+
+class SimulatorName(Word):
+    """Each is a module of harness.sim, and a section of a target file below."""
+
+    FVP = "fvp"
+    QEMU = "qemu"
+    QEMU_USER = "qemu_user"
+    HOST = "host"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Region(Data):
+    """A stretch of memory the linker may use, at the address the program uses for it."""
+
+    name: RegionName
+    origin: Address
+    size: Bytes
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.size
+
+
+def apart(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    """The regions. ValueError when two have one name, overlap, or leave the 32-bit space."""
+    ordered = sorted(regions, key=lambda region: region.origin)
+    names = [region.name for region in ordered]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"two regions are called {min(twice)}")
+    for low, high in pairwise(ordered):
+        if low.end > high.origin:
+            raise ValueError(f"{low.name} (ends at 0x{low.end:x}) overlaps {high.name}")
+    if ordered and ordered[-1].end > 1 << 32:
+        raise ValueError(f"{ordered[-1].name} reaches beyond 32 bits")
+    return regions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Data):
+    """What bounds a run. ``model`` and ``simulated`` are the simulator's own limits."""
+
+    host: Seconds  # wall time, enforced by the harness
+    stall: Seconds  # no console byte and no CPU time used
+    model: Seconds | None = None  # wall time, enforced by the FVP (--timelimit)
+    simulated: Seconds | None = None  # time inside the model (--simlimit)
+    cycles: Annotated[int, Rule(gt=0)] | None = None  # of the model (--cyclelimit)
+    boot: Seconds = 120.0  # wall time from the start to the login prompt of an operating system
+    shell: Seconds = 30.0  # wall time for each command but the runner's
+    factor: Annotated[float, Rule(gt=0, le=1000)] = 1.0  # this target's own multiplier
+
+    def scaled(self, factor: float) -> Limits:
+        """All limits times ``factor`` and the target's own factor, which is then used up."""
+        by = factor * self.factor
+
+        def times(value: float | None) -> float | None:
+            return None if value is None else value * by
+
+        return Limits(
+            host=self.host * by,
+            stall=self.stall * by,
+            model=times(self.model),
+            simulated=times(self.simulated),
+            cycles=None if self.cycles is None else max(1, round(self.cycles * by)),
+            boot=self.boot * by,
+            shell=self.shell * by,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowering(Data):
+    """Another way to make a target's programs. ``compile_target``: as the exporter calls it;
+    ``tolerance_lsb`` stands for the target's own, for this arithmetic is not exact."""
+
+    description: Text
+    compile_target: Text
+    tolerance_lsb: Steps = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant(Data):
+    """A way to build the same target: CMake options laid over the target's, and the
+    environment that a program built so wants at run time."""
+
+    description: Text
+    cmake: Options = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """What a simulator has in place of the board's parts.
+
+    ``moved``: regions that are elsewhere. ``cmake``: how the runner for it is built differently.
+    ``core``: its CPU. ``shared_memory``: where a model of ours of the NPU and the CPU meet.
+    ``board``: what Zephyr calls the board that it is. ``machine``: on which a Linux of ours runs in
+    place of the board's. ``process``: there is none, the runner is a process of this machine.
+    """
+
+    simulator: str  # as people call it
+    moved: tuple[Region, ...] = ()
+    cmake: Mapping[str, str] = field(default_factory=dict)
+    core: str | None = None
+    shared_memory: Region | None = None
+    board: str | None = None
+    machine: str | None = None
+    process: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuestOnQemu(Data):
+    """The image that is made for a Linux guest: where its console is, and what the kernel loads to
+    reach the machine's devices. Its files are those of a directory, by virtio-9p."""
+
+    console: Text
+    modules: tuple[Text, ...] = ()
+    options: tuple[Text, ...] = ()  # more of the kernel's command line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qemu(Data):
+    executable: Text
+    machine: Text
+    arguments: tuple[Text, ...] = ()
+    memory: Text | None = None
+    serial: bool = False  # its first UART is part of the console
+    core: Text | None = None  # its CPU, where it is not the board's
+    cmake: Options = field(default_factory=dict)  # how the runner for it is built differently
+    moved: tuple[Region, ...] = ()  # regions of the target that are elsewhere on it
+    shared_memory: Region | None = None  # its RAM as a file, where the NPU's model works
+    board: Text | None = None  # Zephyr's name of it, where that is not the target's
+    guest: GuestOnQemu | None = None  # of a target with Linux
+
+    def _check_one_size_of_memory(self) -> None:
+        if self.memory is not None and self.shared_memory is not None:
+            raise ValueError("`memory` and `shared_memory` both say how much memory there is")
+
+    @property
+    def substitution(self) -> Substitution:
+        machine = None if self.guest is None else self.machine
+        return Substitution(
+            "QEMU", self.moved, self.cmake, self.core, self.shared_memory, self.board, machine
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QemuUser(Data):
+    """QEMU in user mode, for a program that runs under Linux. ``cpu``: as QEMU calls it; without a
+    name it would be one that there is not. ``core``: as everybody does."""
+
+    executable: Text
+    cpu: Text
+    core: Text
+
+    @property
+    def substitution(self) -> Substitution:
+        return Substitution("QEMU", core=self.core, process=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host(Data):
+    """The machine we are on. ``shared_memory``: where the model of a target's NPU works."""
+
+    shared_memory: Region | None = None
+
+    @property
+    def substitution(self) -> Substitution | None:
+        if self.shared_memory is None:
+            return None
+        return Substitution("a native program", shared_memory=self.shared_memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linux(Data):
+    """What is on the console of a target with Linux: who logs in, and the end of what the shell
+    says when it waits."""
+
+    hostname: Text
+    user: Text = "root"
+    prompt: Annotated[str, Rule(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zephyr(Data):
+    board: Text  # as `west build -b` takes it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulators(Data):
+    # the first that is installed
+    auto: Annotated[tuple[SimulatorName, ...], Rule(min_length=1)]
+    fvp: Fvp | None = None
+    qemu: Qemu | None = None
+    qemu_user: QemuUser | None = None
+    host: Host | None = None
+
+    @property
+    def names(self) -> tuple[SimulatorName, ...]:
+        return tuple(name for name in SimulatorName if getattr(self, name) is not None)
+
+    def substitution(self, simulator: SimulatorName) -> Substitution | None:
+        """None for a simulator that has the whole board."""
+        return getattr(getattr(self, simulator), "substitution", None)
+
+    def _check_auto_names_what_exists(self) -> None:
+        missing = [name for name in self.auto if name not in self.names]
+        if missing:
+            raise ValueError(f"`auto` names '{missing[0]}', which is not described here")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Data):
+    name: str
+    file: Path
+    description: Text
+    marker: Identifier
+    compile_target: Text  # the exporter's name
+    lowerings: dict[LoweringName, Lowering] = field(default_factory=dict)  # others, by NAME@this
+    port: Literal["cortex_m", "host", "linux", "zephyr"]
+    zephyr: Zephyr | None = None  # for the port of that name
+    linux: Linux | None = None  # the same
+    cpu: Text  # what the compiler is told
+    core: Text | None = None  # the board's CPU, where a simulator has another
+    npu: Npu | None = None
+    toolchain: Literal["arm-none-eabi-gcc", "gcc", "aarch64-linux-gnu-gcc"]
+    cmake: Options = field(default_factory=dict)
+    variants: Annotated[dict[Identifier, Variant], Rule(min_length=1)]  # the first: the default
+    memory: Annotated[tuple[Region, ...], Rule(after=apart)] = ()
+    pools: dict[Identifier, Bytes] = field(default_factory=dict)  # bytes the runner reserves
+    budgets: Budgets = field(default_factory=Budgets)
+    limits: Limits
+    simulators: Simulators
+
+    def _check_zephyr_has_a_board(self) -> None:
+        if (self.port == "zephyr") != (self.zephyr is not None):
+            raise ValueError("`port: zephyr` and the section `zephyr` go together")
+        qemu = self.simulators.qemu
+        if self.zephyr is None and qemu is not None and qemu.board is not None:
+            raise ValueError("`board` of `qemu` is Zephyr's, and this is no target for Zephyr")
+
+    def _check_linux_has_a_console(self) -> None:
+        if (self.port == "linux") != (self.linux is not None):
+            raise ValueError("`port: linux` and the section `linux` go together")
+        qemu = self.simulators.qemu
+        if qemu is not None and (qemu.guest is None) != (self.linux is None):
+            raise ValueError("QEMU has a section `guest` when the target has Linux, and only then")
+
+    def _check_moved_regions_are_apart(self) -> None:
+        moved = () if self.simulators.qemu is None else self.simulators.qemu.moved
+        unknown = {r.name for r in moved} - {r.name for r in self.memory}
+        if unknown:
+            raise ValueError(f"`moved` names {min(unknown)}, which is no region of the target")
+        for simulator in self.simulators.names:
+            apart(self._memory_on(simulator))
+
+    @property
+    def direct_drive(self) -> bool:
+        """A driver of Linux has the NPU, with inputs and outputs in regions of their own."""
+        return self.npu is not None and self.port in DIRECT
+
+    @property
+    def default_variant(self) -> str:
+        return next(iter(self.variants))
+
+    def variant(self, name: str | None) -> Variant:
+        """Raises Unknown for a variant the target does not have."""
+        name = name or self.default_variant
+        if name not in self.variants:
+            raise Unknown(
+                f"target {self.name} has no variant {name!r}",
+                name,
+                self.variants,
+                listing="it has: ",
+            )
+        return self.variants[name]
+
+    def lowered(self, name: str) -> Target:
+        """The target whose programs are made otherwise: ``NAME@lowering``. Raises Unknown."""
+        if name not in self.lowerings:
+            raise Unknown(
+                f"target {self.name} has no lowering {name!r}",
+                name,
+                self.lowerings,
+                listing="it has: ",
+            )
+        chosen = self.lowerings[name]
+        return replace(
+            self,
+            name=f"{self.name}@{name}",
+            description=f"{self.description}; {chosen.description}",
+            compile_target=chosen.compile_target,
+            budgets=replace(self.budgets, tolerance_lsb=chosen.tolerance_lsb),
+        )
+
+    def on(self, simulator: SimulatorName) -> Target:
+        """The target as the runner for ``simulator`` is built: its memory, CPU, options, and the
+        board that Zephyr is built for."""
+        there = self.simulators.substitution(simulator)
+        if there is None:
+            return self
+        return replace(
+            self,
+            memory=self._memory_on(simulator),
+            cmake={**self.cmake, **there.cmake},
+            zephyr=self.zephyr if there.board is None else Zephyr(board=there.board),
+        )
+
+    def _memory_on(self, simulator: SimulatorName) -> tuple[Region, ...]:
+        there = self.simulators.substitution(simulator)
+        moved = {} if there is None else {region.name: region for region in there.moved}
+        return tuple(moved.get(region.name, region) for region in self.memory)
+
+    def to_fields(self) -> dict[str, Any]:
+        """As JSON has it."""
+        fields: dict[str, Any] = as_json(self)
+        return fields
+
+    def differences(self, simulator: SimulatorName, *, moved: bool = True) -> tuple[str, ...]:
+        """What of the board ``simulator`` does not have, as sentences for a record. ``moved``: the
+        program is linked for its memory, as our runner is."""
+        there = self.simulators.substitution(simulator)
+        if there is None:
+            return ()
+        found = []
+        model = there.shared_memory
+        if self.npu is not None and model is not None:
+            found.append(f"the {self.npu.name} is a functional model: results, not time")
+        if self.core is not None and there.core is not None:
+            found.append(f"the board's CPU is a {self.core}; {there.simulator} ran a {there.core}")
+        if self.zephyr is not None and there.board is not None:
+            found.append(
+                f"Zephyr was built for {there.board}, which {there.simulator} is, not for "
+                f"{self.zephyr.board}"
+            )
+        if self.linux is not None and there.machine is not None:
+            found.append(
+                f"the guest is a Linux of ours on {there.simulator}'s {there.machine}: without the "
+                "board's firmware, kernel and devices"
+            )
+        if there.process:
+            found.append(
+                "there was no board and no guest: the runner was a process of the harness's own "
+                "machine, whose kernel answered its system calls"
+            )
+        if moved and self.npu is not None and model is not None:
+            found += [
+                f"the {region.name} is a slice of {there.simulator}'s DDR, which the NPU's model "
+                "shares"
+                for region in there.moved
+                if model.origin <= region.origin and region.end <= model.end
+            ]
+        return tuple(found)
+
+
+def target_from(data: Mapping[str, Any]) -> Target:
+    """From plain data, as ``Target.to_fields`` makes it. Raises ValidationError."""
+    return checked(Target, data)

@@ -1,0 +1,77 @@
+"""What a case can end with, and the exit code of ``hil`` that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, IntEnum
+
+
+class Word(str, Enum):
+    """An enum whose members are their own text, in records, in JSON and when printed."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class ExitCode(IntEnum):
+    """What ``hil`` ends with."""
+
+    PASSED = 0
+    FAILED = 1  # a product failure, or nothing proven
+    USAGE = 2  # wrong usage: an option, a target file, a model file
+    INFRASTRUCTURE = 3  # a tool is missing, a simulator does not start
+    INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+class Verdict(Word):
+    """How a case ended, in one word. Only PASS is proven good.
+
+    ``style`` is how a terminal shows it. ``product_failure``: the product under test failed,
+    rather than the infrastructure or our knowledge of it. Only ``hil judge`` of a console log gives
+    COMPLETED: a run has its outputs compared, or nothing is proven.
+    """
+
+    exit_code: ExitCode
+    style: str
+    product_failure: bool
+
+    def __new__(cls, name: str, exit_code: ExitCode, style: str, product_failure: bool) -> Verdict:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.exit_code = exit_code
+        member.style = style
+        member.product_failure = product_failure
+        return member
+
+    PASS = "PASS", ExitCode.PASSED, "green", False
+    COMPLETED = "COMPLETED", ExitCode.FAILED, "cyan", False
+    MISMATCH = "MISMATCH", ExitCode.FAILED, "bold red", True
+    FAULT = "FAULT", ExitCode.FAILED, "bold red", True
+    HANG = "HANG", ExitCode.FAILED, "bold red", True
+    NO_VERDICT = "NO_VERDICT", ExitCode.FAILED, "yellow", False
+    OVER_BUDGET = "OVER_BUDGET", ExitCode.FAILED, "bold red", True
+    EXPORT_ERROR = "EXPORT_ERROR", ExitCode.FAILED, "bold red", True
+    BUILD_ERROR = "BUILD_ERROR", ExitCode.FAILED, "bold red", True
+    LINK_ERROR = "LINK_ERROR", ExitCode.FAILED, "bold red", True
+    INFRA = "INFRA", ExitCode.INFRASTRUCTURE, "magenta", False
+    SKIPPED = "SKIPPED", ExitCode.FAILED, "yellow", False
+
+    @property
+    def passed(self) -> bool:
+        return self is Verdict.PASS
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> ExitCode:
+    """Of several cases together.
+
+    A skipped case neither passes nor fails; nothing run, or only skipped cases, is nothing
+    proven.
+    """
+    return together(verdict.exit_code for verdict in verdicts if verdict is not Verdict.SKIPPED)
+
+
+def together(codes: Iterable[ExitCode]) -> ExitCode:
+    """A failure outweighs wrong usage, and both outweigh the infrastructure."""
+    present = set(codes)
+    order = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.INFRASTRUCTURE, ExitCode.PASSED)
+    return next((code for code in order if code in present), ExitCode.FAILED)

@@ -1,0 +1,170 @@
+"""How far the oracles of a model are from each other: output by output, operator by operator.
+
+Over a whole program it is only noted how far another opinion is from the expected outputs. The
+quantised eager model and the TOSA reference model must also agree operator by operator.
+
+Over a whole network the two drift apart: where a sum lies half way between two values, float and
+integer arithmetic round it differently (1 LSB in 30,000 elements of a convolution), and 27
+layers of an untrained MobileNet make 20 LSB of that. So each operator of a delegate is computed
+eagerly from the values that its inputs have *in TOSA*, and must agree within ``BOUND_LSB``.
+
+The two name their values differently and may lay them out differently; a value's partner is the
+most similar one of its type and size. One without a partner within the bound (TOSA may have
+fused it away) is passed on as it is; the delegate's outputs are always compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+
+from harness.export.child.oracle import DelegateCall, as_logical
+from harness.export.child.samples import Sample
+from harness.export.child.tosa_graph import Array, computed, read_graph, run_graph, with_outputs
+from harness.export.failures import OraclesDisagree
+from harness.export.program import (
+    OperatorAgreement,
+    OracleAgreement,
+    TensorSpec,
+    WorstDifference,
+)
+
+BOUND_LSB = 2  # the catalogue's worst is 1; tables and reciprocals may give one more
+_LAYOUTS = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2))  # as it is, NHWC, NCHW
+_QUANTISE = "quantize_per_tensor"
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another opinion on the outputs."""
+
+    name: str
+    outputs: list[Sample]
+
+
+def agreements(
+    outputs: Sequence[TensorSpec], expected: Sequence[Sample], rivals: Sequence[Rival]
+) -> tuple[OracleAgreement, ...]:
+    """The worst element of each output, over all input sets, for every rival."""
+    return tuple(
+        OracleAgreement(
+            rival.name,
+            tuple(
+                _worst(spec, [s[n] for s in expected], [s[n] for s in rival.outputs])
+                for n, spec in enumerate(outputs)
+            ),
+        )
+        for rival in rivals
+    )
+
+
+def _worst(
+    spec: TensorSpec, ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]
+) -> WorstDifference:
+    unit = spec.scale or 1.0
+    worst = WorstDifference(0.0, 0, (0,) * len(spec.shape))
+    for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        difference = np.nan_to_num((a.double() - b.double()).abs().numpy() / unit, nan=np.inf)
+        place = np.unravel_index(int(difference.argmax()), difference.shape)
+        if difference[place] > worst.lsb:
+            element = tuple(int(i) for i in place)
+            worst = WorstDifference(round(float(difference[place]), 3), number, element)
+    return worst
+
+
+def check_operators(
+    lowered: LoweredBackendModule, tosa: bytes, calls: Sequence[DelegateCall]
+) -> OperatorAgreement:
+    """The worst operator over all calls. Raises OraclesDisagree when one is beyond the bound."""
+    tensors = [t for t in computed(read_graph(tosa)) if t.dtype in ("int8", "int16")]
+    asking = with_outputs(tosa, [t.name for t in tensors])
+    worst = OperatorAgreement(BOUND_LSB, 0, "", 0, ())
+    for number, call in enumerate(calls):
+        eager = _Eager(lowered, run_graph(asking, call.inputs))
+        outputs = eager.outputs(call.inputs)
+        for output, expected in zip(outputs, call.outputs, strict=True):
+            found = _apart(output, expected)
+            if found.max(initial=0) > BOUND_LSB:
+                lost = eager.lost or ("its output", found)
+                operator, differing = lost
+                raise OraclesDisagree(
+                    call.delegate,
+                    number,
+                    operator,
+                    element=_place(differing),
+                    lsb=int(differing.max()),
+                    bound_lsb=BOUND_LSB,
+                )
+        if eager.worst[1].max(initial=0) > worst.lsb:
+            operator, found = eager.worst
+            worst = OperatorAgreement(BOUND_LSB, int(found.max()), operator, number, _place(found))
+    return worst
+
+
+class _Eager(torch.fx.Interpreter):  # type: ignore[misc]
+    """``worst``: name and differences of the worst operator that has a partner in TOSA.
+
+    ``lost``: the first one without, since the last one with.
+    """
+
+    def __init__(self, lowered: LoweredBackendModule, reference: Sequence[Array]) -> None:
+        program = lowered.original_module
+        super().__init__(program.module(check_guards=False))
+        fakes = {n.name: n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"}
+        self._inputs = [fakes[name] for name in program.graph_signature.user_inputs]
+        self._reference = reference
+        self.worst: tuple[str, Array] = ("", np.zeros(1, np.int64))
+        self.lost: tuple[str, Array] | None = None
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array]:
+        tensors = [as_logical(v, like) for v, like in zip(inputs, self._inputs, strict=True)]
+        with torch.no_grad():
+            results = self.run(*tensors)
+        return [t.permute(t.dim_order()).contiguous().numpy() for t in results]
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        name = str(n.target)
+        if n.op != "call_function" or _QUANTISE not in name or f"de{_QUANTISE}" in name:
+            return result
+        value = result.contiguous().numpy()
+        pairs = [
+            pair
+            for reference in self._reference
+            if reference.dtype == value.dtype and reference.size == value.size
+            for pair in _partners(value, reference)
+        ]
+        if not pairs:
+            return result
+        found, partner = min(pairs, key=lambda pair: int(pair[0].max(initial=0)))
+        operator = n.args[0].name
+        if found.max(initial=0) > BOUND_LSB:
+            self.lost = self.lost or (operator, found)
+            return result
+        self.lost = None
+        if found.max(initial=0) > self.worst[1].max(initial=0):
+            self.worst = operator, found
+        same = torch.from_numpy(np.ascontiguousarray(partner))
+        return torch.empty_like(result).copy_(same)
+
+
+def _partners(value: Array, reference: Array) -> Iterator[tuple[Array, Array]]:
+    """Differences, and the reference laid out like the value."""
+    for layout in _LAYOUTS if value.ndim == 4 else (tuple(range(value.ndim)),):
+        back = tuple(np.argsort(layout).tolist())
+        partner = reference.reshape([value.shape[d] for d in layout]).transpose(back)
+        yield _apart(value, partner), partner
+
+
+def _apart(a: Array, b: Array) -> Array:
+    found: Array = np.abs(a.astype(np.int64) - b.reshape(a.shape).astype(np.int64))
+    return found
+
+
+def _place(found: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(found.argmax()), found.shape))

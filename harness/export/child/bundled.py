@@ -1,0 +1,68 @@
+"""Serialises a Program as ExecuTorch's BundledProgram.
+
+ExecuTorch's own bundler stores every tensor in NCHW order, even when the method takes NHWC
+(executorch/devtools/bundled_program/core.py, 1.5.1), so the tables are filled here, with the
+bytes and dimension orders of the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import executorch.devtools.bundled_program.schema as schema
+from executorch.devtools.bundled_program.serialize import (
+    serialize_from_bundled_program_to_flatbuffer,
+)
+from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_VERSION
+from executorch.exir.scalar_type import ScalarType
+
+from harness.export.child.exported import DTYPES
+from harness.export.program import Program, TensorSpec
+
+_TYPES = {ours: ScalarType[theirs] for theirs, ours in DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class _Bundle:
+    """What the serialiser calls on a BundledProgram."""
+
+    tables: schema.BundledProgram
+
+    def serialize_to_schema(self) -> schema.BundledProgram:
+        return self.tables
+
+
+def serialise(on_stage: Callable[[str], None], program: Program, file: str) -> None:
+    """Writes the bundled program into ``file``."""
+    on_stage("bundle")
+    cases = [
+        schema.BundledMethodTestCase(
+            inputs=_values(program, program.inputs, input_set.inputs),
+            expected_outputs=_values(program, program.outputs, input_set.expected),
+        )
+        for input_set in program.sets
+    ]
+    tables = schema.BundledProgram(
+        version=BUNDLED_PROGRAM_SCHEMA_VERSION,
+        method_test_suites=[schema.BundledMethodTestSuite("forward", cases)],
+        program=program.pte_path.read_bytes(),
+    )
+    Path(file).write_bytes(serialize_from_bundled_program_to_flatbuffer(_Bundle(tables)))
+
+
+def _values(
+    program: Program, specs: Sequence[TensorSpec], files: Sequence[str]
+) -> list[schema.Value]:
+    return [
+        schema.Value(
+            val=schema.Tensor(
+                scalar_type=_TYPES[spec.dtype],
+                sizes=list(spec.shape),
+                data=(program.directory / file).read_bytes(),
+                dim_order=list(spec.dim_order),
+            )
+        )
+        for spec, file in zip(specs, files, strict=True)
+    ]

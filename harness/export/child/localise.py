@@ -1,0 +1,171 @@
+"""What the export process finds out about a delegate that the NPU computes wrongly.
+
+To name the operator, the delegate's TOSA graph is compiled again so that more of what it computes
+can be seen: once with every quantised value as an output, which keeps a sum and its rescaling
+together but may undo what Vela does across operators; if all is right then, each value as the only
+output, up to the first wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import ExportError
+from harness.export.child.known_defects import known_defect
+from harness.export.child.lower_ethosu import compile_graph
+from harness.export.child.reduce import Smallest, npu_trial, reduce
+from harness.export.child.tosa_graph import (
+    Array,
+    Operator,
+    TosaTensor,
+    computed,
+    read_graph,
+    run_graph,
+    with_outputs,
+)
+from harness.export.localise import SmallestPart, WrongValue
+from harness.export.npu_options import NpuOptions
+from harness.export.program import Program
+from harness.npu.model import Network
+
+OnStage = Callable[[str], None]
+
+
+def first_wrong_value(
+    on_stage: OnStage, program: Program, delegate: int, input_set: int
+) -> dict[str, Any] | None:
+    """The fields of WrongValue. Raises ExportError."""
+    on_stage("name the operator")
+    tosa, inputs = _graph(program, delegate, input_set)
+    wrong = _first_wrong(tosa, _options(program), inputs)
+    return None if wrong is None else asdict(wrong)
+
+
+def smallest_part(
+    on_stage: OnStage,
+    program: Program,
+    delegate: int,
+    input_set: int,
+    tries: int,
+    base: str | None,
+) -> dict[str, Any] | None:
+    """The fields of SmallestPart. Raises ExportError, OSError."""
+    on_stage("reduce the graph")
+    tosa, inputs = _graph(program, delegate, input_set)
+    options = _options(program)
+    smallest = reduce(tosa, inputs, npu_trial(partial(compile_graph, options=options)), tries=tries)
+    if smallest is None:
+        return None
+    _, product, macs = program.compile_target.split("-")[-3:]
+    graph = read_graph(smallest.tosa)
+    return asdict(
+        SmallestPart(
+            smallest.operators,
+            smallest.whole,
+            smallest.tries,
+            str(smallest.trouble),
+            known_defect(graph, product, int(macs), smallest.trouble),
+            _listing(smallest),
+            () if base is None else _written(smallest, options, base),
+        )
+    )
+
+
+def _graph(program: Program, delegate: int, input_set: int) -> tuple[bytes, list[Array]]:
+    """A delegate's TOSA graph, and its inputs in the oracle's run."""
+    part = program.delegates[delegate]
+    names = part.sets[input_set].inputs
+    inputs = [
+        spec.decode((program.directory / name).read_bytes())
+        for spec, name in zip(part.inputs, names, strict=True)
+    ]
+    return (program.directory / part.tosa).read_bytes(), inputs
+
+
+def _options(program: Program) -> NpuOptions:
+    return NpuOptions(
+        program.compile_target, program.system_config, program.memory_mode, program.direct_drive
+    )
+
+
+def _written(smallest: Smallest, options: NpuOptions, base: str) -> tuple[str, ...]:
+    contents = {
+        f"{base}.tosa": smallest.tosa,
+        f"{base}.vela": compile_graph(smallest.tosa, options),
+    }
+    for index, value in enumerate(smallest.inputs):
+        contents[f"{base}-in{index}.bin"] = value.tobytes()
+    for name, content in contents.items():
+        Path(name).write_bytes(content)
+    return tuple(contents)
+
+
+def _listing(smallest: Smallest) -> tuple[str, ...]:
+    """A line for each operator: its name, what it reads and what it gives."""
+    graph = read_graph(smallest.tosa)
+
+    def shown(name: str) -> str:
+        tensor = graph.tensors[name]
+        return f"{tensor.dtype or '?'}{list(tensor.shape)}"
+
+    return tuple(
+        f"{op.name}: {', '.join(shown(n) for n in op.inputs if n in graph.tensors)} -> "
+        f"{', '.join(shown(n) for n in op.outputs)}"
+        for op in graph.operators
+        if op.name not in ("CONST", "CONST_SHAPE")
+    )
+
+
+def _first_wrong(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> WrongValue | None:
+    graph = read_graph(tosa)
+    seen = [t for t in computed(graph) if t.dtype in ("int8", "int16", "bool")]
+    names = {t.name for t in seen}
+    seen += [t for t in graph.outputs if t.name not in names and t.dtype]
+    reference = run_graph(with_outputs(tosa, [t.name for t in seen]), inputs)
+    together = [list(range(len(seen)))]
+    for group in (*together, *([index] for index in range(len(seen)))):
+        outputs = _outputs(with_outputs(tosa, [seen[i].name for i in group]), options, inputs)
+        for index, raw in zip(group, outputs, strict=False):
+            wrong = _compare(seen[index], reference[index], raw)
+            if wrong is not None:
+                element, expected, actual = wrong
+                operator = _named(graph.producer(seen[index].name), graph.operators)
+                return WrongValue(operator, seen[index].name, element, expected, actual)
+    return None
+
+
+def _outputs(tosa: bytes, options: NpuOptions, inputs: Sequence[Array]) -> Sequence[bytes]:
+    """Nothing when Vela refuses these outputs."""
+    try:
+        blob = compile_graph(tosa, options)
+    except ExportError:
+        return ()
+    return Network(blob).run([value.tobytes() for value in inputs])[0]
+
+
+def _compare(
+    tensor: TosaTensor, expected: Array, raw: bytes
+) -> tuple[tuple[int, ...], int, int] | None:
+    if len(raw) != expected.nbytes:
+        raise ExportError(f"'{tensor.name}' has {len(raw)} bytes, not {expected.nbytes}")
+    actual = np.frombuffer(raw, expected.dtype).reshape(expected.shape)
+    different = np.argwhere(actual != expected)
+    if not len(different):
+        return None
+    element = tuple(int(i) for i in different[0])
+    return element, int(expected[element]), int(actual[element])
+
+
+def _named(operator: Operator, operators: Sequence[Operator]) -> str:
+    """A rescaling belongs to the sum that it rescales."""
+    if operator.name in ("RESCALE", "CLAMP"):
+        for other in operators:
+            if operator.inputs[0] in other.outputs and other.name not in ("CONST", "RESCALE"):
+                return f"{other.name} and {operator.name}"
+    return operator.name

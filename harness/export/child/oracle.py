@@ -1,0 +1,155 @@
+"""Expected outputs of a lowered program, and how they are stored.
+
+For a Cortex-M: ExecuTorch's ``cortex_m`` operators. The program is run eagerly, so each operator
+is the reference implementation that ``executorch/backends/cortex_m/ops/operators.py`` registers
+for it, but where its C++ kernel has a definition of its own and that is followed (``by_design``).
+
+For an Ethos-U: the TOSA reference model. Each delegate is computed by running exactly the TOSA
+graph that Vela compiled, and what stays on the CPU as the operators of a Cortex-M. How
+ExecuTorch presents tensors to the model is taken from
+``executorch/backends/arm/test/runner_utils.py`` 1.5.1: in their physical order.
+
+For a CPU under an operating system: PyTorch, which runs the model that is lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from executorch.exir import EdgeProgramManager
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch._higher_order_ops import executorch_call_delegate
+from torch.utils import _pytree as pytree
+
+from harness.core.errors import ExportError
+from harness.export.child.by_design import Kernels
+from harness.export.child.samples import Sample
+from harness.export.child.tosa_graph import Array, run_graph
+from harness.export.program import TensorSpec
+
+
+def cortex_m_name(versions: Mapping[str, str]) -> str:
+    return f"cortex_m operators (executorch {versions['executorch']})"
+
+
+def tosa_name(versions: Mapping[str, str]) -> str:
+    return f"TOSA reference model (tosa-tools {versions['tosa-tools']})"
+
+
+def pytorch_name(versions: Mapping[str, str], *, quantised: bool) -> str:
+    model = "the quantised model" if quantised else "the model"
+    return f"{model} in PyTorch (torch {versions['torch']})"
+
+
+def method_bytes(tensor: torch.Tensor, spec: TensorSpec) -> bytes:
+    """A tensor's values in the memory order that the program's metadata prescribes."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tuple(tensor.shape) != spec.shape or dtype != spec.dtype:
+        raise ExportError(
+            f"the oracle's '{spec.name}' is {dtype}{list(tensor.shape)}, the program's is "
+            f"{spec.dtype}{list(spec.shape)}"
+        )
+    logical = tensor.detach().contiguous().numpy()
+    return np.ascontiguousarray(logical.transpose(spec.dim_order)).tobytes()
+
+
+@dataclass(frozen=True)
+class DelegateCall:
+    """One delegate at work: its number in the program, its tensors in physical order."""
+
+    delegate: int
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the program gives for one sample, in logical order, and how it came to that."""
+
+    outputs: Sample
+    calls: tuple[DelegateCall, ...]
+
+
+def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
+    """In the order of the graph, which is that of the serialised program."""
+    module = edge.exported_program().graph_module
+    nodes = [n for n in module.graph.nodes if n.target is executorch_call_delegate]
+    return tuple(getattr(module, n.args[0].target) for n in nodes)
+
+
+def run_tosa(
+    edge: EdgeProgramManager,
+    graphs: Mapping[bytes, bytes],
+    samples: Sequence[Sample],
+    kernels: Kernels,
+    known: Sequence[Answer] = (),
+) -> list[Answer]:
+    """With ``kernels`` on the CPU. A delegate whose inputs are those of the ``known`` answer has
+    its outputs, too: the model is not asked twice."""
+    module = edge.exported_program().module(check_guards=False)
+    calls = [answer.calls for answer in known] or [()] * len(samples)
+    return [
+        _Execution(module, graphs, kernels, before).answer(sample)
+        for sample, before in zip(samples, calls, strict=True)
+    ]
+
+
+def run_eagerly(module: torch.fx.GraphModule, samples: Sequence[Sample]) -> list[Sample]:
+    with torch.no_grad():
+        return [tuple(pytree.tree_leaves(module(*sample))) for sample in samples]
+
+
+class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        graphs: Mapping[bytes, bytes],
+        kernels: Kernels,
+        known: Sequence[DelegateCall],
+    ) -> None:
+        super().__init__(module)
+        self._graphs = graphs
+        self._known = known
+        self._kernels = kernels
+        self._calls: list[DelegateCall] = []
+
+    def answer(self, sample: Sample) -> Answer:
+        with torch.no_grad():
+            outputs = tuple(pytree.tree_leaves(self.run(*sample)))
+        return Answer(outputs, tuple(self._calls))
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target is not executorch_call_delegate:
+            result = super().call_function(target, args, kwargs)
+            return self._kernels(target, args, kwargs, result)
+        lowered, *tensors = args
+        inputs = tuple(_physical(tensor) for tensor in tensors)
+        outputs = self._outputs(bytes(lowered.processed_bytes), inputs)
+        self._calls.append(DelegateCall(len(self._calls), inputs, outputs))
+        (output_node,) = (n for n in lowered.original_module.graph.nodes if n.op == "output")
+        results = [n.meta["val"] for n in output_node.args[0]]
+        return [as_logical(v, like) for v, like in zip(outputs, results, strict=True)]
+
+    def _outputs(self, blob: bytes, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        number = len(self._calls)
+        if number < len(self._known):
+            known = self._known[number]
+            if all(map(np.array_equal, inputs, known.inputs)):
+                return known.outputs
+        return run_graph(self._graphs[blob], inputs)
+
+
+def _physical(tensor: torch.Tensor) -> Array:
+    array: Array = tensor.permute(tensor.dim_order()).contiguous().numpy()
+    return array
+
+
+def as_logical(array: Array, like: torch.Tensor) -> torch.Tensor:
+    """``like``: a fake tensor with the shape, type and strides of the result."""
+    order = like.dim_order()
+    physical = torch.from_numpy(array.reshape([like.shape[d] for d in order])).to(like.dtype)
+    return physical.permute(tuple(np.argsort(order).tolist()))

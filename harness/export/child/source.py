@@ -1,0 +1,158 @@
+"""From a ModelSource to a torch module with example and calibration inputs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.config.models import CONVENTION, ModelSource, NamesMissing
+from harness.core.errors import BadModel
+from harness.export.child.samples import Sample
+from harness.export.failures import InputChanged
+from harness.export.program import DTYPE_BYTES
+from harness.system.files import sha256_of
+from harness.system.paths import import_root
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """``calibration`` is empty unless the user's file has ``CalibrationInputs``; ``input_files``:
+    what its ``InputFiles`` names."""
+
+    module: torch.nn.Module
+    examples: Sample
+    calibration: tuple[Sample, ...] = ()
+    input_files: tuple[Path, ...] = ()
+
+
+def load_model(source: ModelSource) -> LoadedModel:
+    """The caller has seeded the random generators: definitions may draw their weights."""
+    if source.file is not None:
+        return _load_user_file(source.file)
+    shipped = getattr(importlib.import_module(source.module), source.attribute)()
+    if hasattr(shipped, "get_eager_model"):  # executorch.examples.models
+        module, examples = shipped.get_eager_model(), shipped.get_example_inputs()
+    else:  # MODELS of aot_arm_compiler
+        module, examples = shipped, shipped.example_input
+    _check_sample(examples, f"example inputs of {source.name}")
+    return LoadedModel(module.eval().requires_grad_(False), examples)
+
+
+def _load_user_file(file: Path) -> LoadedModel:
+    """The convention of aot_arm_compiler.py: ``ModelUnderTest`` and ``ModelInputs``."""
+    user = _executed(file)
+    missing = [n for n in CONVENTION if not hasattr(user, n)]
+    if missing:
+        raise NamesMissing(file, missing)
+    module = user.ModelUnderTest
+    if not isinstance(module, torch.nn.Module):
+        kind = f"the class {module.__name__}" if isinstance(module, type) else type(module)
+        raise BadModel(
+            f"ModelUnderTest of {file.name} must be a torch.nn.Module instance, got {kind}",
+            hint="ModelUnderTest = MyModel().eval()",
+            path=file,
+        )
+    examples = _as_tuple(user.ModelInputs)
+    _check_sample(examples, f"ModelInputs of {file.name}")
+    calibration = tuple(_as_tuple(s) for s in getattr(user, "CalibrationInputs", ()))
+    for index, sample in enumerate(calibration):
+        _check_sample(sample, f"CalibrationInputs[{index}] of {file.name}", like=examples)
+    files = _declared_files(file, getattr(user, "InputFiles", ()))
+    return LoadedModel(module.eval().requires_grad_(False), examples, calibration, files)
+
+
+def _declared_files(file: Path, declared: Any) -> tuple[Path, ...]:
+    if not isinstance(declared, list | tuple) or not all(
+        isinstance(name, str | Path) for name in declared
+    ):
+        raise BadModel(
+            f"InputFiles of {file.name} must be a list of file names",
+            hint='InputFiles = ["weights.bin"]',
+            path=file,
+        )
+    files = tuple(file.parent / name for name in declared)
+    for path in files:
+        if not path.is_file():
+            raise BadModel(f"InputFiles of {file.name}: there is no file {path}", path=file)
+    return files
+
+
+def input_files(file: Path, declared: Sequence[Path], started: int) -> dict[str, str]:
+    """The files that a model was made of besides ``file``, with their sha256, by name relative to
+    its folder: those declared, and the modules of the user's repository that are imported now.
+
+    Raises InputChanged for one that was written after ``started`` (``time.time_ns``).
+    """
+    root = _repository(file)
+    digests = {}
+    for path in sorted({*declared, *_imported_below(root)} - {file}):
+        if path.stat().st_mtime_ns > started:
+            raise InputChanged(path)
+        digests[os.path.relpath(path, file.parent)] = sha256_of(path)
+    return digests
+
+
+def _repository(file: Path) -> Path:
+    """The folder with ``.git`` that the file is in, or else the file's own folder."""
+    return next((f for f in file.parents if (f / ".git").exists()), file.parent)
+
+
+def _imported_below(root: Path) -> Iterator[Path]:
+    harness = import_root() / "harness"
+    for module in list(sys.modules.values()):
+        origin = getattr(module, "__file__", None)
+        if not isinstance(origin, str):
+            continue
+        path = Path(origin)
+        installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+        if path.is_relative_to(root) and not installed and not path.is_relative_to(harness):
+            yield path
+
+
+def _as_tuple(value: object) -> Sample:
+    if isinstance(value, torch.Tensor):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+def _executed(file: Path) -> ModuleType:
+    """Runs a file as a module that may import its neighbours."""
+    spec = importlib.util.spec_from_file_location("hil_user_model", file)
+    assert spec is not None
+    assert spec.loader is not None
+    user = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = user
+    sys.path.insert(0, str(file.parent))
+    spec.loader.exec_module(user)
+    return user
+
+
+def _check_sample(value: object, what: str, like: Sequence[torch.Tensor] | None = None) -> None:
+    """Raise BadModel unless ``value`` is a tuple of tensors the runner can be given."""
+    if not isinstance(value, tuple) or not all(isinstance(t, torch.Tensor) for t in value):
+        kinds = [type(item).__name__ for item in value] if isinstance(value, tuple) else []
+        raise BadModel(
+            f"{what} must be a tuple of tensors, got {type(value).__name__}"
+            + (f" of {', '.join(kinds)}" if kinds else "")
+        )
+    for index, tensor in enumerate(value):
+        if str(tensor.dtype).removeprefix("torch.") not in DTYPE_BYTES:
+            raise BadModel(
+                f"{what}[{index}] has dtype {tensor.dtype}, which the runner cannot take"
+            )
+    if like is not None and [(t.shape, t.dtype) for t in value] != [
+        (t.shape, t.dtype) for t in like
+    ]:
+        raise BadModel(
+            f"{what} does not have the shapes and dtypes of ModelInputs: "
+            f"{[tuple(t.shape) for t in value]} against {[tuple(t.shape) for t in like]}"
+        )

@@ -1,0 +1,222 @@
+"""Reads TOSA graphs, cuts parts out of them, asks them for other outputs. Needs no torch.
+
+The tables are those of ``tosa.fbs`` in tosa-tools 2026.5.0, which carries its generated reader.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tosa_reference_model  # type: ignore[import-untyped]
+from tosa.Attribute import Attribute  # type: ignore[import-untyped]
+from tosa.DType import DType  # type: ignore[import-untyped]
+from tosa.Op import Op  # type: ignore[import-untyped]
+from tosa.TosaBasicBlock import TosaBasicBlock  # type: ignore[import-untyped]
+from tosa.TosaGraph import TosaGraph  # type: ignore[import-untyped]
+
+from harness.core.errors import ExportError
+
+Array = npt.NDArray[Any]
+# Fields of TosaBasicBlock by their place in the virtual table, whose first two are its own.
+_OPERATORS, _TENSORS, _INPUTS, _OUTPUTS, _SHAPES = 6, 8, 10, 12, 14
+_FEW = 64  # bytes of a constant
+_TYPES = {
+    DType.BOOL: "bool",
+    DType.INT8: "int8",
+    DType.INT16: "int16",
+    DType.INT32: "int32",
+}
+
+
+@dataclass(frozen=True)
+class TosaTensor:
+    """``dtype`` is empty for one that numpy has no name for."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """``attributes`` as TOSA names them: numbers, and tuples of numbers."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The main block; bodies of loops and branches are parts of their operator.
+
+    ``numbers``: the values of integer constants with few of them, such as zero points.
+    """
+
+    tensors: dict[str, TosaTensor]
+    numbers: dict[str, tuple[int, ...]]
+    operators: tuple[Operator, ...]
+    inputs: tuple[TosaTensor, ...]
+    outputs: tuple[TosaTensor, ...]
+
+    def producer(self, tensor: str) -> Operator:
+        return next(o for o in self.operators if tensor in o.outputs)
+
+
+def read_graph(tosa: bytes) -> Graph:
+    block = _block(tosa)
+    names = {value: name for name, value in vars(Op).items() if isinstance(value, int)}
+    tables = [block.Tensors(i) for i in range(block.TensorsLength())]
+    tensors = {tensor.name: tensor for tensor in map(_tensor, tables)}
+    operators = [block.Operators(i) for i in range(block.OperatorsLength())]
+    return Graph(
+        tensors,
+        {t.Name().decode(): _numbers(t) for t in tables if 0 < t.DataLength() <= _FEW},
+        tuple(
+            Operator(
+                names.get(op.Op(), str(op.Op())),
+                _strings(op.Inputs, op.InputsLength()),
+                _strings(op.Outputs, op.OutputsLength()),
+                _attributes(op),
+            )
+            for op in operators
+        ),
+        tuple(tensors[n] for n in _strings(block.Inputs, block.InputsLength())),
+        tuple(tensors[n] for n in _strings(block.Outputs, block.OutputsLength())),
+    )
+
+
+def computed(graph: Graph) -> list[TosaTensor]:
+    """What the graph computes from its inputs, in the order of its operators."""
+    reached = {tensor.name for tensor in graph.inputs}
+    found = []
+    for operator in graph.operators:
+        if reached.intersection(operator.inputs):
+            reached.update(operator.outputs)
+            found += [graph.tensors[name] for name in operator.outputs if name in graph.tensors]
+    return found
+
+
+def with_outputs(tosa: bytes, names: Sequence[str]) -> bytes:
+    """The same graph with these tensors as its outputs."""
+    content = bytearray(tosa)
+    _name_again(content, _OUTPUTS, names)
+    return bytes(content)
+
+
+def part(
+    tosa: bytes, operators: Collection[int], inputs: Sequence[str], outputs: Sequence[str]
+) -> bytes:
+    """Some operators of a graph, by their index, with inputs and outputs of their own.
+
+    No table moves: an offset in a FlatBuffer points forward, so the entries of a vector may move
+    to its front. What is left out stays in the file, and nothing refers to it.
+    """
+    block = _block(tosa)
+    chosen = [block.Operators(i) for i in sorted(operators)]
+    used = set(inputs) | set(outputs)
+    for op in chosen:
+        used.update(_strings(op.Inputs, op.InputsLength()))
+        used.update(_strings(op.Outputs, op.OutputsLength()))
+    content = bytearray(tosa)
+    _keep(content, _OPERATORS, sorted(operators))
+    tensors = range(block.TensorsLength())
+    _keep(content, _TENSORS, [i for i in tensors if block.Tensors(i).Name().decode() in used])
+    shapes = range(block.ShapesLength())
+    _keep(content, _SHAPES, [i for i in shapes if block.Shapes(i).Name().decode() in used])
+    _name_again(content, _INPUTS, inputs)
+    _name_again(content, _OUTPUTS, outputs)
+    return bytes(content)
+
+
+def _name_again(content: bytearray, field: int, names: Sequence[str]) -> None:
+    """A new vector of names goes behind the buffer, and the block's field points to it."""
+    table = _block(content)._tab
+    at = table.Pos + table.Offset(field)
+    content += bytes(-len(content) % 8)
+    struct.pack_into("<I", content, at, len(content) - at)
+    slots = len(content) + 4
+    content += struct.pack("<I", len(names)) + bytes(4 * len(names))
+    for index, name in enumerate(names):
+        content += bytes(-len(content) % 4)
+        struct.pack_into("<I", content, slots + 4 * index, len(content) - slots - 4 * index)
+        text = name.encode()
+        content += struct.pack("<I", len(text)) + text + b"\0"
+    content += bytes(-len(content) % 8)
+
+
+def _keep(content: bytearray, field: int, entries: Sequence[int]) -> None:
+    """Shorten one of the block's vectors of tables to these entries."""
+    table = _block(content)._tab
+    offset = table.Offset(field)
+    if not offset:
+        return
+    slots = table.Vector(offset)
+    places = [
+        at + struct.unpack_from("<I", content, at)[0] for at in (slots + 4 * i for i in entries)
+    ]
+    struct.pack_into("<I", content, slots - 4, len(places))
+    for index, place in enumerate(places):
+        struct.pack_into("<I", content, slots + 4 * index, place - slots - 4 * index)
+
+
+def run_graph(tosa: bytes, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The TOSA reference model's outputs. Raises ExportError when it refuses the graph."""
+    outputs, status = tosa_reference_model.run(
+        tosa, list(inputs), verbosity="NONE", initialize_variable_tensor_from_numpy=True
+    )
+    if status != tosa_reference_model.GraphStatus.TOSA_VALID:
+        raise ExportError(
+            f"the TOSA reference model refuses the graph that Vela compiled: {status.name}"
+        )
+    return tuple(np.asarray(output) for output in outputs)
+
+
+def _block(tosa: bytes | bytearray) -> TosaBasicBlock:
+    return TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0)
+
+
+def _tensor(table: Any) -> TosaTensor:
+    shape = tuple(table.Shape(i) for i in range(table.ShapeLength()))
+    return TosaTensor(table.Name().decode(), _TYPES.get(table.Type(), ""), shape)
+
+
+def _numbers(table: Any) -> tuple[int, ...]:
+    kind = _TYPES.get(table.Type(), "")
+    values = np.frombuffer(table.DataAsNumpy().tobytes(), kind or np.uint8)
+    return tuple(int(v) for v in values)
+
+
+def _attributes(operator: Any) -> dict[str, Any]:
+    """Read by the names of the generated reader: "Pad" has the elements that "PadLength" counts."""
+    names = {value: name for name, value in vars(Attribute).items() if isinstance(value, int)}
+    kind, union = names.get(operator.AttributeType(), "NONE"), operator.Attribute()
+    if kind == "NONE" or union is None:
+        return {}
+    table = getattr(importlib.import_module(f"tosa.{kind}"), kind)()
+    table.Init(union.Bytes, union.Pos)
+    lists = {name.removesuffix("Length") for name in dir(table) if name.endswith("Length")}
+    found: dict[str, Any] = {n: _strings_or_numbers(table, n) for n in lists}
+    for name in dir(table):
+        plain = name[0].isupper() and name not in lists and name != "Init"
+        if plain and not name.startswith("GetRootAs") and not name.endswith(_DERIVED):
+            found[name] = getattr(table, name)()
+    return found
+
+
+_DERIVED = ("Length", "IsNone", "AsNumpy", "BufferHasIdentifier")
+
+
+def _strings_or_numbers(table: Any, name: str) -> tuple[Any, ...]:
+    return tuple(getattr(table, name)(i) for i in range(getattr(table, name + "Length")()))
+
+
+def _strings(get: Any, count: int) -> tuple[str, ...]:
+    return tuple(get(index).decode() for index in range(count))

@@ -1,0 +1,92 @@
+"""A checkout and its parts, laid out as ExecuTorch's CMake wants to find them, by links.
+
+The build writes to where it finds flatcc (its ``lib``), wants the checkout's folder to be called
+``executorch``, and its submodules inside. Here it gets a folder of that name whose entries are
+links to the checkout's and to the parts, so that the user's is only read; flatcc is a copy.
+Likewise the SDK: ``core_software`` with the parts, and a ``core_platform``, ours or a copy of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.executorch.parts import Part
+from harness.system import sealed
+from harness.system.files import write_whole
+
+_COPIED = {"flatcc": (".git", "build", "lib")}  # without what a build of the user's left there
+_SOFTWARE = ("core_driver", "cmsis_6", "cmsis-nn")
+_BOARDS = ("corstone-300", "corstone-320")
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """``checkout`` and ``sdk`` are the folders to build from."""
+
+    checkout: Path
+    sdk: Path
+
+
+def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
+    """Make or mend the overlay in ``folder``. ``platform``: what serves as each board of
+    ``core_platform``; None takes the SDK's own."""
+    parts = checkout.parts
+    root = folder / "executorch"
+    _links(root, {e.name: e for e in checkout.root.iterdir()} | {"third-party": None, ".git": None})
+    inside = {e.name: e for e in (checkout.root / "third-party").iterdir()}
+    inside |= {n: parts[n].folder for n in ("flatbuffers", "gflags", "json")}
+    _links(root / "third-party", inside | dict.fromkeys(_COPIED))
+    for name, unwanted in _COPIED.items():
+        _copy(parts[name], root / "third-party" / name, unwanted)
+    _sdk(checkout, folder / "sdk", platform)
+    return Overlay(root, folder / "sdk")
+
+
+def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:
+    """The SDK's own platform is written against the whole of its ``core_software``, which it finds
+    by ``..``: through a link that would be the user's, without the parts that were given."""
+    parts = checkout.parts
+    own = {name: parts[name].folder for name in _SOFTWARE if name in parts}
+    there = parts.get("core_platform")
+    if platform is not None or there is None:
+        _links(sdk / "core_platform" / "targets", dict.fromkeys(_BOARDS, platform))
+        _links(sdk / "core_software", own)
+        return
+    beside = there.folder.parent / "core_software"
+    software = {e.name: e for e in beside.iterdir()} if beside.is_dir() else {}
+    _copy(there, sdk / "core_platform", (".git",))
+    _links(sdk / "core_software", software | own)
+
+
+def _links(folder: Path, wanted: Mapping[str, Path | None]) -> None:
+    """Exactly the links that are wanted; what has no target (None) is left alone if it is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in folder.iterdir():
+        if entry.is_symlink() and wanted.get(entry.name) is None:
+            entry.unlink()
+    for name, target in wanted.items():
+        link = folder / name
+        if target is None or (link.is_symlink() and link.readlink() == target):
+            continue
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+
+
+def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
+    """A copy of a part without some of its folders, made again when the part is another. Killed
+    at any moment, the stamp is of what is there, or not there."""
+    stamp = to.with_name(f".{to.name}.identity")
+    if to.is_dir() and stamp.is_file() and stamp.read_text() == part.identity:
+        return
+    stamp.unlink(missing_ok=True)
+    sealed.clear(to)
+
+    def left_out(directory: str, names: list[str]) -> set[str]:
+        return set(names).intersection(unwanted) if Path(directory) == part.folder else set()
+
+    shutil.copytree(part.folder, to, symlinks=True, ignore=left_out)
+    write_whole(stamp, part.identity)

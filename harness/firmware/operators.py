@@ -1,0 +1,137 @@
+"""Which kernels and backends of a program a firmware's ELF files lack, before anything is run.
+
+Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), and a
+backend under its id ("EthosUBackend"), so the name is in the ELF as a string of its own;
+ExecuTorch's and ours do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import LinkError
+from harness.firmware.names import source_names
+from harness.firmware.source import FirmwareSource, source_named
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
+from harness.formats.flatbuffer import FlatBuffer
+from harness.formats.schema import PTE, load_schema
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a program wants of a runner: operators ("namespace::name.overload"), backends by id."""
+
+    operators: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+
+
+class RunnerLacks(LinkError):
+    """The linked program lacks kernels for some operators, or some backends, or both."""
+
+    def __init__(self, elf: Path, missing: Needs, source: FirmwareSource) -> None:
+        self.operators = missing.operators
+        self.backends = missing.backends
+        self.source = source.name
+        parts = [
+            f"no {word}{'s' if len(names) > 1 else ''} {', '.join(names)}"
+            for word, names in (
+                ("kernel for operator", missing.operators),
+                ("backend", missing.backends),
+            )
+            if names
+        ]
+        hints = [source.kernel_hint] if missing.operators else []
+        hints += [source.backend_hint] if missing.backends else []
+        hints[:0] = [
+            f"{other.offer}: --firmware {other.name}"
+            for other in map(source_named, source_names())
+            if other is not source and set(missing.backends) & set(other.extra_backends)
+        ]
+        super().__init__(
+            f"{source.runner} has {' and '.join(parts)}", hint="; ".join(hints), path=elf
+        )
+
+
+class OperatorMissing(RunnerLacks):
+    kind = "operator_missing"
+
+
+class BackendMissing(RunnerLacks):
+    """Only backends."""
+
+    kind = "backend_missing"
+
+
+def require(images: Sequence[Path], needs: Needs, source: FirmwareSource) -> None:
+    """Raises RunnerLacks, with all their names, when none of the ELF files of a firmware, its
+    program first, has a kernel or a backend."""
+    missing = needs
+    for image in images:
+        missing = Needs(
+            *(missing_names(image, names) for names in (missing.operators, missing.backends))
+        )
+    if missing.operators:
+        raise OperatorMissing(images[0], missing, source)
+    if missing.backends:
+        raise BackendMissing(images[0], missing, source)
+
+
+def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``wanted`` that no loaded section of an ELF file names."""
+    wanted = tuple(wanted)
+    if not wanted:
+        return ()
+    program = read_elf(elf)
+    loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
+    return tuple(
+        name for name in dict.fromkeys(wanted) if not _is_named(name.encode(), program, loaded)
+    )
+
+
+def _is_named(name: bytes, program: ElfFile, loaded: Sequence[tuple[Section, bytes]]) -> bool:
+    """The name as a whole string; or as the tail of one to which something points, for the
+    linker lets a string share the end of a longer one."""
+    text = name + b"\0"
+    for section, content in loaded:
+        at = content.find(text)
+        while at >= 0:
+            if at == 0 or content[at - 1] == 0:
+                return True
+            if _is_pointed_to(section.address + at, program, loaded):
+                return True
+            at = content.find(text, at + 1)
+    return False
+
+
+def _is_pointed_to(address: int, program: ElfFile, loaded: Sequence[tuple[Section, bytes]]) -> bool:
+    size = program.bits // 8
+    pointer = address.to_bytes(size, program.byte_order)
+    return any(
+        (section.address + content.find(pointer)) % size == 0
+        for section, content in loaded
+        if pointer in content
+    )
+
+
+def needs_of(pte: Path) -> Needs:
+    """What a ``.pte`` calls; nothing for a file that does not keep to the format, which the runner
+    refuses with a better message."""
+    content = pte.read_bytes()
+    if content[4:6] != b"ET":
+        return Needs()
+    operators: list[str] = []
+    backends: list[str] = []
+    try:
+        program = FlatBuffer(memoryview(content), load_schema(PTE), len(content)).root()
+        for plan in program.items("execution_plan"):
+            for operator in plan.items("operators"):
+                overload = operator.get("overload")
+                name = (operator.get("name") or "") + (f".{overload}" if overload else "")
+                operators.append(name)
+            backends += [delegate.get("id") or "" for delegate in plan.items("delegates")]
+    except DamagedFile:
+        return Needs()
+    return Needs(tuple(dict.fromkeys(operators)), tuple(dict.fromkeys(backends)))

@@ -1,0 +1,150 @@
+"""What the workspace that ``$ZEPHYR_BASE`` names has, and what it lacks for our targets."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import HarnessError
+from harness.firmware.zephyr.compiler import find_compiler
+from harness.firmware.zephyr.manifest import PROJECTS, is_old
+from harness.firmware.zephyr.workspace import find_west, is_zephyr, zephyr_version
+from harness.system.packages import how_to_get
+
+_SECONDS = 120
+_OPTIONAL = ("hal_ethos_u",)  # there is a driver of ours, too
+# Of Zephyr's scripts/requirements-base.txt what a build needs (4.2 has jsonschema for pykwalify);
+# the others are for flashing, debugging and reports.
+_NEEDED = {"pyelftools", "pyyaml", "pykwalify", "jsonschema", "packaging", "west"}
+_MISSING = """\
+import importlib.metadata, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        print(name)
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``state`` is None for what is missing; ``text`` says then how to get it, else what it is."""
+
+    name: str
+    state: str | None
+    text: str
+    required: bool = True
+
+
+def examine(environ: Mapping[str, str] = os.environ) -> list[Finding]:
+    """Nothing where ``$ZEPHYR_BASE`` is not set. Raises nothing for what is missing."""
+    said = environ.get("ZEPHYR_BASE")
+    return list(_findings(Path(said).absolute(), environ)) if said else []
+
+
+def _findings(base: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
+    if not is_zephyr(base):
+        yield Finding("zephyr", None, f"{base} is not Zephyr: hil zephyr init DIR")
+        return
+    version = zephyr_version(base)
+    if is_old(version):
+        yield Finding("zephyr", None, f"{version} is too old for our targets: hil zephyr init DIR")
+    else:
+        yield Finding("zephyr", version, str(base))
+    try:
+        west = find_west(environ)
+    except HarnessError as error:
+        yield Finding("west", None, error.hint or error.message)
+    else:
+        yield Finding("west", "found", str(west))
+        yield from _of_west(west, base)
+        yield _packages(west, base)
+    yield _dtc(environ)
+    yield _compiler(environ)
+
+
+def _of_west(west: Path, base: Path) -> Iterator[Finding]:
+    """The modules, and Zephyr's own commands."""
+    done = _ask(base, str(west), "list", "--format", "{name}\t{abspath}")
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        yield Finding("workspace", None, f"west does not know it ({last}): hil zephyr init DIR")
+        return
+    known = dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
+    for project in PROJECTS[1:]:
+        required = project.name not in _OPTIONAL
+        place = known.get(project.name)
+        if place is None:
+            how = f"{project.why}: put it among the projects of the manifest, then west update"
+            yield Finding(project.name, None, how, required=required and project.name != "cmsis")
+        elif not any(Path(place).glob("*")):
+            how = f"{project.why}: west update --narrow --fetch-opt=--depth=1 {project.name}"
+            yield Finding(project.name, None, how, required)
+        else:
+            yield Finding(project.name, "fetched", place, required)
+    has_build = _ask(base, str(west), "build", "--help").returncode == 0
+    how = (
+        "`west build` is Zephyr's"
+        if has_build
+        else "give Zephyr's project in the manifest "
+        "`west-commands: scripts/west-commands.yml`, then west update"
+    )
+    yield Finding("west-commands", "known" if has_build else None, how)
+
+
+def _packages(west: Path, base: Path) -> Finding:
+    """Those of west's own Python, which runs Zephyr's scripts."""
+    file = base / "scripts" / "requirements-base.txt"
+    try:
+        named = re.findall(r"^([A-Za-z][\w.-]*)", file.read_text("utf-8", "replace"), re.MULTILINE)
+    except OSError:
+        named = []
+    names = [name for name in named if name.lower() in _NEEDED]
+    python = _python_of(west)
+    missing = _ask(base, python, "-c", _MISSING, *names).stdout.split()
+    if missing:
+        how = f"{python} -m pip install {' '.join(missing)}"
+        return Finding("Python packages", None, how)
+    return Finding("Python packages", "installed", f"those that a build needs, for {python}")
+
+
+def _python_of(west: Path) -> str:
+    """The first line of a script that pip installed names it."""
+    with west.open("rb") as file:
+        first = file.readline().decode("utf-8", "replace").strip()
+    named = first.removeprefix("#!").split(" ")[0]
+    known = first.startswith("#!") and "python" in Path(named).name and Path(named).is_file()
+    return named if known else sys.executable
+
+
+def _dtc(environ: Mapping[str, str]) -> Finding:
+    """Zephyr builds without it, and checks less (cmake/modules/dts.cmake)."""
+    found = shutil.which("dtc", path=environ.get("PATH"))
+    how = f"the devicetree compiler; {how_to_get('device-tree-compiler')}"
+    return Finding("dtc", "found" if found else None, found or how, required=False)
+
+
+def _compiler(environ: Mapping[str, str]) -> Finding:
+    try:
+        compiler = find_compiler(environ)
+    except HarnessError as error:
+        return Finding("compiler", None, f"{error.message}: {error.hint}")
+    return Finding("compiler", compiler.name, str(compiler.path or "as your environment says"))
+
+
+def _ask(base: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
+        cwd=base,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )

@@ -1,0 +1,264 @@
+"""`hil zephyr init`: a workspace with what our targets need, by west, without history.
+
+What is there already is kept, so that the same command goes on where an earlier one ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import InfraError, UsageError
+from harness.firmware.zephyr.manifest import FOLDER, PROJECTS, UPSTREAM, check_version, manifest
+from harness.firmware.zephyr.workspace import find_west, is_zephyr
+from harness.system import toolchain
+from harness.system.files import write_whole
+from harness.system.process import Bounds, Stop, run
+from harness.system.progress import Progress
+
+ENVIRONMENT = ".venv"  # in the workspace
+_REQUIREMENTS = "zephyr/scripts/requirements-base.txt"
+_PYTHON_MEGABYTES = 30  # of its packages
+_BOUNDS = Bounds(4 * 3600.0, 900.0)
+# git's and west's words for a remote that does not answer, or has no such thing.
+_FATAL = re.compile(r"^(?:fatal|error|ERROR): .*$", re.MULTILINE)
+_PROJECT = re.compile(rb"^=== updating (\S+)", re.MULTILINE)
+
+
+class NotEmpty(UsageError):
+    """The folder holds something, and it is no workspace of ours."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder} is not empty, and `hil zephyr init` did not make it",
+            hint="name a new folder; a workspace of your own is examined by `hil doctor` when "
+            "ZEPHYR_BASE names its zephyr folder",
+            path=folder,
+        )
+
+
+class OtherWorkspace(UsageError):
+    """The folder was made for another version or from another remote."""
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        self.manifest = str(file)
+        super().__init__(
+            f"{folder} was made with another --zephyr or --url",
+            hint=f"give what {file} says, or name a new folder",
+            path=folder,
+        )
+
+
+class InsideWorkspace(UsageError):
+    """west refuses a workspace inside another one."""
+
+    def __init__(self, folder: Path, outer: Path) -> None:
+        self.outer = str(outer)
+        super().__init__(
+            f"{folder} is inside the west workspace {outer}",
+            hint="name a folder outside it",
+            path=folder,
+        )
+
+
+class StepFailed(InfraError):
+    """A command of west, git or pip failed. ``said``: its own reason."""
+
+    def __init__(self, command: Sequence[str], said: str, log: Path, url: str) -> None:
+        self.command = tuple(command)
+        self.said = said
+        super().__init__(
+            f"`{' '.join(command)}` failed: {said}",
+            hint=f"when {url} cannot be reached, --url names another remote; the same command "
+            "again goes on from here",
+            path=log,
+        )
+
+
+@dataclass(frozen=True)
+class InitPlan:
+    """What will be done, in ``folder``, and of what it consists."""
+
+    folder: Path
+    version: str
+    url: str
+    west: Path
+    packages: bool  # whether Zephyr's Python packages are installed, into ENVIRONMENT
+
+    @property
+    def base(self) -> Path:
+        return self.folder / "zephyr"
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / FOLDER / "west.yml"
+
+    @property
+    def megabytes(self) -> float:
+        return sum(p.megabytes for p in PROJECTS) + _PYTHON_MEGABYTES * self.packages
+
+    def steps(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Each with the name of its log, in order; what is done already is left out."""
+        west = str(self.west)
+        found: list[tuple[str, tuple[str, ...]]] = []
+        if not (self.folder / ".west" / "config").is_file():
+            found.append(("init", (west, "init", "-l", str(self.folder / FOLDER))))
+        found.append(("update", (west, "update", "--narrow", "--fetch-opt=--depth=1")))
+        if self.packages:
+            python = str(self.folder / ENVIRONMENT / "bin" / "python")
+            if not (self.folder / ENVIRONMENT / "bin" / "pip").is_file():
+                found.append(("venv", (sys.executable, "-m", "venv", ENVIRONMENT)))
+            pip = (python, "-m", "pip", "install", "--disable-pip-version-check")
+            found.append(("pip", (*pip, "-r", _REQUIREMENTS)))
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "workspace": str(self.folder),
+            "zephyr": self.version,
+            "manifest": str(self.manifest),
+            "downloads": [
+                *(
+                    {
+                        "what": p.name,
+                        "why": p.why,
+                        "from": f"{self.url}/{_repository(p.name)}",
+                        "megabytes": p.megabytes,
+                    }
+                    for p in PROJECTS
+                ),
+                *(
+                    [
+                        {
+                            "what": "Python packages",
+                            "why": f"{_REQUIREMENTS}, into {ENVIRONMENT}",
+                            "from": "the package index of pip",
+                            "megabytes": _PYTHON_MEGABYTES,
+                        }
+                    ]
+                    if self.packages
+                    else []
+                ),
+            ],
+            "megabytes": self.megabytes,
+            "commands": [" ".join(command) for _, command in self.steps()],
+            "activate": self.activation(),
+        }
+
+    def activation(self) -> list[str]:
+        """What to say to the shell before a build."""
+        python = [f". {self.folder / ENVIRONMENT}/bin/activate"] if self.packages else []
+        return [*python, f"export ZEPHYR_BASE={self.base}"]
+
+
+def plan_init(
+    folder: Path,
+    version: str,
+    url: str = UPSTREAM,
+    *,
+    packages: bool = True,
+    environ: Mapping[str, str] = os.environ,
+) -> InitPlan:
+    """Nothing is written. Raises UsageError, ToolMissing (west, git)."""
+    folder = folder.absolute()
+    if re.search(r"[\s'\"#]", url) or "://" not in url:
+        raise UsageError(
+            f"{url!r} is not a remote", hint=f"give what stands before a repository: {UPSTREAM}"
+        )
+    plan = InitPlan(folder, check_version(version), url.rstrip("/"), find_west(environ), packages)
+    toolchain.require("git")
+    outer = next((p for p in folder.parents if (p / ".west" / "config").is_file()), None)
+    if outer is not None:
+        raise InsideWorkspace(folder, outer)
+    if plan.manifest.is_file():
+        if plan.manifest.read_text("utf-8", "replace") != manifest(plan.version, plan.url):
+            raise OtherWorkspace(folder, plan.manifest)
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise NotEmpty(folder)
+    return plan
+
+
+def init(plan: InitPlan, progress: Progress) -> None:
+    """Does it. Raises StepFailed, InfraError."""
+    try:
+        plan.manifest.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(plan.manifest, manifest(plan.version, plan.url))
+    except OSError as error:
+        raise InfraError(
+            f"{plan.folder} cannot be written: {error.strerror}", path=plan.folder
+        ) from error
+    for name, command in plan.steps():
+        _step(plan, name, command, progress)
+    if not is_zephyr(plan.base):
+        raise InfraError(
+            f"west ended well, and {plan.base} is not Zephyr",
+            hint=f"see what {plan.url}/zephyr has under the tag v{plan.version}",
+            path=plan.base,
+        )
+
+
+def _step(plan: InitPlan, name: str, command: Sequence[str], progress: Progress) -> None:
+    what = {
+        "init": "making the workspace",
+        "update": "fetching",
+        "venv": "making its Python environment",
+        "pip": "installing Python packages",
+    }[name]
+    progress(what)
+    log = plan.manifest.with_name(f"{name}.log")
+    count, begun = 0, b""
+
+    def watch(data: bytes) -> None:
+        """``data`` may end, and begin, in the middle of a line."""
+        nonlocal count, begun
+        whole, newline, begun = (begun + data).rpartition(b"\n")
+        for project in _PROJECT.findall(whole + newline):
+            count += 1
+            progress(f"fetching {project.decode('utf-8', 'replace')} {count}/{len(PROJECTS)}")
+
+    tied = (str(toolchain.locate("setsid")), str(toolchain.locate("setpriv")))
+    ended = run(
+        [*tied, "--pdeathsig", "KILL", "--", *command],
+        cwd=plan.folder,
+        environment=_environment(plan.url),
+        console=log,
+        bounds=_BOUNDS,
+        on_output=watch,
+    )
+    if ended.stop is not Stop.EXITED:
+        raise StepFailed(command, f"it was stopped ({ended.stop})", log, plan.url)
+    if ended.status != 0:
+        raise StepFailed(command, _reason(log.read_text("utf-8", "replace")), log, plan.url)
+
+
+def _environment(url: str) -> dict[str, str]:
+    """The user's (proxies, credentials), but for the workspace that is in use. Zephyr's manifest
+    names its modules' remote, and ``url`` is taken in its place (git-config(1), insteadOf). git
+    asks nobody for a password."""
+    kept = {n: v for n, v in os.environ.items() if n not in ("ZEPHYR_BASE", "GIT_DIR")}
+    kept |= {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0"}
+    if url == UPSTREAM:
+        return kept
+    at = int(kept.get("GIT_CONFIG_COUNT", "0"))
+    return {
+        **kept,
+        "GIT_CONFIG_COUNT": str(at + 1),
+        f"GIT_CONFIG_KEY_{at}": f"url.{url}.insteadOf",
+        f"GIT_CONFIG_VALUE_{at}": UPSTREAM,
+    }
+
+
+def _reason(log: str) -> str:
+    """git's word, which stands before west's."""
+    said = _FATAL.findall(log)
+    own = next((line for line in said if not line.startswith("ERROR: update failed")), None)
+    return own or (log.strip().splitlines() or ["it says nothing"])[-1]
+
+
+def _repository(name: str) -> str:
+    return "CMSIS_6" if name == "cmsis_6" else name

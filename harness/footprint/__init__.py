@@ -1,1 +1,0 @@
-"""What programs and firmware are made of: anatomies, differences, budgets, pictures."""

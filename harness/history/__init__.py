@@ -1,1 +1,0 @@
-"""What nights before this one said: one row per case and run, and what differs between two."""

@@ -1,1 +1,0 @@
-"""The steps; ``harness.history.place.HEAD`` names the last of them."""

@@ -1,0 +1,172 @@
+"""From a log to the failure that ended the build before its link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.link.configure import kconfig
+from harness.link.configure.failure import BuildFailure, BuildFailureKind, Statement, rules
+from harness.link.configure.statements import statements_of
+from harness.link.log import messages
+from harness.link.log.lines import lines_of
+
+_COMPILER = re.compile(
+    r"^(?P<file>[^\s:][^:]*):(?P<at>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$"
+)
+_EXPANDED = re.compile(r"^(?P<file>[^\s:]+):(?P<at>\d+):\d+: note: in expansion of macro")
+_HEADER = re.compile(r"^(?P<header>\S+): No such file or directory$")
+# Headers that Zephyr's scripts/build/gen_syscalls.py generates; seen missing with 4.1.0 when
+# CONFIG_POSIX_TIMERS was set in an existing build directory.
+_SYSTEM_CALLS = "zephyr/syscalls/"
+_APPLICATION = re.compile(r"^-- Application: (?P<folder>.+)$")
+_FRAGMENT = re.compile(r"^(?:Loaded|Merged) configuration '(?P<file>[^']+)'")
+_PARSED = re.compile(r"^Parsing (?P<file>\S+Kconfig)$")
+_RAISED = re.compile(r"^[\w.]+(?:Error|Exception): \S")
+_GOES_ON = re.compile(r"Dependency loop$|currently being y-selected by the following symbols:$")
+_MOST_LINES = 60
+
+
+def build_failure(text: str) -> BuildFailure | None:
+    """``failure_in`` the statements of a text."""
+    return failure_in(statements_of(lines_of(text)))
+
+
+def failure_in(statements: Sequence[Statement]) -> BuildFailure | None:
+    """The first failure; None where nothing says that the build stopped."""
+    unexplained = _unexplained(statements)
+    failure = next(_explained(statements), None) or unexplained
+    if failure is None or (failure.text.startswith("WARNING") and unexplained is None):
+        return None
+    if failure.at is None:
+        failure = _located(failure, statements)
+    return _with_similar_names(failure, statements)
+
+
+def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
+    """By a rule or by the compiler. The first one counts: the others mostly follow from it."""
+    application = _application(statements)
+    for number, statement in enumerate(statements):
+        if _GOES_ON.search(statement.text):
+            statement = replace(statement, text=_whole_message(statements, number))
+        elif refused := _COMPILER.match(statement.text):
+            statement = _at_its_user(statement, refused, statements, number)
+        elif statement.file is not None and application is not None:
+            statement = replace(statement, file=str(Path(application, statement.file)))
+        failures = (failure for rule in rules() if (failure := rule.read(statement)))
+        if failure := next(failures, None) or _compiler(statement):
+            yield failure
+
+
+def _whole_message(statements: Sequence[Statement], number: int) -> str:
+    """A message of several paragraphs, to CMake's next one."""
+    words: list[str] = []
+    for statement in statements[number : number + _MOST_LINES]:
+        if statement.text.startswith("CMake Error"):
+            break
+        words.append(statement.text)
+    return " ".join(words)
+
+
+def _at_its_user(
+    statement: Statement, refused: re.Match[str], statements: Sequence[Statement], number: int
+) -> Statement:
+    """An error in a macro is located where the macro is used: its last expansion."""
+    file, at = refused["file"], refused["at"]
+    for following in statements[number + 1 : number + _MOST_LINES]:
+        if _COMPILER.match(following.text) or ": note: each undeclared" in following.text:
+            break
+        if used := _EXPANDED.match(following.text):
+            file, at = used["file"], used["at"]
+    return replace(statement, file=file, at=int(at))
+
+
+def _compiler(statement: Statement) -> BuildFailure | None:
+    match = _COMPILER.match(statement.text)
+    if match is None:
+        return None
+    what, place = match["what"], f"{statement.file}:{statement.at}"
+    cause, fix = f"The compiler refuses {place}: {what}.", f"Correct {place}."
+    if header := _HEADER.match(what):
+        cause = f"{place} includes {header['header']}, which no include folder of its target has."
+        fix = (
+            f"Enable the option or add the module that brings {header['header']}, link the "
+            "library that has it, or add its folder to the target's include folders."
+        )
+        if header["header"].startswith(_SYSTEM_CALLS):
+            cause += (
+                " It is generated for the system calls that the build directory was configured "
+                "for, and the option that brings this one was set later."
+            )
+            fix = "Build from scratch: `west build -p always`."
+    return BuildFailure(
+        BuildFailureKind.COMPILE,
+        statement.line,
+        statement.text,
+        cause,
+        fix,
+        statement.file,
+        statement.at,
+    )
+
+
+def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:
+    """The first statement that something failed, in its own words."""
+    stopped = next((s for s in statements if messages.STOPPED.search(s.text)), None)
+    if stopped is None:
+        return None
+    raised = next((s for s in statements if _RAISED.match(s.text)), None)
+    first = raised if raised is not None and raised.line < stopped.line else stopped
+    return BuildFailure(
+        BuildFailureKind.NOT_KNOWN,
+        first.line,
+        first.text,
+        f"The build stopped: {first.text}",
+        "",
+        first.file,
+        first.at,
+    )
+
+
+def _application(statements: Sequence[Statement]) -> str | None:
+    matches = (match for s in statements if (match := _APPLICATION.match(s.text)))
+    return next((match["folder"].strip() for match in matches), None)
+
+
+def _located(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
+    """With the line that names the subject, in a configuration file or in the application's
+    CMakeLists.txt, where that file can be read."""
+    if failure.subject is None:
+        return failure
+    files: list[Path] = []
+    if failure.kind is BuildFailureKind.KCONFIG:
+        merged = (match for s in statements if (match := _FRAGMENT.match(s.text)))
+        files = [Path(match["file"]) for match in merged][::-1]
+    elif failure.kind is BuildFailureKind.CMAKE and (application := _application(statements)):
+        files = [Path(application, "CMakeLists.txt")]
+    for file in files:
+        if at := _line_with(file, failure.subject):
+            return replace(failure, file=str(file), at=at)
+    return failure
+
+
+def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) -> BuildFailure:
+    """For an option that does not exist: with options of similar names, if Zephyr can be read."""
+    if failure.subject is None or "undefined symbol" not in failure.text:
+        return failure
+    parsed = next((match for s in statements if (match := _PARSED.match(s.text))), None)
+    names = kconfig.similar_options(failure.subject, Path(parsed["file"]).parent) if parsed else ()
+    if not names:
+        return failure
+    return replace(failure, fix=f"{failure.fix} Names like it: {', '.join(names)}.")
+
+
+def _line_with(file: Path, word: str) -> int | None:
+    try:
+        lines = file.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    named = re.compile(rf"(?<![\w/.]){re.escape(word)}\b|CONFIG_{re.escape(word)}\b")
+    return next((number for number, line in enumerate(lines, 1) if named.search(line)), None)

@@ -1,0 +1,158 @@
+"""``hil link explain``: from a log or a build directory to causes and fixes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import InfraError, NotThere
+from harness.formats.linker_map import LinkMap, parse_map
+from harness.link.configure.failure import BuildFailure
+from harness.link.configure.kconfig import refused_options
+from harness.link.configure.parse import failure_in
+from harness.link.configure.statements import statements_of
+from harness.link.diagnose import causes
+from harness.link.diagnose.sentences import without_objects
+from harness.link.diagnose.tree import Tree
+from harness.link.diagnose.undefined import explain_undefined
+from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
+from harness.link.index import LinkIndex, load
+from harness.link.line.capture import commands_in_log, failing_link, run_linker
+from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
+from harness.link.log.lines import Line, decode, lines_of
+from harness.link.log.parse import parse, parse_lines
+from harness.system.progress import Progress
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``linked``: a link was done, or is shown in the log. ``stopped``: why a build did not get to
+    its end, where no link is known to have failed."""
+
+    source: str
+    failures: tuple[Failure, ...]
+    command: LinkCommand | None
+    text: str  # what the linker said
+    linked: bool = True
+    stopped: BuildFailure | None = None
+
+    @property
+    def well(self) -> bool:
+        """A link is known, and nothing says that it or the build failed."""
+        return self.linked and self.stopped is None and not self.failures
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "failed": bool(self.failures),
+            "linked": self.linked,
+            "stopped": None if self.stopped is None else self.stopped.summary(),
+            "output": self.command.output if self.command else None,
+            "objects_read": self.command is not None,
+            "failures": [failure.summary() for failure in self.failures],
+        }
+
+
+def explain(path: Path, progress: Progress) -> Explanation:
+    """Explain a log file, or the link of a build directory that fails."""
+    if path.is_dir():
+        return _explain_build(path.resolve(), progress)
+    if not path.is_file():
+        raise NotThere(path, "file or directory")
+    return explain_log(decode(path.read_bytes()), path.resolve(), progress)
+
+
+def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
+    """A log; the objects are read too when the log shows the link and they are still there."""
+    lines = lines_of(text)
+    parsed = parse_lines(lines)
+    if not parsed.failures:
+        stopped = failure_in(statements_of(lines))
+        return Explanation(str(path), (), None, text, parsed.linked, stopped)
+    for command in commands_in_log(lines, path.parent):
+        try:
+            call = linker_call(command)
+        except InfraError:
+            continue
+        if _concerns(command, parsed.failures):
+            progress(f"reading the objects of {command.output}")
+            failures = diagnose(parsed.failures, call, Tree(command.directory))
+            return Explanation(str(path), failures, command, text)
+    inputs, refused = _inputs_shown(lines), refused_options(statements_of(lines))
+    failures = tuple(without_objects(f, inputs, refused) for f in parsed.failures)
+    return Explanation(str(path), failures, None, text)
+
+
+def _concerns(command: LinkCommand, failures: tuple[Failure, ...]) -> bool:
+    """Whether a command has the files that the failures name; a log may hold several links."""
+    words = " ".join(command.argv)
+    named = [p.object for f in failures for p in f.places if p.object]
+    named += [name for f in failures for name in f.files]
+    stems = {file_name(part) for name in named for part in (member_of(name), archive_of(name))}
+    return not stems or any(stem and stem in words for stem in stems)
+
+
+def _inputs_shown(lines: Sequence[Line]) -> tuple[str, ...]:
+    """The inputs of the last link command in the log, though its files are elsewhere."""
+    commands = [line.text for line in lines if " -o " in line.text and ".a" in line.text]
+    words = commands[-1].split() if commands else ()
+    return tuple(word for word in words if word.endswith((".a", ".o", ".obj")))
+
+
+def _explain_build(build: Path, progress: Progress) -> Explanation:
+    progress(f"linking again what fails in {build.name}")
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        again = failing_link(build, Path(scratch))
+    if again is None:
+        return Explanation(str(build), (), None, "")
+    progress(f"reading the objects of {again.command.output}")
+    parsed = parse(again.text, failed=True)
+    found = diagnose(parsed.failures, again.call, Tree(build))
+    return Explanation(str(build), found, again.command, again.text)
+
+
+def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
+    index = load(understand(call))
+    link_map = None
+    if any(f.kind is FailureKind.REGION_OVERFLOW for f in failures):
+        link_map = _map_of(call)
+    return tuple(_one(failure, index, tree, link_map) for failure in failures)
+
+
+def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | None) -> Failure:
+    if failure.kind is FailureKind.UNDEFINED_SYMBOL:
+        return explain_undefined(failure, index, tree)
+    if failure.kind is FailureKind.DUPLICATE_SYMBOL:
+        return causes.explain_duplicate(failure, index)
+    if failure.kind is FailureKind.WRONG_ARCHITECTURE:
+        return causes.explain_architecture(failure, index)
+    if failure.kind is FailureKind.REGION_OVERFLOW and link_map is not None:
+        scripts = [p.read_text("utf-8", "replace") for p in index.line.scripts if p.is_file()]
+        return causes.explain_overflow(failure, link_map, scripts)
+    if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
+        return _built_elsewhere(without_objects(failure), tree)
+    return without_objects(failure)
+
+
+def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
+    """A library that exists, in a directory that the linker does not search."""
+    name = f"lib{(failure.symbol or '').removeprefix('-l')}.a"
+    found = next((p for p in tree.built.files if p.name == name), None)
+    if found is None:
+        return failure
+    return replace(
+        failure,
+        cause=f"{failure.cause} {found} exists.",
+        fix=f"Add -L{found.parent}, or link {found} by its path.",
+    )
+
+
+def _map_of(call: LinkerCall) -> LinkMap | None:
+    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+        file = Path(scratch) / "link.map"
+        again = with_output(call, Path(scratch) / "x.elf")
+        run_linker(replace(again, argv=(*again.argv, "-Map", str(file))))
+        return parse_map(file.read_text("utf-8", "replace")) if file.is_file() else None

@@ -1,0 +1,125 @@
+"""Common knowledge of a symbol that nothing in sight defines, from ``symbols.yaml``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from harness.link.facts import read_facts
+from harness.link.failure import CodePlace, LinkCause
+
+_FACTS = Path(__file__).with_name("symbols.yaml")
+_NOT_GNU = ("armlink", "iar", "msvc", "ti")
+_VERSIONED = re.compile(r"@{1,2}(?P<library>[A-Z]\w*?)_(?P<version>\d[\d.]*)$")
+_VTABLE = re.compile(r"^(?:vtable|typeinfo|VTT) for (?P<class>.+)$")
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """Why a symbol is undefined, and the definitions that exist after all."""
+
+    kind: LinkCause
+    cause: str
+    fix: str
+    definitions: tuple[CodePlace, ...] = ()
+
+
+@dataclass(frozen=True)
+class SymbolFact:
+    """A row of ``symbols.yaml``."""
+
+    pattern: str
+    home: str
+    fix: str
+    library: str = ""
+    cause: LinkCause | None = None
+    gnu: bool = False
+    compiled: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compiled", re.compile(self.pattern))
+        usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
+        object.__setattr__(self, "cause", LinkCause(self.cause) if self.cause else usual)
+
+    def undefined(self) -> Undefined:
+        text = f"It belongs to {self.home}, and nothing on the link line defines it."
+        return Undefined(self.cause or LinkCause.NO_DEFINITION, text, self.fix)
+
+
+@cache
+def _facts(group: str) -> tuple[SymbolFact, ...]:
+    return read_facts(SymbolFact, _FACTS, group)
+
+
+def _fact(group: str, symbol: str) -> SymbolFact | None:
+    return next((fact for fact in _facts(group) if fact.compiled.search(symbol)), None)
+
+
+def in_zephyr(shown: str) -> Undefined | None:
+    """In a link of Zephyr's: a symbol that an option brings, or nothing, though a library of the
+    toolchain has it elsewhere. ``shown`` is the symbol as the linker prints it."""
+    fact = _fact("zephyr", shown)
+    return None if fact is None else fact.undefined()
+
+
+def unknown(
+    shown: str, uses: Sequence[CodePlace], line: Sequence[str] = (), linker: str = "gnu"
+) -> Undefined:
+    """Without a definition in sight: common knowledge, or what to look for. ``line`` are the inputs
+    of the link, where they are known."""
+    user = uses[0].object if uses and uses[0].object else ""
+    if version := _VERSIONED.search(shown):
+        return _newer(version, user)
+    fact = _fact("anywhere", shown) or _vtable(shown)
+    if fact is None:
+        after = f" after {user or 'what needs it'}" if linker == "gnu" else ""  # read in order
+        return Undefined(
+            LinkCause.NO_DEFINITION,
+            "No file that could be searched defines it.",
+            f"Find the source or library that defines {shown} and link it{after}, or "
+            "remove the call.",
+        )
+    if fact.gnu and linker in _NOT_GNU:  # the library and its name differ there
+        return Undefined(
+            LinkCause.NO_DEFINITION,
+            f"It is a name of {fact.home}; no file that could be searched defines it.",
+            "",
+        )
+    archives = [Path(word).name for word in line]
+    present = [n for n in archives if fact.library and re.fullmatch(fact.library, n)]
+    if present:
+        return Undefined(
+            LinkCause.ARCHIVE_ORDER,
+            f"It belongs to {fact.home}; {present[0]} is on the link line, but too early or "
+            "without that member.",
+            fact.fix,
+        )
+    return fact.undefined()
+
+
+def _newer(version: re.Match[str], user: str) -> Undefined:
+    """``symbol@GLIBC_2.38``: no source is missing, a library on the line is too new."""
+    needs = f"{version['library']} {version['version']}"
+    return Undefined(
+        LinkCause.NEWER_LIBRARY,
+        f"{user or 'The object that needs it'} was linked against {needs}, and the one that is "
+        "found here is older.",
+        f"Take a build of {user or 'that object'} for this system, or link against {needs} or "
+        "newer.",
+    )
+
+
+def _vtable(shown: str) -> SymbolFact | None:
+    vtable = _VTABLE.match(shown)
+    if vtable is None:
+        return None
+    name = vtable["class"]
+    return SymbolFact(
+        "",
+        f"the file with the key function of class {name}",
+        f"Define and link the first non-inline virtual function of {name}; the compiler emits its "
+        "vtable there.",
+    )

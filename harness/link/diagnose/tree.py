@@ -1,0 +1,324 @@
+"""Searches a build and its sources for what else could define a symbol: archives, objects and
+sources that are not on the link line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import InfraError
+from harness.formats import archive as ar
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import Symbol
+from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
+from harness.link.failure import member_of
+from harness.link.index import units_of
+from harness.link.line.capture import ninja_commands
+from harness.link.line.fileapi import CMakeTarget, read_targets
+
+_SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
+_OBJECTS = {".o", ".obj", ".a"}
+_SKIPPED = {".git", "node_modules", "__pycache__", ".venv", "CMakeTmp"}
+_MOST_FILES, _MOST_BYTES = 40_000, 1 << 30  # of one search; all of Zephyr is 13,000, 200 MB
+_WEAK = re.compile(r"\bweak\b|\w*WEAK\w*")
+
+
+@dataclass(frozen=True)
+class ObjectDefinition:
+    """An object or an archive's member in the tree that defines a symbol."""
+
+    path: Path
+    member: str  # "libx.a(y.o)", or the file's name
+    symbol: Symbol
+
+
+@dataclass(frozen=True)
+class SourceDefinition:
+    """``compiled``: a compile command names the file; ``object`` is what that command writes."""
+
+    path: Path
+    line: int
+    weak: bool
+    compiled: bool
+    object: Path | None
+
+
+@dataclass(frozen=True)
+class FileSearch:
+    """``complete``: False when the limit of files or bytes ended the search."""
+
+    files: tuple[Path, ...]
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A build directory and the sources it was made from. ``also``: further folders to search."""
+
+    build: Path
+    also: tuple[Path, ...] = ()
+    most_files: int = _MOST_FILES
+    most_bytes: int = _MOST_BYTES
+
+    @cached_property
+    def source(self) -> Path | None:
+        cache = self.build / "CMakeCache.txt"
+        if not cache.is_file():
+            return None
+        text = cache.read_text("utf-8", "replace")
+        home = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", text, re.MULTILINE)
+        return Path(home[1]) if home else None
+
+    @cached_property
+    def zephyr(self) -> ZephyrBuild | None:
+        """Further facts of a build directory of Zephyr's."""
+        return zephyr_build(self.build)
+
+    @cached_property
+    def compile_commands(self) -> dict[Path, Path | None]:
+        """Source to object; from compile_commands.json, else from ninja's own data base, and
+        from CMake's File API."""
+        try:
+            objects = dict(_compiled(self._entries()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            objects = {}  # the file is written by hand or half written: the File API may know
+        for target in self.targets:
+            for source in target.sources:
+                if source.suffix in _SOURCES:
+                    objects.setdefault(source.resolve(), target.object_of(source))
+        return objects
+
+    @cached_property
+    def targets(self) -> tuple[CMakeTarget, ...]:
+        """From CMake's File API; often empty."""
+        return read_targets(self.build)
+
+    def target_of_file(self, file: str) -> str | None:
+        """The target that makes an archive or a program, given as a path or a name of a file;
+        or that compiles a source."""
+        path = Path(file)
+        for target in self.targets:
+            if any(self.build / path == made or file == made.name for made in target.artifacts):
+                return target.name
+        for target in self.targets:
+            if path in target.sources or path.resolve() in target.sources:
+                return target.name
+        return None
+
+    def _entries(self) -> Any:
+        file = self.build / "compile_commands.json"
+        if file.is_file():
+            return json.loads(file.read_text())
+        try:
+            return ninja_commands(self.build)
+        except InfraError:
+            return []
+
+    def program(self, on_line: Iterable[Path]) -> str | None:
+        """The target that is linked from these files, by the folder of its own objects."""
+        folders = {folder for path in on_line for folder in path.parents}
+        linked = (t for t in self.targets if t.links and t.objects in folders)
+        return next((target.name for target in linked), None)
+
+    def users_of(self, library: Path) -> tuple[str, ...]:
+        """The targets that link this library."""
+        return tuple(
+            target.name
+            for target in self.targets
+            if any(Path(text).name == library.name for text in target.libraries())
+        )
+
+    @cached_property
+    def built(self) -> FileSearch:
+        return self._search([self.build, *self.also], _OBJECTS)
+
+    @cached_property
+    def sources(self) -> FileSearch:
+        """Those that are compiled, and those beside them and below the source directory."""
+        roots = [r for r in (self.source, *self.also) if r is not None]
+        listed = list(self.compile_commands)
+        inside = {*roots, self.build.resolve()}
+        folders = dict.fromkeys(path.parent for path in listed)
+        roots += [f for f in folders if not inside.intersection((f, *f.parents))]
+        roots += self.zephyr.roots if self.zephyr is not None else ()
+        search = self._search(roots or [self.build], _SOURCES)
+        return FileSearch(tuple(dict.fromkeys([*listed, *search.files])), search.complete)
+
+    @property
+    def cut(self) -> str:
+        """A sentence where a search ended at its limit; "" where all files were searched."""
+        if self.built.complete and self.sources.complete:
+            return ""
+        return (
+            f"The search ended after {self.most_files:,} files or {self.most_bytes >> 20:,} MB, so "
+            "a definition may be in a file that was not read."
+        )
+
+    def _search(self, roots: Sequence[Path], suffixes: set[str]) -> FileSearch:
+        """Bounded by files and bytes, not by time: the answer must not depend on the load."""
+        files: list[Path] = []
+        room = self.most_bytes
+        for root in roots:
+            for directory, folders, names in os.walk(root):
+                folders[:] = sorted(f for f in folders if f not in _SKIPPED)
+                for name in sorted(names):
+                    path = Path(directory, name)
+                    if os.path.splitext(name)[1] not in suffixes:
+                        continue
+                    size = _regular_size(path)
+                    if size is None:
+                        continue
+                    room -= size
+                    if room < 0 or len(files) >= self.most_files:
+                        return FileSearch(tuple(files), False)
+                    files.append(path)
+        return FileSearch(tuple(files), True)
+
+    def definers(self, name: str, on_line: Iterable[Path]) -> list[ObjectDefinition]:
+        """Archives and objects that define the name and are not on the link line."""
+        used = {path.resolve() for path in on_line}
+        definitions: list[ObjectDefinition] = []
+        for path in self.built.files:
+            if path.resolve() not in used and not self._is_left_over(path):
+                definitions += defining(path, name)
+        inside = {d.path for d in definitions if d.path.suffix == ".a"}
+        archived = {member_of(d.member) for d in definitions if d.path in inside}
+        return [d for d in definitions if d.path in inside or d.path.name not in archived]
+
+    def _is_left_over(self, path: Path) -> bool:
+        """Whether an object is in a target's folder and no command writes it any more: its source
+        was removed from the build."""
+        targets = any(p.suffix == ".dir" and p.parent.name == "CMakeFiles" for p in path.parents)
+        return targets and bool(self._objects) and path.resolve() not in self._objects
+
+    @cached_property
+    def _objects(self) -> frozenset[Path]:
+        return frozenset(o.resolve() for o in self.compile_commands.values() if o is not None)
+
+    def in_sources(self, name: str) -> list[SourceDefinition]:
+        """Source files that seem to define a function or variable of this name."""
+        definitions = []
+        for path in self.sources.files:
+            if (place := _definition(path, name)) is not None:
+                source = path.resolve()
+                compiled = source in self.compile_commands
+                object_ = self.compile_commands.get(source)
+                definitions.append(SourceDefinition(path, *place, compiled, object_))
+        return definitions
+
+
+def _regular_size(path: Path) -> int | None:
+    """None for what is no regular file (a FIFO would block its reader)."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _compiled(entries: Any) -> Iterator[tuple[Path, Path | None]]:
+    """Source and object of each entry of a compilation database."""
+    for entry in entries:
+        directory = Path(entry["directory"])
+        source = (directory / entry["file"]).resolve()
+        if source.suffix in _SOURCES:
+            words = entry.get("command", " ".join(entry.get("arguments", ()))).split()
+            output = words[words.index("-o") + 1] if "-o" in words[:-1] else None
+            yield source, directory / output if output else None
+
+
+def defining(path: Path, name: str) -> list[ObjectDefinition]:
+    """The objects of a file that define the name for others to use."""
+    try:
+        if path.suffix == ".a" and (index := ar.index(path)) and name not in index:
+            return []
+        if name.encode() not in path.read_bytes():
+            return []
+        units = units_of(path, path.name)
+    except (OSError, DamagedFile):
+        return []
+    return [
+        ObjectDefinition(path, unit.name, symbol)
+        for unit in units
+        for symbol in unit.globals
+        if symbol.name == name and symbol.defined
+    ]
+
+
+def toolchain_archives(search: Sequence[Path], used: Iterable[Path], name: str) -> Path | None:
+    """An archive in the linker's search path that defines the name."""
+    seen = {path.resolve() for path in used}
+    for directory in dict.fromkeys(path.resolve() for path in search if path.is_dir()):
+        for path in sorted(directory.glob("lib*.a")):
+            if path.resolve() not in seen and name in _index(path):
+                return path
+    return None
+
+
+def _index(path: Path) -> tuple[str, ...]:
+    """The symbols in an archive's index; () when it cannot be read."""
+    try:
+        return ar.index(path)
+    except (OSError, DamagedFile):
+        return ()
+
+
+def _definition(path: Path, name: str) -> tuple[int, bool] | None:
+    """Line, and whether it is weak, of a definition of ``name`` in a source file."""
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    if name.encode() not in raw:
+        return None
+    text = raw.decode("utf-8", "replace")
+    if path.suffix in (".s", ".S"):
+        label = re.search(rf"^\s*{re.escape(name)}:", text, re.MULTILINE)
+        weak = re.search(rf"\.weak\s+{re.escape(name)}\b", text)
+        return (text.count("\n", 0, label.start()) + 1, bool(weak)) if label else None
+    text = _NO_CODE.sub(_blank, text)
+    for match in re.finditer(rf"(?<![\w.])(?<!->){re.escape(name)}(?!\w)", text):
+        if (head := _defined_at(text, match)) is not None:
+            return text.count("\n", 0, match.start()) + 1, bool(_WEAK.search(head))
+    return None
+
+
+# Comments, directives and strings; a // in a string begins no comment.
+_NO_CODE = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:[^\\\n/]|\\.|/(?!\*))*',
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """An empty string for a string, else the line ends of the match alone."""
+    return '""' if match[0][0] == '"' else "\n" * match[0].count("\n")
+
+
+_BEFORE = 4000  # characters of a declaration before its name that are looked at
+_PARAMETERS = re.compile(r"\s*\([^;{}]*\)\s*(?:\b\w+\b\s*(?:\([^;{})]*\)\s*)?)*\{")
+_VALUE = re.compile(r"\s*(?:\[[^\]]*\]\s*)*[=;]")
+_TYPE = re.compile(r"^[A-Za-z_][\w\s*:<>,]*\Z", re.MULTILINE)
+_NO_DEFINITION = re.compile(r"\b(?:return|if|while|extern|typedef|static)\b|=\s*$")
+
+
+def _defined_at(text: str, name: re.Match[str]) -> str | None:
+    """The head of the definition if the name is that of a function or variable defined there, else
+    None. Each pattern is anchored, because the files are long and not always C."""
+    before = text[max(0, name.start() - _BEFORE) : name.start()]
+    head = before[max(before.rfind(mark) for mark in ";{}#") + 1 :]
+    function = _PARAMETERS.match(text, name.end())
+    if function is not None:
+        taken = not _NO_DEFINITION.search(head) or "extern" in head
+        return head + function[0] if taken else None
+    declared = _TYPE.search(head) if _VALUE.match(text, name.end()) else None
+    if declared is None or _NO_DEFINITION.search(declared[0]):
+        return None
+    return declared[0]

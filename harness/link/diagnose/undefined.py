@@ -1,0 +1,291 @@
+"""Why a symbol is undefined: from the objects of the link and the tree around them, else from
+common knowledge of the symbol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.formats.demangle import base, demangled, mangled_base, qualified
+from harness.link.diagnose.options import behind_option, blamed_on_options, of_device
+from harness.link.diagnose.symbols import Undefined, in_zephyr, unknown
+from harness.link.diagnose.tree import (
+    SourceDefinition,
+    Tree,
+    toolchain_archives,
+)
+from harness.link.failure import CodePlace, Failure, LinkCause, archive_of, file_name
+from harness.link.index import Definition, LinkIndex
+
+
+def explain_undefined(failure: Failure, index: LinkIndex, tree: Tree | None) -> Failure:
+    """The failure with who needs the symbol, who could define it, and what to do."""
+    symbol, shown = _names(failure.symbol or "", index)
+    named = {place.object for place in failure.places if place.object}
+    uses = index.uses(symbol, named) or failure.places
+    zephyr = tree is not None and tree.zephyr is not None
+    cause = (
+        _on_the_line(symbol, shown, index, named)
+        or _in_the_tree(symbol, shown, index, tree)
+        or _another_name(symbol, shown, index, tree)
+        or _local(symbol, shown, index)
+        or _in_sources(symbol, shown, tree, uses)
+        or _wrapped(symbol)
+        or of_device(symbol, tree)
+        or (in_zephyr(shown) if zephyr else _toolchain(shown, symbol, index))
+        or unknown(shown, uses, linker=failure.linker)
+    )
+    if tree is not None and tree.zephyr is not None:
+        cause = blamed_on_options(cause, tree.zephyr.refused_options())
+    if tree is not None and not cause.definitions and tree.cut:
+        cause = replace(cause, cause=f"{cause.cause} {tree.cut}")
+    needed = f"{shown} is needed by {uses[0]}. " if uses else ""
+    return replace(
+        failure,
+        mangled=symbol,
+        demangled=shown,
+        places=uses,
+        definitions=cause.definitions,
+        binding=failure.binding or (uses[0].binding if uses else None),
+        cause_kind=cause.kind,
+        cause=needed + cause.cause,
+        fix=cause.fix,
+    )
+
+
+def _names(printed: str, index: LinkIndex) -> tuple[str, str]:
+    """(name in the symbol table, name for people) of what the linker printed."""
+    if printed in index.references:
+        return printed, demangled([printed])[printed]
+    last = base(printed)
+    likely = [n for n in index.references if n.startswith("_Z") and last.lstrip("~") in n]
+    for name, readable in demangled(likely or index.references).items():
+        if readable == printed:
+            return name, readable
+    return printed, printed
+
+
+def _on_the_line(
+    symbol: str, shown: str, index: LinkIndex, named: Collection[str]
+) -> Undefined | None:
+    definitions = index.definitions.get(symbol, [])
+    places = tuple(d.place() for d in definitions)
+    archived = [d for d in definitions if d.unit.input.is_archive and not d.unit.input.whole]
+    if archived:
+        return replace(_order(symbol, shown, archived[0], index, named), definitions=places)
+    hidden = [d for d in definitions if _is_hidden(d)]
+    if hidden:
+        why = f"{hidden[0].unit.name} defines it, but as a hidden symbol."
+        fix = f"Give {shown} default visibility where it is defined."
+        return Undefined(LinkCause.HIDDEN, why, fix, places)
+    return None
+
+
+def _local(symbol: str, shown: str, index: LinkIndex) -> Undefined | None:
+    """A definition that only its own file can use: static, or made local after it was compiled."""
+    local = index.local(symbol)
+    if local is None:
+        return None
+    place = (local.place(),)
+    if _is_hidden(local):
+        why = (
+            f"{local.unit.name} defines it, but as a hidden symbol that became local when its file "
+            "was linked or copied."
+        )
+        fix = f"Give {shown} default visibility where it is defined."
+        return Undefined(LinkCause.HIDDEN, why, fix, place)
+    why = f"{local.unit.name} defines it as static, for that file only."
+    fix = f"Remove `static` from the definition of {shown}, or call it from that file only."
+    return Undefined(LinkCause.STATIC, why, fix, place)
+
+
+def _wrapped(symbol: str) -> Undefined | None:
+    if not symbol.startswith("__wrap_"):
+        return None
+    name = symbol.removeprefix("__wrap_")
+    why = f"--wrap={name} sends every call of {name} to {symbol}, which nothing defines."
+    fix = f"Define {symbol}, or remove --wrap={name} from the link."
+    return Undefined(LinkCause.WRAP, why, fix)
+
+
+def _is_hidden(definition: Definition) -> bool:
+    return definition.symbol.visibility in ("hidden", "internal")
+
+
+def _order(
+    symbol: str, shown: str, definition: Definition, index: LinkIndex, named: Collection[str]
+) -> Undefined:
+    """``named``: the objects that the linker's message names, which are those it has loaded."""
+    archive = definition.unit.input
+    users = [u for u in index.references.get(symbol, ()) if u.input.index != archive.index]
+    behind = [u for u in users if u.input.index > archive.index]
+    loaded = set(map(file_name, named))
+    late = [u for u in behind if file_name(u.name) in loaded] or behind or users
+    user = late[-1] if late else None
+    after = user.input.word if user else "what needs it"
+    whole = " (under --whole-archive)" if user and user.input.whole else ""
+    return Undefined(
+        LinkCause.ARCHIVE_ORDER,
+        f"{definition.unit.name} defines it, but {archive.word} stands on the line before "
+        f"{after}{whole}; the linker reads an archive once, from left to right, and did not need "
+        "that member yet.",
+        f"Move {archive.word} after {after} on the link line (in CMake: let the library that needs "
+        f"{shown} link it with target_link_libraries), or put both between -Wl,--start-group and "
+        "-Wl,--end-group.",
+    )
+
+
+def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
+    if tree is None:
+        return None
+    on_line = [i.path for i in index.line.inputs if i.path]
+    definitions = tree.definers(symbol, on_line)
+    if not definitions:
+        return None
+    best = min(definitions, key=lambda d: (d.path.suffix != ".a", len(str(d.path))))
+    places = tuple(CodePlace(object=d.member, binding=d.symbol.binding) for d in definitions[:4])
+    if best.path.suffix == ".a":
+        users, archive = tree.users_of(best.path), _near(best.path, tree)
+        also = f" ({', '.join(users[:3])} of the same build has it)" if users else ""
+        return Undefined(
+            LinkCause.LIBRARY_NOT_LINKED,
+            f"{best.member} defines it, but {archive} is not on the link line{also}.",
+            _link_it(best.path, shown, tree, index),
+            places,
+        )
+    return Undefined(
+        LinkCause.OBJECT_NOT_LINKED,
+        f"{_near(best.path, tree)} defines it, but that object is not on the link line.",
+        f"Add the source of {best.path.name} to the target that is linked, or link the target it "
+        "belongs to.",
+        places,
+    )
+
+
+def _near(path: Path, tree: Tree) -> str:
+    return str(path.relative_to(tree.build)) if path.is_relative_to(tree.build) else str(path)
+
+
+def _link_it(archive: Path, shown: str, tree: Tree, index: LinkIndex) -> str:
+    name = tree.target_of_file(str(archive)) or re.sub(r"^lib|\.a$", "", archive.name)
+    program = tree.program(i.path for i in index.line.inputs if i.path)
+    return (
+        f"Link {archive.name}, after everything that uses {shown} (in CMake: "
+        f"target_link_libraries({program or '<program>'} PRIVATE {name}))."
+    )
+
+
+def _another_name(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
+    """C instead of C++ linkage or the reverse, or the same name with other parameters."""
+    wanted = mangled_base(symbol) or symbol
+    candidates = {n: d[0] for n, d in index.definitions.items() if _base(n) == wanted}
+    candidates.pop(symbol, None)
+    readable = demangled(candidates)
+    for name, definition in candidates.items():
+        place = (definition.place(),)
+        if name == wanted and symbol.startswith("_Z"):
+            return _linkage(shown, definition.unit.name, "C", "C++", place)
+        if (
+            name.startswith("_Z")
+            and not symbol.startswith("_Z")
+            and readable[name].split("(")[0] == wanted
+        ):
+            return _linkage(readable[name], definition.unit.name, "C++", "C", place)
+    for name, definition in candidates.items():
+        if symbol.startswith("_Z") and qualified(readable[name]) == qualified(shown):
+            return Undefined(
+                LinkCause.SIGNATURE,
+                f"{definition.unit.name} defines {readable[name]}, which has the same name and "
+                "other parameters.",
+                f"Make declaration and definition agree: {shown} is called, {readable[name]} is "
+                "defined.",
+                (definition.place(),),
+            )
+    return None
+
+
+def _base(name: str) -> str:
+    return (mangled_base(name) or name) if name.startswith("_Z") else name
+
+
+def _linkage(
+    shown: str, where: str, defined: str, declared: str, place: tuple[CodePlace, ...]
+) -> Undefined:
+    return Undefined(
+        LinkCause.LANGUAGE_LINKAGE,
+        f"{where} defines it with {defined} linkage, and it is needed with {declared} linkage.",
+        f'Declare {base(shown)} extern "C" in a header that both sides include (guarded by '
+        "#ifdef __cplusplus).",
+        place,
+    )
+
+
+def _in_sources(
+    symbol: str, shown: str, tree: Tree | None, uses: Sequence[CodePlace]
+) -> Undefined | None:
+    if tree is None:
+        return None
+    name = mangled_base(symbol) or symbol
+    definitions = tree.in_sources(name)
+    if not definitions:
+        return None
+    best = min(definitions, key=lambda d: (d.compiled, not d.weak, len(str(d.path))))
+    weak = "weak" if best.weak else None
+    place = (CodePlace(source=str(best.path), line=best.line, binding=weak),)
+    what = "a weak default of it" if best.weak else "it"
+    where = f"{best.path}:{best.line}"
+    gate = tree.zephyr.gate(best.path) if tree.zephyr and not best.compiled else None
+    if tree.zephyr is not None and gate is not None:
+        return replace(behind_option(gate, where, what, tree.zephyr), definitions=place)
+    if not best.compiled:
+        kind = LinkCause.WEAK_DEFAULT_NOT_COMPILED if best.weak else LinkCause.SOURCE_NOT_COMPILED
+        archive = _archive(uses)
+        user = tree.target_of_file(archive) if archive else None
+        needs = f"target {user}, which" if user else "the target that"
+        if archive and user is None:
+            needs = f"{file_name(archive)}, which"
+        return Undefined(
+            kind,
+            f"{where} defines {what}, but no target of this build compiles that file.",
+            f"Add {best.path.name} to the sources of {needs} needs "
+            f"{shown} (target_sources or add_library), and link that target.",
+            place,
+        )
+    owner = tree.target_of_file(str(best.path))
+    return replace(_compiled_elsewhere(best, where, what, shown, owner), definitions=place)
+
+
+def _archive(uses: Sequence[CodePlace]) -> str:
+    """The archive of the object that needs the symbol; "" for an object by itself."""
+    first = (uses[0].object if uses else None) or ""
+    archive = archive_of(first)
+    return archive if archive != first else ""
+
+
+def _compiled_elsewhere(
+    best: SourceDefinition, where: str, what: str, shown: str, owner: str | None
+) -> Undefined:
+    target = f"target {owner}" if owner else f"the target that compiles {best.path.name}"
+    if best.object is not None and not best.object.is_file():
+        missing = f"{where} defines {what}; its object {best.object.name} has not been built."
+        return Undefined(LinkCause.OBJECT_MISSING, missing, f"Build and link {target}.")
+    return Undefined(
+        LinkCause.CONFIGURED_OUT,
+        f"{where} defines {what} and is compiled, but its object does not define it: a "
+        "preprocessor condition or a template leaves it out.",
+        f"Set the option that the definition in {best.path.name} depends on, or instantiate "
+        f"{shown} explicitly.",
+    )
+
+
+def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
+    used = [i.path for i in index.line.inputs if i.path]
+    path = toolchain_archives(index.line.search, used, symbol)
+    if path is None:
+        return None
+    option = "-l" + re.sub(r"^lib|\.a$", "", path.name)
+    why = f"The toolchain's {path.name} defines it, and {option} is not on the link line."
+    fix = f"Add {option} after everything that uses {shown}."
+    return Undefined(LinkCause.LIBRARY_NOT_LINKED, why, fix, (CodePlace(object=path.name),))

@@ -1,0 +1,241 @@
+"""Facts of a build directory of Zephyr's about an undefined symbol: the option that compiles the
+source that defines it, why that option is n, and the devicetree node of a device.
+
+Sources: files of a build directory of Zephyr 4.1.0 (zephyr/.config, zephyr/kconfig/sources.txt,
+zephyr/include/generated/zephyr/devicetree_generated.h), and the CMake functions of
+cmake/modules/extensions.cmake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from harness.link.configure.kconfig import RefusedOption
+
+_ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
+_CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*)*)\)")
+_DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
+_WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modules")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The option that a source is compiled with, and the line of CMake that decides it."""
+
+    option: str  # without CONFIG_
+    file: Path
+    line: int
+
+
+@dataclass(frozen=True)
+class DeviceNode:
+    path: str
+    compatible: str | None
+    okay: bool
+    drivers: tuple[str, ...]  # options of drivers for it, without CONFIG_
+
+
+@dataclass(frozen=True)
+class ZephyrBuild:
+    build: Path
+    base: Path
+    application: Path | None
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        text = _text(self.build / "zephyr" / ".config")
+        return {m["name"]: m["value"] for m in _ASSIGNED.finditer(text)}
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders of Zephyr's own sources."""
+        return tuple(self.base / name for name in _WHERE_SOURCES_ARE)
+
+    def gate(self, source: Path) -> Gate | None:
+        """Of the options that the source depends on and that are not set: one that the application
+        sets, or the outermost, which brings the others."""
+        gates = list(self._gates(source))
+        requested = (gate for gate in gates if gate.option in self.requested)
+        return next(requested, gates[-1] if gates else None)
+
+    def _gates(self, source: Path) -> Iterator[Gate]:
+        name = source.name
+        for folder in source.parents:
+            lists = folder / "CMakeLists.txt"
+            if lists.is_file():
+                for option, line in _conditions(_text(lists), name):
+                    if self.values.get(option) != "y":
+                        yield Gate(option, lists, line)
+                name = folder.name
+            if folder in (self.base, self.application):
+                return
+
+    @cached_property
+    def requested(self) -> dict[str, tuple[str, Path, int]]:
+        """Option to value, file and line, from the application's configuration files."""
+        cache = _text(self.build / "CMakeCache.txt")
+        listed = re.search(r"^(?:CACHED_)?CONF_FILE:\w+=(.+)$", cache, re.MULTILINE)
+        files = [Path(name) for name in listed[1].split(";")] if listed else []
+        if not files and self.application is not None:
+            files = [self.application / "prj.conf"]
+        options = {}
+        for file in files:
+            text = _text(file)
+            for m in _ASSIGNED.finditer(text):
+                options[m["name"]] = (m["value"], file, text.count("\n", 0, m.start()) + 1)
+        return options
+
+    def refused_options(self) -> tuple[RefusedOption, ...]:
+        """The options that were set to y and are n; Kconfig warns of that once."""
+        return tuple(
+            self._why_n(name)
+            for name, (value, _, _) in self.requested.items()
+            if value == "y" and self.values.get(name) != "y"
+        )
+
+    def _why_n(self, option: str) -> RefusedOption:
+        for file, text in self._kconfig:
+            for line, expressions in _definitions(text, option):
+                where = f"{_below(file, self.base)}:{line}"
+                unmet = tuple(
+                    dict.fromkeys(
+                        term for expression in expressions for term in self._unmet(expression)
+                    )
+                )
+                module = file.parent.parent == self.base / "modules" and file.parent.name
+                if module and self.values.get(_module_option(module)) != "y":
+                    unmet = ("0",)
+                if unmet:
+                    return RefusedOption(option, "y", "n", where, unmet)
+        return RefusedOption(option, "y", "n", "", ())
+
+    def _unmet(self, expression: str) -> Iterator[str]:
+        """The terms of ``A && !B && (C || D)`` that do not hold; other forms are left out."""
+        for term in _terms(expression):
+            names = re.findall(r"[A-Z][A-Z0-9_]+", term)
+            alone = re.fullmatch(
+                r"\(?\s*!?\s*[A-Z][A-Z0-9_]+(?:\s*\|\|\s*[A-Z][A-Z0-9_]+)*\s*\)?", term
+            )
+            if alone and ("!" in term) == any(self.values.get(n) == "y" for n in names):
+                yield term
+
+    @cached_property
+    def _kconfig(self) -> tuple[tuple[Path, str], ...]:
+        """Every Kconfig file that was read."""
+        listed = _text(self.build / "zephyr" / "kconfig" / "sources.txt").split("\n")
+        files = [self.base / name.strip() for name in listed if name.strip()]
+        return tuple((file, _text(file)) for file in files)
+
+    def device(self, symbol: str) -> DeviceNode | None:
+        """The node of the device ``__device_dts_ord_42``."""
+        named = _DEVICE.match(symbol)
+        if named is None:
+            return None
+        generated = self.build / "zephyr" / "include" / "generated" / "zephyr"
+        text = _text(generated / "devicetree_generated.h")
+        node = re.search(rf"^ \*   {named['ordinal']} +(?P<path>/\S*)$", text, re.MULTILINE)
+        if node is None:
+            return None
+        path = node["path"]
+        about = text.partition(f" * Devicetree node: {path}\n")[2].partition("Devicetree node: ")[0]
+        compatible = re.search(r"\(compatible = (?P<name>[^)]+)\)", about)
+        okay = "_STATUS_okay 1" in about
+        if compatible is None:
+            return DeviceNode(path, None, okay, ())
+        return DeviceNode(path, compatible["name"], okay, self._drivers(compatible["name"]))
+
+    def _drivers(self, compatible: str) -> tuple[str, ...]:
+        has = "DT_HAS_" + re.sub(r"\W", "_", compatible).upper() + "_ENABLED"
+        options = []
+        for file, text in self._kconfig:
+            if has in text and file.name != "Kconfig.dts":  # Kconfig.dts defines it
+                before = text[: text.index(has)]
+                options += re.findall(r"^[ \t]*(?:menu)?config[ \t]+(\w+)", before, re.M)[-1:]
+        return tuple(dict.fromkeys(options))
+
+
+def zephyr_build(build: Path) -> ZephyrBuild | None:
+    """None for a directory that is no build directory of Zephyr's."""
+    if not (build / "zephyr" / ".config").is_file():
+        return None
+    cache = _text(build / "CMakeCache.txt")
+    zephyr = re.search(r"^Zephyr_DIR:\w+=(.+)/share/zephyr-package/cmake$", cache, re.MULTILINE)
+    home = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", cache, re.MULTILINE)
+    if zephyr is None:
+        return None
+    return ZephyrBuild(build, Path(zephyr[1]), Path(home[1]) if home else None)
+
+
+def _conditions(lists: str, name: str) -> Iterator[tuple[str, int]]:
+    """The options, with their lines, around the place where a CMakeLists.txt names a file."""
+    blocks: list[tuple[str, int]] = []
+    text = re.sub(r"#[^\n]*", "", lists)
+    for call in _CALL.finditer(text):
+        command, words = call["command"].lower(), call["words"].split()
+        line = text.count("\n", 0, call.start()) + 1
+        if command == "if":
+            blocks.append((call["words"], line))
+        elif command in ("else", "elseif") and blocks:
+            blocks[-1] = ("" if command == "else" else call["words"], line)
+        elif command == "endif" and blocks:
+            blocks.pop()
+        elif any(word == name or word.endswith(f"/{name}") for word in words):
+            if command.endswith("_ifdef"):
+                blocks.append((words[0], line))
+            found = (re.fullmatch(r"\s*(?:DEFINED\s+)?CONFIG_(\w+)\s*", c) for c, _ in blocks)
+            yield from ((m[1], at) for m, (_, at) in zip(found, blocks, strict=True) if m)
+            return
+
+
+def _definitions(kconfig: str, option: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Line and dependencies of each definition of an option in a Kconfig file."""
+    blocks: list[str] = []
+    lines = kconfig.replace("\\\n", " ").split("\n")
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "if" and not line[0].isspace():
+            blocks.append(line.strip()[2:])
+        elif words[0] == "endif" and blocks:
+            blocks.pop()
+        elif words[0] in ("config", "menuconfig") and words[1:2] == [option]:
+            yield number, (*blocks, *_depends(lines[number:]))
+
+
+def _depends(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        if line.strip() and not line[0].isspace():
+            return
+        if line.split()[:2] == ["depends", "on"]:
+            yield line.split("#")[0].split("on", 1)[1]
+
+
+def _terms(expression: str) -> list[str]:
+    """Split at each && that is not inside parentheses."""
+    terms, depth = [""], 0
+    for part in re.split(r"(&&|[()])", expression):
+        depth += (part == "(") - (part == ")")
+        if part == "&&" and depth == 0:
+            terms.append("")
+        else:
+            terms[-1] += part
+    return [term.strip() for term in terms if term.strip()]
+
+
+def _module_option(folder: str) -> str:
+    return f"ZEPHYR_{re.sub(r'[^A-Za-z0-9]', '_', folder).upper()}_MODULE"
+
+
+def _below(file: Path, base: Path) -> str:
+    return str(file.relative_to(base)) if file.is_relative_to(base) else str(file)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError:
+        return ""

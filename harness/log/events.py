@@ -1,0 +1,288 @@
+"""What a transcript can say, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.core.verdict import Word
+
+
+class Kind(Word):
+    """What went wrong. The value is the ``cause.kind`` that a verdict shows."""
+
+    HARD_FAULT = "hard_fault"
+    MPU_FAULT = "mpu_fault"  # MemManage
+    BUS_FAULT = "bus_fault"
+    USAGE_FAULT = "usage_fault"
+    SECURE_FAULT = "secure_fault"
+    DEBUG_FAULT = "debug_fault"
+    CPU_EXCEPTION = "cpu_exception"  # the platform does not say which
+    BOOT_PANIC = "boot_panic"  # of a boot loader or of secure firmware
+    CPU_LOCKUP = "cpu_lockup"
+    STACK_OVERFLOW = "stack_overflow"
+    ZEPHYR_FATAL = "zephyr_fatal"
+    LINUX_OOPS = "linux_oops"
+    LINUX_PANIC = "linux_panic"
+    NO_ROOT = "no_root_file_system"
+    OUT_OF_MEMORY = "out_of_memory"  # Linux ended a process for it
+    HUNG_TASK = "hung_task"
+    LOGIN_REFUSED = "login_refused"
+    GUEST_SILENT = "guest_silent"  # it does not come to what was waited for
+    DISK_FULL = "disk_full"
+    PROCESS_CRASH = "process_crash"
+    ASSERTION = "assertion_failed"
+    OPERATOR_MISSING = "operator_missing"
+    ALLOCATION_FAILED = "allocation_failed"
+    SCRATCH_MISMATCH = "scratch_mismatch"  # program and kernels do not mean the same kernels
+    BACKEND_MISSING = "backend_missing"
+    NPU_ERROR = "npu_driver_error"
+    BAD_PROGRAM = "bad_program"
+    INPUT_REJECTED = "input_rejected"
+    SEMIHOSTING_OFF = "semihosting_off"
+    FILE_NOT_OPENED = "file_not_opened"
+    OUTPUT_NOT_WRITTEN = "output_not_written"
+    BUNDLE_FAILED = "bundled_test_failed"
+    TEST_FAILED = "test_failed"  # of a test framework, or of a sample that checks itself
+    RUNNER_ERROR = "runner_error"
+    LIBRARY_MISSING = "library_missing"
+    EXECSTACK = "executable_stack"
+    HOST_LIMITS = "host_limits"
+    LICENCE = "licence"
+    EULA = "eula"
+    SIMULATOR_ERROR = "simulator_error"
+    IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases are also told so
+    EXIT_STATUS = "exit_status"  # a suspect, unless the program itself says it
+
+
+# The simulator or what it boots did not work; says nothing about what was to be tested.
+LAUNCH = frozenset(
+    {
+        Kind.LIBRARY_MISSING,
+        Kind.EXECSTACK,
+        Kind.HOST_LIMITS,
+        Kind.LICENCE,
+        Kind.EULA,
+        Kind.SIMULATOR_ERROR,
+        Kind.NO_ROOT,
+        Kind.LOGIN_REFUSED,
+        Kind.DISK_FULL,
+    }
+)
+# A CPU's exception, with registers beside it where the platform prints them.
+CPU_FAULTS = frozenset(
+    {
+        Kind.HARD_FAULT,
+        Kind.MPU_FAULT,
+        Kind.BUS_FAULT,
+        Kind.USAGE_FAULT,
+        Kind.SECURE_FAULT,
+        Kind.DEBUG_FAULT,
+        Kind.CPU_EXCEPTION,
+        Kind.BOOT_PANIC,
+        Kind.STACK_OVERFLOW,
+    }
+)
+# Nothing worth waiting for follows one of these.
+FINAL = (
+    LAUNCH
+    | CPU_FAULTS
+    | {
+        Kind.CPU_LOCKUP,
+        Kind.ZEPHYR_FATAL,
+        Kind.LINUX_OOPS,
+        Kind.LINUX_PANIC,
+        Kind.OUT_OF_MEMORY,
+        Kind.HUNG_TASK,
+        Kind.GUEST_SILENT,
+        Kind.PROCESS_CRASH,
+        Kind.ASSERTION,
+        Kind.OPERATOR_MISSING,
+        Kind.ALLOCATION_FAILED,
+        Kind.BACKEND_MISSING,
+        Kind.SEMIHOSTING_OFF,
+    }
+)
+
+
+class Stage(Word):
+    """How far a run got, in the order things happen."""
+
+    BOOTED = "booted"
+    LOGIN = "login"
+    SHELL = "shell"
+    RUNNER = "runner_started"
+    PROGRAM = "program_loaded"
+    METHOD = "method_loaded"
+    INPUTS = "inputs_prepared"
+    EXECUTING = "executing"
+    EXECUTED = "executed"
+    OUTPUT = "output_written"
+    COMPLETE = "complete"
+    ENDED = "ended"  # a program said so that is not, or need not be, the runner
+
+
+class Item(Word):
+    """What else a row of ``patterns.yaml`` can mean: a figure, a printed output, a prefix."""
+
+    NOISE = "noise"
+    # who writes the line
+    RUNNER = "runner"
+    HOST = "host"
+    DRIVER = "driver"
+    ZEPHYR = "zephyr"
+    # figures
+    METRIC = "metric"
+    TICKS = "ticks"
+    OP_TICKS = "op_ticks"
+    BUILD_ID = "build_id"
+    COUNTER = "counter"
+    BUNDLE_PASS = "bundle_pass"
+    OUTPUT_FILE = "output_file"
+    JOB = "job"
+    PORT = "port"
+    VERSION = "version"
+    # outputs as text
+    PRINTED_ELEMENT = "printed_element"  # in a runner's message
+    ELEMENT = "element"
+    NO_TENSOR = "no_tensor"
+    TENSOR = "tensor"
+    SCRIPT = "script"
+    FILE = "file"
+
+
+class Doubt(Word):
+    """When a line that looks like a failure is none, and only may explain a bad end."""
+
+    ALWAYS = "always"
+    SUCCESS = "success"  # the run goes on and succeeds
+    JOBS = "jobs"  # every job for the NPUs ends well
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that went wrong, on line ``line`` (from 1) of the transcript."""
+
+    kind: Kind
+    line: int
+    text: str
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    stage: Stage
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure the runner printed; ``value`` is in bytes, ticks or cycles, as its name says."""
+
+    value: int
+    line: int
+
+
+@dataclass(frozen=True)
+class OpTicks:
+    """Ticks that one instruction of the program took in one input set."""
+
+    input_set: int
+    instruction: int
+    operator: str
+    ticks: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An output printed as text, of its last inference.
+
+    ``dtype`` is "float", "int", "char", "bool" or "" when the runner does not say it; ``sizes``
+    only where it says them. ``whole`` is False when an element is missing or cannot be read.
+    """
+
+    index: int
+    dtype: str
+    values: tuple[float, ...]
+    line: int
+    whole: bool
+    sizes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A file that the runner printed in base64: decoded, never executed.
+
+    ExecuTorch prints two: ``etdump.bin``, and ``debug_buffer.bin`` with the raw bytes of output
+    tensors, of which the former is the index. ``whole`` is False when it cannot be decoded.
+    """
+
+    name: str
+    data: bytes
+    line: int
+    whole: bool = True
+
+
+class StopReason(Word):
+    """Why a model says it stopped. Limits are of the model's own."""
+
+    WALL_LIMIT = "wall_limit"
+    SIMULATED_LIMIT = "simulated_limit"
+    CYCLE_LIMIT = "cycle_limit"
+    STOPPED = "stopped"  # by the user, or by something the guest did
+
+    @property
+    def is_limit(self) -> bool:
+        return self is not StopReason.STOPPED
+
+
+@dataclass(frozen=True)
+class ModelStop:
+    """The line in which a model says that it stopped."""
+
+    reason: StopReason
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one process said, or several of one run, one after another.
+
+    ``suspects`` are words that are a cause only if nothing better explains a bad end.
+    ``completed``: for each process the line of its end marker. ``ended_line``: where the program,
+    rather than a runner, last said that it ended well, which no run of ours is believed for.
+    """
+
+    lines: int
+    failures: tuple[Event, ...]
+    metrics: dict[str, Metric]
+    op_ticks: tuple[OpTicks, ...] = ()
+    build_id: str | None = None
+    bundle_passes: int = 0
+    completed: tuple[int | None, ...] = (None,)
+    last_line: str = ""
+    suspects: tuple[Event, ...] = ()
+    failures_dropped: int = 0  # beyond the number that is kept
+    progress: tuple[Progress, ...] = ()
+    pmu: dict[str, Metric] = field(default_factory=dict)
+    tensors: tuple[Tensor, ...] = ()
+    output_files: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    stop: ModelStop | None = None
+    bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
+    runner_line: int | None = None  # the first line of a runner
+    ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port
+    versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
+    cut: bool = False  # the last line has no end
+    ended_line: int | None = None
+
+    @property
+    def complete_line(self) -> int | None:
+        """The last end marker; None unless every process has said its own."""
+        return None if None in self.completed or not self.completed else self.completed[-1]
+
+    @property
+    def over(self) -> bool:
+        """Whoever ran said that it was done; what a model says afterwards is no hang."""
+        return self.complete_line is not None or self.ended_line is not None

@@ -1,0 +1,173 @@
+"""What healthy lines report: progress, figures, versions and ports. Outputs are in ``outputs``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from harness.core.verdict import Word
+from harness.log.events import Item, Metric, ModelStop, OpTicks, Progress, Stage, StopReason
+from harness.log.outputs import Tensors
+from harness.log.pattern import Match, Pattern, head_table, named_groups, table, text
+
+_MOST: Final = 100_000  # entries of a list
+_MOST_NAMES: Final = 1000
+_MOST_PORTS: Final = 100
+_MOST_STAGES: Final = 1000
+
+
+class Jobs:
+    """Inferences that tasks send to NPUs. Each is answered with a status."""
+
+    def __init__(self) -> None:
+        self._open: set[bytes] = set()
+        self._failed = False
+        self._answered: int | None = None
+
+    def add(self, number: int, job: bytes, status: bytes | None) -> None:
+        """``status`` of an answer; None when a job is only sent or taken."""
+        if status is not None:
+            self._open.discard(job)
+            self._answered = number
+            self._failed = self._failed or bool(status.strip(b"0"))
+        elif len(self._open) < _MOST_NAMES:
+            self._open.add(job)
+
+    @property
+    def well_line(self) -> int | None:
+        """The last answer, when every job has one and none failed."""
+        return None if self._open or self._failed else self._answered
+
+
+class Figures:
+    """Collects what healthy lines report."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.metrics: dict[str, Metric] = {}
+        self.pmu: dict[str, Metric] = {}
+        self.op_ticks: list[OpTicks] = []
+        self.progress: list[Progress] = []
+        self.output_files: list[str] = []
+        self.passes: list[int] = []
+        self.build_id: str | None = None
+        self.complete_line: int | None = None
+        self.ended_line: int | None = None
+        self.stop: ModelStop | None = None
+        self.ports: dict[str, int] = {}  # terminal -> telnet port
+        self.versions: dict[str, str] = {}
+        self.jobs = Jobs()
+        self._tensors = tensors
+        self._counters: dict[bytes, str] = {}  # the console's name of a counter -> ours
+        self._handlers: dict[Word, Callable[[int, bytes, Match], None]] = {
+            Item.METRIC: self._metric,
+            Item.TICKS: self._ticks,
+            Item.OP_TICKS: self._op_ticks,
+            Item.BUILD_ID: self._build_id,
+            Item.COUNTER: self._counter,
+            Item.BUNDLE_PASS: self._bundle_pass,
+            Item.OUTPUT_FILE: self._output_file,
+            Item.PRINTED_ELEMENT: self._element,
+            Item.JOB: self._job,
+            Item.PORT: self._port,
+            Item.VERSION: self._version,
+            Stage.COMPLETE: self._complete,
+            Stage.ENDED: self._ended,
+        }
+
+    def message(self, number: int, message: bytes) -> None:
+        """A runner's message that is no failure."""
+        found = head_table("message_heads", "heads").first(message)
+        if found := found or table("inside").first(message):
+            self.match(number, message, *found)
+
+    def bare(self, number: int, line: bytes) -> None:
+        """A line that nobody else knows and that no runner wrote."""
+        if found := head_table("heads").first(line) or table("inside").first(line):
+            self.match(number, line, *found)
+
+    def match(self, number: int, line: bytes, row: Pattern, match: Match) -> None:
+        if handler := self._handlers.get(row.kind):
+            handler(number, line, match)
+        elif isinstance(row.kind, StopReason):
+            self._model_stop(number, line, row.kind)
+        else:
+            self.reached(Stage(row.kind), number, line)
+
+    def reached(self, stage: Stage, number: int, line: bytes) -> None:
+        if len(self.progress) < _MOST_STAGES:
+            self.progress.append(Progress(stage, number, text(line[:200])))
+
+    def _complete(self, number: int, _line: bytes, match: Match) -> None:
+        self.complete_line = number
+        self.reached(Stage.COMPLETE, number, match[1])
+
+    def _ended(self, number: int, line: bytes, _match: Match) -> None:
+        self.ended_line = number
+        self.reached(Stage.ENDED, number, line)
+
+    def _metric(self, number: int, _line: bytes, match: Match) -> None:
+        name = match[1].decode()
+        self._set(name, match[2], number)
+        if match[3]:
+            self._set(f"{name}_total", match[3], number)
+
+    def _ticks(self, number: int, _line: bytes, match: Match) -> None:
+        self._set(f"ticks_set{int(match[2] or 0)}", match[1], number)
+
+    def _set(self, name: str, value: bytes, number: int) -> None:
+        if name in self.metrics or len(self.metrics) < _MOST_NAMES:
+            self.metrics[name] = Metric(int(value), number)
+
+    def _op_ticks(self, _number: int, _line: bytes, match: Match) -> None:
+        if len(self.op_ticks) < _MOST:
+            input_set, instruction, ticks = int(match[1]), int(match[2]), int(match[4])
+            self.op_ticks.append(OpTicks(input_set, instruction, text(match[3]), ticks))
+
+    def _build_id(self, _number: int, _line: bytes, match: Match) -> None:
+        self.build_id = match[1].decode()
+
+    def _bundle_pass(self, number: int, _line: bytes, _match: Match) -> None:
+        if len(self.passes) < _MOST:
+            self.passes.append(number)
+
+    def _output_file(self, number: int, line: bytes, match: Match) -> None:
+        if len(self.output_files) < _MOST:
+            self.output_files.append(text(match[1]))
+        self.reached(Stage.OUTPUT, number, line)
+
+    def _element(self, number: int, _line: bytes, match: Match) -> None:
+        self._tensors.add(number, 0, int(match[1]), b"", match[2])
+
+    def _job(self, number: int, line: bytes, match: Match) -> None:
+        for each in match.re.finditer(line):  # two senders may share a line
+            self.jobs.add(number, each[1], each[2])
+        self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, line)
+
+    def _port(self, _number: int, _line: bytes, match: Match) -> None:
+        if len(self.ports) < _MOST_PORTS:
+            self.ports[text(match[1])] = int(match[2])
+
+    def _version(self, _number: int, _line: bytes, match: Match) -> None:
+        for name, version in named_groups(match).items():
+            self.versions.setdefault(name, version)
+
+    def _model_stop(self, number: int, line: bytes, reason: StopReason) -> None:
+        if self.stop is None or not self.stop.reason.is_limit:
+            self.stop = ModelStop(reason, number, text(line.strip()))
+
+    def _counter(self, number: int, _line: bytes, match: Match) -> None:
+        printed = match[1] + match[2]
+        name = self._counters.get(printed)
+        if name is None:
+            name, index = match[1].decode().replace("ethos-u : ", "ethosu_"), match[2]
+            garbled = name == "ethosu_pmu_cntr" and not index.isdigit()
+            if name == "ethosu_pmu_cntr":
+                known = sum(n.startswith("ethosu_pmu_cntr") for n in self.pmu)
+                name += str(known) if garbled else index.decode()
+            name = re.sub(r"\W+", "_", name).strip("_").lower()
+            if len(self.pmu) >= _MOST_NAMES:
+                return
+            if not garbled:
+                self._counters[printed] = name
+        self.pmu[name] = Metric(int(match[3]), number)

@@ -1,0 +1,178 @@
+"""What went wrong on a console: failures, suspects, and the registers that belong to a fault."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from harness.log.events import CPU_FAULTS, FINAL, Doubt, Event, Kind
+from harness.log.facts import (
+    ERROR_CODES,
+    LOADING_CODES,
+    REGISTER_LINES,
+    STEP_CODES,
+    code_facts,
+    dumped,
+    named_code,
+    registers,
+)
+from harness.log.pattern import Match, Pattern, named_groups, table, text
+
+MOST: Final = 1000
+_FAULTS = CPU_FAULTS | {Kind.ZEPHYR_FATAL, Kind.LINUX_OOPS, Kind.LINUX_PANIC, Kind.NO_ROOT}
+# What a hard fault may have been before it was escalated.
+_ESCALATED = {Kind.MPU_FAULT, Kind.BUS_FAULT, Kind.USAGE_FAULT, Kind.SECURE_FAULT}
+_STARS = b"***** "  # Zephyr's line that names the exception
+_OUTSIDE = re.compile(rb"^/(?!dev/)|(?:^|/)\.\.(?:/|$)")
+# "npu.macs_per_cc=8" in the messages of the NPU's driver
+_FIGURE = re.compile(rb"(?:npu|optimizer|optimize)?\.?(\w+)=(0x[0-9a-fA-F]+|-?\d+)")
+
+
+class Matches:
+    """Collects events; ``settle`` decides at the end which doubted lines were failures."""
+
+    def __init__(self) -> None:
+        self.failures: list[Event] = []
+        self.suspects: list[Event] = []
+        self.dropped = 0
+        self.registers_until = 0  # the last line where registers of the last fault may stand
+        self.final = False  # nothing worth waiting for follows
+        self._doubted: list[tuple[Event, Doubt]] = []
+        self._dump = -REGISTER_LINES  # the last line that a fault handler logged
+        self._early: Event | None = None  # registers that stand before their fault
+
+    @property
+    def full(self) -> bool:
+        return len(self.failures) >= MOST
+
+    def match(self, number: int, line: bytes, row: Pattern, match: Match) -> bool:
+        """Adds the event of a row. False when the error code on the line says that all is well."""
+        kind, found = Kind(row.kind), named_groups(match)
+        if row.codes:
+            code = named_code(line)
+            if code is not None:
+                if code[0] == 0:
+                    return False
+                known = LOADING_CODES if row.codes == "loading" else STEP_CODES
+                kind, found = known.get(code[0], kind), code_facts(code)
+        elif kind is Kind.NPU_ERROR:
+            found |= {text(name): text(value) for name, value in _FIGURE.findall(line)}
+        elif kind is Kind.FILE_NOT_OPENED and _OUTSIDE.search(match["path"]):
+            found["outside"] = "the guest reached for a file outside of its directory"
+        self.add(kind, number, line, found, row.doubt)
+        return True
+
+    def error(self, number: int, message: bytes) -> None:
+        """Adds an error message that only a row of ``errors``, or none, knows."""
+        code = named_code(message)
+        kind = Kind.RUNNER_ERROR if code is None else ERROR_CODES.get(code[0], Kind.RUNNER_ERROR)
+        if found := table("errors").first(message):
+            kind = Kind(found[0].kind)
+        self.add(kind, number, message, {} if code is None else code_facts(code))
+
+    def add(
+        self,
+        kind: Kind,
+        number: int,
+        line: bytes,
+        facts: dict[str, str],
+        doubt: Doubt | None = None,
+    ) -> None:
+        if doubt is Doubt.ALWAYS:
+            if len(self.suspects) < MOST:
+                self.suspects.append(Event(kind, number, text(line.strip())))
+        elif doubt is not None:
+            self._doubt(Event(kind, number, text(line.strip()), dict(facts)), doubt)
+        elif self.full:
+            self.dropped += 1
+        else:
+            self.final = self.final or kind in FINAL
+            self.failures.append(Event(kind, number, text(line.strip()), dict(facts)))
+
+    def _doubt(self, event: Event, doubt: Doubt) -> None:
+        if doubt is Doubt.SUCCESS:  # the line speaks of the error right before it
+            while self.failures and _is_before(self.failures[-1], event.line):
+                self._doubted.append((self.failures.pop(), doubt))
+        if len(self._doubted) < MOST:
+            self._doubted.append((event, doubt))
+
+    def settle(self, success: int, jobs_ended_well: bool) -> None:
+        """At the end. ``success``: the last line that reports a success, else 0."""
+        if self._early is not None:
+            self.failures.append(self._early)
+        for event, doubt in self._doubted:
+            well = success > event.line if doubt is Doubt.SUCCESS else jobs_ended_well
+            (self.suspects if well else self.failures).append(event)
+        self._doubted, self._early = [], None
+        self.failures.sort(key=lambda event: event.line)
+        self.suspects.sort(key=lambda event: event.line)
+
+    def fault(self, number: int, line: bytes) -> bool:
+        """True when the line reports a fault; one reported on several lines is one event."""
+        found = table("faults").first(line)
+        if found is None:
+            return False
+        row, match = found
+        self._fault(number, Kind(row.kind), line, named_groups(match))
+        return True
+
+    def registers(self, number: int, line: bytes) -> bool:
+        """True when the line gave the last fault a register that it did not have yet."""
+        if number > self.registers_until or not self.failures:
+            return False
+        known = self.failures[-1].facts
+        before = len(known)
+        _collect(known, line)
+        if len(known) == before:
+            return False
+        self._dump = number
+        return True
+
+    def dump(self, number: int, message: bytes) -> bool:
+        """True when an error message belongs to a fault's, or begins with its registers."""
+        if number <= self._dump + 2:  # some consoles put an empty line behind every line
+            self._dump = number
+            if self._early is not None:
+                _collect(self._early.facts, message)
+            return True
+        if not dumped(message):
+            return False
+        self._dump = number
+        if self._early is None:
+            self._early = Event(Kind.CPU_EXCEPTION, number, text(message.strip()))
+        _collect(self._early.facts, message)
+        return True
+
+    def _fault(self, number: int, kind: Kind, line: bytes, facts: dict[str, str]) -> None:
+        _collect(facts, line)
+        if self._early is not None and number <= self._early.line + REGISTER_LINES:
+            facts.update({k: v for k, v in self._early.facts.items() if k not in facts})
+            self._early = None
+        previous = self.failures[-1] if self.failures else None
+        same = previous is not None and previous.kind in _FAULTS and kind in _FAULTS
+        if previous is not None and same and number <= self.registers_until:
+            previous.facts.update({k: v for k, v in facts.items() if k not in previous.facts})
+            self.failures[-1] = _named(previous, kind, number, line)
+        else:
+            self.add(kind, number, line, facts)
+        self.registers_until = number + REGISTER_LINES
+        self._dump = number
+
+
+def _is_before(event: Event, number: int) -> bool:
+    return event.kind is Kind.RUNNER_ERROR and event.line == number - 1
+
+
+def _named(fault: Event, kind: Kind, number: int, line: bytes) -> Event:
+    """The fault with what a later line of it adds."""
+    if kind is Kind.STACK_OVERFLOW:  # why there was a fault at all
+        return Event(kind, number, text(line.strip()), {"fault": fault.text, **fault.facts})
+    unnamed = fault.kind is Kind.CPU_EXCEPTION and kind in CPU_FAULTS
+    escalated = fault.kind is Kind.HARD_FAULT and kind in _ESCALATED and _STARS in line
+    return replace(fault, kind=kind) if unnamed or escalated else fault
+
+
+def _collect(known: dict[str, str], line: bytes) -> None:
+    for name, value in registers(line).items():
+        known.setdefault(name, value)

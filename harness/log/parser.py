@@ -1,0 +1,407 @@
+"""The log parser: bytes in pieces of any size, then lines, prefixes, rows of the table, events.
+
+The runner's prefix is ``I [executorch:file.cpp:211 main()]`` since mid-2025, without the function
+before, without the opening bracket in early 2024, without a line number in Zephyr samples. On
+Linux the time stands behind the level. The bundled runner prints the newest of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from typing import Final, TypeVar
+
+from harness.log.events import Doubt, Item, Kind, ModelStop, Observation, Progress, Stage
+from harness.log.figures import Figures
+from harness.log.matches import Matches
+from harness.log.outputs import BEGINNINGS, OutputLines
+from harness.log.pattern import gate, named_groups, only_row, rows, table, text
+
+_Entry = TypeVar("_Entry")
+_RUNNER_WORD: Final = b"executorch:"
+_ZEPHYR_OS: Final = b"<err> os: "
+_SUCCESS: Final = (Stage.EXECUTED, Stage.COMPLETE, Stage.ENDED)
+_BEFORE_NAME: Final = len(b"I 00:00:00.000000000 [")
+_ERROR_LEVEL: Final = b"E: "
+# Control sequences, as ``core.plain`` has them for text.
+_ANSI = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
+# What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
+# brackets.
+_TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
+_BOM = b"\xef\xbb\xbf"
+# A message of Linux, which may come in the middle of another program's line
+# (Linux kernel/printk/printk.c, print_time).
+_KERNEL = re.compile(rb"\[ {0,4}\d{1,7}\.\d{6}\] ")
+_MOST_TEXT = 4096  # bytes of a line that are read; outputs and base64 excepted
+_MOST_LINE = 32 << 20  # beyond it a line without an end is cut
+_MOST_OTHER = 64 << 10  # the same, of a line that does not begin as printed outputs do
+_BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time stamp
+# After a runner has started, an "Error:" that does not name a component of the model comes from
+# another program: the runner's own, a script, the CI system.
+_NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
+_HINTS: Final = {
+    Kind.LIBRARY_MISSING: "LD_LIBRARY_PATH must hold the model's own python/lib",
+    Kind.EXECSTACK: "glibc 2.41 refuses this library; `execstack -c` or "
+    "`patchelf --clear-execstack` on it",
+    Kind.HOST_LIMITS: "the host has no threads or memory left; run fewer at a time",
+    Kind.LICENCE: "this model wants a licence; an Ecosystem FVP does not",
+    Kind.EULA: "the model's licence agreement was not accepted on this machine",
+}
+# The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
+_BARE: Final = (
+    *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "ports", "versions"),
+    *("stages", "launches", "guest", "harmless", "suspects"),
+)
+
+
+def parse_console(console: bytes) -> Observation:
+    """What one process printed. Linear in its size; never raises on its content."""
+    parser = LogParser()
+    parser.feed(console)
+    return parser.finish()
+
+
+def parse_processes(console: bytes, starts: Sequence[int]) -> Observation:
+    """What several processes of one run printed, one after another.
+
+    ``starts``: where the output of each process begins, in bytes and in order. Each is parsed by
+    itself, so that one cannot speak for another; lines are counted over the whole console. A
+    process that begins in the middle of a line continues that line; one behind the end printed
+    nothing.
+    """
+    ends = [end for _, end in pairwise((*starts, len(console)))]
+    observations = []
+    for start, end in zip(starts, ends, strict=True):
+        parser = LogParser(console.count(b"\n", 0, start))
+        parser.feed(console[start:end])
+        observations.append(parser.finish())
+    return merge_observations(observations)
+
+
+def gate_of_bare_lines() -> Callable[[bytes], object]:
+    """True for every line without a runner's prefix that may matter; the rest is only counted."""
+    driver_errors = replace(only_row(Item.DRIVER), needles=(_ERROR_LEVEL,))
+    return gate((*rows("host", "zephyr", *_BARE), driver_errors))
+
+
+class LogParser:
+    """Collects events while bytes go by; a line may come in any number of pieces.
+
+    ``lines_before``: lines of the console that another process printed.
+    """
+
+    def __init__(self, lines_before: int = 0) -> None:
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._printed = False  # the held part begins as printed outputs do
+        self._number = lines_before
+        self._last = b""
+        self._linux = False  # the console of a Linux
+        self._begun = b""  # the part of a line before a message of Linux
+        self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
+        self._runner: int | None = None
+        self._outputs = OutputLines()
+        self._figures = Figures(self._outputs.tensors)
+        self._matches = Matches()
+        self._may_matter = gate_of_bare_lines()
+
+    @property
+    def final_failure(self) -> bool:
+        """A failure was read after which nothing worth waiting for comes."""
+        return self._matches.final
+
+    def feed(self, data: bytes) -> None:
+        if self._wide is not False:
+            data = self._narrow(data)
+        if b"\n" not in data:
+            self._hold(data)
+            return
+        if self._parts:
+            data = b"".join([*self._parts, data])
+            self._parts, self._held = [], 0
+        self._linux = self._linux or b"Linux version " in data
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        self._lines(lines)
+        self._hold(rest)
+
+    def finish(self) -> Observation:
+        """Everything, with a last line that has no end."""
+        cut = bool(self._held)
+        if cut:
+            self.feed(b"\n")
+        if self._begun:
+            self._line(self._number, self._begun)
+        self._settle()
+        figures, matches = self._figures, self._matches
+        return Observation(
+            lines=self._number,
+            failures=tuple(matches.failures),
+            metrics=figures.metrics,
+            op_ticks=tuple(figures.op_ticks),
+            build_id=figures.build_id,
+            bundle_passes=len(figures.passes),
+            completed=(figures.complete_line,),
+            last_line=text(self._last.strip(b"\r\n")[:400]),
+            suspects=tuple(matches.suspects),
+            failures_dropped=matches.dropped,
+            progress=tuple(figures.progress),
+            pmu=figures.pmu,
+            tensors=self._outputs.tensors.finish(),
+            output_files=tuple(figures.output_files),
+            blocks=tuple(self._outputs.blocks.complete),
+            stop=figures.stop,
+            bundle_lines=tuple(figures.passes),
+            runner_line=self._runner,
+            ports=figures.ports,
+            versions=figures.versions,
+            cut=cut,
+            ended_line=figures.ended_line,
+        )
+
+    def _settle(self) -> None:
+        """What only the end shows: whether all jobs went well, and which failures mattered."""
+        figures = self._figures
+        if (line := figures.jobs.well_line) is not None:
+            figures.ended_line = max(line, figures.ended_line or 0)
+            figures.progress.append(Progress(Stage.ENDED, line, "every job ended with status 0"))
+            figures.progress.sort(key=lambda step: step.line)
+        well = [step.line for step in figures.progress if step.stage in _SUCCESS]
+        self._matches.settle(max(well, default=0), figures.jobs.well_line is not None)
+
+    # From bytes to lines
+
+    def _narrow(self, data: bytes) -> bytes:
+        """A log in UTF-16 is ASCII once its zero bytes are gone."""
+        if self._wide is None and data:
+            self._wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+            data = data[2:] if self._wide else data
+        return data.replace(b"\x00", b"") if self._wide else data
+
+    def _hold(self, part: bytes) -> None:
+        if not part or self._held >= (_MOST_LINE if self._printed else _MOST_OTHER):
+            return
+        self._parts.append(part)
+        self._held += len(part)
+        self._printed = self._held >= _MOST_OTHER and (
+            self._printed or self._may_be_printed(b"".join(self._parts))
+        )
+
+    def _may_be_printed(self, line: bytes) -> bool:
+        """Only printed outputs are long and worth reading to their end."""
+        beginning = line[:_BEGINNING]
+        return self._outputs.attentive or any(word in beginning for word in BEGINNINGS)
+
+    def _lines(self, lines: list[bytes]) -> None:
+        """Most lines of a long log go no further than this loop."""
+        matches, outputs, may_matter = self._matches, self._outputs, self._may_matter
+        element = outputs.tensors.element
+        number, last = self._number, b""
+        if self._linux:
+            lines = self._without_kernel_messages(lines)
+        for line in lines:
+            number += 1
+            if not line:
+                continue
+            if len(line) > _MOST_OTHER and not self._may_be_printed(line):
+                line = line[:_MOST_OTHER]
+            last = line
+            if line.startswith(b"Output[") and element(number, line):
+                continue
+            if (
+                _RUNNER_WORD in line
+                or number <= matches.registers_until
+                or may_matter(line)
+                or outputs.attentive
+            ):
+                self._line(number, line)
+        self._number = number
+        if not last.strip():
+            last = next((line for line in reversed(lines) if line.strip()), self._last)
+        self._last = last
+
+    def _without_kernel_messages(self, lines: list[bytes]) -> list[bytes]:
+        """As many lines: a message of Linux alone, and the line that it interrupted whole."""
+        separate = []
+        for line in lines:
+            match = _KERNEL.search(line)
+            if match is None:
+                separate.append(self._begun + line)
+                self._begun = b""
+                continue
+            separate.append(line[match.start() :])
+            self._begun += _TIMESTAMP.sub(b"", line[: match.start()])
+        return separate
+
+    # From lines to rows of the table
+
+    def _line(self, number: int, line: bytes) -> None:
+        line = _without_decoration(number, line)
+        may_be_output = line.startswith((b"Output", b'echo "')) or self._outputs.attentive
+        if may_be_output and self._outputs.line(number, line):
+            return
+        line = line[:_MOST_TEXT]
+        at = line.find(_RUNNER_WORD)
+        runner = only_row(Item.RUNNER).compiled
+        if at >= 0:
+            prefix = runner.search(line, max(0, at - _BEFORE_NAME))
+        else:
+            prefix = only_row(Item.HOST).search(line) if line.startswith(b"[") else None
+        if prefix is None:
+            self._bare(number, line)
+            return
+        if prefix.start():
+            self._bare(number, line[: prefix.start()])
+        while prefix is not None:  # two lines may have run into one
+            again = line.find(_RUNNER_WORD, prefix.end()) > 0
+            following = runner.search(line, prefix.end()) if again else None
+            end = following.start() if following else len(line)
+            self._message(number, prefix[1], line[prefix.end() : end])
+            prefix = following
+
+    def _message(self, number: int, level: bytes, message: bytes) -> None:
+        """A runner's message, of level D, I, W, E or F."""
+        if self._runner is None:
+            self._runner = number
+            self._figures.reached(Stage.RUNNER, number, message)
+        if level in (b"E", b"F"):
+            if self._matches.full:
+                self._matches.dropped += 1
+            else:
+                self._error(number, message)
+            return
+        if self._known_failure(number, message):
+            return
+        self._figures.message(number, message)
+        if b"Info: " in message:  # the simulator's words on the same line
+            self._simulator_line(number, message[message.index(b"Info: ") :], True)
+
+    def _error(self, number: int, message: bytes) -> None:
+        """A message of level E or F is a failure whether or not a row knows it."""
+        if not self._known_failure(number, message):
+            self._matches.error(number, message)
+
+    def _known_failure(self, number: int, message: bytes) -> bool:
+        """True when a row knows the message, at whatever level it was logged, as a failure."""
+        found = table("harmless", "ignored", "anywhere", "messages", "npu", "steps").first(message)
+        return found is not None and self._matches.match(number, message, *found)
+
+    def _bare(self, number: int, line: bytes) -> None:
+        """A line without a runner's prefix: faults, registers, the simulator's own words."""
+        matches = self._matches
+        if matches.fault(number, line):
+            return
+        if number <= matches.registers_until and matches.registers(number, line):
+            return
+        if self._outputs.line(number, line):
+            return
+        if matches.full:
+            matches.dropped += _ERROR_LEVEL in line
+            return
+        if found := table("npu").first(line):
+            matches.match(number, line, *found)
+        elif b": " in line and (match := only_row(Item.DRIVER).search(line)):
+            self._driver(number, match[1], match[2], line)
+        elif found := table("anywhere").first(line):
+            matches.match(number, line, *found)
+        elif b"<err>" in line and (match := only_row(Item.ZEPHYR).search(line)):
+            # Boots that end well also log errors, so only known messages are a cause.
+            if not self._known_failure(number, match[1]):
+                matches.add(Kind.RUNNER_ERROR, number, match[1], {}, Doubt.ALWAYS)
+        elif _ZEPHYR_OS in line:
+            matches.dump(number, line.partition(_ZEPHYR_OS)[2])
+        elif not self._simulator_line(number, line, self._runner is not None):
+            self._figures.bare(number, line)
+
+    def _driver(self, number: int, level: bytes, message: bytes, line: bytes) -> None:
+        """Ethos-U driver and Zephyr's minimal logging: ``E: text (file.c:12)``."""
+        if level != b"E":
+            self._figures.bare(number, message)
+            return
+        foreign = any(row.search(line) for row in rows("no_driver"))
+        if not (self._matches.dump(number, message) or foreign):
+            self._error(number, message)
+
+    def _simulator_line(self, number: int, line: bytes, after_runner: bool) -> bool:
+        """True when the simulator, the boot or a shell wrote the line.
+
+        ``after_runner``: a runner has started, so the simulator has, too.
+        """
+        figures, matches = self._figures, self._matches
+        if stop := table("stops").first(line):
+            figures.match(number, line, *stop)
+            return True
+        for section in (("ports", "versions"), ("stages",)):
+            if found := table(*section).first(line):
+                figures.match(number, line, *found)
+        launch = table("launches").first(line)
+        if launch is not None and launch[0].kind is not Item.NOISE:
+            kind, facts = Kind(launch[0].kind), named_groups(launch[1])
+            foreign = after_runner and _NOT_A_COMPONENT.match(line)
+            if kind in _HINTS:
+                facts["hint"] = _HINTS[kind]
+            matches.add(kind, number, line, facts, Doubt.ALWAYS if foreign else None)
+            return True
+        if found := table("guest", "harmless", "suspects").first(line):
+            matches.match(number, line, *found)
+            return True
+        return _RUNNER_WORD in line
+
+
+def _without_decoration(number: int, line: bytes) -> bytes:
+    """A line without colours, its end, and a CI system's time stamp."""
+    line = line.rstrip(b"\r")
+    if b"\x1b" in line:
+        line = _ANSI.sub(b"", line)
+    if number == 1:
+        line = line.removeprefix(_BOM)
+    if line.startswith((b"20", b"[20")) and (stamp := _TIMESTAMP.match(line)):
+        line = line[stamp.end() :]
+    return line
+
+
+def merge_observations(processes: Sequence[Observation]) -> Observation:
+    """One Observation of several processes, in order.
+
+    The last process decides how the run ended: had an earlier one failed, there would be no later
+    one. A figure that several print is the largest. Raises ValueError for no process.
+    """
+    if not processes:
+        raise ValueError("a run has at least one process")
+    if len(processes) == 1:
+        return processes[0]
+    last = processes[-1]
+    build_ids = {process.build_id for process in processes}
+    metrics = dict(last.metrics)
+    for name, metric in chain.from_iterable(p.metrics.items() for p in processes):
+        metrics[name] = max(metric, metrics.get(name, metric), key=lambda m: m.value)
+    return replace(
+        last,
+        failures=_joined(p.failures for p in processes),
+        metrics=metrics,
+        op_ticks=_joined(p.op_ticks for p in processes),
+        build_id=build_ids.pop() if len(build_ids) == 1 else None,
+        bundle_passes=sum(p.bundle_passes for p in processes),
+        completed=_joined(p.completed for p in processes),
+        failures_dropped=sum(p.failures_dropped for p in processes),
+        progress=_joined(p.progress for p in processes),
+        tensors=_joined(p.tensors for p in processes),
+        output_files=_joined(p.output_files for p in processes),
+        blocks=_joined(p.blocks for p in processes),
+        stop=_stop(processes),
+        bundle_lines=_joined(p.bundle_lines for p in processes),
+    )
+
+
+def _joined(parts: Iterable[tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
+    return tuple(chain.from_iterable(parts))
+
+
+def _stop(processes: Sequence[Observation]) -> ModelStop | None:
+    """Of the process that the model stopped before its end; else of the last."""
+    early = (p.stop for p in processes if p.complete_line is None and p.stop is not None)
+    return next((stop for stop in early if stop.reason.is_limit), processes[-1].stop)

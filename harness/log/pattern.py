@@ -1,0 +1,211 @@
+"""The table of log messages, ``patterns.yaml``, and a fast search in it.
+
+A row's needles are words of which every line that its regular expression fits holds at least one.
+The parser's speed rests on them: ``gate`` makes one regular expression from the needles of many
+rows, and a line that it does not fit is only counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from harness.core.plain import plain
+from harness.core.verdict import Word
+from harness.log.events import Doubt, Item, Kind, Stage, StopReason
+
+Match = re.Match[bytes]
+PATTERNS: Final = Path(__file__).with_name("patterns.yaml")
+_WORDS: Final[Mapping[str, Word]] = {
+    str(word): word for words in (Kind, Stage, StopReason, Item) for word in words
+}
+# A word as the tree of its letters: what may follow each; no letters: the word ends here.
+_Tree = dict[bytes, "_Tree"]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One row of ``patterns.yaml``, which explains the fields. Raises ValueError for a row that
+    could never match."""
+
+    kind: Word
+    needles: tuple[bytes, ...]
+    regex: bytes
+    example: bytes
+    source: str
+    doubt: Doubt | None = None
+    codes: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.needles or not all(self.needles):
+            raise ValueError(f"a row without a needle is never looked for: {self.regex!r}")
+        if not any(needle in self.example for needle in self.needles):
+            raise ValueError(f"no needle of {self.needles} is in the example {self.example!r}")
+
+    @cached_property
+    def compiled(self) -> re.Pattern[bytes]:
+        """Compiled when the first line with a needle comes, which in most runs is never."""
+        return re.compile(self.regex)
+
+    def search(self, line: bytes) -> Match | None:
+        return self.compiled.search(line)
+
+
+@cache
+def sections() -> Mapping[str, tuple[Pattern, ...]]:
+    """The rows of ``patterns.yaml`` by the name of their section."""
+    # Every scalar is text: the C parser's base loader converts nothing.
+    document = yaml.load(PATTERNS.read_bytes(), yaml.CBaseLoader)
+    sources = document.pop("sources")
+    return {name: tuple(_pattern(row, sources) for row in rows) for name, rows in document.items()}
+
+
+def _pattern(row: Mapping[str, Any], sources: Mapping[str, str]) -> Pattern:
+    needles = row["needles"] if "needles" in row else [row["needle"]]
+    return Pattern(
+        kind=_WORDS[row["kind"]],
+        needles=tuple(needle.encode() for needle in needles),
+        regex=row["regex"].encode(),
+        example=row["example"].encode(),
+        source=sources.get(row["source"], row["source"]),
+        doubt=Doubt(row["doubt"]) if "doubt" in row else None,
+        codes=row.get("codes", ""),
+    )
+
+
+def rows(*names: str) -> tuple[Pattern, ...]:
+    """The rows of these sections, one section after the other."""
+    return tuple(row for name in names for row in sections()[name])
+
+
+@cache
+def only_row(kind: Item) -> Pattern:
+    """The row of a kind that one row has, such as a prefix."""
+    (row,) = (row for section in sections().values() for row in section if row.kind is kind)
+    return row
+
+
+class PatternTable:
+    """Rows in order of precedence: the first that fits a line counts."""
+
+    def __init__(self, rows: tuple[Pattern, ...]) -> None:
+        self._rows = rows
+
+    @cached_property
+    def may_have(self) -> Callable[[bytes], object]:
+        """A quick question: could any row fit this line?"""
+        return gate(self._rows)
+
+    def first(self, line: bytes) -> tuple[Pattern, Match] | None:
+        if not self.may_have(line):
+            return None
+        for row in self._rows:
+            for needle in row.needles:
+                if needle in line:
+                    if match := row.compiled.search(line):
+                        return row, match
+                    break
+        return None
+
+
+class HeadTable(PatternTable):
+    """Rows whose needles stand at the beginning of a line, which is faster to check."""
+
+    @cached_property
+    def _by_letter(self) -> dict[bytes, tuple[Pattern, ...]]:
+        letters = {needle[:1] for row in self._rows for needle in row.needles}
+        return {
+            letter: tuple(r for r in self._rows if any(n.startswith(letter) for n in r.needles))
+            for letter in letters
+        }
+
+    def first(self, line: bytes) -> tuple[Pattern, Match] | None:
+        for row in self._by_letter.get(line[:1], ()):
+            if line.startswith(row.needles) and (match := row.compiled.search(line)):
+                return row, match
+        return None
+
+
+@cache
+def table(*names: str) -> PatternTable:
+    """The table of these sections."""
+    return PatternTable(rows(*names))
+
+
+@cache
+def head_table(*names: str) -> HeadTable:
+    return HeadTable(rows(*names))
+
+
+@cache
+def gate(rows: tuple[Pattern, ...]) -> Callable[[bytes], object]:
+    """True for every line that a row fits, and for few others.
+
+    Of each needle only a few letters are looked for, from its rarest letter on: a search stops
+    at every letter that any word begins with, so the fewer those are, the faster it is.
+    """
+    needles = {needle for row in rows if row.kind is not Item.NOISE for needle in row.needles}
+    tree: _Tree = {}
+    for piece in sorted({_rare_piece(needle) for needle in needles}, key=len):
+        _plant(tree, piece)
+    return re.compile(b"|".join(_branches(tree))).search
+
+
+# Letters of a log from the most frequent to the less frequent; all others are rarer.
+_FREQUENT: Final = b" etaoinsrld0cumph:1gfybw.[]vk_,"
+_FEWEST_LETTERS: Final = 4  # fewer are in too many lines that mean nothing
+_MOST_LETTERS: Final = 8
+
+
+def _rare_piece(needle: bytes) -> bytes:
+    starts = range(max(1, len(needle) - _FEWEST_LETTERS + 1))
+    start = max(starts, key=lambda at: (_rarity(needle[at : at + 1]), -at))
+    return needle[start : start + _MOST_LETTERS]
+
+
+def _rarity(letter: bytes) -> int:
+    rank = _FREQUENT.find(letter)
+    return len(_FREQUENT) if rank < 0 else rank
+
+
+def _plant(tree: _Tree, word: bytes) -> None:
+    """Adds a word, shorter words first. A word that begins with a planted one adds nothing."""
+    for at in range(len(word)):
+        letter = word[at : at + 1]
+        if letter in tree and not tree[letter]:
+            return
+        tree = tree.setdefault(letter, {})
+
+
+def _branches(tree: _Tree) -> list[bytes]:
+    return [re.escape(letter) + _tail(rest) for letter, rest in sorted(tree.items())]
+
+
+def _tail(tree: _Tree) -> bytes:
+    """What follows a letter; letters with the same continuation share a branch."""
+    ways: dict[bytes, list[bytes]] = {}
+    for letter, rest in sorted(tree.items()):
+        ways.setdefault(_tail(rest), []).append(re.escape(letter))
+    branches = [
+        (letters[0] if len(letters) == 1 else b"[" + b"".join(letters) + b"]") + tail
+        for tail, letters in ways.items()
+    ]
+    if len(branches) > 1:
+        return b"(?:" + b"|".join(branches) + b")"
+    return branches[0] if branches else b""
+
+
+def named_groups(match: Match) -> dict[str, str]:
+    """The named groups of a match; "library2" is another way to catch "library"."""
+    return {k.rstrip("0123456789"): text(v) for k, v in match.groupdict().items() if v}
+
+
+def text(raw: bytes) -> str:
+    """Console bytes as text that is harmless wherever it is shown."""
+    return plain(raw.decode("utf-8", "backslashreplace"))

@@ -1,0 +1,208 @@
+"""What is new in a night, since when a case fails, and what changed between two of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.core.errors import UsageError
+from harness.core.verdict import ExitCode, Verdict, Word, exit_code
+from harness.nightly.history.model import Difference, Night, Row, last_tries
+
+if TYPE_CHECKING:
+    from harness.nightly.history.store import History  # imports SQLAlchemy
+
+
+class State(Word):
+    """A case of a night, compared with the nights before."""
+
+    NEW = "new"  # fails, and passed before or was never run
+    STILL = "still failing"
+    FIXED = "fixed"
+    PASSING = "passing"
+    QUARANTINED = "quarantined"  # fails, and that does not count
+    INFRA = "infrastructure"  # says nothing of the product
+    SKIPPED = "skipped"
+    MISSING = "missing"  # planned, and has no row
+
+
+@dataclass(frozen=True)
+class Standing:
+    """``row``: its last try, None if it is missing; ``before``: the last row of an earlier night of
+    the suite that says something of the product."""
+
+    case: str
+    state: State
+    row: Row | None
+    before: Row | None
+    tries: tuple[Row, ...] = ()
+
+
+def standings(history: History, night: Night) -> list[Standing]:
+    """One for every planned case, in the order of the plan."""
+    rows = history.rows([night.id])
+    last = last_tries(rows)
+    before = history.settled_before(night.began, night.suite)
+    tries: dict[str, list[Row]] = {}
+    for row in rows:
+        tries.setdefault(row.case, []).append(row)
+    names = dict.fromkeys([*(planned.case for planned in night.plan), *last])
+    return [
+        Standing(
+            name,
+            _state(last.get(name), before.get(name)),
+            last.get(name),
+            before.get(name),
+            tuple(tries.get(name, ())),
+        )
+        for name in names
+    ]
+
+
+def _state(row: Row | None, before: Row | None) -> State:
+    if row is None:
+        return State.MISSING
+    if row.verdict is Verdict.INFRA:
+        return State.INFRA
+    if row.verdict is Verdict.SKIPPED:
+        return State.SKIPPED
+    was_bad = before is not None and before.bad
+    if row.good:
+        return State.FIXED if was_bad else State.PASSING
+    if row.quarantined:
+        return State.QUARANTINED
+    return State.STILL if was_bad else State.NEW
+
+
+def code_of(night: Iterable[Standing]) -> ExitCode:
+    """As of any run; a failure in quarantine does not count, and a missing case is INFRA."""
+    cases = list(night)
+    counted = [case for case in cases if case.state is not State.QUARANTINED]
+    verdicts = [Verdict.INFRA if case.row is None else case.row.verdict for case in counted]
+    if not verdicts:
+        return ExitCode.PASSED if cases else ExitCode.FAILED
+    return exit_code(verdicts)
+
+
+class NoSuchCase(UsageError):
+    """The history has no row of ``case``. ``close``: similar names."""
+
+    def __init__(self, case: str, close: Sequence[str]) -> None:
+        self.case = case
+        self.close = tuple(close)
+        super().__init__(
+            f"the history has no run of {case}",
+            hint=f"did you mean {' or '.join(close)}?" if close else "`hil nightly` makes some",
+        )
+
+
+@dataclass(frozen=True)
+class FirstBad:
+    """The last time that a case began to fail. ``last_good``: None if it never passed before;
+    ``fixed``: the first good run after it, None while it fails. ``unsure``: how many runs between
+    ``last_good`` and ``first`` say nothing of the product."""
+
+    case: str
+    first: Row
+    last_good: Row | None
+    fixed: Row | None
+    bad_runs: int
+    unsure: int
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        if self.last_good is None:
+            return ()
+        return self.last_good.identity.differences(self.first.identity)
+
+    @property
+    def figures(self) -> dict[str, tuple[int, int]]:
+        """The metrics that both have and that differ."""
+        if self.last_good is None:
+            return {}
+        before, after = self.last_good.metrics, self.first.metrics
+        return {
+            name: (before[name], after[name])
+            for name in before
+            if name in after and before[name] != after[name]
+        }
+
+
+def first_bad(case: str, rows: Sequence[Row]) -> FirstBad | None:
+    """``rows`` of the case, the oldest first. None if it never failed."""
+    nightly = _one_per_night(rows)
+    definite = [row for row in nightly if row.good or row.bad]
+    end = next((i for i in reversed(range(len(definite))) if definite[i].bad), None)
+    if end is None:
+        return None
+    start = end
+    while start > 0 and definite[start - 1].bad:
+        start -= 1
+    last_good = definite[start - 1] if start else None
+    after = 0 if last_good is None else nightly.index(last_good) + 1
+    return FirstBad(
+        case=case,
+        first=definite[start],
+        last_good=last_good,
+        fixed=definite[end + 1] if end + 1 < len(definite) else None,
+        bad_runs=end - start + 1,
+        unsure=nightly.index(definite[start]) - after,
+    )
+
+
+def _one_per_night(rows: Sequence[Row]) -> list[Row]:
+    by_night: dict[str, list[Row]] = {}
+    for row in rows:
+        by_night.setdefault(row.night, []).append(row)
+    return [max(tries, key=lambda row: row.attempt) for tries in by_night.values()]
+
+
+@dataclass(frozen=True)
+class Flaky:
+    """A case with different results for the same program, firmware, toolchain, simulator, target
+    and reference. ``rows``: the oldest of each verdict; ``runs``: how many in all; ``outputs``:
+    how many different ones; ``rescued``: how often a second try was not INFRA."""
+
+    case: str
+    runs: int
+    verdicts: dict[str, int]
+    outputs: int
+    rescued: int
+    rows: tuple[Row, ...]
+
+
+def flaky(rows: Iterable[Row]) -> list[Flaky]:
+    """The worst first. Unknown firmware (a build that failed) is never the same."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        key = (row.case, *row.identity.of_product)
+        if row.identity.firmware and row.identity.program:
+            groups.setdefault(key, []).append(row)
+    cases = [_flaky(group) for group in groups.values()]
+    return sorted(
+        (case for case in cases if case.outputs > 1 or case.rescued or _disagree(case.rows)),
+        key=lambda case: (-min(case.verdicts.values()) / case.runs, case.case),
+    )
+
+
+def _disagree(rows: Sequence[Row]) -> bool:
+    """INFRA in both tries says nothing of the case."""
+    return sum(row.good or row.bad for row in rows) > 1
+
+
+def _flaky(group: Sequence[Row]) -> Flaky:
+    verdicts: dict[str, int] = {}
+    oldest: dict[str, Row] = {}
+    for row in group:
+        verdicts[row.verdict] = verdicts.get(row.verdict, 0) + 1
+        oldest.setdefault(row.verdict, row)
+    definite = [row for row in group if row.good or row.bad]
+    return Flaky(
+        case=group[0].case,
+        runs=len(group),
+        verdicts={str(name): number for name, number in verdicts.items()},
+        outputs=len({row.output for row in definite if row.output}),
+        rescued=sum(row.attempt > 1 and row.verdict is not Verdict.INFRA for row in group),
+        rows=tuple(oldest.values()),
+    )

@@ -1,0 +1,145 @@
+"""Finding a history's database, and bringing its tables to what this version reads (Alembic)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from harness.core.errors import UsageError
+from harness.nightly.history.store import History, raises_unreachable, shown_url
+from harness.system.files import disk_errors
+from harness.system.paths import state_dir
+
+VARIABLE = "HIL_HISTORY"
+HEAD = "0001"  # the newest of migrations/versions
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
+_BUSY_S = 60.0  # that a writer of SQLite waits for others
+_VERSION = sa.table("alembic_version", sa.column("version_num"))
+
+
+class UnknownDatabase(UsageError):
+    """``url``: without its password."""
+
+    kind = "unknown_database"
+
+    def __init__(self, url: str, why: str) -> None:
+        self.url = url
+        super().__init__(
+            f"{url} is not a database for a history: {why}",
+            hint="name a file as sqlite:///history.db, or postgresql://user@host/name",
+        )
+
+
+class NewerHistory(UsageError):
+    """Made by a newer version of the harness. ``revision``: of its tables."""
+
+    kind = "newer_history"
+
+    def __init__(self, url: str, revision: str) -> None:
+        self.url = url
+        self.revision = revision
+        super().__init__(
+            f"the history at {url} has tables of revision {revision}, which this version of the "
+            f"harness does not know (it knows up to {HEAD})",
+            hint="use the version that wrote it, or a newer one",
+        )
+
+
+def history_url(url: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
+    """``--history``, else ``$HIL_HISTORY``, else ``history.db`` in the state directory."""
+    return url or environ.get(VARIABLE) or f"sqlite:///{state_dir() / 'history.db'}"
+
+
+def open_history(url: str | None = None) -> History:
+    """The history at a URL (or ``history_url``), its tables made or brought up to date.
+
+    Raises UnknownDatabase, NewerHistory, HistoryUnreachable, DiskError.
+    """
+    engine = _engine(history_url(url))
+    shown = shown_url(engine)
+    with raises_unreachable(shown):
+        try:
+            _migrate(engine, shown)
+        except sa.exc.DatabaseError as error:
+            if "not a database" in str(error):  # SQLITE_NOTADB
+                raise UnknownDatabase(shown, "the file is something else") from error
+            raise
+    return History(engine)
+
+
+def _engine(text: str) -> sa.Engine:
+    try:
+        url = sa.make_url(text)
+    except sa.exc.ArgumentError as error:
+        raise UnknownDatabase(text, "it is no URL") from error
+    name = url.get_backend_name()
+    if name == "sqlite":
+        return _sqlite(url)
+    if name != "postgresql":
+        shown = url.set(query={}).render_as_string(hide_password=True)
+        raise UnknownDatabase(shown, f"{name} is neither sqlite nor postgresql")
+    return sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 10},
+    )
+
+
+def _sqlite(url: sa.URL) -> sa.Engine:
+    if url.database and url.database != ":memory:":
+        with disk_errors("making the folder of the history"):
+            Path(url.database).absolute().parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_S})
+
+    @sa.event.listens_for(engine, "connect")
+    def _set_up(connection: Any, _: object) -> None:
+        # readers and a writer side by side; what was committed outlives a kill of any process
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    return engine
+
+
+def _migrate(engine: sa.Engine, url: str) -> None:
+    if _revision(engine) == HEAD:
+        return
+    with _alone(engine) as connection:
+        from alembic import command  # takes long, and few calls migrate
+        from alembic.config import Config
+        from alembic.util import CommandError
+
+        config = Config()
+        config.set_main_option("script_location", str(_MIGRATIONS))
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise NewerHistory(url, _revision(engine) or "?") from error
+
+
+def _revision(engine: sa.Engine) -> str | None:
+    """None for a database that is no history yet."""
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table(_VERSION.name):
+            return None
+        return connection.scalar(sa.select(_VERSION.c.version_num))
+
+
+@contextmanager
+def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction in which no other process migrates."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            with connection.begin():
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+                yield connection
+        else:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+            connection.commit()

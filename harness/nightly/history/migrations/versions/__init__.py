@@ -1,0 +1,1 @@
+"""The steps; ``harness.nightly.history.database.HEAD`` names the last of them."""

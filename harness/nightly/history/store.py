@@ -1,0 +1,319 @@
+"""A history of nights in a database: SQLAlchemy's, of SQLite or PostgreSQL.
+
+Every row is a transaction of its own and is only ever added, so that a writer may be killed at any
+moment and any number of them may write at once. ``body`` of a table is all of a row or night as
+JSON; the other columns repeat what is searched for, so that anybody's SQL finds it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+
+from harness.core.errors import InfraError, UsageError
+from harness.core.verdict import Verdict
+from harness.nightly.history.model import Night, Row, night_from, row_from
+from harness.system.json_file import MALFORMED
+
+_Item = TypeVar("_Item", Night, Row)
+_TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
+metadata = sa.MetaData()
+
+nights = sa.Table(
+    "nights",
+    metadata,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("suite", sa.String, nullable=False),
+    sa.Column("began", sa.String, nullable=False, index=True),  # ISO 8601, UTC: sorts as text
+    sa.Column("body", sa.JSON, nullable=False),
+)
+
+endings = sa.Table(  # a night whose shards are all here has ended
+    "endings",
+    metadata,
+    sa.Column("night", sa.String, primary_key=True),
+    sa.Column("shard", sa.Integer, primary_key=True),
+    sa.Column("time", sa.String, nullable=False),
+)
+
+rows = sa.Table(
+    "rows",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("night", sa.String, nullable=False),
+    sa.Column("case", sa.String, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("time", sa.String, nullable=False, index=True),
+    sa.Column("target", sa.String, nullable=False),
+    sa.Column("model", sa.String, nullable=False),
+    sa.Column("source", sa.String, nullable=False),
+    sa.Column("verdict", sa.String, nullable=False),
+    sa.Column("cause", sa.String, nullable=False),  # its kind, "" of a PASS
+    sa.Column("seconds", sa.Float),  # all of the case; null where nobody measured
+    sa.Column("body", sa.JSON, nullable=False),
+    sa.UniqueConstraint("night", "case", "attempt", name="one_row_per_try"),
+    sa.Index("rows_of_case", "case", "time", "verdict"),  # covers ``settled_before``
+)
+
+_UNSETTLED = (Verdict.INFRA.value, Verdict.SKIPPED.value)
+_AT_ONCE = 400  # rows in one statement; SQLite takes 32766 values (SQLITE_MAX_VARIABLE_NUMBER)
+
+
+class HistoryUnreachable(InfraError):
+    """``url``: of the database, without its password."""
+
+    kind = "history_unreachable"
+
+    def __init__(self, url: str, why: str) -> None:
+        self.url = url
+        look = "whether the database runs and takes connections"
+        if url.startswith("sqlite"):
+            look = "whether its disk has room and its folder can be written"
+        super().__init__(
+            f"the history at {url} cannot be used: {why}",
+            hint=f"look {look}; --history or $HIL_HISTORY names another one",
+        )
+
+
+class UnreadableRow(UsageError):
+    """A row or night that another version wrote, or something else."""
+
+    kind = "unreadable_row"
+
+    def __init__(self, url: str, error: Exception) -> None:
+        self.url = url
+        super().__init__(
+            f"the history at {url} has a row that this version cannot read: {_first_line(error)}",
+            hint="use the version that wrote it",
+        )
+
+
+@dataclass(frozen=True)
+class Copied:
+    """How much was new, and how many nights and rows were known already."""
+
+    nights: int
+    rows: int
+    known: int
+
+
+class History:
+    """``open_history`` makes it. Every method raises HistoryUnreachable and UnreadableRow."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._insert = _insert_of(engine.dialect.name)
+
+    @property
+    def url(self) -> str:
+        """Without its password."""
+        return shown_url(self._engine)
+
+    def begin(self, night: Night) -> Night:
+        """Keeps a night, unless it has one of that id; returns the one that is kept."""
+        fields = {"id": night.id, "suite": night.suite, "began": night.began}
+        new = self._insert(nights).values(**fields, body=night.to_fields())
+        with self._transaction() as connection:
+            connection.execute(new.on_conflict_do_nothing())
+        return self.night(night.id) or night
+
+    def end(self, night: str, shard: int, time: str) -> None:
+        """A shard of the night has run all its cases. Twice does no harm."""
+        new = self._insert(endings).values(night=night, shard=shard, time=time)
+        with self._transaction() as connection:
+            connection.execute(new.on_conflict_do_nothing())
+
+    def append(self, several: Sequence[Row]) -> int:
+        """How many of the rows were new; one of an attempt that it has already is not."""
+        new = 0
+        for start in range(0, len(several), _AT_ONCE):
+            values = [_columns(row) for row in several[start : start + _AT_ONCE]]
+            statement = self._insert(rows).values(values).on_conflict_do_nothing()
+            statement = statement.inline().execution_options(preserve_rowcount=True)
+            with self._transaction() as connection:
+                new += connection.execute(statement).rowcount
+        return new
+
+    def nights(self, *, suite: str | None = None, most: int | None = None) -> list[Night]:
+        """The newest first."""
+        query = sa.select(nights.c.body).order_by(nights.c.began.desc(), nights.c.id.desc())
+        if suite is not None:
+            query = query.where(nights.c.suite == suite)
+        with self._transaction() as connection:
+            return [self._night(body) for body in connection.scalars(query.limit(most))]
+
+    def night(self, id: str) -> Night | None:
+        with self._transaction() as connection:
+            body = connection.scalar(sa.select(nights.c.body).where(nights.c.id == id))
+        return None if body is None else self._night(body)
+
+    def ended(self, night: Night) -> bool:
+        """All its shards have."""
+        return len(self.endings(night.id)) >= night.shards
+
+    def endings(self, night: str) -> dict[int, str]:
+        """The shards that have ended, and when."""
+        query = sa.select(endings.c.shard, endings.c.time).where(endings.c.night == night)
+        with self._transaction() as connection:
+            return {row.shard: row.time for row in connection.execute(query)}
+
+    def rows(self, nights: Sequence[str]) -> list[Row]:
+        """All tries of these nights, in the order in which they were written."""
+        return self._rows(rows.c.night.in_(nights), rows.c.id)
+
+    def of_case(self, case: str, *, most: int | None = None) -> list[Row]:
+        """All tries, the oldest first; the newest ``most`` of them."""
+        newest = (rows.c.time.desc(), rows.c.id.desc())
+        return self._rows(rows.c.case == case, *newest, most=most)[::-1]
+
+    def settled_before(self, time: str, suite: str) -> dict[str, Row]:
+        """Of every case the last row of the suite's nights before ``time`` that says something of
+        the product: neither INFRA nor SKIPPED."""
+        of_suite = sa.select(nights.c.id).where(nights.c.suite == suite)
+        settled = sa.and_(
+            rows.c.time < time, rows.c.verdict.not_in(_UNSETTLED), rows.c.night.in_(of_suite)
+        )
+        last = (
+            sa.select(rows.c.case, sa.func.max(rows.c.time).label("time"))
+            .where(settled)
+            .group_by(rows.c.case)
+            .subquery()
+        )
+        same = sa.and_(rows.c.case == last.c.case, rows.c.time == last.c.time)
+        query = sa.select(rows.c.body).join(last, same).where(settled).order_by(rows.c.attempt)
+        with self._transaction() as connection:
+            found = [self._row(body) for body in connection.scalars(query)]
+        return {row.case: row for row in found}
+
+    def cases(self) -> list[str]:
+        """Every name in the history."""
+        with self._transaction() as connection:
+            query = sa.select(rows.c.case).distinct().order_by(rows.c.case)
+            return list(connection.scalars(query))
+
+    def every(self) -> Iterator[Row]:
+        """In the order of time."""
+        query = sa.select(rows.c.body).order_by(rows.c.time, rows.c.id)
+        with self._transaction() as connection:
+            bodies = connection.execution_options(yield_per=_AT_ONCE).scalars(query)
+            yield from map(self._row, bodies)
+
+    def copy_to(self, other: History, night: str | None = None) -> Copied:
+        """Adds what ``other`` lacks: of one night, or of all. To do it again does no harm. Every
+        value has the type that it should, or it is an UnreadableRow."""
+        known = new_nights = new_rows = 0
+        for one in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
+            is_new = other.night(one.id) is None
+            other.begin(self.checked(one))
+            new_nights, known = new_nights + is_new, known + (not is_new)
+        batch: list[Row] = []
+        for row in self.every() if night is None else self.rows([night]):
+            batch.append(self.checked(row))
+            if len(batch) == _AT_ONCE:
+                new = other.append(batch)
+                new_rows, known, batch = new_rows + new, known + len(batch) - new, []
+        new = other.append(batch)
+        query = sa.select(endings) if night is None else sa.select(endings).filter_by(night=night)
+        with self._transaction() as connection:
+            ended = connection.execute(query).all()
+        for ending in ended:
+            other.end(ending.night, ending.shard, ending.time)
+        return Copied(new_nights, new_rows + new, known + len(batch) - new)
+
+    def prune(self, before: str) -> tuple[int, int]:
+        """Removes what is older than that time; how many nights and rows that was."""
+        old = sa.select(nights.c.id).where(nights.c.began < before)
+        with self._transaction() as connection:
+            gone = connection.execute(sa.delete(rows).where(rows.c.night.in_(old))).rowcount
+            connection.execute(sa.delete(endings).where(endings.c.night.in_(old)))
+            removed = connection.execute(sa.delete(nights).where(nights.c.began < before))
+            return removed.rowcount, gone
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _rows(self, where: Any, *order: Any, most: int | None = None) -> list[Row]:
+        query = sa.select(rows.c.body).where(where).order_by(*order).limit(most)
+        with self._transaction() as connection:
+            return [self._row(body) for body in connection.scalars(query)]
+
+    def checked(self, item: _Item) -> _Item:
+        """The same, if each value has the type that it should; somebody else may have written it.
+        Raises UnreadableRow."""
+        try:
+            checked: _Item = _TYPES[type(item)].validate_python(item.to_fields())
+            return checked
+        except ValueError as error:
+            raise UnreadableRow(self.url, error) from error
+
+    def _row(self, body: Any) -> Row:
+        try:
+            return row_from(body)
+        except MALFORMED as error:
+            raise UnreadableRow(self.url, error) from error
+
+    def _night(self, body: Any) -> Night:
+        try:
+            return night_from(body)
+        except MALFORMED as error:
+            raise UnreadableRow(self.url, error) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with raises_unreachable(self.url), self._engine.begin() as connection:
+            yield connection
+
+
+def _insert_of(dialect: str) -> Callable[[sa.Table], Any]:
+    """An insert that has PostgreSQL's "on conflict", as SQLite has."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as into_postgresql  # takes asyncio along
+
+        return into_postgresql
+    from sqlalchemy.dialects.sqlite import insert as into_sqlite
+
+    return into_sqlite
+
+
+def shown_url(engine: sa.Engine) -> str:
+    """Without its password, and without the query, which may hold one."""
+    return engine.url.set(query={}).render_as_string(hide_password=True)
+
+
+@contextmanager
+def raises_unreachable(url: str) -> Iterator[None]:
+    """Turns what a driver raises for a database that is gone into HistoryUnreachable."""
+    try:
+        yield
+    except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
+        raise HistoryUnreachable(url, _first_line(error)) from error
+    except sa.exc.DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+        raise HistoryUnreachable(url, _first_line(error)) from error
+
+
+def _first_line(error: Exception) -> str:
+    text = str(getattr(error, "orig", None) or error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), text)
+
+
+def _columns(row: Row) -> dict[str, object]:
+    return {
+        "night": row.night,
+        "case": row.case,
+        "attempt": row.attempt,
+        "time": row.time,
+        "target": row.target,
+        "model": row.model,
+        "source": row.source,
+        "verdict": row.verdict.value,
+        "cause": "" if row.cause is None else row.cause.kind,
+        "seconds": row.seconds.get("total"),
+        "body": row.to_fields(),
+    }

@@ -1,0 +1,162 @@
+"""The payload of ExecuTorch's ``EthosUBackend``: what it holds, checked before it is used.
+
+``harness/formats`` has the two containers, Vela's blocks and the driver actions around the
+commands; what they mean for a run, and the errors of this room, are here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.formats import cop, vela
+from harness.formats.cop import NpuConfig, Requirements
+from harness.formats.damage import DamagedFile
+from harness.npu.errors import BlobError, Unsupported
+from harness.npu.memory import INPUTS, OUTPUTS
+
+_TENSOR = struct.Struct("<9i")
+_REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")
+_MAX_REGION = 1 << 28  # the most that we are ready to allocate for a stranger's file, in sum
+
+
+@dataclass(frozen=True)
+class IoTensor:
+    """Where one input or output lies; ``shape`` always has six dimensions."""
+
+    shape: tuple[int, ...]
+    element_size: int
+    offset: int
+    region: int
+
+    @property
+    def size(self) -> int:
+        count = self.element_size
+        for dim in self.shape:
+            count *= dim
+        return count
+
+
+@dataclass(frozen=True)
+class Blob:
+    commands: bytes
+    weights: bytes
+    scratch_size: int
+    inputs: tuple[IoTensor, ...]
+    outputs: tuple[IoTensor, ...]
+
+    def own_region(self, number: int) -> int:
+        """Bytes of a region that is only for inputs or outputs; 0: there is none."""
+        tensors = (*self.inputs, *self.outputs)
+        return max((t.offset + t.size for t in tensors if t.region == number), default=0)
+
+
+@dataclass(frozen=True)
+class Actions:
+    """The commands, and the NPU that they were compiled for."""
+
+    config: NpuConfig
+    words: tuple[int, ...]
+    requires: Requirements | None = None  # of a container for a driver of Linux, COP2
+
+
+def read_blob(data: bytes, named_data: Mapping[str, bytes] | None = None) -> Blob:
+    """``named_data`` holds what blocks with the external flag refer to by key."""
+    blocks = _blocks(data, named_data or {})
+    missing = [name for name in _REQUIRED if name not in blocks]
+    if missing:
+        raise BlobError(f"no block '{missing[0]}'", len(data))
+    scratch, at = blocks["scratch_size"]
+    if len(scratch) != 4:
+        raise BlobError(f"block 'scratch_size' has {len(scratch)} bytes, not 4", at)
+    scratch_size = struct.unpack("<I", scratch)[0]
+    if scratch_size > _MAX_REGION:
+        raise BlobError(f"a scratch of {scratch_size} bytes is more than {_MAX_REGION}", at)
+    found = Blob(
+        commands=blocks["cmd_data"][0],
+        weights=blocks["weight_data"][0],
+        scratch_size=scratch_size,
+        inputs=_tensors("inputs", *blocks["inputs"]),
+        outputs=_tensors("outputs", *blocks["outputs"]),
+    )
+    total = scratch_size + sum(found.own_region(r) for r in (INPUTS, OUTPUTS))
+    if total > _MAX_REGION:
+        raise BlobError(f"its regions have {total} bytes, more than {_MAX_REGION}", at)
+    return found
+
+
+def read_actions(commands: bytes) -> Actions:
+    """The first command stream of ``Blob.commands``; Vela writes no more.
+
+    BlobError: its container is malformed. Unsupported: it is for no NPU that there is.
+    """
+    try:
+        stream = next(cop.command_streams(commands), None)
+    except DamagedFile as error:
+        raise BlobError(error.what, error.offset) from None
+    if stream is None:
+        raise BlobError("the driver actions have no command stream", len(commands))
+    if stream.npu is None:
+        raise BlobError("a command stream without a configuration before it", stream.start)
+    try:
+        config = cop.read_config(stream.npu[0])
+    except cop.UnknownNpu as error:
+        raise Unsupported(f"CONFIG.{error.field}", error.value, stream.npu_at, error.why) from None
+    words = struct.unpack_from(f"<{stream.size // 4}I", commands, stream.start)
+    return Actions(config, words, stream.requires)
+
+
+def find_blobs(data: bytes) -> list[bytes]:
+    """Every Vela stream inside a larger file such as a ``.pte``; a bare stream gives itself."""
+    try:
+        return [data[start:end] for start, end in vela.find_streams(data)]
+    except DamagedFile as error:
+        raise BlobError(error.what, error.offset) from None
+
+
+def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[bytes, int]]:
+    """Content and place of each block by its name."""
+    blocks: dict[str, tuple[bytes, int]] = {}
+    try:
+        for block in vela.walk(data):
+            if block.name not in (vela.FIRST, vela.LAST, *_REQUIRED):
+                raise BlobError(f"unknown block '{block.name}'", block.start)
+            if block.name in blocks:
+                raise BlobError(f"block '{block.name}' appears twice", block.start)
+            content = data[block.data : block.data + block.length]
+            if block.external:
+                content = _resolve(block, content, named_data)
+            blocks[block.name] = content, block.data
+    except DamagedFile as error:
+        raise BlobError(error.what, error.offset) from None
+    return blocks
+
+
+def _resolve(block: vela.VelaBlock, key: bytes, named_data: Mapping[str, bytes]) -> bytes:
+    name = key.decode("ascii", "replace")
+    if name not in named_data:
+        raise BlobError(
+            f"block '{block.name}' refers to named data '{name}', which is not given", block.start
+        )
+    return named_data[name]
+
+
+def _tensors(name: str, content: bytes, at: int) -> tuple[IoTensor, ...]:
+    if len(content) < 4:
+        raise BlobError(f"block '{name}' is too short for its count", at)
+    count = struct.unpack_from("<i", content)[0]
+    if count < 0 or 4 + count * _TENSOR.size != len(content):
+        raise BlobError(f"block '{name}' counts {count} tensors in {len(content)} bytes", at)
+    tensors = []
+    for index in range(count):
+        where = 4 + index * _TENSOR.size
+        *shape, element_size, offset, region = _TENSOR.unpack_from(content, where)
+        tensor = IoTensor(tuple(shape), element_size, offset, region)
+        if min(shape) < 1 or offset < 0 or element_size not in (1, 2, 4, 8):
+            raise BlobError(f"{name}[{index}] makes no sense: {tensor}", at + where)
+        if offset + tensor.size > _MAX_REGION:
+            end = offset + tensor.size
+            raise BlobError(f"{name}[{index}] ends at {end}, beyond {_MAX_REGION}", at + where)
+        tensors.append(tensor)
+    return tuple(tensors)

@@ -1,0 +1,120 @@
+"""Where the elements of a feature map lie: tiles, NHWC and NHCWB16.
+
+Addressing as regor generates it (``GetTiles`` and ``AddressForCoordinate`` of the register
+command stream generators, Vela 5.1.0): a tile's base is the address of its first element.
+``kernel/feature_map.cpp`` reads and writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.npu.errors import WorkLimit
+from harness.npu.stream import Registers
+from harness.npu.work import ELEMENTS
+
+CHAINED = "chaining buffer"
+CHAINS = 8  # the chaining buffers are regions from here on; those of a stream end before
+_NOWHERE = 16  # no region
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A rectangle of the map that has one base address."""
+
+    y: int
+    x: int
+    height: int
+    width: int
+    base: int
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Everything that says where (y, x, c) is; ``what`` names it in errors and statistics.
+    ``shape`` and ``stride`` (bytes): y, x, c."""
+
+    what: str
+    number: int
+    tile: tuple[Tile, ...]
+    shape: tuple[int, int, int]
+    stride: tuple[int, int, int]
+    bricks: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def region(self) -> int:
+        """As jobs know it: a number of the stream never is a chaining buffer."""
+        return self.number if self.number < CHAINS or self.is_chained else _NOWHERE
+
+    @property
+    def is_chained(self) -> bool:
+        return self.what == CHAINED
+
+    @property
+    def tiles(self) -> int:
+        return len(self.tile)
+
+    @property
+    def bytes(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Bytes of its elements."""
+        height, width, depth = self.shape
+        return height * width * depth * self.bytes
+
+
+def chaining_buffer(number: int, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> FeatureMap:
+    """One of the U85's, as a region of its own: rows without gaps."""
+    size = dtype.itemsize
+    stride = (shape[1] * shape[2] * size, shape[2] * size, size)
+    tile = Tile(0, 0, shape[0], shape[1], 0)
+    return FeatureMap(CHAINED, CHAINS + number, (tile,), shape, stride, False, dtype)
+
+
+def split_tiles(height: int, width: int, registers: Registers, prefix: str) -> tuple[Tile, ...]:
+    """x < WIDTH0 and y < HEIGHT0 (HEIGHT1 on the right) choose between the four bases."""
+    width0 = registers[f"{prefix}_WIDTH0_M1"] + 1
+    height0 = registers[f"{prefix}_HEIGHT0_M1"] + 1
+    height1 = registers[f"{prefix}_HEIGHT1_M1"] + 1 if width > width0 else height0
+    tiles = []
+    for right, (x, columns, limit) in enumerate(
+        ((0, min(width, width0), height0), (width0, width - width0, height1))
+    ):
+        for below, (y, rows) in enumerate(((0, min(height, limit)), (limit, height - limit))):
+            if columns > 0 and rows > 0:
+                base = registers[f"{prefix}_BASE{right + 2 * below}"]
+                tiles.append(Tile(y, x, rows, columns, base))
+    return tuple(tiles)
+
+
+def feature_map(
+    registers: Registers,
+    prefix: str,
+    shape: tuple[int, int, int],
+    dtype: np.dtype[Any],
+    bricks: bool,
+) -> FeatureMap:
+    if min(shape) < 1:
+        raise registers.unsupported(f"{prefix} shape", shape)
+    size = shape[0] * shape[1] * shape[2]
+    if size > ELEMENTS:
+        raise WorkLimit(f"the {prefix}", size, ELEMENTS, "elements", registers.offset)
+    return FeatureMap(
+        what=prefix,
+        number=registers[f"{prefix}_REGION"],
+        tile=split_tiles(shape[0], shape[1], registers, prefix),
+        shape=shape,
+        stride=(
+            registers[f"{prefix}_STRIDE_Y"],
+            registers[f"{prefix}_STRIDE_X"],
+            registers[f"{prefix}_STRIDE_C"] if bricks else dtype.itemsize,
+        ),
+        bricks=bricks,
+        dtype=dtype,
+    )

@@ -1,0 +1,95 @@
+"""Fields of registers that all generations have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.npu.job import INT8, INT16, INT32, INT64, Window
+from harness.npu.scale import Scale
+from harness.npu.stream import Registers
+
+_PRECISIONS = (INT8, INT16, INT32, INT64)
+
+
+def element_type(registers: Registers, register: str, low: int) -> np.dtype[Any]:
+    """Signed 8, 16, 32 or 64 bits; the precision field starts at bit ``low``."""
+    if not registers.bits(register, 0):
+        raise registers.unsupported(f"{register}.activation_type", "UNSIGNED")
+    return _PRECISIONS[registers.bits(register, low, 2)]
+
+
+def is_bricks(registers: Registers, register: str) -> bool:
+    layout = registers.bits(register, 6, 2)
+    if layout > 1:
+        raise registers.unsupported(f"{register}.activation_format", layout)
+    return layout == 1
+
+
+def kernel_window(registers: Registers) -> Window:
+    """Kernel, stride, dilation and padding registers; KERNEL_*_M1 is the dilated size - 1."""
+    strides = registers["KERNEL_STRIDE"]
+    stride_x = 1 + (strides & 1) + 2 * (strides >> 6 & 1)
+    stride_y = 1 + (strides >> 1 & 1) + 2 * (strides >> 9 & 1)
+    dilation_x, dilation_y = 1 + (strides >> 3 & 1), 1 + (strides >> 4 & 1)
+    if strides >> 5 & 1:
+        raise registers.unsupported("KERNEL_STRIDE.decomposition", "D4X4")
+    reach_y, reach_x = registers["KERNEL_HEIGHT_M1"], registers["KERNEL_WIDTH_M1"]
+    if reach_y % dilation_y or reach_x % dilation_x:
+        raise registers.unsupported(
+            "KERNEL_HEIGHT_M1, KERNEL_WIDTH_M1", (reach_y, reach_x), "not a dilated kernel"
+        )
+    pads = tuple(registers[f"IFM_PAD_{side}"] for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
+    window = Window(
+        kernel=(reach_y // dilation_y + 1, reach_x // dilation_x + 1),
+        stride=(stride_y, stride_x),
+        dilation=(dilation_y, dilation_x),
+        pads=(pads[0], pads[1], pads[2], pads[3]),
+        output=(registers["OFM_HEIGHT_M1"] + 1, registers["OFM_WIDTH_M1"] + 1),
+        upscale=registers.get("IFM_UPSCALE"),
+    )
+    if min(window.needed) < 1:
+        raise registers.unsupported("KERNEL, PAD and OFM size", window)
+    return window
+
+
+def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
+    """1 / n of an average of n elements, with so many ``bits`` beside those of n: 30 is how TOSA's
+    AVG_POOL2D divides, 31 the U55 (inferred). One for each position, or one for all."""
+    counts = np.full(1, window.elements, np.int64)
+    if any(window.pads):
+        counts = window.valid_counts()
+        if not counts.all():
+            raise registers.unsupported("IFM_PAD", window.pads, "an average of padding alone")
+        same = counts.min() == counts.max()
+        counts = counts.reshape(-1)[:1] if same else counts[:, :, None]
+    width = np.ceil(np.log2(counts)).astype(np.int64)
+    one = np.int64(1)
+    return Scale(((one << (bits + width)) + (one << width)) // counts, bits + width)
+
+
+def ofm_shape(registers: Registers) -> tuple[int, int, int]:
+    return (
+        registers["OFM_HEIGHT_M1"] + 1,
+        registers["OFM_WIDTH_M1"] + 1,
+        registers["OFM_DEPTH_M1"] + 1,
+    )
+
+
+def source_size(registers: Registers, window: Window) -> tuple[int, int]:
+    """Rows and columns in memory of what the window needs after IFM_UPSCALE."""
+    mode = registers["IFM_UPSCALE"]
+    if mode > 2:
+        raise registers.unsupported("IFM_UPSCALE", mode)
+    height, width = window.needed
+    return (height, width) if mode == 0 else (-(-height // 2), -(-width // 2))
+
+
+def require_shorts(registers: Registers, prefix: str, dtype: np.dtype[Any], point: int) -> None:
+    """Of what is multiplied by weights: less its zero point it has 16 bits, as in TOSA."""
+    if dtype not in (INT8, INT16):
+        raise registers.unsupported(f"{prefix}_PRECISION", dtype)
+    least = -128 if dtype == INT8 else -0x8000
+    if least - point < -0x8000 or -least - 1 - point > 0x7FFF:
+        raise registers.unsupported(f"{prefix}_ZERO_POINT", point, f"of {dtype}")

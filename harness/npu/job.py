@@ -1,0 +1,344 @@
+"""What an operation of the NPU is, as plain values with the names of ``kernel/jobs.h``.
+
+The modules of ``u55`` and ``u85`` make a job from registers, after every check of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.npu.feature_map import FeatureMap
+from harness.npu.scale import UNIT, Scale
+from harness.npu.weight_decoder import WeightDecoder
+
+INT8, INT16, INT32, INT64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
+UNBOUNDED = 1 << 63  # as a bound of sums: any 64 bits
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a kernel moves: sizes in elements (y, x), padding in (up-scaled) input elements."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]  # top, left, bottom, right
+    output: tuple[int, int]
+    upscale: int = 0
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """Input rows and columns that are read, without padding."""
+        top, left, bottom, right = self.pads
+        height = (self.output[0] - 1) * self.stride[0] + self._reach(0) - top - bottom
+        width = (self.output[1] - 1) * self.stride[1] + self._reach(1) - left - right
+        return height, width
+
+    def _reach(self, axis: int) -> int:
+        return self.dilation[axis] * (self.kernel[axis] - 1) + 1
+
+    @property
+    def top(self) -> int:
+        return self.pads[0]
+
+    @property
+    def left(self) -> int:
+        return self.pads[1]
+
+    @property
+    def bottom(self) -> int:
+        return self.pads[2]
+
+    @property
+    def right(self) -> int:
+        return self.pads[3]
+
+    @property
+    def elements(self) -> int:
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def is_pointwise(self) -> bool:
+        return self.kernel == (1, 1) and self.stride == (1, 1) and not any(self.pads)
+
+    def valid_counts(self) -> NDArray[np.int64]:
+        """For each output position the number of window elements that are not padding."""
+        per_axis = []
+        for axis in (0, 1):
+            first = np.arange(self.output[axis]) * self.stride[axis] - self.pads[axis]
+            valid = np.zeros(self.output[axis], np.int64)
+            for element in range(self.kernel[axis]):
+                places = first + element * self.dilation[axis]
+                valid += (places >= 0) & (places < self.needed[axis])
+            per_axis.append(valid)
+        counts: NDArray[np.int64] = np.multiply.outer(per_axis[0], per_axis[1])
+        return counts
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A feature map, the U85's chaining ``buffer``, or a scalar. ``shape``: that of the map; what
+    a buffer holds must have it, or for an elementwise operation spread to it. ``scaling`` is of
+    elementwise operations."""
+
+    what: str
+    map: FeatureMap | None
+    dtype: np.dtype[Any]
+    zero_point: int
+    shape: tuple[int, int, int]
+    scalar: int = 0
+    buffer: int | None = None
+    scaling: Scale = UNIT
+
+    @property
+    def multiplier(self) -> int:
+        return self.scaling.multiplier.item()
+
+    @property
+    def half(self) -> int:
+        return self.scaling.half.item()
+
+    @property
+    def shift(self) -> int:
+        return self.scaling.shift.item()
+
+    @property
+    def limit(self) -> int:
+        """The largest absolute value, less the zero point."""
+        if self.map is None and self.buffer is None:
+            return abs(self.scalar - self.zero_point)
+        return largest_input(self.dtype if self.map is None else self.map.dtype, self.zero_point)
+
+    @property
+    def scaled_limit(self) -> int:
+        return (self.limit * abs(self.multiplier) + self.half >> self.shift) + 1
+
+
+def largest_input(dtype: np.dtype[Any], zero_point: int) -> int:
+    limits = np.iinfo(dtype)
+    return max(int(limits.max) - zero_point, zero_point - int(limits.min))
+
+
+UNARY = frozenset({"ABS", "CLZ", "NOT"})
+
+
+def largest_result(mode: str, first: Operand, second: Operand | None, bits: int) -> int:
+    """The largest absolute result of an elementwise operation before OFM_SCALE."""
+    left = first.scaled_limit
+    right = 0 if second is None else second.scaled_limit
+    if mode == "MUL":
+        return left * right
+    if mode in ("AND", "OR", "XOR", "AND_NOT"):
+        return 1 << max(left, right).bit_length()
+    if mode in ("SHL", "LSR"):
+        return 1 << bits
+    return 32 if mode == "CLZ" else left + right + 1
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """``at``: byte of the internal memory (negative: from its end) of the table ``number``."""
+
+    number: int
+    at: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Output:
+    """``shape`` is before the transpose to ``axis``; ``reverse`` is 1 more than a stored axis.
+    ``map`` None: nothing is stored. ``index_type``: of what comes before the table.
+    ``rounding``: the name of one that is only confirmed with a scale of 1."""
+
+    map: FeatureMap | None
+    shape: tuple[int, int, int]
+    index_type: np.dtype[Any]
+    zero_point: int
+    clamp: tuple[int, int] | None
+    look_up: LookUp | None
+    axis: tuple[int, int, int] = (0, 1, 2)
+    reverse: int = 0
+    rounding: str = ""
+
+    @property
+    def index_bytes(self) -> int:
+        return self.index_type.itemsize
+
+    @property
+    def clamped(self) -> bool:
+        return self.clamp is not None
+
+    @property
+    def low(self) -> int:
+        return 0 if self.clamp is None else self.clamp[0]
+
+    @property
+    def high(self) -> int:
+        return 0 if self.clamp is None else self.clamp[1]
+
+    @property
+    def table(self) -> str:
+        if self.look_up is None:
+            return "kNone"
+        return "kIndex8" if self.index_type == INT8 else "kIndex16"
+
+    @property
+    def table_at(self) -> int:
+        return 0 if self.look_up is None else self.look_up.at
+
+    @property
+    def table_size(self) -> int:
+        return 0 if self.look_up is None else self.look_up.size
+
+
+@dataclass(frozen=True)
+class Accumulators:
+    """``initial``: kZero, kKept (of the last operation) or kMap (``source``)."""
+
+    bits: int
+    initial: str = "kZero"
+    source: Operand | None = None
+    keeps: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether they start from nothing and nothing of them is kept."""
+        return self.initial == "kZero" and not self.keeps
+
+    @property
+    def limit(self) -> int:
+        return 1 << (self.bits - 1)
+
+
+Span = tuple[int, int, int]  # region, address, length
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Weights as (ofm, y, x, ifm) where there are any, scale and bias."""
+
+    weights: NDArray[np.int16] | None
+    scale: Scale
+    bias: NDArray[np.int64] | None
+
+
+class ParameterReader(Protocol):
+    """Where weights and scales lie, and what they are. ``layout``: all else that decides it."""
+
+    @property
+    def layout(self) -> Hashable: ...
+
+    @property
+    def spans(self) -> Sequence[Span]: ...
+
+    @property
+    def weight_spans(self) -> int:
+        """How many of them are weights; scales come after them."""
+        ...
+
+    def decode(self, decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
+        """``contents``: of each span. Raises AccessError and Unsupported."""
+        ...
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A DMA of planes of rows; steps in bytes from start to start. An ``internal`` target is the
+    NPU's own memory. ``indexed``: kNone, kGather or kScatter."""
+
+    length: int
+    rows: int
+    planes: int
+    source_region: int
+    source: int
+    source_row: int
+    source_plane: int
+    internal: bool
+    target_region: int
+    target: int
+    target_row: int
+    target_plane: int
+    indexed: str = "kNone"
+    index_region: int = 0
+    indices: int = 0
+    largest_index: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.length * self.rows * self.planes
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Output index i is at (i * step + offset) / n of the input."""
+
+    n: int
+    step: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Resize:
+    bilinear: bool
+    axes: tuple[Axis, Axis]  # y, x
+
+    @property
+    def y(self) -> Axis:
+        return self.axes[0]
+
+    @property
+    def x(self) -> Axis:
+        return self.axes[1]
+
+
+@dataclass(frozen=True)
+class Job:
+    """``limit`` bounds the absolute sums before bias and scale; of a convolution the weights do.
+    ``scaling``: of all channels, unless the ``parameters`` have it. ``offset``: the operation's
+    byte in the stream. ``bits`` and ``halves`` (whether SHR rounds up) are of shifts."""
+
+    kind: str
+    offset: int
+    first: Operand | None = None
+    second: Operand | None = None
+    window: Window | None = None
+    output: Output | None = None
+    pooling: str = "kMax"
+    combine: str = "kMul"
+    bits: int = 32
+    halves: bool = True
+    accumulators: Accumulators | None = None
+    resize: Resize | None = None
+    copy: Copy | None = None
+    limit: int = 0
+    scaling: Scale = UNIT
+    parameters: ParameterReader | None = None
+    macs: int = 0
+
+    @property
+    def operands(self) -> list[Operand]:
+        """All that is read of maps, buffers and scalars."""
+        source = None if self.accumulators is None else self.accumulators.source
+        return [one for one in (self.first, self.second, source) if one is not None]
+
+    @property
+    def maps(self) -> list[FeatureMap]:
+        """In memory: what is read, then what is written."""
+        written = None if self.output is None else self.output.map
+        found = [*(operand.map for operand in self.operands), written]
+        return [one for one in found if one is not None]
+
+
+def of_padding(job: Job, window: Window) -> Job:
+    """A pool of extremes whose windows may be padding alone: that is less, or more, than any
+    number, and is clamped. Vela's faults make such windows."""
+    accumulators = job.accumulators
+    plain = accumulators is not None and accumulators.is_plain
+    if not plain or not any(window.pads) or window.valid_counts().all():
+        return job
+    return replace(job, limit=1 << 62, accumulators=Accumulators(64))

@@ -1,0 +1,148 @@
+"""Scales of the output stage, and the arrays that a job points into.
+
+(value + bias) * multiplier + half >> shift. How wide the numbers get is bounded here, so that
+``kernel/output.cpp`` can use narrow ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.npu.errors import AccessError
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+RECORD_BYTES = 10  # bytes of bias, scale and shift, per channel
+_LANES = 16  # kLanes of kernel/vectors.h
+_EXACT = 1 << 62  # a product and its half, in 64 bits
+_ARRAYS = ("bias", "multiplier", "half", "shift", "addend")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Multiply, add a half unless ``halves`` is off, shift; one per channel, one per position
+    (height, width, 1), or one for all."""
+
+    multiplier: Integers
+    shift: Integers
+    halves: bool = True
+
+    @property
+    def is_unit(self) -> bool:
+        return bool((self.multiplier == 1).all() and (self.shift == 0).all())
+
+    @property
+    def half(self) -> Integers:
+        if not self.halves:
+            return np.zeros_like(self.shift)
+        return np.where(self.shift > 0, np.int64(1) << np.maximum(self.shift - 1, 0), 0)
+
+    def is_identity(self, limit: int) -> bool:
+        """(2**31 + 1) >> 31 is 1 with every rounding to nearest; it copies, as in transposes."""
+        if self.multiplier.size > 1 or self.is_unit:
+            return self.is_unit
+        plain = (self.multiplier.item(), self.shift.item()) == ((1 << 31) + 1, 31)
+        return plain and limit < 1 << 30
+
+
+def single_scale(multiplier: int, shift: int, *, halves: bool = True) -> Scale:
+    return Scale(np.array([multiplier], np.int64), np.array([shift], np.int64), halves)
+
+
+UNIT = single_scale(1, 0)
+
+
+class Keep:
+    """Arrays that a job points into. ``lanes``: those that many jobs of a stream share."""
+
+    def __init__(self, shared: dict[tuple[int, ...], Any] | None = None) -> None:
+        self._kept: list[Any] = []
+        self._shared = {} if shared is None else shared
+
+    def __call__(self, array: NDArray[Any]) -> int:
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+    def lanes(self, values: tuple[int, ...]) -> int:
+        """Each of them once for every lane."""
+        content = self._shared.get(values)
+        if content is None:
+            repeated = (value for value in values for _ in range(_LANES))
+            content = (ctypes.c_int64 * (_LANES * len(values)))(*repeated)
+            self._shared[values] = content
+        return ctypes.addressof(content)
+
+
+@dataclass(frozen=True)
+class ScaleWriter:
+    """Writes a scale to the structure ``fields`` of a job. ``zero_point``: of the output;
+    ``limit`` bounds the absolute sums."""
+
+    fields: Any
+    modes: dict[str, dict[str, int]]
+    zero_point: int
+    limit: int
+    keep: Keep
+
+    def write(self, scale: Scale, bias: Integers | None, channels: int) -> None:
+        if scale.multiplier.size == 1 and bias is None:
+            self._write_one(UNIT if scale.is_identity(self.limit) else scale)
+            return
+        by_position = scale.multiplier.ndim == 3
+        count = scale.multiplier.size if by_position else channels
+        rows = np.zeros((len(_ARRAYS), count + 2 * _LANES), np.int64)
+        values = rows[:, :count]
+        values[0] = 0 if bias is None else bias
+        for row, given in enumerate((scale.multiplier, scale.half, scale.shift), 1):
+            values[row] = given.reshape(-1)
+        low, high = values[:4].min(1).tolist(), values[:4].max(1).tolist()
+        largest, factor = (max(-a, b) for a, b in zip(low[:2], high[:2], strict=True))
+        mode = self._mode(largest, factor, high[2], (low[3], high[3]))
+        if mode != "kAny":
+            np.multiply(values[0], values[1], out=values[4])
+            values[4] += values[2] + (np.int64(self.zero_point) << values[3])
+        scope = "kPosition" if by_position else "kChannel"
+        self._write(mode, scope, self.keep(rows), rows.strides[0])
+
+    def _write_one(self, scale: Scale) -> None:
+        """In Python's integers: a stream of transposes has many jobs."""
+        multiplier, shift = scale.multiplier.item(), scale.shift.item()
+        half = 1 << (shift - 1) if scale.halves and shift > 0 else 0
+        mode = self._mode(0, abs(multiplier), half, (shift, shift))
+        addend = half + (self.zero_point << shift) if mode != "kAny" else 0
+        content = self.keep.lanes((0, multiplier, half, shift, addend))
+        self._write(mode, "kAll", content, 8 * _LANES)
+
+    def _write(self, mode: str, scope: str, content: int, step: int) -> None:
+        self.fields.mode = self.modes["ScaleMode"][mode]
+        self.fields.scope = self.modes["ScaleFor"][scope]
+        for number, name in enumerate(_ARRAYS):
+            setattr(self.fields, name, content + number * step)
+
+    def _mode(self, bias: int, factor: int, half: int, shifts: tuple[int, int]) -> str:
+        largest, zero_point = self.limit + 1 + bias, abs(self.zero_point)
+        bound = largest * factor + half + (zero_point << shifts[1])
+        if shifts[1] > 62 or bound >= _EXACT:
+            return "kAny"
+        result = (largest * factor + half >> shifts[0]) + zero_point + 1
+        return "kNarrow" if max(largest, factor, result) < 1 << 31 else "kWide"
+
+
+def scale_records(data: bytes, count: int, offset: int) -> Bytes:
+    """``count`` records of ten bytes, one row each."""
+    if len(data) < count * RECORD_BYTES:
+        raise AccessError(f"{len(data)} bytes of scales for {count} channels", offset)
+    return np.frombuffer(data, np.uint8, count * RECORD_BYTES).reshape(count, RECORD_BYTES)
+
+
+def little_endian(columns: Bytes) -> Integers:
+    """Of at most seven columns."""
+    wide = np.zeros((len(columns), 8), np.uint8)
+    wide[:, : columns.shape[1]] = columns
+    result: Integers = wide.view("<i8")[:, 0]
+    return result

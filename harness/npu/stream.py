@@ -1,0 +1,205 @@
+"""Words to operations: registers persist, and every operation sees a copy of them.
+
+A word has its opcode in bits 9:0 and its kind in bits 15:14; kind 0 is 32 bits long with the
+parameter in 31:16, kind 1 has a second word (regor's ``ethos_u85_interface.hpp``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from harness.npu.errors import StreamError, Unsupported
+from harness.npu.registers import ADDRESSES, BRANCH, PLAIN_32, SIGNED_40, RegisterSet
+
+NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"})
+
+
+class Registers:
+    """The values that an operation sees, with the error for one that was never written."""
+
+    __slots__ = ("_values", "offset")
+
+    def __init__(self, values: dict[str, int], offset: int) -> None:
+        self._values = values
+        self.offset = offset
+
+    def __getitem__(self, name: str) -> int:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise StreamError(f"{name} is used before it is set", self.offset) from None
+
+    def get(self, name: str, default: int = 0) -> int:
+        return self._values.get(name, default)
+
+    def signed16(self, name: str) -> int:
+        value = self[name] & 0xFFFF
+        return value - 0x10000 if value & 0x8000 else value
+
+    def bits(self, name: str, low: int, width: int = 1) -> int:
+        return self[name] >> low & ((1 << width) - 1)
+
+    def unsupported(self, register: str, value: object, why: str = "") -> Unsupported:
+        return Unsupported(register, value, self.offset, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One register write."""
+
+    offset: int
+    register: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation word; ``target`` is the byte that a BRANCH goes to."""
+
+    offset: int
+    name: str
+    parameter: int
+    target: int = 0
+
+
+def decode_at(words: Sequence[int], at: int, names: RegisterSet) -> tuple[Write | Operation, int]:
+    """What stands at word ``at``, and the index of the word after it."""
+    word, offset = words[at], 4 * at
+    opcode, kind, parameter = word & 0x3FF, word >> 14 & 3, word >> 16
+    if word & 0x3C00:
+        raise StreamError(f"reserved bits are set in {word:#010x}", offset)
+    if kind == 0:
+        if opcode in names.operations:
+            return Operation(offset, names.operations[opcode], parameter), at + 1
+        if opcode in names.cmd0:
+            return Write(offset, names.cmd0[opcode], parameter), at + 1
+        raise StreamError(f"unknown 32-bit command {opcode:#x}", offset)
+    if kind != 1:
+        raise StreamError(f"unknown kind of command {kind} in {word:#010x}", offset)
+    if at + 1 >= len(words):
+        raise StreamError("the stream ends inside a 64-bit command", offset)
+    payload = words[at + 1]
+    if opcode == BRANCH and names.has_branch:
+        return Operation(offset, "BRANCH", parameter, payload), at + 2
+    if opcode not in names.cmd1:
+        raise StreamError(f"unknown 64-bit command {opcode:#x}", offset)
+    return Write(offset, names.cmd1[opcode], _wide(names.cmd1[opcode], parameter, payload)), at + 2
+
+
+def _wide(name: str, parameter: int, payload: int) -> int:
+    """The value of a 64-bit register: 40-bit addresses, signed where they are steps.
+
+    Scales keep shift and rounding above bit 32, as they stand in the word.
+    """
+    if name.endswith(("SCALE", "_LENGTH")) or name in PLAIN_32:
+        return parameter << 32 | payload
+    value = (parameter & 0xFF) << 32 | payload
+    if name in SIGNED_40 and value & 1 << 39:
+        value -= 1 << 40
+    return value
+
+
+def instructions(words: Sequence[int], names: RegisterSet) -> Iterator[Write | Operation]:
+    """Every command in address order, for listing; STOP does not end it."""
+    at = 0
+    while at < len(words):
+        item, at = decode_at(words, at, names)
+        yield item
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a whole stream is made of; ``operations``: up to STOP, of those that do something."""
+
+    operations: int
+    branches: bool
+
+
+class _Form(Enum):
+    """Of a command, by what it is to a reader."""
+
+    WRITE = auto()
+    WIDE = auto()
+    ADDRESS = auto()
+    OPERATION = auto()
+    IDLE = auto()
+    STOP = auto()
+    BRANCH = auto()
+
+
+_TWO_WORDS = frozenset({_Form.WIDE, _Form.ADDRESS, _Form.BRANCH})
+
+
+Forms = dict[int, tuple[_Form, str]]
+
+
+def _learned(forms: Forms, words: Sequence[int], at: int, names: RegisterSet) -> tuple[_Form, str]:
+    """What stands at word ``at``, kept by the low half of its first word, which has everything but
+    values. Raises StreamError."""
+    item, after = decode_at(words, at, names)
+    if isinstance(item, Write):
+        wide = _Form.ADDRESS if item.register in ADDRESSES else _Form.WIDE
+        found = _Form.WRITE if after == at + 1 else wide, item.register
+    else:
+        idle = _Form.IDLE if item.name in NO_EFFECT else _Form.OPERATION
+        found = {"STOP": _Form.STOP, "BRANCH": _Form.BRANCH}.get(item.name, idle), item.name
+    forms[words[at] & 0xFFFF] = found
+    return found
+
+
+def survey(words: Sequence[int], names: RegisterSet) -> Survey:
+    """Goes over all of it, behind STOP too. Raises StreamError for the first malformed command."""
+    forms: Forms = {}
+    count, branches, ended, at, end = 0, False, False, 0, len(words)
+    while at < end:
+        form, _ = forms.get(words[at] & 0xFFFF) or _learned(forms, words, at, names)
+        two = form in _TWO_WORDS
+        if two and at + 1 == end:
+            decode_at(words, at, names)  # it says so
+        branches |= form is _Form.BRANCH
+        ended |= form is _Form.STOP
+        count += form is _Form.OPERATION and not ended
+        at += 1 + two
+    return Survey(count, branches)
+
+
+@dataclass
+class State:
+    """Registers as they stand: the addresses of whole maps and copies, and all others. ``changes``
+    counts those of the others."""
+
+    others: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, int] = field(default_factory=dict)
+    changes: int = 0
+
+    def registers(self, offset: int) -> Registers:
+        return Registers({**self.others, **self.addresses}, offset)
+
+
+def walk(words: Sequence[int], names: RegisterSet, state: State) -> Iterator[tuple[int, str, int]]:
+    """The byte, name and parameter of each operation that does something, up to STOP, with
+    ``state`` as it is then. Of a surveyed stream without branches."""
+    forms: Forms = {}
+    others, addresses, at = state.others, state.addresses, 0
+    while at < len(words):
+        word = words[at]
+        form, name = forms.get(word & 0xFFFF) or _learned(forms, words, at, names)
+        at += 1
+        if form is _Form.OPERATION:
+            yield 4 * at - 4, name, word >> 16
+        elif form is _Form.ADDRESS:
+            addresses[name] = _wide(name, word >> 16, words[at])
+            at += 1
+        elif form is _Form.WRITE or form is _Form.WIDE:
+            value = word >> 16
+            if form is _Form.WIDE:
+                value = _wide(name, value, words[at])
+                at += 1
+            if others.get(name) != value:
+                others[name] = value
+                state.changes += 1
+        elif form is _Form.STOP:
+            return
+    raise StreamError("the stream has no STOP", 4 * len(words))

@@ -1,0 +1,218 @@
+"""Operations of the U85.
+
+Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1.0); arithmetic
+as the TOSA reference model has it. "(inferred)" marks what only comparison confirms.
+"""
+
+from __future__ import annotations
+
+from harness.formats.cop import NpuConfig
+from harness.npu.descriptor import enumerator
+from harness.npu.fields import (
+    kernel_window,
+    ofm_shape,
+    reciprocal,
+    require_shorts,
+    source_size,
+)
+from harness.npu.job import INT32, Axis, Copy, Job, Operand, Resize, Window, of_padding
+from harness.npu.scale import Scale
+from harness.npu.stream import Operation, Registers
+from harness.npu.u85.elementwise import prepare_elementwise
+from harness.npu.u85.maps import prepare_accumulators, prepare_operand, prepare_output
+from harness.npu.u85.scales import ScaleReader, checked_scale, ofm_rounding
+from harness.npu.u85.weights import WeightReader
+
+POOLING = dict(
+    enumerate(("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y"))
+)
+_BILINEAR, _REPLICATE, _NEAREST = range(3)  # RESIZE
+
+
+def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
+    """Raises Unsupported for what nobody has confirmed."""
+    if operation.name == "CONV" and operation.parameter & 1:
+        return _prepare_matmul(registers)
+    if operation.name in ("CONV", "DEPTHWISE"):
+        return _prepare_convolution(registers, config, operation.name == "DEPTHWISE")
+    if operation.name == "POOL":
+        return _prepare_pool(operation, registers)
+    if operation.name == "ELEMENTWISE":
+        return prepare_elementwise(operation, registers)
+    if operation.name == "RESIZE":
+        return _prepare_resize(operation, registers)
+    if operation.name == "DMA_START":
+        return _prepare_dma(registers)
+    raise registers.unsupported(operation.name, operation.parameter)
+
+
+def _prepare_input(registers: Registers, window: Window, depth: int) -> Operand:
+    height, width = source_size(registers, window)
+    return prepare_operand(registers, "IFM", (height, width, depth))
+
+
+def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Job:
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    depth = shape[2] if depthwise else registers["IFM_DEPTH_M1"] + 1
+    ifm = _prepare_input(registers, window, depth)
+    require_shorts(registers, "IFM", ifm.dtype, ifm.zero_point)
+    accumulators = prepare_accumulators(registers, shape)
+    scales = ScaleReader(registers, shape[2])
+    return Job(
+        kind="kDepthwise" if depthwise else "kConvolution",
+        offset=registers.offset,
+        first=ifm,
+        window=window,
+        output=prepare_output(registers, shape),
+        accumulators=accumulators,
+        parameters=WeightReader(registers, config, window, ifm, scales, depthwise),
+        macs=shape[0] * shape[1] * shape[2] * window.elements * (1 if depthwise else depth),
+    )
+
+
+def _prepare_matmul(registers: Registers) -> Job:
+    """CONV whose weights are IFM2: its positions are the output channels."""
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    if window.kernel != (1, 1) or not window.is_pointwise:
+        raise registers.unsupported("KERNEL", window.kernel, "with weights in IFM2")
+    if registers["IFM_UPSCALE"]:
+        raise registers.unsupported("IFM_UPSCALE", window.upscale, "with weights in IFM2")
+    depth = registers["IFM_DEPTH_M1"] + 1
+    ifm = _prepare_input(registers, window, depth)
+    columns = registers["IFM2_WIDTH0_M1"] + 1
+    rows = shape[2] // columns if shape[2] % columns == 0 else 0
+    if rows < 1 or rows != registers["IFM2_HEIGHT0_M1"] + 1:
+        raise registers.unsupported("IFM2_WIDTH0_M1", columns - 1, f"{shape[2]} channels")
+    other = prepare_operand(registers, "IFM2", (rows, columns, depth))
+    for operand in (ifm, other):
+        require_shorts(registers, operand.what, operand.dtype, operand.zero_point)
+    scales = ScaleReader(registers, shape[2])
+    return Job(
+        kind="kMatrixProduct",
+        offset=registers.offset,
+        first=ifm,
+        second=other,
+        window=window,
+        output=prepare_output(registers, shape),
+        accumulators=prepare_accumulators(registers, shape),
+        limit=ifm.limit * other.limit * depth,
+        macs=shape[0] * shape[1] * shape[2] * depth,
+        scaling=scales.of_all,
+        parameters=scales.reader,
+    )
+
+
+def _prepare_pool(operation: Operation, registers: Registers) -> Job:
+    mode = POOLING[operation.parameter & 7]
+    if mode.startswith("ARGMAX"):
+        raise registers.unsupported("POOL.pooling_mode", mode)
+    window, shape = kernel_window(registers), ofm_shape(registers)
+    accumulators, output = prepare_accumulators(registers, shape), prepare_output(registers, shape)
+    ifm, average, limit = None, None, 0
+    if mode == "NONE":
+        if accumulators.initial != "kMap":
+            raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
+    else:
+        ifm = _pool_input(registers, mode, window, shape)
+        limit = ifm.limit if mode in ("MAX", "MIN") else ifm.limit * window.elements
+        limit *= ifm.shape[2] if mode == "REDUCE_SUM" else 1
+        average = reciprocal(registers, window, 30) if mode == "AVERAGE" else None
+    scales = ScaleReader(registers, shape[2], average)
+    job = Job(
+        kind="kPool",
+        offset=registers.offset,
+        pooling=enumerator(mode),
+        first=ifm,
+        window=window,
+        output=output,
+        accumulators=accumulators,
+        limit=limit,
+        scaling=scales.of_all,
+        parameters=scales.reader,
+    )
+    return of_padding(job, window) if mode in ("MAX", "MIN") else job
+
+
+def _pool_input(
+    registers: Registers, mode: str, window: Window, shape: tuple[int, int, int]
+) -> Operand:
+    depth = registers["IFM_DEPTH_M1"] + 1 if mode == "REDUCE_SUM" else shape[2]
+    if mode == "REDUCE_SUM" and shape[2] != 1:
+        raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
+    ifm = _prepare_input(registers, window, depth)
+    if ifm.dtype == INT32 and mode == "AVERAGE":
+        raise registers.unsupported("IFM_PRECISION", ifm.dtype, "in AVERAGE pooling")
+    return ifm
+
+
+def _prepare_resize(operation: Operation, registers: Registers) -> Job:
+    """TOSA's arithmetic times 2**16, which OFM_SCALE takes off (inferred)."""
+    mode = operation.parameter & 3
+    if mode not in (_BILINEAR, _NEAREST):
+        raise registers.unsupported("RESIZE.resize_mode", mode)
+    shape = ofm_shape(registers)
+    height, width = registers["KERNEL_HEIGHT_M1"] + 1, registers["KERNEL_WIDTH_M1"] + 1
+    ifm = prepare_operand(registers, "IFM", (height, width, shape[2]))
+    rows, columns = _axis(registers, "Y"), _axis(registers, "X")
+    return Job(
+        kind="kResize",
+        offset=registers.offset,
+        first=ifm,
+        output=prepare_output(registers, shape),
+        resize=Resize(mode == _BILINEAR, (rows, columns)),
+        limit=ifm.limit * (rows.n * columns.n if mode == _BILINEAR else 1),
+        scaling=_rest_of_scale(registers),
+    )
+
+
+def _rest_of_scale(registers: Registers) -> Scale:
+    """OFM_SCALE without the 16 bits, whose removal is exact in every rounding."""
+    value = registers["OFM_SCALE"]
+    multiplier, shift = value & 0x7FFFFFFF, value >> 32 & 63
+    if multiplier != 1 or shift < 16:
+        raise registers.unsupported("OFM_SCALE", (multiplier, shift), "in RESIZE")
+    rest = value - (16 << 32)
+    return checked_scale(registers, "OFM_SCALE", multiplier, rest, ofm_rounding(registers))
+
+
+def _axis(registers: Registers, axis: str) -> Axis:
+    n = registers[f"RESIZE_{axis}_SCALE_N_M1"] + 1
+    step = registers[f"RESIZE_{axis}"]
+    whole, rest = step >> 32 & 15, step & 0x7FF
+    offset = registers[f"RESIZE_{axis}_OFFSET"] & 0xFFF
+    offset -= (offset & 0x800) << 1
+    return Axis(n, whole * n + rest, offset)
+
+
+def _prepare_dma(registers: Registers) -> Job:
+    source, target = registers["DMA0_SRC_REGION"], registers["DMA0_DST_REGION"]
+    if source >> 8 & 1:
+        raise registers.unsupported("DMA0_SRC_REGION.region_mode", "INTERNAL")
+    mode = source >> 9 & 3
+    gather, scatter = bool(source >> 11 & 1), bool(target >> 11 & 1)
+    length, indexed, strided = registers["DMA0_LEN"], gather or scatter, mode != 0
+    rows = registers["DMA0_SIZE0"] if strided or indexed else 1
+    planes = registers["DMA0_SIZE1"] if mode == 2 else 1
+    if mode == 3 or min(length, rows, planes) < 1 or (gather and scatter):
+        raise registers.unsupported("DMA0 sizes", (mode, length, rows, planes))
+    if indexed and mode == 2 and registers.get("DMA0_IDX_SKIP1"):
+        raise registers.unsupported("DMA0_IDX_SKIP1", registers["DMA0_IDX_SKIP1"])
+    copy = Copy(
+        length=length,
+        rows=rows,
+        planes=planes,
+        source_region=source & 7,
+        source=registers["DMA0_SRC"],
+        source_row=registers["DMA0_SRC_STRIDE0"] if strided or gather else length,
+        source_plane=registers["DMA0_SRC_STRIDE1"] if mode == 2 else 0,
+        internal=bool(target >> 8 & 1),
+        target_region=target & 7,
+        target=registers["DMA0_DST"],
+        target_row=registers["DMA0_DST_STRIDE0"] if strided or scatter else length,
+        target_plane=registers["DMA0_DST_STRIDE1"] if mode == 2 else 0,
+        indexed="kGather" if gather else "kScatter" if scatter else "kNone",
+        index_region=registers["DMA0_IDX_REGION"] & 7 if indexed else 0,
+        indices=registers["DMA0_IDX"] if indexed else 0,
+        largest_index=registers["DMA0_IDX_MAX"] & 0x7FFFFFFF if indexed else 0,
+    )
+    return Job("kCopy", registers.offset, copy=copy)

@@ -1,0 +1,180 @@
+"""Sizes as tables: for a terminal, for a pull request, for GitHub's log and its summary.
+
+Workflow commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from harness.core.plain import as_markdown, workflow_command
+from harness.run.gate import Gate
+from harness.size.anatomy import Anatomy, Part, group, shown
+from harness.size.difference import Change, Difference
+
+_STYLES = {"added": "red", "grew": "red", "removed": "green", "shrank": "green"}
+
+
+def print_anatomy(console: Console, title: str, anatomy: Anatomy, depth: int, top: int) -> None:
+    """Parts down to ``depth`` names, the ``top`` largest."""
+    reserved = sum(p.bytes for p in anatomy.parts if p.path[1:2] == ("reserved",))
+    split = f" ({anatomy.total - reserved:,} loaded, {reserved:,} reserved)" if reserved else ""
+    console.print(
+        f"{title}: {anatomy.total:,} bytes{split}, {anatomy.unknown:,} unknown",
+        style="bold",
+        highlight=False,
+        markup=False,
+    )
+    _print_parts(console, anatomy.parts, anatomy.total, depth, top)
+    for heading, parts in (("memory it asks for", anatomy.memory), ("dropped", anatomy.dropped)):
+        if parts:
+            total = sum(p.bytes for p in parts)
+            console.print(f"[bold]{heading}[/]: {total:,} bytes")
+            _print_parts(console, parts, total, depth, top if heading != "dropped" else 5)
+    for note in anatomy.notes:
+        console.print(f"note: {note}", style="yellow", highlight=False)
+
+
+def _print_parts(console: Console, parts: Sequence[Part], total: int, depth: int, top: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("bytes", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("what", overflow="fold")
+    shortened = sorted(group(parts, lambda path: path[:depth]), key=lambda p: (-p.bytes, p.path))
+    for part in shortened[:top]:
+        times = f"  x{part.count}" if part.count > 1 else ""
+        table.add_row(
+            f"{part.bytes:,}", f"{part.bytes / max(1, total):.1%}", shown(part.path) + times
+        )
+    rest = shortened[top:]
+    if rest:
+        size = sum(p.bytes for p in rest)
+        table.add_row(f"{size:,}", f"{size / max(1, total):.1%}", f"{len(rest)} more (--top)")
+    console.print(table, highlight=False, markup=False)
+
+
+def print_use(console: Console, used: Mapping[str, Any]) -> None:
+    """The memory that a run used, from ``harness.run.measure.run_use``."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("bytes", "of"):
+        table.add_column(name, justify="right")
+    table.add_column("what", no_wrap=True)
+    table.add_column("", style="dim", overflow="fold")
+    for row in used["figures"]:
+        of = "" if row["of"] is None else f"{row['of']:,}"
+        table.add_row(f"{row['bytes']:,}", of, row["name"], row["meaning"])
+    console.print(used["case"], style="bold", highlight=False, markup=False)
+    console.print(table, highlight=False, markup=False)
+
+
+def print_difference(console: Console, difference: Difference, top: int) -> None:
+    totals = f"{difference.old_total:,} -> {difference.new_total:,} bytes ({difference.delta:+,})"
+    console.print(f"[bold]{totals}[/]", highlight=False)
+    _print_changes(console, difference.parts, top)
+    if difference.memory:
+        console.print("[bold]memory it asks for[/]")
+        _print_changes(console, difference.memory, top)
+
+
+def _print_changes(console: Console, changes: Sequence[Change], top: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("change", "old", "new"):
+        table.add_column(name, justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for change in changes[:top]:
+        table.add_row(
+            f"{change.delta:+,}",
+            f"{change.old:,}",
+            f"{change.new:,}",
+            change.kind,
+            _described(change),
+            style=_STYLES.get(change.kind),
+        )
+    if len(changes) > top:
+        delta = sum(c.delta for c in changes[top:])
+        table.add_row(f"{delta:+,}", "", "", "", f"{len(changes) - top} more (--top)")
+    if changes:
+        console.print(table, markup=False)
+
+
+def _described(change: Change) -> str:
+    if change.old_path is None:
+        return shown(change.path)
+    same_name = change.old_path[-1] == change.path[-1]
+    origin = shown(change.old_path) if same_name else change.old_path[-1]
+    return f"{shown(change.path)} (was {origin})"
+
+
+def markdown(title: str, difference: Difference, top: int, reasons: Sequence[str] = ()) -> str:
+    """For a pull request's comment or a step summary."""
+    lines = [f"### {as_markdown(title)}", ""]
+    lines += [
+        f"{difference.old_total:,} → {difference.new_total:,} bytes (**{difference.delta:+,}**)",
+        "",
+    ]
+    lines += [*(f"- {as_markdown(reason)}" for reason in reasons), *([""] if reasons else [])]
+    for heading, part in (("what", difference.parts), ("memory", difference.memory)):
+        if part:
+            lines += [f"| change | old | new | | {heading} |", "|--:|--:|--:|---|---|"]
+            lines += [
+                f"| {c.delta:+,} | {c.old:,} | {c.new:,} | {c.kind} | "
+                f"{as_markdown(_described(c))} |"
+                for c in part[:top]
+            ]
+            if len(part) > top:
+                delta = sum(c.delta for c in part[top:])
+                lines.append(f"| {delta:+,} | | | | {len(part) - top} more |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+_MOST_CHANGES = 20
+
+
+def workflow_commands(gates: Sequence[Gate], environ: Mapping[str, str]) -> list[str]:
+    """One line per failed gate; nothing outside of GitHub Actions."""
+    if environ.get("GITHUB_ACTIONS") != "true":
+        return []
+    return [
+        workflow_command("error", g.message(), title=f"size of {g.subject}")
+        for g in gates
+        if g.failed
+    ]
+
+
+def write_summary(gates: Sequence[Gate], environ: Mapping[str, str]) -> Path | None:
+    """Append to the step's summary page, when there is one."""
+    name = environ.get("GITHUB_STEP_SUMMARY")
+    if not name:
+        return None
+    with Path(name).open("a", encoding="utf-8") as file:
+        file.write(summary(gates))
+    return Path(name)
+
+
+def summary(gates: Sequence[Gate]) -> str:
+    lines = [
+        "## Sizes",
+        "",
+        "| subject | figure | measured | accepted | limit | |",
+        "|---|---|--:|--:|--:|---|",
+    ]
+    for gate in gates:
+        subject = as_markdown(gate.subject)
+        for f in gate.findings:
+            cells = ["" if n is None else f"{n:,}" for n in (f.measured, f.accepted, f.limit)]
+            mark = "❌ " if f.failed else ""
+            lines.append(f"| {subject} | {f.figure} | {' | '.join(cells)} | {mark}{f.state} |")
+    lines.append("")
+    for gate in gates:
+        if gate.failed and gate.difference is not None:
+            reasons = [r for causes in gate.reasons.values() for r in causes]
+            lines.append(markdown(gate.subject, gate.difference, _MOST_CHANGES, reasons))
+            lines += [f"Accept it with `{gate.accept_command}`", ""]
+    return "\n".join(lines) + "\n"

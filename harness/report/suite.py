@@ -1,0 +1,134 @@
+"""The report of a suite as a table for people, and as JSON and JUnit for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from harness.core.plain import plain
+from harness.suites.results import RESULTS, SuiteReport, SuiteTest, worst_first
+from harness.suites.verdicts import NPU_MODEL
+from harness.system.files import disk_errors, write_whole
+
+_COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}
+
+
+def print_report(console: Console, report: SuiteReport) -> None:
+    for test in worst_first(report.tests):
+        if test.cause:
+            colour = _COLOURS.get(test.result, "green")
+            cause = escape(plain(f"{test.id}: {test.cause}"))
+            text = f"[{colour}]{test.result}[/] {cause}"
+            console.print(text, soft_wrap=True, highlight=False)
+    console.print(_table(report))
+    if missing := report.operators_missing():
+        console.print("Operators that programs need and the runner lacks (tests):")
+        for operator, tests in missing.items():
+            console.print(f"  {operator} ({len(tests)})", highlight=False, markup=False)
+    for complaint in report.complaints:
+        console.print(f"[red]{escape(plain(complaint))}[/]")
+    for line in _last_lines(report):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _last_lines(report: SuiteReport) -> Iterator[str]:
+    counts = ", ".join(f"{count} {result}" for result, count in report.summary.items())
+    if report.note:
+        yield report.note
+    count = len(report.tests)
+    if report.on_target < count:
+        yield f"{report.on_target} of {count} tests run something on the target"
+    if report.simulated_again:
+        yield f"{report.simulated_again} tests simulated programs that an earlier run exported"
+    if report.not_repeated:
+        yield (
+            f"{report.not_repeated} tests simulate nothing and were not repeated: nothing that "
+            "exports has changed since they ran"
+        )
+    exact, observed = report.exact
+    if observed:
+        yield f"{exact} of {observed} tests that passed are bit for bit the reference"
+    elif report.on_target:
+        yield "exactness was not observed: no test compared outputs with ExecuTorch's Tester"
+    beyond = sum(test.cause.startswith(NPU_MODEL) for test in report.tests)
+    if beyond:
+        yield f"beyond the NPU model: {beyond} of {count} tests ({100 * beyond / count:.1f} %)"
+    whose = "" if report.firmware == "bundled" else f" [{report.firmware}]"
+    if report.exporter != "wheel":
+        yield f"the suite and its exporter: {report.exporter}"
+    yield f"{report.suite}{whose} on {report.simulator}: {counts} in {report.seconds:.0f} s"
+
+
+def _table(report: SuiteReport) -> Table:
+    groups: dict[str, Counter[str]] = {}
+    for test in report.tests:
+        groups.setdefault(test.group, Counter())[test.result] += 1
+    table = Table("operator", *RESULTS, box=None)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for group in sorted(groups, key=lambda name: ("/" in name, name)):
+        counts = groups[group]
+        table.add_row(escape(group), *(_cell(result, counts[result]) for result in RESULTS))
+    return table
+
+
+def _cell(result: str, count: int) -> str:
+    if not count:
+        return "[dim]-[/]"
+    return f"[{_COLOURS[result]}]{count}[/]" if result in _COLOURS else str(count)
+
+
+def write_json(report: SuiteReport, path: Path) -> None:
+    with disk_errors("writing the report"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(report.as_json(), indent=1) + "\n")
+
+
+def write_junit(report: SuiteReport, path: Path) -> None:
+    """One ``testcase`` per test; expected failures and what is not installed are ``skipped``."""
+    counts = report.summary
+    suite = ElementTree.Element(
+        "testsuite",
+        name=report.suite,
+        tests=str(len(report.tests)),
+        failures=str(counts["failed"]),
+        errors=str(len(report.complaints)),
+        skipped=str(counts["xfailed"] + counts["skipped"] + counts["unsupported"]),
+        time=f"{report.seconds:.3f}",
+    )
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(properties, "property", name="firmware", value=report.firmware)
+    suite.extend(_case(test) for test in report.tests)
+    suite.extend(_complaints(report))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    with disk_errors("writing the report"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _case(test: SuiteTest) -> ElementTree.Element:
+    file, _, name = test.id.partition("::")
+    case = ElementTree.Element(
+        "testcase", classname=plain(file), name=plain(name or file), time=f"{test.seconds:.3f}"
+    )
+    if test.result == "failed":
+        ElementTree.SubElement(case, "failure", message=plain(test.cause))
+    elif test.result != "passed":
+        ElementTree.SubElement(case, "skipped", type=test.result, message=plain(test.cause))
+    return case
+
+
+def _complaints(report: SuiteReport) -> Iterator[ElementTree.Element]:
+    for complaint in report.complaints:
+        text = plain(complaint)
+        case = ElementTree.Element("testcase", classname="known failures", name=text, time="0")
+        ElementTree.SubElement(case, "error", message=text)
+        yield case

@@ -1,0 +1,142 @@
+"""Sizes of programs and runners held against budgets and what was accepted. Runs nothing.
+
+A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from harness.config.budget import Budgets
+from harness.config.budgets import budgets_of
+from harness.config.case import RUNNER, Case
+from harness.config.loading import load_targets
+from harness.config.matrix import default_matrix, default_models, named_targets
+from harness.core.errors import HarnessError
+from harness.judge.growth import HeldFigure, State, check
+from harness.judge.reference import Reference, load_reference, references_of
+from harness.run.measure import Measured, measure_cases
+from harness.size.difference import Difference, causes, difference
+from harness.size.explain import sentences
+from harness.size.figures import concerning
+from harness.system.progress import Progress, silent
+
+_TOP_CAUSES = 5
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The outcome for one subject.
+
+    ``reasons`` has the top causes of each failed figure. ``is_new``: nothing was ever accepted
+    for this toolchain, so nothing could be compared.
+    """
+
+    subject: str  # "corstone-300-m55/ds_cnn"
+    toolchain: str
+    findings: tuple[HeldFigure, ...]
+    reasons: dict[str, list[str]]
+    difference: Difference | None
+
+    @property
+    def failed(self) -> bool:
+        return any(f.failed for f in self.findings)
+
+    @property
+    def is_new(self) -> bool:
+        return all(f.accepted is None for f in self.findings)
+
+    @property
+    def accept_command(self) -> str:
+        return f'./hil accept {self.subject} --only size --reason "..."'
+
+    def message(self) -> str:
+        """Why it failed, for a person: figures, causes, and the command that accepts."""
+        lines = []
+        failed = [f for f in self.findings if f.failed]
+        for reasons, figures in groupby(failed, lambda f: self.reasons.get(f.figure, [])):
+            lines += [f"{self.subject}: {f.describe()}" for f in figures]
+            lines += [f"  {reason}" for reason in reasons]
+        states = {f.state for f in failed}
+        if states == {State.GROWN}:
+            lines.append(f"accept it with: {self.accept_command}")
+        elif State.OVER_LIMIT in states:
+            lines.append("a hard limit cannot be accepted: make it smaller, or change the budget")
+        return "\n".join(lines)
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "subject": self.subject,
+            "toolchain": self.toolchain,
+            "state": "failed" if self.failed else "new" if self.is_new else "ok",
+            "figures": [
+                {
+                    "figure": f.figure,
+                    "state": f.state,
+                    "measured": f.measured,
+                    "accepted": f.accepted,
+                    "limit": f.limit,
+                    "causes": self.reasons.get(f.figure, []),
+                }
+                for f in self.findings
+            ],
+            "accept": self.accept_command if self.failed or self.is_new else None,
+        }
+
+
+def every_subject() -> list[Case]:
+    """The runners and all models (``default_models``); of the many Ethos-U targets a sample, and
+    runners for Zephyr where there is a workspace to build them in."""
+    named = named_targets()
+    targets = [target for _, target in named] or load_targets()
+    workspace = "ZEPHYR_BASE" in os.environ
+    runners = [
+        Case(target.name, RUNNER)
+        for target in targets
+        if target.memory
+        and (named or target.npu is None or target.npu.has_default_macs)
+        and (target.zephyr is None or workspace)
+    ]
+    return runners + [case for case, _ in default_matrix(targets, default_models(), "sample")]
+
+
+def gate_cases(subjects: Sequence[Case], progress: Progress = silent) -> list[Gate]:
+    """One gate per subject, in order. What cannot be measured is a failed gate."""
+    return [
+        unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
+        for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
+    ]
+
+
+def unmeasured(case: Case, error: HarnessError) -> Gate:
+    """A subject that could not even be made: that is a failure, not a silence."""
+    figure = "elf_loaded" if case.model == RUNNER else "pte_bytes"
+    finding = HeldFigure(figure, State.NOT_MEASURED, None)
+    return Gate(case.id, "", (finding,), {figure: [error.message]}, None)
+
+
+def hold_measured(measured: Measured) -> Gate:
+    reference = load_reference(references_of(measured.case), measured.case)
+    return hold(measured, reference, budgets_of(measured.case))
+
+
+def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> Gate:
+    """Pure: the same facts give the same outcome."""
+    accepted = {} if reference is None else reference.accepted(measured.toolchain)
+    findings = check((measured.stage,), measured.figures, accepted, budgets)
+    before = None if reference is None else reference.anatomies.get(measured.toolchain)
+    found = None
+    if before is not None:
+        found = difference(before.anatomy, before.like_this(measured.anatomy))
+    reasons = {f.figure: _reasons(f.figure, found) for f in findings if found and f.failed}
+    return Gate(measured.case.id, measured.toolchain, findings, reasons, found)
+
+
+def _reasons(figure: str, found: Difference) -> list[str]:
+    """The top causes of a figure's growth, a sentence each."""
+    changes = concerning(figure, found.parts, found.memory)
+    return sentences(causes(changes), 1 << 62)[:_TOP_CAUSES]

@@ -1,0 +1,243 @@
+"""Arm's FVPs. Parameter names are data of the target; nothing here was run on a real one.
+
+An FVP of a Corstone-1000 boots Linux from the board's own images. They are the user's: meta-arm
+builds them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.config.fvp import Fvp
+from harness.config.loading import Target
+from harness.config.model import Limits, SimulatorName
+from harness.core.errors import UsageError
+from harness.sim.launch import Job, Launch, Simulator
+from harness.system import toolchain
+from harness.system.toolchain import Tool
+
+# The models do not provide this pseudo-file of the semihosting specification. A real file of
+# this name in the guest's directory makes SYS_EXIT_EXTENDED, and so an exit status, usable.
+FEATURES_FILE = ":semihosting-features"
+FEATURES = b"SHFB\x01"
+
+
+# (variable, values that mean yes): ExecuTorch's fvp_utils.sh, its Direct Drive script, meta-arm.
+_EULA = (
+    ("ARM_FVP_INSTALL_I_AGREE_TO_THE_CONTAINED_EULA", ("True",)),
+    ("ARM_FVP_EULA_ACCEPT", ("1", "True", "true", "yes", "y", "t")),
+)
+
+
+def eula_accepted(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The user's own statement that the licence is accepted; we record it and never make it."""
+    for name, accepted in _EULA:
+        if environ.get(name) in accepted:
+            return f"{name}={environ[name]}"
+    return None
+
+
+class _Fvp:
+    name = SimulatorName.FVP
+    native = False
+
+    def find(self, target: Target) -> Tool | None:
+        return toolchain.find_fvp(_settings(target).executable)
+
+    def require(self, target: Target) -> Tool:
+        settings = _settings(target)
+        return toolchain.require_fvp(settings.executable, settings.package)
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        executable = tool.path.resolve()
+        if target.linux is not None:
+            raise NotServed(
+                linux_argv(
+                    str(executable),
+                    _settings(target),
+                    job.limits,
+                    board_images(),
+                    job.work / CARD,
+                )
+            )
+        words = argv(
+            str(executable), _settings(target), job.limits, job.elf, job.arguments, job.work
+        )
+        return Launch(
+            words,
+            environment=python_library(executable),
+            files={FEATURES_FILE: FEATURES},
+            readable=(job.elf, _root(executable)),
+            licence=eula_accepted(),
+        )
+
+    def beside(self, target: Target, job: Job) -> nullcontext[None]:
+        return nullcontext()  # it has an NPU of its own
+
+
+def _settings(target: Target) -> Fvp:
+    assert target.simulators.fvp is not None, "only a target that has an FVP is given to it"
+    return target.simulators.fvp
+
+
+SIMULATOR: Simulator = _Fvp()
+
+
+class NotServed(UsageError):
+    """``argv``: how the model is started."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        super().__init__(
+            "this FVP boots Linux, whose console and memory card are not served here yet",
+            hint=f"run it on QEMU (--simulator qemu), or start it by hand: {shlex.join(argv)}",
+        )
+        self.argv = tuple(argv)
+
+
+class CommandLineTooLong(UsageError):
+    """Both in characters; ``limit`` is the FVP's."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(
+            f"the runner's command line has {length} characters and the FVP takes {limit}",
+            hint="run fewer input sets at a time",
+        )
+        self.length = length
+        self.limit = limit
+
+
+def argv(
+    executable: str,
+    settings: Fvp,
+    limits: Limits,
+    elf: Path,
+    arguments: Sequence[str],
+    work: Path,
+) -> tuple[str, ...]:
+    names = settings.semihosting
+    if names is None:
+        raise UsageError(
+            f"{settings.executable} boots an operating system; it takes no runner by semihosting"
+        )
+    parameters = {
+        **settings.parameters,
+        names.enable: 1,
+        names.cwd: str(work),
+        names.command_line: command_line(arguments, names.command_line_limit),
+    }
+    return (
+        executable,
+        *_options(parameters),
+        *_bounds(limits),
+        *("-a", str(elf)),
+    )
+
+
+def command_line(arguments: Sequence[str], limit: int) -> str:
+    """The guest's words in one string. The FVP cuts a longer one off without a word."""
+    spaced = [word for word in arguments if not word or set(word) & set(" \t\"'")]
+    if spaced:
+        raise UsageError(f"the FVP's semihosting command line cannot carry {spaced[0]!r}")
+    line = " ".join(arguments)
+    if len(line) > limit:
+        raise CommandLineTooLong(len(line), limit)
+    return line
+
+
+def python_library(executable: Path) -> dict[str, str]:
+    """11.27 models want the libpython that comes with them, and some its libfmt.
+
+    <root>/python/lib on the library path, PYTHONHOME=<root>/python, <root>/fmtplib; set for the
+    model's process only.
+    """
+    root = _root(executable)
+    libraries = [str(p) for p in (root / "python" / "lib", root / "fmtplib") if p.is_dir()]
+    found = {"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {}
+    if (root / "python" / "lib").is_dir():
+        found["PYTHONHOME"] = str(root / "python")
+    return found
+
+
+def _root(executable: Path) -> Path:
+    """<root>/models/<platform>/FVP_...: the installation; else the executable's directory."""
+    models = executable.parent.parent
+    return models.parent if models.name == "models" else executable.parent
+
+
+IMAGES = "HIL_BOARD_IMAGES"
+CARD = "card.img"  # in the run's directory: a FAT file system with the run's files
+_ROM = "bl1.bin"
+_HOW = (
+    "build them with meta-arm (kas/corstone1000-a320-fvp.yml) and name the folder that has "
+    f"{_ROM} and the .wic image with ${IMAGES}"
+)
+
+
+@dataclass(frozen=True)
+class BoardImages:
+    """``flash``: firmware, kernel and root file system in one."""
+
+    rom: Path
+    flash: Path
+
+
+def board_images(environ: Mapping[str, str] = os.environ) -> BoardImages:
+    """Raises UsageError when nobody says where they are, or not all are there."""
+    said = environ.get(IMAGES)
+    if not said:
+        raise UsageError(
+            f"the FVP boots the board's own images, and {IMAGES} is not set", hint=_HOW
+        )
+    folder = Path(said).absolute()
+    rom, flashes = folder / _ROM, sorted(folder.glob("*.wic"))
+    if not rom.is_file() or len(flashes) != 1:
+        raise UsageError(
+            f"{folder} has {'a' if rom.is_file() else 'no'} {_ROM} and {len(flashes)} .wic images; "
+            "one of each is needed",
+            hint=_HOW,
+            path=folder,
+        )
+    return BoardImages(rom, flashes[0])
+
+
+def linux_argv(
+    executable: str, settings: Fvp, limits: Limits, images: BoardImages, card: Path
+) -> tuple[str, ...]:
+    guest = settings.guest
+    if guest is None:
+        raise UsageError(f"{settings.executable} is not known to boot an operating system")
+    parameters = {**settings.parameters, guest.rom: str(images.rom), guest.card: str(card)}
+    return (
+        executable,
+        *_options(parameters),
+        *("--data", f"{guest.flash}={images.flash}@{guest.flash_at:#x}"),
+        *_bounds(limits),
+    )
+
+
+def _options(parameters: Mapping[str, bool | int | str]) -> tuple[str, ...]:
+    return tuple(
+        word for name, value in parameters.items() for word in ("-C", f"{name}={_text(value)}")
+    )
+
+
+def _bounds(limits: Limits) -> tuple[str, ...]:
+    """The model's own limits."""
+    return (
+        *(("--timelimit", _seconds(limits.model)) if limits.model else ()),
+        *(("--simlimit", _seconds(limits.simulated)) if limits.simulated else ()),
+        *(("--cyclelimit", str(limits.cycles)) if limits.cycles else ()),
+    )
+
+
+def _text(value: bool | int | str) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g}"

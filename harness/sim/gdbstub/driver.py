@@ -1,0 +1,295 @@
+"""The functions of ethos-u-core-driver, done here instead of in the program that calls them.
+
+Names, arguments, results and messages are those of its public header and source
+(include/ethosu_driver.h, src/ethosu_driver.c). The NPU has done its work when the function that
+starts it returns; ``ethosu_inference_begin`` and ``ethosu_inference_end`` are called in the program
+when the driver calls them. What it calls besides (caches, power, mutexes, semaphores) is not
+called, and PMU counters read 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from harness.formats import cop
+from harness.formats.damage import DamagedFile
+
+if TYPE_CHECKING:
+    from harness.npu.doorbell import Identity, Outcome, Run
+
+RESULTS_ONLY = (
+    "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time; PMU counters read 0)"
+)
+BEGIN, END = CALLBACKS = ("ethosu_inference_begin", "ethosu_inference_end")
+_COMPARED = ("product", "macs_per_cc", "cmd_stream_version", "num_axi_sram", "num_axi_ext")
+
+
+class GuestStuck(Exception):
+    """The program asked for what it will not get, and would wait for it for ever."""
+
+
+class DriverError(Exception):
+    """The driver refuses; ``lines`` is what it logs."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = lines
+
+
+@dataclass(frozen=True)
+class Payload:
+    config: tuple[int, int] | None  # the words of OPTIMIZER_CONFIG: config, id
+    start: int  # of the command stream, from the beginning of the payload
+    size: int
+
+
+def read_payload(data: bytes) -> Payload:
+    """The first command stream; of the two containers the driver knows only COP1."""
+    if data[:4] != cop.COP1:
+        first, wanted = (int.from_bytes(magic, "little") for magic in (data[:4], cop.COP1))
+        raise DriverError(f"Custom Operator Payload: {first} is not correct, expected {wanted:x}")
+    if len(data) % 4:
+        raise DriverError(f"custom_data_size=0x{len(data):x} not a multiple of 4")
+    try:
+        stream = next(cop.command_streams(data), None)
+    except cop.UnknownAction as error:
+        raise DriverError(f"UNSUPPORTED driver_action_command: {error.action}") from None
+    except DamagedFile as error:
+        raise DriverError(
+            f"Custom Operator Payload: the action at byte {error.offset} is cut off"
+        ) from None
+    if stream is None:
+        raise DriverError("Custom Operator Payload: there is no command stream in it")
+    return Payload(stream.npu, stream.start, stream.size)
+
+
+def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
+    """The CONFIG and ID registers against what the stream was compiled for."""
+    lines = list(_differences(npu[0], optimizer[0]))
+    major, minor, patch = cop.architecture(npu[1])
+    wanted_major, wanted_minor, wanted_patch = cop.architecture(optimizer[1])
+    if major != wanted_major or minor < wanted_minor:
+        lines.append(
+            f"NPU arch mismatch. npu.arch={major}.{minor}.{patch}, "
+            f"optimizer.arch={wanted_major}.{wanted_minor}.{wanted_patch}"
+        )
+    if lines:
+        raise DriverError(*lines)
+
+
+def _differences(npu: int, optimizer: int) -> Iterator[str]:
+    fields, wanted = cop.config_fields(npu), cop.config_fields(optimizer)
+    for name in _COMPARED:
+        if name in fields and name in wanted and fields[name] != wanted[name]:
+            yield _mismatch(name, fields[name], wanted[name])
+    if wanted["custom_dma"] > fields["custom_dma"]:
+        yield _mismatch("custom_dma", fields["custom_dma"], wanted["custom_dma"])
+
+
+def _mismatch(name: str, ours: int, theirs: int) -> str:
+    return f"NPU config mismatch. npu.{name}={ours}, optimizer.{name}={theirs}"
+
+
+_ALIGN = 16
+_FAST_MEMORY = 2  # the base address that the driver replaces by its own fast memory
+_MOST_REGIONS = 8
+_END_REACHED = 1 << 5  # of STATUS
+_PMU = "ETHOSU_PMU_"
+Argument = Callable[[int], int]  # the n-th word of a call's arguments
+
+
+class GuestMemory(Protocol):
+    """The guest's memory, wherever it lies."""
+
+    def read(self, address: int, size: int) -> bytes: ...
+
+    def view(self, address: int, size: int) -> memoryview:
+        """Writable; ``commit`` makes the changes the guest's."""
+        ...
+
+    def commit(self, address: int, view: memoryview) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What ``ethosu_wait`` has to tell."""
+
+    outcome: Outcome
+    user_argument: int
+
+
+class Driver:
+    """One NPU, and the state that the program gave its driver.
+
+    ``log`` takes lines for the console. ``call_back`` calls a function of the program, if it has
+    that function, with two arguments; the registers of the current call are lost.
+    """
+
+    def __init__(
+        self,
+        memory: GuestMemory,
+        identity: Identity | None,
+        run: Run,
+        log: Callable[[str], None],
+        call_back: Callable[[str, int, int], None],
+    ) -> None:
+        self._memory = memory
+        self._identity = identity
+        self._run = run
+        self._log = log
+        self._call_back = call_back
+        self._announced = False
+        self._handles: dict[int, tuple[int, int]] = {}  # driver -> its fast memory
+        self._jobs: dict[int, _Job] = {}  # driver -> what was started and not waited for
+
+    def call(self, name: str, argument: Argument) -> int:
+        """The result goes to r0, and to r1 where it has 64 bits."""
+        if name.startswith(_PMU):
+            return 0
+        return _FUNCTIONS[name](self, argument)
+
+    def _init(self, argument: Argument) -> int:
+        self._handles[argument(0)] = (argument(2), argument(3))
+        return 0
+
+    def _deinit(self, argument: Argument) -> int:
+        self._handles.pop(argument(0), None)
+        return 0
+
+    def _nothing(self, _argument: Argument) -> int:
+        return 0
+
+    def _reserve(self, _argument: Argument) -> int:
+        if not self._handles:
+            raise GuestStuck(
+                "the program called ethosu_reserve_driver before ethosu_init; the real driver "
+                "would wait for ever"
+            )
+        return next(iter(self._handles))
+
+    def _release(self, argument: Argument) -> int:
+        """A job that nobody waited for is waited for now."""
+        handle = argument(0)
+        if handle in self._jobs:
+            self._finish(handle)
+        return 0
+
+    def _invoke(self, argument: Argument) -> int:
+        handle = argument(0)
+        started = self._invoke_async(argument)
+        return self._finish(handle) if started == 0 else started
+
+    def _invoke_async(self, argument: Argument) -> int:
+        if not self._announced:
+            self._announced = True
+            self._log(RESULTS_ONLY)
+        handle, *words, user_argument = (argument(n) for n in range(7))
+        try:
+            if handle in self._jobs:
+                raise DriverError("Inference already running, or waiting to be cleared...")
+            outcome = self._start(handle, words, user_argument)
+        except DriverError as error:
+            for line in (*error.lines, "Failed to invoke inference."):
+                self._error(line)
+            return -1
+        self._jobs[handle] = _Job(outcome, user_argument)
+        return 0
+
+    def _wait(self, argument: Argument) -> int:
+        """Blocking or not: the NPU is never still at work."""
+        handle = argument(0)
+        if handle not in self._jobs:
+            self._error("Inference job not running...")
+            return -2
+        return self._finish(handle)
+
+    def _finish(self, handle: int) -> int:
+        job = self._jobs[handle]
+        self._call_back(END, handle, job.user_argument)
+        del self._jobs[handle]
+        return self._report(job.outcome)
+
+    def _start(self, handle: int, words: Sequence[int], user_argument: int) -> Outcome:
+        custom, custom_size, bases, sizes, count = words
+        payload = read_payload(self._memory.read(custom, custom_size))
+        if count > _MOST_REGIONS:
+            raise DriverError(f"{count} base addresses, and the NPU has {_MOST_REGIONS}")
+        regions = self._regions(handle, bases, sizes, count)
+        if payload.config is not None and self._identity is not None:
+            verify_config((self._identity.config, self._identity.id), payload.config)
+        commands = custom + payload.start
+        if commands % _ALIGN:
+            raise DriverError(f"Command stream addr 0x{commands:x} not aligned to 16 bytes")
+        for number, (address, _) in enumerate(regions):
+            if address % _ALIGN:
+                raise DriverError(f"Base addr {number}: 0x{address:x} not aligned to 16 bytes")
+        self._call_back(BEGIN, handle, user_argument)
+        views = [self._memory.view(*region) if region[1] else None for region in regions]
+        outcome = self._run(self._memory.view(commands, payload.size), views)
+        for (address, _), view in zip(regions, views, strict=True):
+            if view is not None:
+                self._memory.commit(address, view)
+        return outcome
+
+    def _regions(self, handle: int, bases: int, sizes: int, count: int) -> list[tuple[int, int]]:
+        """Address and size of each; the guest's array is changed as the driver changes it."""
+        addresses = list(struct.unpack(f"<{count}Q", self._memory.read(bases, 8 * count)))
+        if not sizes:
+            raise GuestStuck(
+                "the program gives no sizes of its base addresses (base_addr_size is null); the "
+                "stand-in needs them"
+            )
+        lengths = list(struct.unpack(f"<{count}I", self._memory.read(sizes, 4 * count)))
+        fast, fast_size = self._handles.get(handle, (0, 0))
+        if fast and count > _FAST_MEMORY:
+            if lengths[_FAST_MEMORY] > fast_size:
+                raise DriverError(
+                    f"Fast memory area too small. fast_memory_size={fast_size}, "
+                    f"base_addr_size={lengths[_FAST_MEMORY]}"
+                )
+            addresses[_FAST_MEMORY], lengths[_FAST_MEMORY] = fast, fast_size
+            place = bases + 8 * _FAST_MEMORY
+            view = self._memory.view(place, 8)
+            view[:] = struct.pack("<Q", fast)
+            self._memory.commit(place, view)
+        return list(zip(addresses, lengths, strict=True))
+
+    def _report(self, outcome: Outcome) -> int:
+        """What ``ethosu_wait`` returns; the lines of a failure."""
+        if not outcome.result:
+            return 0
+        with suppress(KeyError):
+            prefix = {1: "stopped", 2: "refused", 3: "does not support"}[int(outcome.result)]
+            self._error(f"the NPU stand-in {prefix}: {outcome.message}")
+        self._error("NPU error(s) occured during inference.")  # the driver's spelling
+        end = int(bool(outcome.status & _END_REACHED))
+        self._error(
+            f"NPU status=0x{outcome.status:08x}, qread={outcome.qread}, cmd_end_reached={end}"
+        )
+        return -1
+
+    def _error(self, text: str) -> None:
+        self._log(f"E: {text} (stand-in)")
+
+
+def handled(name: str) -> bool:
+    """Whether a function of this name is one of the driver's that are done here."""
+    return name.startswith(_PMU) or name in _FUNCTIONS
+
+
+_FUNCTIONS: Mapping[str, Callable[[Driver, Argument], int]] = {
+    "ethosu_init": Driver._init,
+    "ethosu_deinit": Driver._deinit,
+    "ethosu_soft_reset": Driver._nothing,
+    "ethosu_request_power": Driver._nothing,
+    "ethosu_release_power": Driver._nothing,
+    "ethosu_reserve_driver": Driver._reserve,
+    "ethosu_release_driver": Driver._release,
+    "ethosu_invoke_v3": Driver._invoke,
+    "ethosu_invoke_async": Driver._invoke_async,
+    "ethosu_wait": Driver._wait,
+}

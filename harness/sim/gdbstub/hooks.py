@@ -1,0 +1,250 @@
+"""Gdbstub hooks: host calls of a guest that are done here, through QEMU's gdb stub.
+
+A program that was built for an Arm FVP expects what the model has and QEMU has not. One breakpoint
+stands at each place where it asks, and it goes on with the answer.
+
+QEMU is started with ``-S`` and waits for the first word on its gdb stub, a socket: one that it
+inherits, or one of a short name in its current directory to which it connects. So nobody has to
+poll for it, and a QEMU that cannot connect says so and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from harness.sim.gdbstub.console_injector import ConsoleInjector
+from harness.sim.gdbstub.driver import Driver, GuestMemory
+from harness.sim.gdbstub.guest import argument, give_back
+from harness.sim.gdbstub.heap import SYS_HEAPINFO, HeapCall, HeapInfo
+from harness.sim.gdbstub.instructions import CountedOperators, InstructionCounter
+from harness.sim.gdbstub.program import Program
+from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
+
+if TYPE_CHECKING:
+    from harness.npu.doorbell import Identity, Run
+
+QEMU_ARGUMENTS = ("-gdb", "chardev:gdb", "-S")  # behind a chardev of this name
+
+
+@dataclass(frozen=True)
+class DrivenNpu:
+    """The NPU behind the program's driver.
+
+    ``identity``: None when there is no NPU; ``run`` then refuses every job. ``memory``: makes the
+    access to the guest's memory.
+    """
+
+    identity: Identity | None
+    run: Run
+    memory: Callable[[Stub], GuestMemory]
+
+
+class StubSocket(Protocol):
+    """The socket of one QEMU's gdb stub."""
+
+    def connect(self) -> socket.socket:
+        """Waits for QEMU. Raises OSError when ``close`` was called first."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class InheritedSocket:
+    """``far`` is inherited by QEMU: ``-chardev socket,id=gdb,fd=…``."""
+
+    def __init__(self) -> None:
+        self._near, self.far = socket.socketpair()
+
+    def connect(self) -> socket.socket:
+        return self._near
+
+    def close(self) -> None:
+        self.far.close()
+        with suppress(OSError):
+            self._near.shutdown(socket.SHUT_RDWR)
+
+
+class ListeningSocket:
+    """A socket in QEMU's current directory: ``-chardev socket,id=gdb,path=NAME``."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = folder / name
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._near: socket.socket | None = None
+        # Through the directory's descriptor: the path itself may be too long for a socket.
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self._listener.bind(f"/proc/self/fd/{directory}/{name}")
+            self._listener.listen(1)
+        except OSError:
+            self._listener.close()
+            raise
+        finally:
+            os.close(directory)
+
+    def connect(self) -> socket.socket:
+        self._near, _ = self._listener.accept()
+        return self._near
+
+    def close(self) -> None:
+        for end in (self._listener, self._near):
+            if end is not None:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
+        self._path.unlink(missing_ok=True)
+
+
+class GuestEnd:
+    """How the program ended. ``status``: the exit status it gave itself; None when QEMU ended in
+    another way."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+
+
+@contextmanager
+def serving_hooks(
+    stub_socket: StubSocket,
+    program: Program,
+    heap: HeapInfo | None,
+    npu: DrivenNpu | None,
+    console: ConsoleInjector,
+    counted: CountedOperators | None = None,
+) -> Iterator[GuestEnd]:
+    """Serves the program of the QEMU at ``stub_socket``, in a thread, while the block runs.
+
+    ``heap``, ``npu``, ``counted``: None for hooks that are not wanted. Raises StubError or
+    GuestStuck at the end of the block when that is why QEMU was ended.
+    """
+
+    def serve() -> None:
+        try:
+            near = stub_socket.connect()
+        except OSError:
+            return  # QEMU never came
+        with near:
+            stub = Stub(near)
+            counter = None
+            if counted is not None:
+                counter = InstructionCounter(stub, counted, console.write_line)
+            loop = HookLoop(stub, program, heap, counter)
+            driver = None
+            if npu is not None:
+                memory = npu.memory(stub)
+                driver = Driver(memory, npu.identity, npu.run, console.write_line, loop.call_back)
+            try:
+                loop.run(driver)
+            except TargetEnded as ended:
+                end.status = ended.status
+            except BaseException:
+                stub.kill()  # the program waits for an answer that will not come
+                raise
+
+    end = GuestEnd()
+    executor = ThreadPoolExecutor(1, "gdbstub")
+    server = executor.submit(serve)
+    try:
+        yield end
+    finally:
+        stub_socket.close()
+        executor.shutdown()
+    server.result()
+
+
+class HookLoop:
+    """Runs the program from breakpoint to breakpoint.
+
+    ``heap``: the answer to SYS_HEAPINFO; None leaves that to QEMU. ``counter``: counts the
+    instructions of each operator.
+    """
+
+    def __init__(
+        self,
+        stub: Stub,
+        program: Program,
+        heap: HeapInfo | None,
+        counter: InstructionCounter | None = None,
+    ) -> None:
+        self._stub = stub
+        self._program = program
+        self._heap = heap
+        self._counter = counter
+        self._hooks: dict[int, Callable[[], None]] = {}
+
+    def run(self, driver: Driver | None) -> None:
+        """Until TargetEnded. ``driver`` does the program's calls of its NPU driver.
+
+        Raises StubError, GuestStuck: the program waits for what will not come.
+        """
+        if self._heap is not None:
+            for call in self._program.heap_calls:
+                self._hooks[call.address] = partial(self._heap_info, call, self._heap.block())
+        if driver is not None:
+            for name, address in self._program.functions.items():
+                self._hooks[address] = partial(self._driver_call, driver, name)
+        if self._counter is not None and self._program.instruction is not None:
+            self._hooks[self._program.instruction] = partial(self._begins, self._counter)
+        self._stub.open()
+        for address in self._hooks:
+            self._stub.breakpoint(address)
+        self._resume(None)
+
+    def call_back(self, name: str, *arguments: int) -> None:
+        """Call a function of the program while it waits in another one."""
+        if name not in self._program.callbacks:
+            return
+        stub = self._stub
+        here, back = stub.register(PC), stub.register(LR)
+        for number, value in enumerate(arguments):
+            stub.set_register(number, value)
+        stub.set_register(LR, here | 1)  # a breakpoint is there
+        stub.set_register(PC, self._program.callbacks[name])
+        self._resume((here & ~1, stub.register(SP)))
+        stub.set_register(LR, back)
+
+    def _resume(self, until: tuple[int, int] | None) -> None:
+        """Runs the hooks until the core is at this address with this stack pointer."""
+        stub = self._stub
+        while True:
+            stub.resume()
+            place = stub.register(PC) & ~1
+            if until is not None and until == (place, stub.register(SP)):
+                return
+            if place not in self._hooks:
+                raise StubError(f"the core stopped at 0x{place:x}, where there is no hook")
+            self._hooks[place]()
+
+    def _driver_call(self, driver: Driver, name: str) -> None:
+        give_back(self._stub, driver.call(name, partial(argument, self._stub)))
+
+    def _begins(self, counter: InstructionCounter) -> None:
+        """An instruction begins; the first time it is also seen where they return to."""
+        stub = self._stub
+        back = stub.register(LR) & ~1
+        if back not in self._hooks:
+            self._hooks[back] = partial(self._returns, counter)
+            stub.breakpoint(back)
+        counter.enter()
+        stub.step_over(stub.register(PC) & ~1)
+
+    def _returns(self, counter: InstructionCounter) -> None:
+        counter.leave()
+        self._stub.step_over(self._stub.register(PC) & ~1)
+
+    def _heap_info(self, call: HeapCall, block: bytes) -> None:
+        stub = self._stub
+        if stub.register(0) != SYS_HEAPINFO:
+            stub.step_over(call.address)
+            return
+        stub.write(stub.word(stub.register(1)), block)
+        stub.set_register(0, 0)
+        behind = stub.register(LR) if call.tail else call.address + call.size
+        stub.set_register(PC, behind & ~1)

@@ -1,0 +1,109 @@
+"""What an ELF asks of whoever runs it on QEMU, read from its bytes and its symbol table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from harness.core.errors import UsageError
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import EM_ARM, STT_FUNC, ElfFile, read_elf
+from harness.sim.gdbstub.driver import CALLBACKS, handled
+from harness.sim.gdbstub.heap import Code, HeapCall, heap_calls
+from harness.sim.gdbstub.instructions import FUNCTION
+
+_DOORBELL = b"npu-request\0"
+_NAMED = b"\0ethosu_invoke"  # in a symbol table's names, or in what assert() prints
+# Messages that a driver built with its logs has (src/ethosu_driver.c); ours has neither.
+_MESSAGES = (b"Failed to create global driver semaphore", b"Inference job not running...")
+
+
+class SymbolsMissing(UsageError):
+    """A program whose driver calls cannot be found, and which would wait for its NPU for ever."""
+
+    kind = "symbols_missing"
+
+    def __init__(self, elf: Path, stripped: bool) -> None:
+        what = "no symbol table" if stripped else "no symbols of the driver's functions"
+        super().__init__(
+            f"{elf} has Arm's Ethos-U core driver in it but {what}: QEMU has no Ethos-U, and the "
+            "calls of the driver are found by their names",
+            hint="keep the section .symtab: do not strip the ELF (no `strip`, no `-s`), and build "
+            "the driver without link-time optimisation",
+            path=elf,
+        )
+        self.stripped = stripped
+
+
+@dataclass(frozen=True)
+class Program:
+    """``doorbell``: it reaches the NPU by targets/runner/ethosu/doorbell.h. ``functions``: those
+    of ethos-u-core-driver that are done here, ``callbacks``: those it calls; by name, addresses
+    without the Thumb bit."""
+
+    doorbell: bool = False
+    functions: Mapping[str, int] = field(default_factory=dict)
+    callbacks: Mapping[str, int] = field(default_factory=dict)
+    heap_calls: tuple[HeapCall, ...] = ()
+    segments: tuple[tuple[int, int], ...] = ()  # where it lies: address and size in bytes
+    instruction: int | None = None  # where a runtime's are counted, see ``counted``
+
+    @property
+    def needs_hooks(self) -> bool:
+        """It asks for something that the gdbstub hooks do."""
+        return bool(self.functions or self.heap_calls or self.instruction is not None)
+
+
+def read_program(path: Path) -> Program:
+    """Of any file: what is no 32-bit Arm ELF asks for nothing. Raises SymbolsMissing."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return Program()
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _mtime: int, _size: int) -> Program:
+    """Once for all processes of a run."""
+    try:
+        elf = read_elf(path)
+        return program_of(elf, path) if elf.machine_number == EM_ARM else Program()
+    except (DamagedFile, OSError):
+        return Program()  # whoever loads it says what is wrong with it
+
+
+def counted(program: Program, path: Path) -> Program:
+    """With the place where ExecuTorch's runtime runs one of its instructions, if it has a name."""
+    named = dict(_functions(read_elf(path)))
+    return replace(program, instruction=named.get(FUNCTION))
+
+
+def program_of(elf: ElfFile, path: Path) -> Program:
+    """Raises SymbolsMissing, and DamagedFile."""
+    code = [
+        Code(segment.run, elf.data[segment.offset : segment.offset + segment.file_size])
+        for segment in elf.segments
+        if segment.code
+    ]
+    calls = heap_calls(code)
+    if _DOORBELL in elf.data:
+        return Program(doorbell=True, heap_calls=calls)
+    with_driver = any(message in elf.data for message in _MESSAGES)
+    if not with_driver and _NAMED not in elf.data:
+        return Program(heap_calls=calls)
+    named = dict(_functions(elf))
+    functions = {name: address for name, address in named.items() if handled(name)}
+    if with_driver and not any(name.startswith("ethosu_") for name in functions):
+        raise SymbolsMissing(path, not elf.symbols)
+    callbacks = {name: named[name] for name in CALLBACKS if name in named}
+    segments = tuple((segment.run, segment.size) for segment in elf.segments)
+    return Program(False, functions, callbacks, calls, segments)
+
+
+def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:
+    for symbol in elf.symbols:
+        if symbol.type == STT_FUNC and symbol.value:
+            yield symbol.name, elf.address(symbol)

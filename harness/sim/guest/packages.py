@@ -1,0 +1,202 @@
+"""Debian's packages that a Linux guest is made of: fetched once, without root, and kept.
+
+``docker/guest-packages.txt`` names them. They come from where this machine's own packages come
+from, through apt with a state of its own, so that nothing is installed here and no architecture is
+added. ``$HIL_GUEST_PACKAGES`` names a folder that has them already. What was fetched is kept with
+its sha256, and from then on no network is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from filelock import FileLock
+
+from harness.core.errors import InfraError
+from harness.system import paths, toolchain
+from harness.system.files import disk_errors, sha256_of, write_whole
+
+FOLDER = "HIL_GUEST_PACKAGES"
+KERNEL, SHELL = "linux-image-arm64", "busybox-static"
+# What a module is built from: of the kernel's configuration, of all, and what builds it.
+HEADERS, COMMON, KBUILD = "linux-headers-arm64", "linux-headers-common", "linux-kbuild"
+_ARCHITECTURE = "arm64"
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # what Debian calls them
+_SECONDS = 900
+_HOW = (
+    f"where there is no such archive, put the .deb files into a folder and name it with ${FOLDER}"
+)
+
+
+class NoGuestPackages(InfraError):
+    """``step`` of fetching them failed; ``said``: the last of what it said."""
+
+    def __init__(self, step: str, said: str) -> None:
+        super().__init__(f"the packages of the Linux guest: {step}: {said}", hint=_HOW)
+        self.step = step
+        self.said = said
+
+
+@dataclass(frozen=True)
+class Package:
+    """A .deb file. ``wanted``: as the list names it, which may be a name for the newest of many."""
+
+    wanted: str
+    path: Path
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """As Debian names the file: package, version and architecture."""
+        return unquote(self.path.stem)
+
+
+def wanted_packages() -> tuple[str, ...]:
+    """The names in the list."""
+    lines = (paths.data_root() / "docker" / "guest-packages.txt").read_text().splitlines()
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
+def packages(environ: Mapping[str, str] = os.environ) -> dict[str, Package]:
+    """Every package of the list, by its name there; fetched where they are not kept yet.
+
+    Raises NoGuestPackages, ToolMissing without apt.
+    """
+    names = wanted_packages()
+    if environ.get(FOLDER):
+        return _given(Path(environ[FOLDER]), names)
+    store = paths.cache_dir("guest") / "packages"
+    with disk_errors("keeping the guest's packages"):
+        store.mkdir(parents=True, exist_ok=True)
+        index = store / f"{hashlib.sha256(' '.join(names).encode()).hexdigest()[:16]}.json"
+        with FileLock(str(store / "lock")):
+            return _kept(index, names) or _fetched(store, index, names)
+
+
+def _kept(index: Path, names: Sequence[str]) -> dict[str, Package] | None:
+    """None when not all of them are there."""
+    try:
+        rows = json.loads(index.read_text())
+        found = {n: Package(n, index.parent / rows[n]["file"], rows[n]["sha256"]) for n in names}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if all(package.path.is_file() for package in found.values()) else None
+
+
+def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
+    found = {}
+    for name in names:
+        real = rf"(?:{re.escape(name)}|{_with_release(name)})"
+        pattern = re.compile(rf"{real}_[^_]+_{_architecture(name)}\.deb")
+        files = sorted(p for p in folder.glob("*.deb") if pattern.fullmatch(unquote(p.name)))
+        if not files:
+            raise NoGuestPackages(f"looking into {folder}", f"it has no {name}")
+        found[name] = Package(name, files[-1], sha256_of(files[-1]))
+    return found
+
+
+def _fetched(store: Path, index: Path, names: Sequence[str]) -> dict[str, Package]:
+    apt = _Apt(store / "apt")
+    apt.run("reading the lists of packages", "apt-get", "update")
+    found, needed = {}, ""
+    for name in names:
+        real, needed = apt.newest(name, needed)
+        folder = store / "new"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        of = f"{real}:{_native()}" if name == KBUILD else real
+        apt.run(f"downloading {real}", "apt-get", "download", of, folder=folder)
+        (fetched,) = folder.glob("*.deb")
+        kept = store / fetched.name
+        fetched.replace(kept)
+        found[name] = Package(name, kept, sha256_of(kept))
+    shutil.rmtree(store / "new", ignore_errors=True)
+    shutil.rmtree(apt.folder, ignore_errors=True)  # the lists are larger than the packages
+    rows = {n: {"file": p.path.name, "sha256": p.sha256} for n, p in found.items()}
+    write_whole(index, json.dumps(rows, indent=1) + "\n")
+    return found
+
+
+def _with_release(name: str) -> str:
+    """A pattern of the names of packages that a name without a kernel's release stands for:
+    "linux-headers-6.1.0-56-arm64" for "linux-headers-arm64"."""
+    flavour = next((f for f in (f"-{_ARCHITECTURE}", "-common") if name.endswith(f)), "")
+    return rf"{re.escape(name.removesuffix(flavour))}-\d[^\s,_]*{flavour}"
+
+
+def _architecture(name: str) -> str:
+    """What a package's file says it is for. Programs of kbuild run on the machine that builds."""
+    if name == KBUILD:
+        return _native()
+    return "all" if name == COMMON else _ARCHITECTURE
+
+
+def _native() -> str:
+    machine = platform.machine()
+    if machine not in _MACHINES:
+        raise NoGuestPackages("choosing those that run here", f"none are for {machine}")
+    return _MACHINES[machine]
+
+
+class _Apt:
+    """apt for other architectures, with a state of its own in ``folder``; the archives, and whom
+    they are signed by, are the system's (apt.conf(5))."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for below in ("lists/partial", "archives/partial"):
+            (folder / below).mkdir(parents=True, exist_ok=True)
+        (folder / "status").touch()
+
+    def newest(self, name: str, needed: str) -> tuple[str, str]:
+        """The package itself, or that of the newest kernel which its name stands for: one that
+        the packages so far need, or that it needs itself. And what all of them need."""
+        pattern = _with_release(name)
+        for _ in range(2):
+            found = re.search(pattern, needed)
+            name = found[0] if found else name
+            said = self.run(f"looking {name} up", "apt-cache", "show", "--no-all-versions", name)
+            needed += "".join(re.findall(r"^Depends: .*\n", said, re.MULTILINE))
+            if found:
+                break
+        return name, needed
+
+    def run(self, step: str, program: str, *words: str, folder: Path | None = None) -> str:
+        settings = {
+            "APT::Architecture": _ARCHITECTURE,
+            "APT::Architectures": ",".join(dict.fromkeys((_ARCHITECTURE, _native()))),
+            "APT::Sandbox::User": "",
+            "Dir::State": self.folder,
+            "Dir::State::status": self.folder / "status",
+            "Dir::Cache": self.folder,
+            "Acquire::Languages": "none",
+        }
+        options = [w for name, value in settings.items() for w in ("-o", f"{name}={value}")]
+        try:
+            done = subprocess.run(
+                [str(toolchain.locate(program)), *options, *words],
+                cwd=folder or self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "LC_ALL": "C"},
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise NoGuestPackages(step, f"no end after {_SECONDS} s") from error
+        said = done.stdout.decode("utf-8", "replace")
+        if done.returncode:
+            lines = said.strip().splitlines()
+            raise NoGuestPackages(step, lines[-1] if lines else f"status {done.returncode}")
+        return said

@@ -1,0 +1,66 @@
+"""The runner as a native program of this machine.
+
+An Ethos-U of its is the functional model in a process of its own, reached by the doorbell's files
+in the runner's directory (``targets/runner/ethosu/doorbell.h``).
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from harness.config.loading import Target
+from harness.config.model import SimulatorName
+from harness.config.npu import Npu
+from harness.formats.cop import CONFIG_WORDS, ID_WORDS
+from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
+from harness.npu.npu_process import NpuProcess
+from harness.sim.companion import NpuRunner
+from harness.sim.launch import Companion, Job, Launch, Simulator
+from harness.system.files import disk_errors
+from harness.system.toolchain import Tool
+
+
+class _Host:
+    name = SimulatorName.HOST
+    native = True
+
+    def find(self, target: Target) -> Tool:
+        return Tool("host", Path("/"), f"{platform.system()} {platform.machine()}", "")
+
+    def require(self, target: Target) -> Tool:
+        return self.find(target)
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        argv = (str(job.elf), *job.arguments[1:])
+        return Launch(argv, environment=job.environment, readable=(job.elf,))
+
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        host = target.simulators.host
+        if target.npu is None or host is None or host.shared_memory is None:
+            return nullcontext()
+        region = host.shared_memory
+        return _with_npu(target.npu, region.origin, region.size, job.work)
+
+
+@contextmanager
+def _with_npu(npu: Npu, origin: int, size: int, work: Path) -> Iterator[Companion]:
+    place = work / MEMORY_FILE
+    with disk_errors("making the memory that the NPU's model shares"):
+        memory = SharedMemory(size, origin)
+    identity = Identity(CONFIG_WORDS[npu.product, npu.macs], ID_WORDS[npu.product])
+    with memory, NpuProcess(npu.product, npu.macs, memory) as process:
+        npu_runner = NpuRunner(process)
+        npu_runner.descriptors = (memory.descriptor,)
+        place.symlink_to(memory.path)
+        try:
+            with serving(work, memory, identity, npu_runner.run):
+                yield npu_runner
+                process.stop()  # so that the service does not wait for a job
+        finally:
+            place.unlink(missing_ok=True)
+
+
+SIMULATOR: Simulator = _Host()

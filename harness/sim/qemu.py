@@ -1,0 +1,156 @@
+"""QEMU system emulation, the program's command line passed through semihosting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from harness.config.loading import Qemu, Target
+from harness.config.model import SimulatorName
+from harness.sim.gdbstub.program import Program, counted, read_program
+from harness.sim.launch import Companion, Job, Launch, Simulator
+from harness.system import toolchain
+from harness.system.toolchain import Tool
+
+# In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
+# socket has 107 characters at most.
+MONITOR = "qemu-monitor"
+# QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
+# when a guest writes or reads much at once, up to 2 GiB, which would be the host's memory.
+_OWN_MEMORY = 5 << 29
+_RAM = 2 << 30  # of the boards with most, where no size is given
+_UNITS = {"K": 10, "M": 20, "G": 30}
+DRIVER_OUTSIDE = "the functions of the NPU's driver are not run: the NPU's model does their work"
+
+
+class _Qemu:
+    name = SimulatorName.QEMU
+    native = False
+
+    def find(self, target: Target) -> Tool | None:
+        return toolchain.find(_settings(target).executable)
+
+    def require(self, target: Target) -> Tool:
+        return toolchain.require(_settings(target).executable)
+
+    def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
+        if target.linux is not None:
+            return _with_linux(target, tool, job)
+        words = argv(str(tool.path), _settings(target), job.elf, job.arguments)
+        if job.counted is not None:
+            words = tuple(map(_without_warp, words))
+        program = _program(job)
+        if program.needs_hooks:
+            from harness.sim.companion import DEBUGGER
+            from harness.sim.gdbstub.hooks import QEMU_ARGUMENTS
+
+            words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *QEMU_ARGUMENTS)
+        outside = program.functions and target.npu is not None
+        intercepted = (DRIVER_OUTSIDE,) if outside else ()
+        return Launch(
+            words,
+            readable=(job.elf, *_own(tool)),
+            monitor=MONITOR,
+            stands_in=intercepted,
+            memory_bytes=_OWN_MEMORY + _ram(_settings(target)),
+        )
+
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+        settings = _settings(target)
+        if target.linux is not None:
+            from harness.sim import qemu_linux
+
+            return qemu_linux.beside(target, settings, job)
+        program = _program(job)
+        if settings.shared_memory is None and not program.needs_hooks:
+            return nullcontext()
+        from harness.sim.companion import companion  # 120 ms, for an NPU or gdbstub hooks
+
+        return companion(target, settings, program, job.work, job.counted)
+
+
+def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
+    from harness.sim import qemu_linux
+
+    settings = _settings(target)
+    own = qemu_linux.words(target, settings, job)
+    return Launch(
+        (str(tool.path), *_common(settings), *settings.arguments, *own),
+        files=qemu_linux.files(job),
+        readable=(*qemu_linux.readable(own), *_own(tool)),
+        monitor=MONITOR,
+        memory_bytes=_OWN_MEMORY + _ram(settings),
+        has_shell=True,
+    )
+
+
+def _own(tool: Tool) -> tuple[Path, ...]:
+    """QEMU's own libraries and data."""
+    prefix = tool.path.resolve().parent.parent
+    return (prefix / "lib", prefix / "share" / "qemu")
+
+
+def _ram(settings: Qemu) -> int:
+    """Bytes of the guest's RAM that are QEMU's own."""
+    if settings.shared_memory is not None:
+        return 0
+    if settings.memory is None:
+        return _RAM
+    size = settings.memory.upper()
+    return int(size.rstrip("KMG")) << _UNITS.get(size[-1], 20)  # mebibytes are QEMU's default
+
+
+def _without_warp(word: str) -> str:
+    """Real time that passes while the core is stopped must not be counted as instructions (QEMU's
+    documentation, "-icount": with ``sleep=on`` virtual time follows it when the CPU is idle)."""
+    return f"{word},sleep=off" if word.startswith("shift=") else word
+
+
+def _program(job: Job) -> Program:
+    """What the ELF asks for, and what is to be counted of it."""
+    program = read_program(job.elf)
+    return program if job.counted is None else counted(program, job.elf)
+
+
+def _settings(target: Target) -> Qemu:
+    assert target.simulators.qemu is not None, "only a target that has QEMU is given to it"
+    return target.simulators.qemu
+
+
+SIMULATOR: Simulator = _Qemu()
+
+
+def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -> tuple[str, ...]:
+    return (
+        executable,
+        *_common(settings),
+        *("-serial", "stdio" if settings.serial else "none"),
+        *settings.arguments,
+        *("-semihosting-config", semihosting(arguments)),
+        *("-kernel", str(elf)),
+    )
+
+
+def _common(settings: Qemu) -> tuple[str, ...]:
+    return (
+        *_machine(settings),
+        "-nographic",
+        *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
+    )
+
+
+def _machine(settings: Qemu) -> tuple[str, ...]:
+    memory = ("-m", settings.memory) if settings.memory else ()
+    if settings.shared_memory is None:
+        return ("-M", settings.machine, *memory)
+    from harness.sim.companion import MEMORY
+
+    size = f"{settings.shared_memory.size >> 20}M"  # the memory itself is the companion's
+    return ("-M", f"{settings.machine},memory-backend={MEMORY}", "-m", size)
+
+
+def semihosting(arguments: Sequence[str]) -> str:
+    """The value of ``-semihosting-config``; in it a comma of an argument is written twice."""
+    words = (f"arg={argument.replace(',', ',,')}" for argument in arguments)
+    return ",".join(("enable=on", "target=native", *words))

@@ -1,0 +1,360 @@
+"""Firmware and a program with inputs -> Transcript, on the simulator that was chosen.
+
+Layout of a run's directory::
+
+    console.log    every byte that the simulator and the target wrote
+    work/          the guest's current directory, the only place it can write to:
+                   the program, inputs and outputs (run_files.py has their names)
+
+Our runner takes all input sets in one process. ExecuTorch's takes one, so there it is a process
+for each, side by side, every one in a directory of its own (work/s0, work/s1, …); their outputs end
+up in ``work`` and their consoles in one, as if they had run one after another until one of them
+did not end well.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from harness.config.loading import Limits, global_factor
+from harness.core.errors import UsageError
+from harness.sim.launch import Job, Launch
+from harness.sim.one_process import ProcessRun, run_process
+from harness.sim.pick import Chosen
+from harness.sim.run_files import (
+    CONSOLE,
+    WORK,
+    clear,
+    discard,
+    input_name,
+    left,
+    make,
+    move_outputs,
+    output_base,
+    program_name,
+)
+from harness.system.clock import now
+from harness.system.files import disk_errors
+
+if TYPE_CHECKING:  # what is only said of a run that has ended
+    from harness.sim.gdbstub.instructions import CountedOperators
+    from harness.sim.transcript import NpuUse, Transcript
+
+
+class _Firmware(Protocol):
+    """What is needed of a Firmware."""
+
+    @property
+    def elf(self) -> Path: ...
+    @property
+    def root(self) -> Path | None: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def one_set_per_process(self) -> bool: ...
+    @property
+    def takes_flags(self) -> bool: ...
+
+
+class NoInputs(UsageError):
+    """``program`` takes none, and ExecuTorch's runner does not start without."""
+
+    def __init__(self, program: Path) -> None:
+        super().__init__(
+            f"{program.name} is to run without an input, and ExecuTorch's runner wants one",
+            hint="give its inputs with -i, or run it with the bundled runner",
+            path=program,
+        )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one process runs, and where: the input sets ``numbers``."""
+
+    numbers: Sequence[int]
+    job: Job
+    launch: Launch
+    console: Path
+
+
+@dataclass(frozen=True)
+class _Done:
+    """``placed``: the files that it was given."""
+
+    part: _Part
+    placed: frozenset[Path]
+    process: ProcessRun
+
+
+def simulate(
+    chosen: Chosen,
+    firmware: _Firmware,
+    program: Path,
+    sets: Sequence[Sequence[Path]],
+    *,
+    run_dir: Path,
+    profile: bool = False,
+    limit_factor: float | None = None,
+    require_confinement: bool | None = None,
+) -> Transcript:
+    """Run ``program`` once on each set of input files, as the firmware takes them.
+
+    ``run_dir/work`` must not exist yet, so whatever is found in it was made by this run. A run
+    that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
+    which are of each process, are multiplied by ``limit_factor``; None takes
+    ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
+    ``require_confinement``: as in ``run_process``.
+    """
+    limits = chosen.target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
+    parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
+    started = now()
+
+    def run(part: _Part) -> _Done:
+        with disk_errors("preparing the run directory"):
+            files = _copies(program, sets, part.numbers)
+            placed = make(part.job.work, files, part.launch.files)
+            part.console.parent.mkdir(exist_ok=True)
+        process = run_process(chosen, part.launch, part.job, part.console, require_confinement)
+        return _Done(part, placed, process)
+
+    done = [run(parts[0])] if len(parts) == 1 else _side_by_side(parts, run)
+    if len(parts) > 1:
+        with disk_errors("keeping outputs"):
+            _put_together(parts, done, run_dir.absolute())
+    return _transcript(chosen, firmware, sets, run_dir, started, done)
+
+
+def _parts(
+    chosen: Chosen,
+    firmware: _Firmware,
+    program: Path,
+    sets: Sequence[Sequence[Path]],
+    run_dir: Path,
+    profile: bool,
+    limits: Limits,
+) -> list[_Part]:
+    """Raises NoInputs, and UsageError for an ELF that the simulator cannot run."""
+    native = chosen.target.variant(firmware.variant).environment
+    every = range(len(sets))
+    batches: list[Sequence[int]] = [every]
+    if firmware.one_set_per_process:
+        if not sets or not (firmware.takes_flags or all(sets)):
+            raise NoInputs(program)
+        batches = [(number,) for number in every]
+    counts = [len(files) for files in sets]
+    parts = []
+    for numbers in batches:
+        below = "" if len(batches) == 1 else output_base(numbers[0])
+        job = Job(
+            firmware.elf.absolute(),
+            _arguments(firmware, program, counts, numbers, profile),
+            run_dir / WORK / below,
+            limits,
+            native,
+            _counted(firmware, program, numbers, profile),
+            None if firmware.root is None else firmware.root.absolute(),
+        )
+        launch = chosen.simulator.launch(chosen.target, chosen.require(), job)
+        parts.append(_Part(numbers, job, launch, run_dir / below / CONSOLE))
+    return parts
+
+
+def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list[_Done]:
+    """Up to the first, in order, that does not end well; nothing is begun behind it."""
+    bad: list[int] = []
+
+    def one(number: int) -> _Done | None:
+        if any(earlier < number for earlier in bad):
+            return None
+        done = run(parts[number])
+        if not done.process.ended_well:
+            bad.append(number)
+        return done
+
+    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1), "process") as pool:
+        every = list(pool.map(one, range(len(parts))))
+    return [done for done in every[: min(bad, default=len(parts)) + 1] if done is not None]
+
+
+def _put_together(parts: Sequence[_Part], done: Sequence[_Done], run_dir: Path) -> None:
+    """As of one process: one console, and all outputs in ``work``. What ran although an earlier
+    one did not end well is forgotten; of the last one everything stays, to look at."""
+    with (run_dir / CONSOLE).open("wb") as console:
+        for one in done:
+            with one.part.console.open("rb") as said:
+                shutil.copyfileobj(said, console)
+            (number,) = one.part.numbers
+            move_outputs(one.part.job.work, number, run_dir / WORK)
+    for one in done[:-1]:
+        clear(one.part.job.work, one.placed)
+    for part in parts:
+        shutil.rmtree(part.console.parent, ignore_errors=True)
+    for part in parts[len(done) :]:
+        shutil.rmtree(part.job.work, ignore_errors=True)
+
+
+def _transcript(
+    chosen: Chosen,
+    firmware: _Firmware,
+    sets: Sequence[Sequence[Path]],
+    run_dir: Path,
+    started: str,
+    done: Sequence[_Done],
+) -> Transcript:
+    from harness.sim.transcript import Transcript
+
+    processes = [one.process for one in done]
+    last = processes[-1]
+    starts = (0, *accumulate(process.ended.output_bytes for process in processes))
+    observation = last.observation
+    if len(processes) > 1:
+        from harness.log.parser import parse_processes
+
+        observation = parse_processes((run_dir / CONSOLE).read_bytes(), starts[:-1])
+    with disk_errors("keeping outputs"):
+        work = run_dir.absolute() / WORK
+        files = left(work, frozenset().union(*(one.placed for one in done)))
+        if last.excess is not None:
+            discard(work, files)
+    return Transcript(
+        run_dir=run_dir,
+        target=chosen.target.name,
+        variant=firmware.variant,
+        build_key=firmware.key,
+        simulator=chosen.name,
+        native=chosen.simulator.native,
+        version=chosen.require().version,
+        arguments=last.job.arguments,
+        argv=last.argv,
+        prefix=last.walls.prefix,
+        environment=last.environment,
+        confined=all(process.walls.confined for process in processes),
+        unconfined_reason=last.walls.missing,
+        licence=last.launch.licence,
+        stop=last.stop,
+        excess=last.excess,
+        exit_status=last.exit_status,
+        signal=last.signal,
+        seconds=sum(process.ended.wall_seconds for process in processes),
+        started=started,
+        ended=now(),
+        console_bytes=starts[-1],
+        console_times=_times(processes, starts),
+        console_complete=last.ended.complete,
+        outputs=tuple(map(output_base, range(len(sets)))),
+        files=files,
+        cpu=last.cpu,
+        npu=_npu(processes),
+        stands_in=last.launch.stands_in,
+        starts=starts[:-1],
+        observation=observation,
+    )
+
+
+def _counted(
+    firmware: _Firmware, program: Path, numbers: Sequence[int], profile: bool
+) -> CountedOperators | None:
+    """Our own runner counts by itself."""
+    if not profile or not firmware.one_set_per_process:
+        return None
+    from harness.formats.damage import DamagedFile
+    from harness.formats.pte_cut import CuttableProgram
+    from harness.sim.gdbstub.instructions import CountedOperators
+
+    try:
+        instructions = CuttableProgram(program).instructions()
+    except DamagedFile:
+        return None  # the runner says more of it
+    (number,) = numbers
+    return CountedOperators(
+        number, tuple(one.operator.replace(" ", "_") or "move" for one in instructions)
+    )
+
+
+def _arguments(
+    firmware: _Firmware,
+    program: Path,
+    counts: Sequence[int],
+    numbers: Sequence[int],
+    profile: bool,
+) -> tuple[str, ...]:
+    if firmware.one_set_per_process:
+        (number,) = numbers
+        words = flag_arguments if firmware.takes_flags else executorch_arguments
+        return words(program, number, counts[number])
+    return runner_arguments(program, counts, profile)
+
+
+def runner_arguments(
+    program: Path, counts: Sequence[int], profile: bool = False
+) -> tuple[str, ...]:
+    """Our runner's command line; each ``-o`` starts the next input set."""
+    words = ["executor_runner", "-m", program_name(program)]
+    if profile:
+        words.append("-p")
+    for number, count in enumerate(counts):
+        words += ["-o", output_base(number)]
+        for index in range(count):
+            words += ["-i", input_name(number, index)]
+    return tuple(words)
+
+
+def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
+    """The command line of ExecuTorch's runner for input set ``number`` with ``count`` inputs.
+
+    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which wants at
+    least seven words, so at least one input.
+    """
+    inputs = (word for index in range(count) for word in ("-i", input_name(number, index)))
+    return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
+
+
+def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
+    """The command line of ExecuTorch's runner for Linux, likewise.
+
+    Source: the flags of examples/portable/executor_runner/executor_runner.cpp, which fills inputs
+    that it is not given with ones.
+    """
+    inputs = ",".join(input_name(number, index) for index in range(count))
+    return (
+        "executor_runner",
+        f"--model_path={program_name(program)}",
+        *((f"--inputs={inputs}",) if inputs else ()),
+        f"--output_file={output_base(number)}",
+    )
+
+
+def _copies(
+    program: Path, sets: Sequence[Sequence[Path]], numbers: Sequence[int]
+) -> dict[str, Path]:
+    """What a process finds, by name."""
+    inputs = {input_name(n, i): path for n in numbers for i, path in enumerate(sets[n])}
+    return {program_name(program): program, **inputs}
+
+
+def _times(processes: Sequence[ProcessRun], starts: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """As of one process: bytes of the console, and seconds of running."""
+    before = accumulate([0.0, *(process.ended.wall_seconds for process in processes)])
+    return tuple(
+        (start + size, since + seconds)
+        for process, start, since in zip(processes, starts, before, strict=False)
+        for size, seconds in process.ended.times
+    )
+
+
+def _npu(processes: Sequence[ProcessRun]) -> NpuUse | None:
+    """All jobs together; a stop is of the last process, and its job is counted over all."""
+    uses = [process.npu for process in processes if process.npu is not None]
+    if not uses:
+        return None
+    earlier = sum(use.jobs for use in uses[:-1])
+    return uses[-1].after(earlier)

@@ -1,0 +1,172 @@
+"""What changed between two anatomies: added, removed, grew, shrank, renamed; most first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from harness.size.anatomy import Anatomy, Part, Path, join
+
+_USED_BY = " of "  # a planned tensor's name: its shape, and the operator it belongs to
+_ALIKE = 0.6  # least likeness of two names for one to count as the other's new name
+_MOST_PAIRS = 20_000  # of names to compare; beyond that, a rename counts as added and removed
+
+
+@dataclass(frozen=True)
+class Change:
+    """``old_path``: the path before a rename. ``old`` or ``new`` is 0 where it does not exist."""
+
+    path: Path
+    old: int
+    new: int
+    old_path: Path | None = None
+
+    @property
+    def delta(self) -> int:
+        return self.new - self.old
+
+    @property
+    def kind(self) -> str:
+        if self.old_path is not None:
+            return "renamed"
+        if not self.old or not self.new:
+            return "added" if self.new else "removed"
+        return "grew" if self.delta > 0 else "shrank"
+
+    def to_fields(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "path": join(self.path),
+            "old": self.old,
+            "new": self.new,
+            "delta": self.delta,
+            "old_path": self.old_path and join(self.old_path),
+        }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``parts`` of the file and ``memory`` that it asks for, most bytes first."""
+
+    old_total: int
+    new_total: int
+    parts: tuple[Change, ...]
+    memory: tuple[Change, ...]
+
+    @property
+    def delta(self) -> int:
+        return self.new_total - self.old_total
+
+    def to_fields(self) -> dict[str, Any]:
+        return {
+            "old_total": self.old_total,
+            "new_total": self.new_total,
+            "delta": self.delta,
+            "parts": [c.to_fields() for c in self.parts],
+            "memory": [c.to_fields() for c in self.memory],
+        }
+
+
+def difference(old: Anatomy, new: Anatomy) -> Difference:
+    return Difference(
+        old.total, new.total, changes(old.parts, new.parts), changes(old.memory, new.memory)
+    )
+
+
+def changes(old: Iterable[Part], new: Iterable[Part]) -> tuple[Change, ...]:
+    """Every path whose size or name changed."""
+    before = {p.path: p.bytes for p in old}
+    after = {p.path: p.bytes for p in new}
+    changed = [
+        Change(path, before[path], size)
+        for path, size in after.items()
+        if path in before and before[path] != size
+    ]
+    gone = {p: n for p, n in before.items() if p not in after}
+    come = {p: n for p, n in after.items() if p not in before}
+    changed += _renamed(gone, come)
+    changed += [Change(path, size, 0) for path, size in gone.items()]
+    changed += [Change(path, 0, size) for path, size in come.items()]
+    return tuple(sorted(changed, key=lambda c: (-abs(c.delta), c.path)))
+
+
+def _renamed(gone: dict[Path, int], come: dict[Path, int]) -> list[Change]:
+    """Pairs, removed from both: the same name elsewhere, or a similar name beside it."""
+    renames: list[Change] = []
+
+    def pair(old: Path, new: Path) -> None:
+        renames.append(Change(new, gone.pop(old), come.pop(new), old))
+
+    elsewhere: dict[tuple[str, int], list[Path]] = defaultdict(list)
+    beside: dict[Path, list[Path]] = defaultdict(list)
+    for path, size in gone.items():
+        elsewhere[path[-1], size].append(path)
+        beside[path[:-1]].append(path)
+    for path, size in list(come.items()):
+        if same := elsewhere.get((path[-1], size)):
+            pair(same.pop(), path)
+    for path, size in list(come.items()):
+        candidates = [p for p in beside.get(path[:-1], ()) if p in gone]
+        if len(candidates) * len(come) > _MOST_PAIRS:
+            continue
+        scored = [(_likeness(p[-1], path[-1]), gone[p] == size, p) for p in candidates]
+        best = max(scored, default=(0.0, False, ()), key=lambda s: (s[0], s[1]))
+        if best[0] >= _ALIKE:
+            pair(best[2], path)
+    return renames
+
+
+def _likeness(a: str, b: str) -> float:
+    """0 for tensors of different shapes and for numbered twins, which are different things."""
+    if "[" in a or "#" in a or "#" in b:
+        return float(_USED_BY in a and a.split(_USED_BY)[0] == b.split(_USED_BY)[0])
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
+
+
+@dataclass(frozen=True)
+class GrowthCause:
+    """One change, or ``things`` changes below one path of which none is large by itself."""
+
+    path: Path
+    delta: int
+    things: int
+    change: Change | None
+
+
+def causes(changed: Sequence[Change]) -> list[GrowthCause]:
+    """The changes, with scattered small ones combined, most bytes first.
+
+    Padding comes last, whatever its size: it only follows from the other changes.
+    """
+    resized = [c for c in changed if c.delta]
+    exploded = _explode((), resized) if resized else []
+    return sorted(exploded, key=lambda c: ("padding" in c.path, -abs(c.delta)))
+
+
+def _explode(path: Path, changed: Sequence[Change]) -> list[GrowthCause]:
+    if len(changed) == 1:
+        return [GrowthCause(changed[0].path, changed[0].delta, 1, changed[0])]
+    below: dict[Path, list[Change]] = defaultdict(list)
+    for change in changed:
+        below[change.path[: len(path) + 1]].append(change)
+    if len(below) == 1:
+        deeper, only = next(iter(below.items()))
+        if deeper == path:
+            return [GrowthCause(c.path, c.delta, 1, c) for c in only]
+        return _explode(deeper, only)
+    moved = sum(abs(c.delta) for c in changed)
+    largest = max(abs(sum(c.delta for c in group)) for group in below.values())
+    if path and len(changed) > 4 and largest * 4 < moved:
+        return [GrowthCause(path, sum(c.delta for c in changed), len(changed), None)]
+    return [
+        cause
+        for deeper, group in below.items()
+        for cause in (
+            [GrowthCause(c.path, c.delta, 1, c) for c in group]
+            if deeper == path
+            else _explode(deeper, group)
+        )
+    ]

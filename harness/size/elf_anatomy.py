@@ -1,0 +1,295 @@
+"""The anatomy of an ELF: every allocated byte by region, kind, section, object file and symbol.
+
+Paths are (region, kind, section, object file, scopes..., name). A section that is stored elsewhere
+than it runs (initialised data) takes memory twice; its stored copy has the kind "load image". The
+total is that of all allocated sections and these copies.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import UsageError
+from harness.formats.damage import DamagedFile
+from harness.formats.demangle import demangle, scopes
+from harness.formats.elf import (
+    STB_LOCAL,
+    STT_FILE,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    ElfFile,
+    Section,
+)
+from harness.formats.linker_map import FILL, InputSection, LinkMap, read_map
+from harness.size import anatomy as names
+from harness.size.anatomy import Anatomy, Tally
+from harness.size.placement import LOAD_IMAGE, Memory, Placed, placed
+
+PADDING = "padding"
+_LARGEST_PADDING = 64  # bytes between input sections that alignment explains
+_KNOWN_SECTIONS = {
+    ".ARM.exidx": "unwind index",
+    ".ARM.extab": "unwind tables",
+    ".note.gnu.build-id": "build id",
+    ".vectors": "vector table",
+    ".init_array": "constructors",
+    ".fini_array": "destructors",
+    ".eh_frame": "unwind tables",
+    ".got": "global offset table",
+    ".interp": "interpreter",
+    ".dynamic": "dynamic linking",
+    ".dynsym": "dynamic symbols",
+    ".dynstr": "dynamic symbols",
+    ".rela.dyn": "relocations",
+    ".rela.plt": "relocations",
+    ".plt": "procedure linkage",
+    ".gnu.hash": "dynamic symbols",
+    ".gnu.version": "dynamic symbols",
+    ".gnu.version_r": "dynamic symbols",
+    ".eh_frame_hdr": "unwind index",
+    ".note.ABI-tag": "notes",
+    ".note.gnu.property": "notes",
+    ".plt.got": "procedure linkage",
+    ".preinit_array": "constructors",
+    ".gcc_except_table": "unwind tables",
+    ".stack": "stack",
+    ".heap": "heap",
+}
+
+
+def anatomy(
+    path: Path, view: memoryview, regions: Sequence[Memory], linker_map: Path | None
+) -> Anatomy:
+    """The anatomy of the ELF ``view``, the content of ``path``. Without ``regions``: by the regions
+    of the linker map.
+
+    Raises DamagedFile, and UsageError for the map of another link.
+    """
+    elf = ElfFile(bytes(view))
+    if not elf.sections:
+        raise DamagedFile("there are no section headers", 32)
+    symbols = list(_symbols(elf))
+    link_map = None if linker_map is None else read_map(linker_map)
+    notes = []
+    source: Callable[[int], str] = _no_source
+    if link_map is None:
+        source, note = _sources(path)
+        notes += [note] if note else []
+    else:
+        _check_same_link(elf, link_map, linker_map)
+        regions = regions or link_map.regions
+    pieces = link_map.dropped if link_map else ()
+    plain, note = demangle([s.name for s in symbols] + [_subject(p.section) for p in pieces])
+    notes += [note] if note else []
+    sections = _Sections(symbols, link_map, source, plain)
+    tally = Tally()
+    for place in placed(elf, regions):
+        sections.account(place, tally)
+    parts = tally.parts()
+    dropped = Tally()
+    for piece in pieces:
+        subject = _subject(piece.section)
+        dropped.add(
+            (*_file_path(piece.short_file), *scopes(plain.get(subject, subject))), piece.size
+        )
+    total = sum(p.bytes for p in parts)
+    return Anatomy("elf", total, parts, (), dropped.parts(), tuple(notes))
+
+
+def _check_same_link(elf: ElfFile, link_map: LinkMap, path: Path | None) -> None:
+    outputs = {s.name: s for s in link_map.sections}
+    for section in elf.sections:
+        mapped = outputs.get(section.name)
+        place = (section.address, section.size)
+        if section.allocated and mapped is not None and (mapped.address, mapped.size) != place:
+            raise UsageError(
+                f"{path} is the map of another link: it has {section.name} at "
+                f"0x{mapped.address:x} with {mapped.size} bytes, the ELF at "
+                f"0x{section.address:x} with {section.size}",
+            )
+
+
+def _subject(section: str) -> str:
+    """``.text._ZN3fooEv`` to ``_ZN3fooEv``; a section without such a name stays as it is."""
+    for prefix in (
+        ".text.unlikely.",
+        ".text.startup.",
+        ".text.hot.",
+        ".text.",
+        ".rodata.",
+        ".data.rel.ro.",
+        ".data.",
+        ".bss.",
+        ".init_array.",
+    ):
+        rest = section.removeprefix(prefix)
+        if rest != section and rest and not rest.startswith(("str", "cst")):
+            return rest
+    return section
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    """``file`` is the source of a local symbol; ``is_label`` marks one without a size."""
+
+    name: str
+    address: int
+    size: int
+    is_label: bool
+    file: str
+
+
+def _symbols(elf: ElfFile) -> Iterator[_Symbol]:
+    """Functions, objects and labels that are in a section; not Arm's mapping symbols."""
+    file = ""
+    for symbol in elf.symbols:
+        is_local = symbol.bind == STB_LOCAL
+        if symbol.type == STT_FILE:
+            file = symbol.name
+        named = symbol.name and not symbol.name.startswith("$")
+        if symbol.type not in (STT_NOTYPE, STT_OBJECT, STT_FUNC) or not symbol.in_section:
+            continue
+        if named and (symbol.type != STT_NOTYPE or symbol.size or not is_local):
+            yield _Symbol(
+                symbol.name,
+                elf.address(symbol),
+                symbol.size,
+                symbol.size == 0,
+                file if is_local else "",
+            )
+
+
+def _sources(path: Path) -> tuple[Callable[[int], str], str | None]:
+    """A function from address to source file, by DWARF; and why it knows none, if so."""
+    from harness.formats.dwarf import read_units  # pyelftools is slow to import
+
+    units, note = read_units(path)
+    return units.file, note
+
+
+def _no_source(_address: int) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    start: int
+    end: int
+    name: tuple[str, ...]
+    file: str
+
+
+class _Sections:
+    def __init__(
+        self,
+        symbols: Sequence[_Symbol],
+        link_map: LinkMap | None,
+        source: Callable[[int], str],
+        plain: dict[str, str],
+    ) -> None:
+        self._map, self._source, self._plain = link_map, source, plain
+        self._symbols = sorted(symbols, key=lambda s: (s.address, s.is_label, -s.size))
+
+    def account(self, place: Placed, tally: Tally) -> None:
+        section = place.section
+        where = (place.region, section.kind, section.name)
+        for stretch in self._stretches(section):
+            size = stretch.end - stretch.start
+            tally.add((*where, *_file_path(stretch.file), *stretch.name), size)
+        if place.load_region is not None:
+            tally.add((place.load_region, LOAD_IMAGE, section.name), section.size)
+
+    def _stretches(self, section: Section) -> Iterator[_Stretch]:
+        """The whole section, in order and without overlap."""
+        end = section.address + section.size
+        at = section.address
+        for piece in self._pieces(section):
+            low, high = max(piece.address, at), min(piece.end, end)
+            if low > at:
+                yield _between(at, low)
+            if high > low:
+                yield from self._inside(piece, low, high)
+            at = max(at, high)
+        if at < end:
+            yield _between(at, end)
+
+    def _pieces(self, section: Section) -> list[InputSection]:
+        if self._map is not None:
+            return self._map.within(section.address, section.address + section.size)
+        return [InputSection(section.name, section.address, section.size, "")]
+
+    def _inside(self, piece: InputSection, low: int, high: int) -> Iterator[_Stretch]:
+        """One input section: its symbols, and the bytes between them."""
+        if piece.section == FILL:
+            stack = high - low > _LARGEST_PADDING
+            yield _Stretch(
+                low,
+                high,
+                ("reserved by the linker script",) if stack else ("fill",),
+                "(linker script)" if stack else PADDING,
+            )
+            return
+        at = low
+        for symbol, end in self._symbols_within(low, high):
+            if symbol.address > at:
+                yield self._nameless(piece, at, symbol.address, after_symbol=at > low)
+            if end > max(at, symbol.address):
+                start = max(at, symbol.address)
+                name = scopes(self._plain.get(symbol.name, symbol.name))
+                yield _Stretch(start, end, name, self._file(piece, symbol))
+                at = end
+        if at < high:
+            yield self._nameless(piece, at, high, after_symbol=at > low)
+
+    def _symbols_within(self, low: int, high: int) -> Iterator[tuple[_Symbol, int]]:
+        """Symbols by address with their ends. A label reaches to the next symbol."""
+        first = bisect_left(self._symbols, low, key=lambda s: s.address)
+        chosen: list[_Symbol] = []
+        for symbol in self._symbols[first:]:
+            if symbol.address >= high:
+                break
+            if not chosen or chosen[-1].address != symbol.address:
+                chosen.append(symbol)
+        for index, symbol in enumerate(chosen):
+            following = chosen[index + 1].address if index + 1 < len(chosen) else high
+            yield symbol, following if symbol.is_label else min(symbol.address + symbol.size, high)
+
+    def _file(self, piece: InputSection, symbol: _Symbol) -> str:
+        return piece.short_file or self._source(symbol.address) or symbol.file
+
+    def _nameless(
+        self, piece: InputSection, low: int, high: int, *, after_symbol: bool
+    ) -> _Stretch:
+        subject = _subject(piece.section)
+        known = next((k for k in _KNOWN_SECTIONS if f"{piece.section}.".startswith(f"{k}.")), None)
+        if known is not None or piece.section.startswith(".pool"):
+            name: tuple[str, ...] = (_KNOWN_SECTIONS[known] if known else piece.section,)
+        elif high - low < 16 and after_symbol:
+            name = (PADDING, "alignment")
+        elif ".str" in piece.section:
+            name = ("string literals",)
+        elif ".cst" in piece.section:
+            name = ("merged constants",)
+        elif subject != piece.section:
+            name = scopes(self._plain.get(subject, subject))
+        else:
+            name = (names.NO_SYMBOL,)
+        return _Stretch(low, high, name, piece.short_file)
+
+
+def _file_path(file: str) -> tuple[str, ...]:
+    """``libx.a(y.o)`` to its archive and member, ``y.o`` to itself."""
+    archive, parenthesis, member = file.partition("(")
+    if archive and parenthesis:
+        return archive, member.removesuffix(")")
+    return (file or "(unknown file)",)
+
+
+def _between(low: int, high: int) -> _Stretch:
+    if high - low <= _LARGEST_PADDING:
+        return _Stretch(low, high, ("between input sections",), PADDING)
+    return _Stretch(low, high, (names.UNKNOWN,), "")

@@ -1,0 +1,68 @@
+"""The formulas of the figures of a program and a firmware, and which parts make each up.
+
+``harness.config.figures`` has their meanings. Those of a firmware need only sections, so a run
+computes them from the section headers and a gate, with the same result, from the whole anatomy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.size.anatomy import Anatomy, Part, Path
+from harness.size.difference import Change
+from harness.size.placement import NO_REGION
+
+_SCRATCH = "NPU scratch of "
+_LOADED = ("code", "data", "load image")
+_POOL = ".pool"
+
+
+def program_figures(anatomy: Anatomy) -> dict[str, int]:
+    """Of a ``.pte``: the file, its planned buffers, and the largest NPU scratch."""
+    scratch = [p.bytes for p in anatomy.memory if p.path[0].startswith(_SCRATCH)]
+    planned = [p.bytes for p in anatomy.memory if not p.path[0].startswith(_SCRATCH)]
+    return {
+        "pte_bytes": anatomy.total,
+        "planned_bytes": sum(planned),
+        "npu_scratch_bytes": max(scratch, default=0),
+    }
+
+
+def firmware_figures(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
+    """Of an ELF whose parts' paths start with region, kind and section.
+
+    A region counts everything that the linker put into it, including stored copies and reserved
+    memory; an unused region counts 0. Each region is also counted without its pools: they are so
+    large that a budget of some percent of them would hide any other growth.
+    """
+    figures = {"elf_loaded": 0, "elf_text": 0, "elf_outside": 0}
+    figures |= {
+        f"elf_{name}{suffix}": 0 for name in regions for suffix in ("", "_no_pools", "_pools")
+    }
+    for part in parts:
+        for figure in _figures_of(part.path):
+            figures[figure] = figures.get(figure, 0) + part.bytes
+    return figures
+
+
+def _figures_of(path: Path) -> tuple[str, ...]:
+    """The figures of a firmware that a part counts for."""
+    region, kind, section = path[:3]
+    loaded = ("elf_loaded",) if kind in _LOADED else ()
+    text = ("elf_text",) if kind == "code" else ()
+    if region == NO_REGION:
+        return (*loaded, *text, "elf_outside")
+    # under Zephyr a devicetree's region is one section, of its own name
+    pools = "_pools" if section.startswith(_POOL) or section == region else "_no_pools"
+    return (*loaded, *text, f"elf_{region}", f"elf_{region}{pools}")
+
+
+def concerning(figure: str, parts: Iterable[Change], memory: Iterable[Change]) -> list[Change]:
+    """The changes that a figure is made of."""
+    if figure == "planned_bytes":
+        return [c for c in memory if not c.path[0].startswith(_SCRATCH)]
+    if figure == "npu_scratch_bytes":
+        return [c for c in memory if c.path[0].startswith(_SCRATCH)]
+    if figure.startswith("elf_"):
+        return [c for c in parts if figure in _figures_of(c.path)]
+    return list(parts)

@@ -1,0 +1,155 @@
+"""A file to its Anatomy, whatever kind of file it is."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from harness.config.model import Region
+from harness.core.errors import UsageError
+from harness.formats import schema
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import MAGIC
+from harness.formats.flatbuffer import FlatBuffer, Table
+from harness.formats.linker_map import MapRegion
+from harness.formats.schema import Schema
+from harness.size import elf_anatomy, pte, segments
+from harness.size.anatomy import Anatomy, Tally
+from harness.size.claims import Claims, classify_gap
+
+_BUNDLE, _TABLES = ("bundle",), ("tables",)
+_PTD_MAGIC, _PTD_HEADER = b"FH01", 40
+
+
+class UnknownKind(UsageError):
+    """``identifier``: the bytes at offset 4, where a FlatBuffer has its file identifier."""
+
+    kind = "damaged_file"
+
+    def __init__(self, path: Path, identifier: bytes) -> None:
+        self.identifier = repr(identifier)
+        super().__init__(
+            f"{path} is no .pte, .bpte, .ptd or ELF: its identifier is {identifier!r}",
+            hint="a model file is exported by `hil run TARGET FILE.py`",
+            path=path,
+        )
+
+
+def measure_file(
+    path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
+) -> Anatomy:
+    """The anatomy of a ``.pte``, ``.bpte``, ``.ptd`` or ELF, told apart by their content.
+
+    ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for a file that is none of
+    these, DamagedFile for one that breaks off or contradicts itself.
+    """
+    view = _mapped(path)
+    magic, identifier = bytes(view[:4]), bytes(view[4:8])
+    try:
+        if magic == MAGIC:
+            return elf_anatomy.anatomy(path, view, regions, linker_map)
+        return _reader(identifier, path)(view)
+    except DamagedFile as error:
+        raise error.within(path) from None
+
+
+def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
+    load = schema.load_schema
+    if identifier[:2] == b"ET":
+        return partial(pte.anatomy, schema=load(schema.PTE))
+    if identifier[:2] == b"BP":
+        return partial(_bundle, of_bundle=load(schema.BPTE), of_program=load(schema.PTE))
+    if identifier[:2] == b"FT":
+        return partial(_tensors, schema=load(schema.PTD))
+    raise UnknownKind(path, identifier)
+
+
+def _mapped(path: Path) -> memoryview:
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            if size == 0:
+                raise DamagedFile(f"{path} is empty", 0)
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
+
+
+def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
+    """A ``.bpte``: a program bundled with test cases.
+
+    Layout: ``devtools/bundled_program/schema/bundled_program_schema.fbs`` of ExecuTorch 1.5.1.
+    """
+    buffer = FlatBuffer(view, of_bundle, len(view))
+    root, tally = buffer.root(), Tally()
+    claims = Claims(buffer, _BUNDLE)
+    claims.bytes(0, 8, (*_BUNDLE, "root offset and identifier"))
+    program = root.get("program")
+    if program is None or not claims.reserve(program, (*_BUNDLE, "program length")):
+        raise DamagedFile("there is no program in this bundle", root.pos)
+    for suite in root.items("method_test_suites"):
+        _claim_suite(suite, claims)
+    claims.table(root, (*_BUNDLE, "root"))
+    for gap in claims.account(tally):
+        foreign = buffer.has_unknown_fields
+        classify_gap(view, gap.start, gap.end, _BUNDLE, tally, foreign=foreign)
+    try:
+        inner = pte.anatomy(program.raw(), of_program)
+    except DamagedFile as error:
+        raise error.within("the bundled program", program.data) from None
+    tally.extend(inner.parts)
+    return Anatomy("bpte", len(view), tally.parts(), inner.memory)
+
+
+def _claim_suite(suite: Table, claims: Claims) -> None:
+    method = suite.get("method_name") or "(no name)"
+    for number, case in enumerate(suite.items("test_cases")):
+        for name in ("inputs", "expected_outputs"):
+            path = (*_BUNDLE, method, f"test case {number}", name.replace("_", " "))
+            for index, value in enumerate(case.items(name)):
+                claims.table(value, (*path, str(index)))
+            claims.field(case, name, path)
+        claims.table(case, (*_BUNDLE, method, "tables"))
+    claims.table(suite, (*_BUNDLE, method, "tables"))
+
+
+def _tensors(view: memoryview, schema: Schema) -> Anatomy:
+    """A ``.ptd``: tensors by name, for programs that keep their data outside.
+
+    Layout (``extension/flat_tensor/serialize`` of ExecuTorch 1.5.1): FlatBuffer with file
+    identifier FT01 and, from byte 8, a header ``FH01`` (u32 length, u64 FlatBuffer offset, u64
+    FlatBuffer size, u64 segment base, u64 segment size); behind it the data segments.
+    """
+    if len(view) < 8 + _PTD_HEADER or bytes(view[8:12]) != _PTD_MAGIC:
+        raise DamagedFile("no FH01 header", min(8, len(view)))
+    length, start, size, base = struct.unpack_from("<IQQQ", view, 12)
+    if length < _PTD_HEADER or start + size > len(view) or base > len(view):
+        raise DamagedFile("the FH01 header points outside the file", 12)
+    limit = start + size
+    if start != 0 or 8 + length > limit:
+        raise DamagedFile(f"a FlatBuffer at {start} is not supported", 16)
+    buffer = FlatBuffer(view, schema, limit)
+    root, tally = buffer.root(), Tally()
+    claims = Claims(buffer, _TABLES)
+    claims.bytes(0, 8, ("header", "root offset and identifier"))
+    claims.bytes(8, 8 + length, ("header", "FH01 header"))
+    owners: dict[int, segments.Owner] = {}
+
+    def add(name: str, segment: segments.DataSegment) -> None:
+        tally.add(("data", name), segment.end - segment.start)
+
+    for item in root.items("named_data"):
+        key = item.get("key") or ""
+        owners.setdefault(item.get("segment_index"), partial(add, key))
+        claims.table(item, (*_TABLES, "named data", key))
+    claims.field(root, "segments", (*_TABLES, "index of segments"))
+    claims.table(root, (*_TABLES, "root"))
+    for gap in claims.account(tally):
+        foreign = buffer.has_unknown_fields
+        classify_gap(buffer.view, gap.start, gap.end, _TABLES, tally, foreign=foreign)
+    listed = segments.segments_of(root, base, len(view))
+    segments.account(view, listed, owners, limit, tally)
+    return Anatomy("ptd", len(view), tally.parts())

@@ -1,0 +1,253 @@
+"""Claims the tables of a ``.pte``: operators, tensors, values, instructions."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+
+from harness.formats.flatbuffer import Table
+from harness.size.anatomy import Numbering, Part, Path, Tally
+from harness.size.claims import Claims
+
+# ScalarType of schema/scalar_type.fbs: bytes of an element, and its usual name.
+_SCALAR_TYPES = {
+    "BYTE": (1, "uint8"),
+    "CHAR": (1, "int8"),
+    "SHORT": (2, "int16"),
+    "INT": (4, "int32"),
+    "LONG": (8, "int64"),
+    "HALF": (2, "float16"),
+    "FLOAT": (4, "float32"),
+    "DOUBLE": (8, "float64"),
+    "BOOL": (1, "bool"),
+    "QINT32": (4, "qint32"),
+    "BITS16": (2, "bits16"),
+    "BFLOAT16": (2, "bfloat16"),
+    "UINT16": (2, "uint16"),
+    "UINT32": (4, "uint32"),
+    "UINT64": (8, "uint64"),
+}
+_SHARED_INDEX = 0  # data_buffer_idx of a tensor without data
+
+
+@dataclass
+class Constant:
+    """``used``: some instruction has a tensor with this data among its arguments."""
+
+    name: str
+    size: int
+    used: bool
+
+    @property
+    def label(self) -> str:
+        return self.name if self.used else f"{self.name} (no instruction uses it)"
+
+
+@dataclass
+class Constants:
+    """Names and sizes of the constant tensors, by index of their data.
+
+    ``plain`` is for ``Program.constant_segment`` (or the old ``constant_buffer``); ``mutable``
+    by index of ``mutable_data_segments``, for tensors that only start with this data.
+    """
+
+    plain: dict[int, Constant] = field(default_factory=dict)
+    mutable: dict[int, dict[int, Constant]] = field(default_factory=dict)
+
+
+@dataclass
+class Plans:
+    constants: Constants = field(default_factory=Constants)
+    memory: list[Part] = field(default_factory=list)
+    delegates: list[Table] = field(default_factory=list)
+
+
+def claim_program(program: Table, claims: Claims, general: Path) -> Plans:
+    """Claims everything below the root table that has a name; the rest goes to ``general``."""
+    plans = Plans()
+    scalar_types = program.buffer.schema.enums["ScalarType"]
+    for plan in program.items("execution_plan"):
+        _Method(plan, claims, general, scalar_types).claim(plans)
+    for item in program.items("named_data"):
+        claims.table(item, (*general, "named data keys", item.get("key") or ""))
+    for name in (
+        "segments",
+        "constant_segment",
+        "mutable_data_segments",
+        "named_data",
+        "constant_buffer",
+        "backend_delegate_data",
+        "execution_plan",
+    ):
+        claims.field(program, name, (*general, f"index of {name.replace('_', ' ')}"))
+    claims.table(program, (*general, "root"))
+    return plans
+
+
+class _Method:
+    def __init__(
+        self, plan: Table, claims: Claims, general: Path, scalar_types: dict[int, str]
+    ) -> None:
+        self._plan, self._claims = plan, claims
+        self._name = plan.get("name") or "(no name)"
+        self._path = (*general, self._name)
+        self._scalar_types = scalar_types
+        self._operators: list[str] = []
+        self._users: dict[int, str] = {}  # value -> the first operator that has it
+        self._boundary = {*plan.items("inputs"), *plan.items("outputs")}
+
+    def claim(self, plans: Plans) -> None:
+        self._claim_operators()
+        self._claim_delegates(plans)
+        self._claim_chains()
+        self._claim_values(plans)
+        plan, path, claims = self._plan, self._path, self._claims
+        claims.field(plan, "name", (*path, "names", "method"))
+        claims.field(plan, "container_meta_type", (*path, "debug", "container metadata"))
+        for name in ("inputs", "outputs", "non_const_buffer_sizes", "non_const_buffer_device"):
+            claims.field(plan, name, (*path, name.replace("_", " ")))
+        for name in ("operators", "values", "chains", "delegates"):
+            claims.field(plan, name, (*path, f"index of {name}"))
+        claims.table(plan, (*path, "table"))
+
+    def _claim_operators(self) -> None:
+        numbering = Numbering()
+        for operator in self._plan.items("operators"):
+            overload = operator.get("overload")
+            name = (operator.get("name") or "") + (f".{overload}" if overload else "")
+            self._operators.append(name)
+            self._claims.table(operator, (*self._path, "operators", numbering.name(name)))
+
+    def _claim_delegates(self, plans: Plans) -> None:
+        numbering = Numbering()
+        for delegate in self._plan.items("delegates"):
+            plans.delegates.append(delegate)
+            name = numbering.name(delegate.get("id") or "")
+            for spec in delegate.items("compile_specs"):
+                key = spec.get("key") or ""
+                self._claims.table(spec, (*self._path, "compile specs", name, key))
+            self._claims.table(delegate, (*self._path, "delegates", name))
+
+    def _claim_chains(self) -> None:
+        path = (*self._path, "instructions")
+        for chain in self._plan.items("chains"):
+            self._claims.field(chain, "stacktrace", (*self._path, "debug", "stack traces"))
+            for instruction in chain.items("instructions"):
+                self._claims.table(instruction, (*path, self._describe(instruction)))
+            self._claims.table(chain, (*path, "chain"))
+
+    def _describe(self, instruction: Table) -> str:
+        call = instruction.get("instr_args")
+        if call is None:
+            return "nothing"
+        name = str(call.name)
+        if name == "KernelCall":
+            index = call.get("op_index")
+            name = self._operators[index] if 0 <= index < len(self._operators) else f"#{index}"
+        if name == "MoveCall":
+            self._users.setdefault(call.get("move_from"), name)
+        elif call.name in ("KernelCall", "DelegateCall"):
+            for value in call.items("args"):
+                self._users.setdefault(value, name)
+        return name
+
+    def _claim_values(self, plans: Plans) -> None:
+        planned: dict[int, list[_Planned]] = {}
+        numbering = Numbering()
+        values = [(value, value.get("val")) for value in self._plan.items("values")]
+        self._use_what_is_in_lists([content for _, content in values])
+        for index, (value, content) in enumerate(values):
+            if content is not None and content.name == "Tensor":
+                self._claim_tensor(index, value, content, numbering, plans, planned)
+            elif content is not None and content.name == "String":
+                text = content.get("string_val") or ""
+                self._claims.table(value, (*self._path, "strings", text))
+            else:
+                kind = "Null" if content is None else content.name
+                self._claims.table(value, (*self._path, "values", kind))
+        for number, size in enumerate(self._plan.items("non_const_buffer_sizes")):
+            group = (f"planned buffer {number} of {self._name}",)
+            if size > 0:
+                plans.memory.extend(_owners(group, size, planned.get(number, ())))
+
+    def _use_what_is_in_lists(self, contents: list[Table | None]) -> None:
+        for index, content in enumerate(contents):
+            user = self._users.get(index)
+            if user and content and content.name in ("TensorList", "OptionalTensorList"):
+                for value in content.items("items"):
+                    self._users.setdefault(value, user)
+
+    def _claim_tensor(
+        self,
+        index: int,
+        value: Table,
+        tensor: Table,
+        numbering: Numbering,
+        plans: Plans,
+        planned: dict[int, list[_Planned]],
+    ) -> None:
+        scalar_type = self._scalar_types.get(tensor.get("scalar_type"), "?")
+        sizes = list(tensor.items("sizes"))
+        item_size, dtype = _SCALAR_TYPES.get(scalar_type, (1, scalar_type.lower()))
+        shape = f"{dtype}{sizes}".replace(" ", "")
+        size = prod(max(0, s) for s in sizes) * item_size
+        extra, where = tensor.get("extra_tensor_info"), tensor.get("allocation_info")
+        known_as = extra.get("fully_qualified_name") if extra else None
+        if extra is not None and known_as:
+            self._claims.field(extra, "fully_qualified_name", (*self._path, "names", known_as))
+        data = tensor.get("data_buffer_idx")
+        kind = "constant" if data != _SHARED_INDEX else "planned" if where else "unplanned"
+        self._claims.table(value, (*self._path, "tensors", f"{kind} {shape}"))
+        if data != _SHARED_INDEX:
+            known = plans.constants.plain
+            if where is not None:
+                segment = extra.get("mutable_data_segments_idx") if extra else 0
+                known = plans.constants.mutable.setdefault(segment, {})
+            if data not in known:
+                known[data] = Constant(known_as or numbering.name(shape), size, False)
+            known[data].used |= index in self._users or index in self._boundary
+        if where is not None:
+            offset = where.get("memory_offset_low") | where.get("memory_offset_high") << 32
+            user = self._users.get(index)
+            name = f"{known_as or shape} of {user}" if user else known_as or shape
+            planned.setdefault(where.get("memory_id"), []).append(_Planned(name, offset, size))
+
+
+@dataclass(frozen=True)
+class _Planned:
+    name: str
+    offset: int
+    size: int
+
+
+def _owners(buffer: Path, size: int, tensors: Iterable[_Planned]) -> tuple[Part, ...]:
+    """Parts under ``buffer`` that sum to ``size``.
+
+    Tensors that do not live at the same time share memory, so their sizes do not add up to the
+    buffer's. Every byte belongs to the largest tensor that is ever planned over it; a byte that no
+    tensor covers is a gap.
+    """
+    tally = Tally()
+    waiting = sorted((t for t in tensors if t.size), key=lambda t: t.offset)
+    edges = sorted({0, size, *(e for t in waiting for e in (t.offset, t.offset + t.size))})
+    alive: list[tuple[int, int, _Planned]] = []  # largest first
+    counted: set[int] = set()
+    following = 0
+    for low, high in pairwise(edges):
+        if low >= size:
+            break
+        while following < len(waiting) and waiting[following].offset <= low:
+            tensor = waiting[following]
+            heapq.heappush(alive, (-tensor.size, following, tensor))
+            following += 1
+        while alive and alive[0][2].offset + alive[0][2].size <= low:
+            heapq.heappop(alive)
+        name, once = "gap", 1
+        if alive:
+            name, once = alive[0][2].name, int(alive[0][1] not in counted)
+            counted.add(alive[0][1])
+        tally.add((*buffer, name), min(high, size) - low, once)
+    return tally.parts()

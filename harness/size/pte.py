@@ -1,0 +1,178 @@
+"""The anatomy of a ``.pte``: every byte of the file under a path.
+
+Layout (``schema/extended_header.h`` and ``exir/_serialize/_program.py`` of ExecuTorch 1.5.1):
+FlatBuffer with file identifier ET12 and, from byte 8, an extended header ``eh00`` (u32 length,
+u64 FlatBuffer size, u64 segment base, u64 segment size); behind it the data segments.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import partial
+
+from harness.formats.damage import DamagedFile
+from harness.formats.flatbuffer import FlatBuffer, Table, Vector
+from harness.formats.schema import Schema
+from harness.size import segments, vela
+from harness.size.anatomy import Anatomy, Numbering, Part, Tally
+from harness.size.claims import Claims, classify_gap
+from harness.size.program_tables import Constant, Plans, claim_program
+
+_GENERAL = ("program",)
+_MAGIC = b"eh00"
+_SHORTEST_HEADER = 24
+_ROOT_AND_IDENTIFIER = 8
+
+
+@dataclass(frozen=True)
+class _Header:
+    length: int  # bytes of the extended header, 0 when there is none
+    flatbuffer: int  # bytes of the FlatBuffer, the header included
+    base: int  # where segment offsets count from; 0 without segments
+
+
+def anatomy(view: memoryview, schema: Schema) -> Anatomy:
+    """Raises DamagedFile for a file that does not keep to the format."""
+    header = _read_header(view, schema)
+    buffer = FlatBuffer(view, schema, header.flatbuffer)
+    program = buffer.root()
+    claims, tally = Claims(buffer, _GENERAL), Tally()
+    claims.bytes(0, _ROOT_AND_IDENTIFIER, ("header", "root offset and identifier"))
+    end = _ROOT_AND_IDENTIFIER + header.length
+    claims.bytes(_ROOT_AND_IDENTIFIER, end, ("header", "extended header"))
+    blobs = _Blobs(view, tally)
+    reserved = _inline_data(program, claims)
+    plans = claim_program(program, claims, _GENERAL)
+    for gap in claims.account(tally):
+        foreign = buffer.has_unknown_fields
+        classify_gap(buffer.view, gap.start, gap.end, _GENERAL, tally, foreign=foreign)
+    blobs.name(program, plans)
+    blobs.inline(reserved, plans)
+    listed = segments.segments_of(program, header.base, len(view))
+    owners = blobs.owners(program, plans)
+    segments.account(view, listed, owners, header.flatbuffer, tally)
+    memory = (*plans.memory, *blobs.memory)
+    return Anatomy("pte", len(view), tally.parts(), memory)
+
+
+def _read_header(view: memoryview, schema: Schema) -> _Header:
+    if len(view) < _ROOT_AND_IDENTIFIER + 4:
+        raise DamagedFile(f"{len(view)} bytes are too few for a program", len(view))
+    if bytes(view[4:8]) != schema.identifier.encode():
+        raise DamagedFile(f"no {schema.identifier} file: its identifier is {bytes(view[4:8])!r}", 4)
+    if bytes(view[8:12]) != _MAGIC:
+        return _Header(0, len(view), 0)
+    if len(view) < _ROOT_AND_IDENTIFIER + _SHORTEST_HEADER:
+        raise DamagedFile("the extended header is cut off", len(view))
+    length, flatbuffer, base = struct.unpack_from("<IQQ", view, 12)
+    if not _SHORTEST_HEADER <= length <= min(flatbuffer, len(view)) - _ROOT_AND_IDENTIFIER:
+        raise DamagedFile(f"an extended header of {length} bytes", 12)
+    if flatbuffer > len(view):
+        raise DamagedFile(
+            f"the FlatBuffer of {flatbuffer} bytes ends behind the end of the file", 16
+        )
+    if base and not flatbuffer <= base <= len(view):
+        raise DamagedFile(f"the segments start at {base}, outside the rest of the file", 24)
+    return _Header(length, flatbuffer, base)
+
+
+@dataclass(frozen=True)
+class _Inline:
+    constants: dict[int, Vector]
+    delegates: dict[int, Vector]
+
+
+def _inline_data(program: Table, claims: Claims) -> _Inline:
+    """Data that is stored inside the FlatBuffer; the claims leave it to ``_Blobs``."""
+
+    def take(name: str, data: str) -> dict[int, Vector]:
+        taken = {}
+        for index, table in enumerate(program.items(name)):
+            vector = table.get(data)
+            place = (*_GENERAL, f"index of {name.replace('_', ' ')}")
+            if vector is not None and claims.reserve(vector, place):
+                taken[index] = vector
+        return taken
+
+    return _Inline(take("constant_buffer", "storage"), take("backend_delegate_data", "data"))
+
+
+class _Blobs:
+    """Accounts for data: constants, delegates and named data, inline or in segments."""
+
+    def __init__(self, view: memoryview, tally: Tally) -> None:
+        self._view, self._tally = view, tally
+        self._inline_names: dict[int, str] = {}
+        self._segment_names: dict[int, str] = {}
+        self._external_names: dict[str, str] = {}
+        self.memory: list[Part] = []
+
+    def name(self, program: Table, plans: Plans) -> None:
+        locations = program.buffer.schema.enums["DataLocation"]
+        numbering = Numbering()
+        for delegate in plans.delegates:
+            data = delegate.get("processed")
+            if data is not None:
+                inline = locations.get(data.get("location")) == "INLINE"
+                names = self._inline_names if inline else self._segment_names
+                name = numbering.name(delegate.get("id") or "")
+                names.setdefault(data.get("index"), name)
+
+    def inline(self, data: _Inline, plans: Plans) -> None:
+        for index, vector in data.delegates.items():
+            name = self._inline_names.get(index)
+            if name is None:
+                self._tally.add(("unreferenced", f"delegate data {index}"), len(vector.raw()))
+            else:
+                self._delegate(vector.raw(), name)
+        for index, vector in data.constants.items():
+            known = plans.constants.plain.get(index)
+            path = ("constants", known.label) if known else ("unreferenced", f"constant {index}")
+            self._tally.add(path, len(vector.raw()))
+
+    def _delegate(self, blob: memoryview, name: str) -> None:
+        path = ("delegates", name)
+        if not name.startswith(vela.BACKEND):
+            self._tally.add((*path, "opaque"), len(blob))
+            return
+        needs = vela.split(blob, path, self._tally)
+        for key, block in needs.keys.items():
+            self._external_names[key] = f"{block} of {name}"
+        if needs.scratch:
+            self.memory.append(Part((f"NPU scratch of {name}", "working memory"), needs.scratch))
+        for kind, size in needs.memory.items():
+            if size:
+                self.memory.append(Part((f"NPU {kind} of {name}", "working memory"), size))
+
+    def owners(self, program: Table, plans: Plans) -> dict[int, segments.Owner]:
+        """The function that accounts for each segment, by its number."""
+        view, tally = self._view, self._tally
+        owners: dict[int, segments.Owner] = {}
+
+        def add(table: Table, known: dict[int, Constant], kind: str) -> None:
+            offsets = dict(list(enumerate(table.items("offsets")))[1:])
+            if offsets:
+                owners[table.get("segment_index")] = lambda segment: segments.tensors(
+                    view, segment, offsets, known, (kind,), tally
+                )
+
+        constant = program.get("constant_segment")
+        if constant is not None:
+            add(constant, plans.constants.plain, "constants")
+        for index, table in enumerate(program.items("mutable_data_segments")):
+            add(table, plans.constants.mutable.get(index, {}), "initial state")
+        for index, name in self._segment_names.items():
+            owners[index] = partial(self._delegate_segment, name)
+        for item in program.items("named_data"):
+            owners.setdefault(
+                item.get("segment_index"), partial(self._named_segment, item.get("key") or "")
+            )
+        return owners
+
+    def _delegate_segment(self, name: str, segment: segments.DataSegment) -> None:
+        self._delegate(self._view[segment.start : segment.end], name)
+
+    def _named_segment(self, key: str, segment: segments.DataSegment) -> None:
+        name = self._external_names.get(key, key)
+        self._tally.add(("named data", name), segment.end - segment.start)

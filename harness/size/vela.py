@@ -1,0 +1,220 @@
+"""The Ethos-U delegate's blob: commands, weights, scales, what it needs at run time.
+
+A blob that is no Vela stream (``formats/vela.py``) is one opaque part. Of the commands only the
+registers with the addresses of constants are followed; nothing is executed. Register numbers:
+``ethosu/vela/ethos_u55_regs`` of ethos-u-vela 5.1.0; the two weight streams that only a U85 has
+come from the register descriptions in its source distribution.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from harness.formats import cop
+from harness.formats.damage import DamagedFile
+from harness.formats.vela import HEADER_BYTES, VelaBlock, walk
+from harness.size.anatomy import Path, Tally
+
+BACKEND = "EthosUBackend"
+_BLOCKS = {"cmd_data": "command stream", "weight_data": "constants"}
+
+_CONSTANTS = 0  # the region that holds the delegate's weight_data
+_CONV, _DEPTHWISE, _DMA_START = 0x002, 0x003, 0x010
+_WEIGHT_REGION, _SCALE_REGION = 0x128, 0x129
+_WEIGHTS = ((0x020, 0x021), (0x090, 0x091))
+_SCALES = ((0x022, 0x023),)
+_LATER_PAIRS = ((0x092, 0x093), (0x094, 0x095))  # U65: scales of core 1; U85: weights 2 and 3
+_DMA_SRC_REGION, _DMA_DST_REGION = 0x130, 0x131
+_DMA_SRC, _DMA_DST, _DMA_LEN = 0x030, 0x031, 0x032
+_ROW = struct.Struct("<9i")  # of a table of tensors: shape, element size, offset, region
+_INTERNAL = 1 << 8  # destination is the NPU's own memory
+_USES = ("weights", "scales", "lookup tables", "copied by DMA")  # the first that fits wins
+
+
+@dataclass(frozen=True)
+class DelegateNeeds:
+    """What a delegate needs besides its bytes. ``keys``: named-data key to block."""
+
+    scratch: int
+    keys: dict[str, str]
+    memory: dict[str, int]  # bytes by purpose; only a COP2 container has them
+
+
+def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
+    """Account for every byte of a blob under ``path``."""
+    try:
+        blocks = list(walk(blob))
+    except DamagedFile:
+        tally.add((*path, "opaque"), len(blob))
+        return DelegateNeeds(0, {}, {})
+    scratch, keys = 0, {}
+    uses = _uses(blob, blocks)
+    for block in blocks:
+        tally.add((*path, "block headers"), HEADER_BYTES)
+        name = _BLOCKS.get(block.name, block.name.replace("_", " "))
+        data = blob[block.data : block.data + block.length]
+        if block.external:
+            keys[bytes(data).decode("ascii", errors="replace")] = name
+            tally.add((*path, "external references", name), block.length)
+        elif block.name == "weight_data":
+            uses.split(block.length, path, tally)
+        else:
+            tally.add((*path, name), block.length)
+        if block.name == "scratch_size" and block.length == 4 and not block.external:
+            scratch = int(struct.unpack("<I", data)[0])
+        tally.add((*path, "padding"), block.padding)
+    tally.add((*path, "behind the stream"), len(blob) - blocks[-1].end)
+    return DelegateNeeds(scratch, keys, _of_driver(blob, blocks))
+
+
+def _of_driver(blob: memoryview, blocks: Sequence[VelaBlock]) -> dict[str, int]:
+    """The memory that the Linux driver provides besides scratch, in regions of their own."""
+    contents = {b.name: blob[b.data : b.data + b.length] for b in blocks if not b.external}
+    try:
+        (stream,) = cop.command_streams(contents.get("cmd_data", memoryview(b"")))
+    except (DamagedFile, ValueError):
+        return {}
+    if stream.requires is None:
+        return {}
+    needs = {"inputs": _end(contents, "inputs", 3), "outputs": _end(contents, "outputs", 4)}
+    return {**needs, "on-chip cache": stream.requires.cache_bytes}
+
+
+def _end(blocks: Mapping[str, memoryview], name: str, region: int) -> int:
+    """Where the last tensor of a region ends."""
+    table = blocks.get(name, memoryview(b""))[4:]
+    whole = len(table) // _ROW.size * _ROW.size
+    rows = _ROW.iter_unpack(table[:whole])
+    sizes = (row[7] + prod(row[:7]) for row in rows if row[8] == region)
+    return max(map(int, sizes), default=0)
+
+
+@dataclass(frozen=True)
+class Uses:
+    """``spans`` maps ``[start, end)`` in the constants to an index into the names above."""
+
+    spans: dict[tuple[int, int], int]
+    understood: bool
+
+    def split(self, size: int, path: Path, tally: Tally) -> None:
+        """Account for ``size`` bytes of constants under ``path``."""
+        if not self.understood:
+            tally.add((*path, "constants"), size)
+            return
+        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (start, end), which in self.spans.items():
+            if start < min(end, size):
+                edges[start].append((which, 1))
+                edges[min(end, size)].append((which, -1))
+        active = [0] * len(_USES)
+        last = 0
+        for at in sorted({*edges, size}):
+            name = next((n for n, k in zip(_USES, active, strict=True) if k), "other constants")
+            tally.add((*path, name), at - last)
+            for which, change in edges.get(at, ()):
+                active[which] += change
+            last = at
+
+
+def _uses(blob: memoryview, blocks: Sequence[VelaBlock]) -> Uses:
+    for block in blocks:
+        if block.name == "cmd_data" and not block.external:
+            return constant_uses(blob[block.data : block.data + block.length])
+    return Uses({}, False)
+
+
+def constant_uses(commands: memoryview) -> Uses:
+    """Uses of a ``cmd_data`` block; not understood when it is in neither of the two containers."""
+    reader = _Reader()
+    try:
+        for stream in cop.command_streams(commands):
+            words = commands[stream.start : stream.start + stream.size]
+            reader.read(
+                [w for (w,) in struct.iter_unpack("<I", words)], stream.npu[0] if stream.npu else 0
+            )
+    except DamagedFile:
+        return Uses({}, False)
+    return Uses(reader.spans, True)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A DMA transfer out of the constants: where ``size`` bytes from ``source`` went."""
+
+    region: int
+    start: int
+    size: int
+    source: int
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._is_u85 = False
+        self.spans: dict[tuple[int, int], int] = {}
+        self._registers: dict[int, int] = defaultdict(int)
+        self._pairs: dict[int, int] = defaultdict(int)
+        self._copies: list[_Copy] = []
+
+    def read(self, words: list[int], config: int) -> None:
+        self._is_u85 = cop.product(config) == "u85"
+        at = 0
+        while at < len(words):
+            word = words[at]
+            code = word & 0x3FF
+            if word & 0xC000:
+                value = words[at + 1] if at + 1 < len(words) else 0
+                self._pairs[code] = value | (word >> 16 & 0xFF) << 32
+                at += 2
+                continue
+            at += 1
+            if code >= 0x100:
+                self._registers[code] = word >> 16
+            elif code == _DMA_START:
+                self._copy()
+            elif code in (_CONV, _DEPTHWISE):
+                self._convolve()
+
+    def _copy(self) -> None:
+        if self._registers[_DMA_SRC_REGION] & 0xFF != _CONSTANTS:
+            return
+        source, size = self._pairs[_DMA_SRC], self._pairs[_DMA_LEN]
+        target = self._registers[_DMA_DST_REGION]
+        self._use(2 if target & _INTERNAL else 3, source, size)
+        copy = _Copy(target & 0xFF, self._pairs[_DMA_DST], size, source)
+        if not target & _INTERNAL:
+            self._copies = [
+                c
+                for c in self._copies
+                if c.region != copy.region
+                or c.start >= copy.start + size
+                or c.start + c.size <= copy.start
+            ]
+            self._copies.append(copy)
+
+    def _convolve(self) -> None:
+        weights = _WEIGHTS + (_LATER_PAIRS if self._is_u85 else ())
+        scales = _SCALES + (() if self._is_u85 else _LATER_PAIRS[:1])
+        for name, region, pairs in (
+            (0, self._registers[_WEIGHT_REGION], weights),
+            (1, self._registers[_SCALE_REGION], scales),
+        ):
+            for base, length in pairs:
+                self._use_anywhere(name, region, self._pairs[base], self._pairs[length])
+
+    def _use_anywhere(self, name: int, region: int, start: int, size: int) -> None:
+        """A use of the constants themselves, or of a copy of them."""
+        if region == _CONSTANTS:
+            self._use(name, start, size)
+            return
+        for copy in self._copies:
+            if copy.region == region and copy.start <= start < copy.start + copy.size:
+                self._use(name, copy.source + start - copy.start, size)
+
+    def _use(self, name: int, start: int, size: int) -> None:
+        key = (start, start + size)
+        if size:
+            self.spans[key] = min(name, self.spans.get(key, name))

@@ -1,0 +1,222 @@
+"""The pytest plugin in the processes of a suite: selects tests, reports phases, records exports.
+
+The process that starts the workers (pytest-xdist's controller) writes one JSON line per phase of
+a test to the descriptor ``--hil-events``. A worker gives every test a folder for what the stand-in
+simulates in it, and attaches the consoles to the test's report. The folder of a test that fails
+stays, as evidence; that of any other becomes a recording (``store``).
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import itertools
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from functools import wraps
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.suites.selection import Selection
+from harness.suites.standin.record import RECORD
+from harness.suites.store import save_collection, save_recording
+
+DONE = "done.txt"  # in the workspace: ids of tests to leave out
+KEPT = "kept"  # in the workspace: what failing tests simulated
+RECORDED = "recorded"  # in the workspace: recordings of the others
+_COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
+_PROPERTY = "hil-consoles"
+_DIFFERENCE = "hil-difference"
+_TESTER = "executorch.backends.test.harness.tester"
+_CONSOLE_BYTES = 16384  # of a console that is reported, half from each end
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("hil suite")
+    group.addoption("--hil-events", type=int, help="descriptor that gets a line per phase")
+    group.addoption("--hil-workspace", help="folder of the run (``workspace``)")
+    group.addoption("--hil-only", default="", help="part of the names of the suite's tests")
+    group.addoption("--hil-shard", type=int, nargs=2)
+    group.addoption("--hil-sample", type=int)
+    group.addoption("--hil-seed", type=int, default=0)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = hasattr(config, "workerinput")
+    config.pluginmanager.register(_Worker(config) if is_worker else _Controller(config))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After ``-k``: the tests of the suite, of the shard and of the sample that are not done yet.
+    Every worker must come to the same list."""
+    option = config.getoption
+    only, shard = option("--hil-only"), option("--hil-shard")
+    by_id = {
+        item.nodeid: item
+        for item in items
+        if only in item.nodeid.rpartition("::")[2].partition("[")[0]
+    }
+    config.stash[_COLLECTED] = list(by_id)
+    selection = Selection(
+        shard=(shard[0], shard[1]) if shard else None,
+        sample=option("--hil-sample"),
+        seed=option("--hil-seed"),
+    )
+    done = set(Path(option("--hil-workspace"), DONE).read_text("utf-8").splitlines())
+    chosen = [test for test in selection.choose(list(by_id)) if test not in done]
+    if deselected := [item for item in items if item.nodeid not in set(chosen)]:
+        config.hook.pytest_deselected(items=deselected)
+    items[:] = [by_id[test] for test in chosen]
+
+
+class _Worker:
+    def __init__(self, config: pytest.Config) -> None:
+        self._workspace = Path(config.getoption("--hil-workspace"))
+        self._kept = self._workspace / KEPT
+        self._recorded = self._workspace / RECORDED
+        self._numbers = itertools.count()
+        self._simulated = self._kept  # folder of the current test
+        self._phases: list[dict[str, Any]] = []  # of the current test
+        self._uncollected: list[dict[str, Any]] = []
+        self._differences: list[float] = []  # of the outputs that the current test compared
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._uncollected.append(_phase(report, "collect", 0.0))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        config = session.config
+        keyword = config.getoption("keyword")
+        save_collection(self._recorded, keyword, config.stash[_COLLECTED], self._uncollected)
+        observe_comparisons(sys.modules.get(_TESTER), self._differences)
+        # torch's modules live to the end, and a full collection of garbage walks through them:
+        # without this it takes a third of a suite's time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        name = re.sub(r"[^\w.=-]+", "_", item.nodeid)[-150:]
+        self._simulated = self._kept / f"{name}.{next(self._numbers)}"
+        self._phases.clear()
+        self._differences.clear()
+        os.environ[RECORD] = str(self._simulated)
+        yield
+        del os.environ[RECORD]
+        if all(phase["outcome"] != "failed" for phase in self._phases):
+            save_recording(
+                self._recorded, self._simulated, self._workspace, item.nodeid, self._phases
+            )
+            shutil.rmtree(self._simulated, ignore_errors=True)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
+        outcome: Any = yield
+        if call.when == "call":
+            logs = sorted(self._simulated.glob("*.log"))
+            consoles = [encoded_console(path.read_bytes()) for path in logs]
+            properties = outcome.get_result().user_properties
+            properties.append((_PROPERTY, consoles))
+            properties.append((_DIFFERENCE, max(self._differences, default=None)))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._phases.append(_phase(report, str(report.when), report.duration))
+
+
+def observe_comparisons(tester_module: Any, differences: list[float]) -> None:
+    """From now on ``differences`` gets the largest difference of every output that ExecuTorch's
+    Tester compares with its reference.
+
+    The suites compare within a tolerance and keep no figure, and there is no hook: this is the only
+    function of somebody else's that the harness wraps. It is called as before, with the same
+    arguments. Where ExecuTorch has no such function, nothing is observed and the report says so.
+    """
+    tester = getattr(tester_module, "Tester", None)
+    compare = getattr(tester, "_assert_outputs_equal", None)
+    if tester is None or compare is None:
+        return
+
+    @wraps(compare)
+    def observed(outputs: Any, references: Any, *arguments: Any, **named: Any) -> Any:
+        for output, reference in zip(outputs, references, strict=False):
+            same_shape = output.shape == reference.shape
+            differences.append(_difference(output, reference) if same_shape else sys.float_info.max)
+        return compare(outputs, references, *arguments, **named)
+
+    tester._assert_outputs_equal = staticmethod(observed)
+
+
+def _difference(output: Any, reference: Any) -> float:
+    """The largest of two tensors of one shape. NaN equals NaN, and is far from everything else."""
+    a, b = output.detach().double().flatten(), reference.detach().double().flatten()
+    differing = ~((a == b) | (a.isnan() & b.isnan()))
+    if not bool(differing.any()):
+        return 0.0
+    return float((a - b)[differing].abs().nan_to_num(nan=sys.float_info.max).max())
+
+
+class _Controller:
+    def __init__(self, config: pytest.Config) -> None:
+        self._events = os.fdopen(config.getoption("--hil-events"), "w", encoding="utf-8")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        self._write({"selected": len(ids)})
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._write(_phase(report, "collect", 0.0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._write(_phase(report, str(report.when), report.duration))
+
+    def pytest_unconfigure(self) -> None:
+        self._events.close()
+
+    def _write(self, event: dict[str, Any]) -> None:
+        self._events.write(dumps(event) + "\n")
+        self._events.flush()
+
+
+def encoded_console(content: bytes) -> str:
+    """The beginning and the end of a console, in base64."""
+    if len(content) > _CONSOLE_BYTES:
+        half = _CONSOLE_BYTES // 2
+        content = content[:half] + b"\n[...]\n" + content[-half:]
+    return base64.b64encode(content).decode("ascii")
+
+
+def _phase(
+    report: pytest.TestReport | pytest.CollectReport, when: str, seconds: float
+) -> dict[str, Any]:
+    """The fields of a ``results.Phase``, as JSON can hold them."""
+    properties = dict(getattr(report, "user_properties", ()))
+    return {
+        "test": report.nodeid,
+        "when": when,
+        "outcome": report.outcome,
+        "message": _message(report),
+        "xfail": getattr(report, "wasxfail", None),
+        "seconds": seconds,
+        "consoles": properties.get(_PROPERTY, []) if when == "call" else [],
+        "difference": properties.get(_DIFFERENCE) if when == "call" else None,
+    }
+
+
+def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The exception without its traceback."""
+    longrepr: Any = report.longrepr
+    if longrepr is None:
+        return ""
+    if isinstance(longrepr, tuple):
+        return str(longrepr[2])
+    crash = getattr(longrepr, "reprcrash", None)
+    return str(crash.message if crash is not None else longrepr)

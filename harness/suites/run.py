@@ -1,0 +1,126 @@
+"""A suite, a runner and a selection in, a SuiteReport out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.names import BUNDLED, full_label
+from harness.firmware.source import FirmwareSource, source_named
+from harness.suites.replay import replay
+from harness.suites.results import Phase, SuiteReport
+from harness.suites.runner import build_runner, check_core
+from harness.suites.selection import Selection
+from harness.suites.session import run_session
+from harness.suites.store import ExportStore, export_key
+from harness.suites.suites import (
+    SUITES,
+    Tooling,
+    apply_known_failures,
+    known_failures_for,
+    read_known_failures,
+    unknown_tests,
+)
+from harness.suites.verdicts import judge, require_found
+from harness.suites.workspace import Workspace, identify, interrupted, prepare, require_standins
+from harness.system import toolchain
+from harness.system.files import disk_errors
+from harness.system.progress import Progress
+
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class SuiteOptions:
+    """``elf``: the runner under test; None for the firmware of ``source`` (and ``checkout``).
+    ``tooling``: whose suite it is; None for the installed wheel's. ``resume``: the results of an
+    interrupted run of the same are taken over. ``use_store``: what earlier runs exported is only
+    simulated again, as long as nothing that exports has changed."""
+
+    selection: Selection = field(default_factory=Selection)
+    elf: Path | None = None
+    source: FirmwareSource = field(default_factory=lambda: source_named(BUNDLED))
+    checkout: Checkout | None = None
+    tooling: Tooling | None = None
+    workers: int = WORKERS
+    resume: bool = False
+    use_store: bool = True
+
+
+def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteReport:
+    """Runs ExecuTorch's suite ``name``. Raises StandinMissing, and what prevents the run."""
+    suite, tooling = SUITES[name], options.tooling
+    known = read_known_failures(suite.known_failures)
+    qemu = toolchain.require("qemu-system-arm")
+    if options.elf is not None:
+        check_core(suite, options.elf)
+        elf, firmware = options.elf, "a given ELF"
+    else:
+        built = build_runner(suite, options.source, options.checkout, progress)
+        elf, firmware = built.elf, full_label(built.source.name, built.checkout)
+    identity = identify(suite, elf, options.selection, tooling)
+    earlier = interrupted(identity) if options.resume else []
+    workspace = prepare(suite, elf, tooling)
+    require_standins(workspace)
+    workspace.save_identity(identity)
+    started = time.monotonic()
+    try:
+        phases = _run_tests(workspace, options, earlier, progress)
+    finally:
+        shutil.rmtree(workspace.scratch, ignore_errors=True)
+        shutil.rmtree(workspace.recorded, ignore_errors=True)
+    workspace.finish()
+    tests = judge(phases)
+    require_found(tests)
+    of_wheel = tooling is None  # the known failures are those of the wheel's tests
+    tests = apply_known_failures(tests, known_failures_for(known, elf), strict=of_wheel)
+    return SuiteReport(
+        suite=suite.name,
+        simulator=f"FVP stand-in on QEMU {qemu.version} (mps3-an547)",
+        elf=str(elf),
+        tests=tests,
+        seconds=time.monotonic() - started,
+        log=workspace.log,
+        complaints=unknown_tests(tests, known) if options.selection.everything and of_wheel else (),
+        note=suite.note,
+        firmware=firmware,
+        exporter="wheel" if tooling is None else tooling.label,
+    )
+
+
+def _run_tests(
+    workspace: Workspace,
+    options: SuiteOptions,
+    earlier: Sequence[dict[str, Any]],
+    progress: Progress,
+) -> list[Phase]:
+    """Simulates what the store has again, lets pytest run the rest, and stores what it exported."""
+    # Tests that draw random inputs export something else every time.
+    use_store = options.use_store and os.environ.get("TEST_SEED") != "RANDOM"
+    key = export_key(workspace.suite, options.tooling)
+    store = ExportStore(workspace.suite.name, key)
+    collected = store.collected(options.selection.keyword) if use_store else None
+    phases = [*earlier]
+    done = {phase["test"] for phase in phases}
+    if collected is not None:
+        selected = options.selection.choose(collected[0])
+        stored = (store.recording(test) for test in selected if test not in done)
+        recordings = [recording for recording in stored if recording is not None]
+        phases += replay(recordings, workspace, options.workers, progress)
+        done = {phase["test"] for phase in phases}
+        if selected and set(selected) <= done:
+            return [Phase.from_json(phase) for phase in [*phases, *collected[1]]]
+    with disk_errors("running the suite"):
+        workspace.events.write_text("".join(f"{json.dumps(phase)}\n" for phase in phases))
+    phases += run_session(workspace, options.selection, options.workers, progress, done)
+    # Nobody knows which tests were exported before a change in the middle of the run.
+    if export_key(workspace.suite, options.tooling) == key:
+        store.add(workspace.recorded)
+    return [Phase.from_json(phase) for phase in phases]

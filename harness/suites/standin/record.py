@@ -1,0 +1,103 @@
+"""Records what the stand-in simulated: its console, its files, and how to simulate it again.
+
+In the folder ``$HIL_STANDIN_RECORD`` a simulation N leaves ``N.log``, its console; ``N/``, the
+files of the program's directory as they were at the end; and ``N.json``, the fields of a
+``Simulation``. A simulation that was killed has no ``N.json``. ``refused`` is there when the
+stand-in could not simulate something.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.suites.standin.uart import write_all
+
+RECORD = "HIL_STANDIN_RECORD"  # the variable with the folder
+REFUSED = "refused"  # a file in it: the stand-in ended with an error of its own
+_FILE_LIMIT = 8 << 20  # bytes of a file that is copied
+_Stamp = tuple[int, int, int]  # of a file: size, time of change, inode
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """``model`` was started with ``argv`` in or for the folder ``cwd``, and ended with ``status``.
+    ``inputs``: names of files that were there before and did not change; ``outputs``: those that
+    the program made. ``repeatable``: ``files`` has all of them."""
+
+    log: Path
+    model: str
+    argv: tuple[str, ...]
+    cwd: str
+    status: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    repeatable: bool
+
+    @property
+    def files(self) -> Path:
+        return self.log.with_suffix("")
+
+
+def read_simulation(log: Path) -> Simulation:
+    """Raises OSError and whatever ``MALFORMED`` names."""
+    fields: dict[str, Any] = json.loads(log.with_suffix(".json").read_text("utf-8"))
+    for name in ("argv", "inputs", "outputs"):
+        fields[name] = tuple(map(str, fields[name]))
+    return Simulation(log, **fields)
+
+
+def mark_refused() -> None:
+    """For whoever records: something was to be simulated, and there is no record of it."""
+    if directory := os.environ.get(RECORD):
+        with suppress(OSError):
+            os.makedirs(directory, exist_ok=True)
+            Path(directory, REFUSED).touch()
+
+
+class Recorder:
+    def __init__(self, directory: Path, cwd: Path) -> None:
+        self._place = directory / f"{time.time_ns()}-{os.getpid()}"
+        self._cwd = cwd
+        directory.mkdir(parents=True, exist_ok=True)
+        self._log = os.open(f"{self._place}.log", os.O_WRONLY | os.O_CREAT, 0o644)
+        self._before = _stamps(cwd)
+
+    def write(self, data: bytes) -> None:
+        """Appends to the console."""
+        write_all(self._log, data)
+
+    def copy_files(self) -> None:
+        """Called as soon as QEMU has ended: whoever started the stand-in may remove them."""
+        self._place.mkdir()
+        for path in self._cwd.iterdir():
+            if path.is_file() and path.stat().st_size <= _FILE_LIMIT:
+                shutil.copyfile(path, self._place / path.name)
+
+    def finish(self, model: str, argv: Sequence[str], status: int) -> None:
+        after = _stamps(self._cwd)
+        outputs = sorted(name for name, stamp in after.items() if self._before.get(name) != stamp)
+        fields = {
+            "model": model,
+            "argv": list(argv),
+            "cwd": str(self._cwd),
+            "status": status,
+            "inputs": sorted(self._before),
+            "outputs": outputs,
+            "repeatable": all(size <= _FILE_LIMIT for size, _, _ in after.values())
+            and set(self._before) <= set(after) - set(outputs)
+            and all(path.is_file() for path in self._cwd.iterdir()),
+        }
+        Path(f"{self._place}.json").write_text(json.dumps(fields))
+
+
+def _stamps(directory: Path) -> dict[str, _Stamp]:
+    files = ((path.name, path.stat()) for path in directory.iterdir() if path.is_file())
+    return {name: (status.st_size, status.st_mtime_ns, status.st_ino) for name, status in files}

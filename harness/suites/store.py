@@ -1,0 +1,165 @@
+"""The programs that a suite's tests exported, so that a later run only simulates them again.
+
+A folder of ``.hil/cache/suite-exports`` belongs to one suite and one ``export_key``:
+
+    tests/SHA/        recording of a test, by the sha256 of its id, sealed with the id as its key
+      entry.json      the seal, with what pytest reported of the test's phases
+      N.json          one simulation in the test: arguments, status, files (``standin.record``)
+      N.log, N/       its console; the files of its directory, program and inputs among them
+    collected/SHA     the tests that pytest collected for a keyword, by the sha256 of the keyword
+
+A recording is written elsewhere and renamed, so processes may share the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from harness.suites.standin.record import REFUSED, Simulation, read_simulation
+from harness.suites.suites import Suite, Tooling
+from harness.system import sealed
+from harness.system.files import sha256_of, write_whole
+from harness.system.json_file import MALFORMED, read_json
+from harness.system.locks import in_use
+from harness.system.paths import cache_dir
+
+_FORMAT = 2  # to be raised when a recording means something else
+_COLLECTED, _TESTS = "collected", "tests"
+_LARGE = 16 << 20  # bytes: of larger files size and time count, not the content
+_NOT_PYTHON = (".pyc", ".c", ".cc", ".cpp", ".h", ".hpp", ".S", ".md")  # exports nothing
+_VARIABLES = ("TORCH", "PYTORCH", "EXECUTORCH", "ARM_", "TOSA", "VELA", "TEST_", "FLAT", "PYTHONH")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A test that did not fail: pytest's reports as ``recorder`` writes them, its simulations, and
+    the workspace that it ran in."""
+
+    test: str
+    phases: tuple[dict[str, Any], ...]
+    simulations: tuple[Simulation, ...]
+    workspace: str
+
+    @property
+    def seconds(self) -> float:
+        return sum(float(phase["seconds"]) for phase in self.phases)
+
+
+class ExportStore:
+    def __init__(self, suite: str, key: str) -> None:
+        self._folder = cache_dir("suite-exports") / f"{suite}-{key[:16]}"
+
+    def recording(self, test: str) -> Recording | None:
+        """None when there is none, or when it was damaged."""
+        folder = self._folder / _TESTS / _sha256(test)
+        entry = sealed.load(folder, test)
+        if entry is None:
+            return None
+        with suppress(OSError, *MALFORMED):
+            simulations = tuple(read_simulation(path) for path in sorted(folder.glob("*.log")))
+            phases, workspace = entry.facts["phases"], entry.facts["workspace"]
+            return Recording(test, tuple(phases), simulations, workspace)
+        return None
+
+    def collected(self, keyword: str | None) -> tuple[list[str], list[dict[str, Any]]] | None:
+        """The tests that match a keyword, and what pytest reported of files that it could not
+        collect. None when this keyword was not used yet: only pytest knows what it matches."""
+        in_use(self._folder)
+        with suppress(OSError, *MALFORMED):
+            fields = read_json(self._folder / _COLLECTED / _sha256(keyword or ""))
+            return [str(test) for test in fields["tests"]], list(fields["phases"])
+        return None
+
+    def add(self, recorded: Path) -> None:
+        """Moves everything that ``save_recording`` and ``save_collection`` wrote."""
+        in_use(self._folder)
+        for part in (_TESTS, _COLLECTED):
+            (self._folder / part).mkdir(parents=True, exist_ok=True)
+        with sealed.locked(self._folder):
+            for entry in recorded.glob(f"{_TESTS}/*"):
+                place = self._folder / _TESTS / entry.name
+                sealed.clear(place)
+                entry.rename(place)
+            for entry in recorded.glob(f"{_COLLECTED}/*"):
+                entry.replace(self._folder / _COLLECTED / entry.name)
+
+
+def save_recording(
+    recorded: Path, simulated: Path, workspace: Path, test: str, phases: Sequence[Mapping[str, Any]]
+) -> None:
+    """Makes a recording in ``recorded`` of what the stand-in left in ``simulated``, if anything.
+    There is none when a simulation was refused, or cannot be repeated from its files."""
+    logs = sorted(simulated.glob("*.log"))
+    if (simulated / REFUSED).exists():
+        return
+    try:
+        if not all(read_simulation(log).repeatable for log in logs):
+            return
+    except (OSError, *MALFORMED):  # a simulation that was killed has no N.json
+        return
+    folder = recorded / _TESTS / _sha256(test)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if logs:
+        simulated.rename(folder)
+    else:
+        folder.mkdir()
+    sealed.seal(folder, test, {"phases": list(phases), "workspace": str(workspace)})
+
+
+def save_collection(
+    recorded: Path, keyword: str, tests: Sequence[str], phases: Sequence[Mapping[str, Any]]
+) -> None:
+    """``tests`` before shard and sample; ``phases`` of the files that could not be collected."""
+    path = recorded / _COLLECTED / _sha256(keyword)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps({"tests": list(tests), "phases": list(phases)}))
+
+
+def export_key(suite: Suite, tooling: Tooling | None) -> str:
+    """Equal keys: every test of the suite exports the same. It is coarse on purpose: the content
+    of the folder that ExecuTorch is imported from (its tests are in there), the versions of all
+    packages, the interpreter, and the variables that torch and ExecuTorch read."""
+    package = suite.directory(tooling)
+    for _ in Path(suite.root).parts:
+        package = package.parent
+    facts = [
+        _FORMAT,
+        sys.version,
+        platform.platform(),
+        sorted(f"{package.metadata['Name']} {package.version}" for package in distributions()),
+        sorted(
+            (name, value)
+            for name, value in os.environ.items()
+            if name.startswith(_VARIABLES) and name != "EXECUTORCH_ROOT"  # a run sets its own
+        ),
+        list(_contents(package)),
+    ]
+    return _sha256(json.dumps(facts))
+
+
+def _contents(package: Path) -> Iterator[tuple[str, object]]:
+    """Each file that Python may import or read, with the sha256 of its content."""
+    for folder, below, names in os.walk(package):
+        below[:] = sorted(name for name in below if name != "__pycache__")
+        for name in sorted(names):
+            path = Path(folder, name)
+            if name.endswith(_NOT_PYTHON) or not path.is_file():
+                continue
+            status = path.stat()
+            large = status.st_size > _LARGE
+            content = (status.st_size, status.st_mtime_ns) if large else sha256_of(path)
+            yield str(path.relative_to(package)), content
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,185 @@
+"""ExecuTorch's on-target suites: which tests, which runner, and the failures that are known.
+
+Directories and names are those of ExecuTorch 1.5.1 (``backends/arm/test/runner_utils.py``), and so
+is the size of each NPU: ``run_corstone`` there starts the models with 128, 256 and 128 MACs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.config import strict_yaml
+from harness.core.errors import InfraError
+from harness.firmware.installed import executorch_package
+from harness.suites.results import SuiteTest
+
+_RUNNERS = "arm_test/arm_semihosting_executor_runner_"
+_MIB = 1 << 20
+_REQUIRED = frozenset({"reason", "finding"})
+_CONDITIONS = frozenset({"elf_has", "elf_lacks"})
+# Single operators on large tensors: more memory than any board has, all of it shared with the NPU.
+_ROOMY = {
+    **{f"HIL_{pool}_POOL_PLACE": "DDR" for pool in ("METHOD", "TEMP", "FILE")},
+    "HIL_METHOD_POOL_BYTES": str(48 * _MIB),
+    "HIL_TEMP_POOL_BYTES": str(96 * _MIB),
+    "HIL_FILE_POOL_BYTES": str(64 * _MIB),
+}
+
+
+@dataclass(frozen=True)
+class Tooling:
+    """A checkout whose tests run and whose Python exports. ``environment``: the folder to import
+    its package from; ``version`` changes with its content; ``label``: its name in reports."""
+
+    environment: Path
+    version: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    root: str  # of the suite, in the executorch package; test ids are relative to it
+    runners: tuple[str, ...]  # directories that the suite looks for its runner in
+    target: str  # whose bundled runner is used
+    tests: str = "."  # directory of the tests, below root
+    only: str = ""  # a test belongs to the suite when its function's name has this in it
+    options: Mapping[str, str] = field(default_factory=dict)  # of the runner's build
+    note: str = ""  # for the report
+    helium: bool = False  # its programs need kernels that were built for Helium
+    # The memory mode for which the suite's own script builds ExecuTorch's runner, where it is not
+    # the target's (backends/arm/test/setup_testing.sh): it decides the size of the pools.
+    mode: str = ""
+
+    def directory(self, tooling: Tooling | None = None) -> Path:
+        """Its folder in the checkout or in the installed wheel. Raises InfraError."""
+        theirs = tooling is not None
+        package = executorch_package() if tooling is None else tooling.environment / "executorch"
+        directory = package / self.root
+        if not (directory / "ops").is_dir():
+            raise InfraError(
+                f"the {'checkout' if theirs else 'installed executorch'} has no {self.name} suite "
+                f"(no {directory}/ops)",
+                hint="run the wheel's: --exporter wheel"
+                if theirs
+                else "pip install executorch==1.5.1",
+            )
+        return directory
+
+    @property
+    def known_failures(self) -> Path:
+        return Path(__file__).with_name(f"{self.name.replace('-', '_')}.yaml")
+
+
+def _ethos_u(product: str, board: str, target: str, note: str = "", mode: str = "") -> Suite:
+    return Suite(
+        name=f"ethos-{product}",
+        root="backends/arm/test",
+        tests="ops",
+        only=product,
+        # The second one has ExecuTorch's portable operators; the bundled runner always has its own.
+        runners=(f"{_RUNNERS}{board}", f"{_RUNNERS}portable-ops_{board}"),
+        target=target,
+        options=_ROOMY,
+        note=note,
+        mode=mode,
+    )
+
+
+SUITES: Mapping[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            name="cortex-m",
+            root="backends/cortex_m/test",
+            # Until ExecuTorch's pull request 20048 (June 2026) the one for every core.
+            runners=(f"{_RUNNERS}corstone-300_cortex-m55", f"{_RUNNERS}corstone-300"),
+            target="corstone-300-m55",
+            helium=True,
+        ),
+        _ethos_u("u55", "corstone-300", "corstone-300-u55-128"),
+        _ethos_u(
+            "u65",
+            "corstone-300-u65",
+            "corstone-300-u65-256",
+            "ExecuTorch has five tests for the Ethos-U65, all of add, and no option that compiles "
+            "its other tests for one",
+        ),
+        _ethos_u("u85", "corstone-320", "corstone-320-u85-128", mode="Dedicated_Sram_384KB"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """A failure that is explained. It is strict: a test that passes nevertheless is an error.
+    ``elf_has``, ``elf_lacks``: only for runners with, or without, these bytes in their ELF."""
+
+    reason: str
+    finding: str  # the heading of docs/findings.md
+    elf_has: str | None = None
+    elf_lacks: str | None = None
+
+    def applies_to(self, elf: bytes) -> bool:
+        return (self.elf_has is None or self.elf_has.encode() in elf) and (
+            self.elf_lacks is None or self.elf_lacks.encode() not in elf
+        )
+
+
+def read_known_failures(path: Path) -> dict[str, KnownFailure]:
+    """By test id. Raises TargetError (file and line) when the file is malformed."""
+    document = strict_yaml.read(path)
+    known: dict[str, KnownFailure] = {}
+    for test, entry in document.data.items():
+        place = document.place((test,))
+        if not isinstance(entry, dict) or not (_REQUIRED <= set(entry) <= _REQUIRED | _CONDITIONS):
+            raise place.error(
+                f"{test} needs the keys reason and finding, and may have elf_has and elf_lacks"
+            )
+        if not all(isinstance(value, str) and value.strip() for value in entry.values()):
+            raise place.error(f"the values of {test} are texts")
+        known[test] = KnownFailure(**{key: value.strip() for key, value in entry.items()})
+    return known
+
+
+def known_failures_for(known: dict[str, KnownFailure], elf: Path) -> dict[str, KnownFailure]:
+    """Those that apply to this runner."""
+    content = elf.read_bytes()
+    return {test: failure for test, failure in known.items() if failure.applies_to(content)}
+
+
+def apply_known_failures(
+    tests: Iterable[SuiteTest], known: dict[str, KnownFailure], *, strict: bool = True
+) -> tuple[SuiteTest, ...]:
+    """A known failure becomes ``xfailed``; a pass in spite of one becomes ``failed``.
+
+    Not ``strict``: the tests are of another ExecuTorch than the list, and may pass.
+    """
+    return tuple(_apply(test, known.get(test.id), strict) for test in tests)
+
+
+def _apply(test: SuiteTest, known: KnownFailure | None, strict: bool) -> SuiteTest:
+    if known is None:
+        return test
+    if test.result == "failed":
+        return replace(test, result="xfailed", cause=f"{known.reason} [{test.cause}]")
+    if test.result == "passed" and strict:
+        return replace(
+            test,
+            result="failed",
+            cause=f"is a known failure ({known.reason}) and passed: take it out of the list of "
+            "known failures",
+        )
+    return test
+
+
+def unknown_tests(tests: Iterable[SuiteTest], known: dict[str, KnownFailure]) -> tuple[str, ...]:
+    """Complaints about known failures of tests that the whole suite does not have."""
+    ids = {test.id for test in tests}
+    return tuple(
+        f"the list of known failures names {test}, which the suite does not have"
+        for test in known
+        if test not in ids
+    )

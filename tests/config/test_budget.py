@@ -1,0 +1,63 @@
+"""Budgets are read strictly: a misspelt figure would be a gate that never closes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.config.budget import Budgets, Slack, read_model_budgets
+from harness.config.schema import ValidationError, checked
+from harness.core.errors import TargetError
+
+
+def test_large_figures_have_relative_slack() -> None:
+    assert Slack().limit(1_000_000) == 1_005_000
+    assert Slack().limit(1000) == 1256
+
+
+def test_budgets_merge() -> None:
+    target = Budgets(limits={"pte_bytes": 100, "elf_ITCM": 7}, slack=Slack(bytes=1, share=0.0))
+    merged = target.merged({"limits": {"pte_bytes": 50}})
+    assert merged.limits == {"pte_bytes": 50, "elf_ITCM": 7}
+    assert merged.slack.bytes == 1
+
+
+def test_the_models_tolerance_counts_where_it_has_one() -> None:
+    target = Budgets(tolerance_lsb=2)
+    assert target.merged({}).tolerance_lsb == 2
+    assert target.merged({"tolerance_lsb": 0.0}).tolerance_lsb == 0
+
+
+@pytest.mark.parametrize("said", ["1e9", "16.5", "-1", ".nan", ".inf", '"1"'])
+def test_a_tolerance_in_a_file_is_bounded_too(tmp_path: Path, said: str) -> None:
+    (tmp_path / "m.yaml").write_text(f"budgets:\n  tolerance_lsb: {said}\n")
+    with pytest.raises(TargetError, match=r"m\.yaml:2: "):
+        read_model_budgets(tmp_path / "m.yaml")
+
+
+@pytest.mark.parametrize("limits", [{"pte_byte": 5}, {"pte_bytes": -1}, {"pte_bytes": "5"}])
+def test_budgets_are_strict(limits: dict[str, int]) -> None:
+    with pytest.raises(ValidationError):
+        checked(Budgets, {"limits": limits})
+
+
+@pytest.mark.parametrize("name", ["pte_byte", "elf_ITCM_pool", "ticks_set0", "stack_total"])
+def test_what_cannot_have_a_budget_is_named(name: str) -> None:
+    """Misspelt, or nothing that growth is accepted of."""
+    with pytest.raises(
+        ValidationError, match=f"no figure that can have a budget is called '{name}"
+    ):
+        checked(Budgets, {"limits": {name: 5}})
+    with pytest.raises(ValidationError, match="no figure that can have a budget"):
+        checked(Budgets, {"slacks": {name: {}}})
+
+
+def test_model_budgets_from_yaml(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    assert read_model_budgets(file) == {}
+    file.write_text("budgets:\n  limits: {pte_bytes: 4096}\n")
+    assert read_model_budgets(file) == {"limits": {"pte_bytes": 4096}}
+    file.write_text("budgets:\n  limits:\n    pte_bites: 4096\n")
+    with pytest.raises(TargetError, match=r"m\.yaml:3: .*no figure that can have a budget"):
+        read_model_budgets(file)

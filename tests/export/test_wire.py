@@ -1,0 +1,114 @@
+"""Protects what crosses between two processes: a request and an error are afterwards what they
+were before, and a child cannot make this process hold what is no error of the harness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.config.models import NamesMissing, find_model
+from harness.core.errors import (
+    ExportError,
+    HarnessError,
+    InfraError,
+    ToolMissing,
+    Unknown,
+    UsageError,
+)
+from harness.export.failures import (
+    DeadModelError,
+    NothingDelegated,
+    OraclesDisagree,
+    StageFailed,
+    UnsupportedTensor,
+)
+from harness.export.request import ExportRequest
+from harness.export.wire import AnswerReader, BadMessage, answer, error_fields, restored
+
+REQUEST = ExportRequest(find_model("ds_cnn"), "ethos-u55-128", 7, "a", "Sram_Only")
+
+
+def sent(error: HarnessError) -> HarnessError:
+    (message,) = AnswerReader().feed(answer({"error": error_fields(error)}))
+    return restored(message["error"])
+
+
+def test_an_answer_may_come_in_pieces() -> None:
+    reader = AnswerReader()
+    stream = answer({"stage": "lower"}) + answer({"value": None})
+    answers = [message for byte in stream for message in reader.feed(bytes([byte]))]
+    assert answers == [{"stage": "lower"}, {"value": None}]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xff\xff\xff",
+        b"hello, world",
+        b"\0\0\0\2{}",
+        b"\0\0\0\2[]",
+        b"\0\0\0\3abc",
+        b"\0\0\x9c\x40" + b"[" * 40_000,
+    ],
+)
+def test_bytes_that_are_no_answer(data: bytes) -> None:
+    with pytest.raises(BadMessage):
+        AnswerReader().feed(data)
+
+
+@pytest.mark.parametrize("fields", [{}, {"attributes": {}}, {"attributes": []}, []])
+def test_an_error_without_its_fields(fields: Any) -> None:
+    with pytest.raises(BadMessage):
+        restored(fields)
+
+
+def with_log(error: ExportError) -> ExportError:
+    error.log = "one\ntwo"
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        with_log(ExportError("no")),
+        with_log(StageFailed(REQUEST, "lower", ValueError("first\nsecond"))),
+        DeadModelError("m", ()),
+        NothingDelegated("m", "ethos-u55-128"),
+        OraclesDisagree(0, 1, "add", element=(1, 2), lsb=9, bound_lsb=2),
+        UnsupportedTensor("x", "int"),
+        NamesMissing(Path("/m.py"), ["ModelInputs"]),
+        UsageError("no", hint="do", path="/p"),
+        ToolMissing("no", tool="t", package="p"),
+        Unknown("no", "a", ["ab", "c"]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error(error: HarnessError) -> None:
+    there = sent(error)
+    assert type(there) is type(error)
+    assert str(there) == str(error)
+    assert there.facts == {k: list_as_tuple(v) for k, v in error.facts.items()}
+    assert (there.hint, there.kind, there.verdict) == (error.hint, error.kind, error.verdict)
+
+
+def list_as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("builtins", "SystemExit"),
+        ("harness.core.errors", "Path"),
+        ("harness.core.errors", "Nothing"),
+        ("harness.no_such_module", "Nothing"),
+        ("harness.export.child.worker", "HarnessError"),
+    ],
+)
+def test_what_is_no_error_of_ours(module: str, name: str) -> None:
+    there = restored({"module": module, "name": name, "attributes": {"message": "m", "hint": None}})
+    assert type(there) is InfraError
+    assert there.message == "m"

@@ -1,0 +1,70 @@
+"""Checkouts to build, and a state directory of each test's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.config.loading import load_target
+from harness.config.model import SimulatorName
+from harness.firmware.choice import PARTS_VARIABLE, ROOT_VARIABLE
+from harness.firmware.executorch.checkout import Checkout, find_checkout
+from harness.firmware.executorch.parts import read_given
+from harness.firmware.executorch.plan import CheckoutPlan, make_plan
+from harness.sim.pick import pick
+from tests.firmware.executorch.small import small_checkout
+
+WITHOUT = f"${ROOT_VARIABLE} is not set: only the small checkout of this folder was built"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A checkout's folder and its parts, and where others of their kind can be put."""
+
+    root: Path
+    parts: Mapping[str, Path]
+    folder: Path
+
+    def find(self, **given: Path) -> Checkout:
+        return find_checkout(self.root, {**self.parts, **given})
+
+    def plan(self, target: str = "corstone-300-m55") -> CheckoutPlan:
+        return make_plan(pick(load_target(target), "qemu").target, SimulatorName.QEMU, self.find())
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Source:
+    return Source(*small_checkout(tmp_path / "small"), tmp_path)
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Source:
+    """What $EXECUTORCH_ROOT names, which is only read."""
+    root = os.environ.get(ROOT_VARIABLE)
+    if not root:
+        pytest.skip(WITHOUT)
+    words = [word for word in os.environ.get(PARTS_VARIABLE, "").split(os.pathsep) if word]
+    return Source(Path(root).absolute(), read_given(words), tmp_path)
+
+
+@pytest.fixture(params=["small", "real"])
+def source(request: pytest.FixtureRequest) -> Source:
+    found: Source = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes a state directory and uses it."""
+
+    def use(name: str) -> Path:
+        (tmp_path / name / "cache").mkdir(parents=True, exist_ok=True)
+        monkeypatch.setenv("HIL_HOME", str(tmp_path / name))
+        return tmp_path / name
+
+    use("hil")
+    return use

@@ -1,0 +1,231 @@
+"""Protects what is taken for a checkout of ExecuTorch, that whatever is wrong with one is said with
+what to do about it, and what makes two checkouts the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import ToolMissing, UsageError
+from harness.firmware.executorch.checkout import (
+    ENTRY,
+    NotACheckout,
+    RevisionUnsupported,
+    find_checkout,
+)
+from harness.firmware.executorch.parts import PartMissing
+from harness.system.paths import project_root
+from tests.firmware.executorch.conftest import Source
+from tests.firmware.executorch.small import KERNEL, SUBMODULES, commit, edit, git, head
+
+
+def test_a_checkout_and_its_parts(small: Source) -> None:
+    checkout = small.find()
+    assert checkout.root == small.root
+    assert (checkout.revision.commit, checkout.revision.branch) == (head(small.root), "main")
+    assert not checkout.revision.dirty
+    assert {name: part.folder for name, part in checkout.parts.items()} == small.parts
+    assert checkout.notes == ()
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(
+        NotACheckout, match="is not a checkout of ExecuTorch: it has no CMakeLis"
+    ) as e:
+        find_checkout(tmp_path / "none", {})
+    assert e.value.missing == "CMakeLists.txt"
+    assert "git clone https://github.com/pytorch/executorch" in str(e.value.hint)
+
+
+def test_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotACheckout):
+        find_checkout(tmp_path / "file", {})
+
+
+@pytest.mark.parametrize("name", ["version.txt", "runtime/executor/program.cpp"])
+def test_another_project(small: Source, name: str) -> None:
+    (small.root / name).unlink()
+    with pytest.raises(NotACheckout, match=f"it has no {name}"):
+        small.find()
+
+
+def test_a_release_unpacked(small: Source) -> None:
+    """Without its repository nobody knows what is tested."""
+    shutil.rmtree(small.root / ".git")
+    with pytest.raises(NotACheckout, match=r"it has no \.git"):
+        small.find()
+
+
+def test_without_git(small: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match="git is not installed"):
+        small.find()
+
+
+def test_a_revision_without_the_entry(small: Source) -> None:
+    """An old release's branch, say; its commit and branch are named."""
+    git(small.root, "checkout", "-q", "-b", "release/0.6")
+    shutil.rmtree((small.root / ENTRY).parent)
+    old = commit(small.root, "as it was")
+    with pytest.raises(
+        RevisionUnsupported, match=rf"at {old[:10]} \(branch release/0\.6\) has no"
+    ) as e:
+        small.find()
+    assert (e.value.commit, e.value.branch) == (old, "release/0.6")
+    assert f"git -C {small.root} checkout main" in str(e.value.hint)
+    assert e.value.verdict == "BUILD_ERROR"
+    git(small.root, "checkout", "-q", "--detach")
+    with pytest.raises(RevisionUnsupported, match=r"\(a detached HEAD\)"):
+        small.find()
+
+
+def test_all_that_is_missing_is_named_at_once(small: Source) -> None:
+    with pytest.raises(PartMissing, match="needs FlatBuffers, flatcc, gflags, JSON for") as caught:
+        find_checkout(small.root, {})
+    assert caught.value.parts == tuple(small.parts)
+    command = caught.value.command
+    assert command in str(caught.value.hint)
+    assert command.count("submodule update") == command.count("setup.sh") == 1
+    assert f"checkout {head(small.parts['cmsis-nn'])}" in command
+
+
+def test_the_command_for_submodules_gets_them(small: Source) -> None:
+    """The hint's command is run as it stands."""
+    given = {name: place for name, place in small.parts.items() if name not in SUBMODULES}
+    with pytest.raises(PartMissing) as caught:
+        find_checkout(small.root, given)
+    assert caught.value.command == (
+        f"git -C {small.root} submodule update --init third-party/flatbuffers "
+        "third-party/flatcc third-party/gflags third-party/json"
+    )
+    environment = {**os.environ, "GIT_ALLOW_PROTOCOL": "file"}
+    subprocess.run(caught.value.command, shell=True, check=True, env=environment)
+    found = find_checkout(small.root, given)
+    assert found.parts["flatcc"].folder == small.root / "third-party" / "flatcc"
+    assert found.identity() == small.find().identity()
+
+
+def test_a_submodule_at_another_commit_is_a_note(small: Source) -> None:
+    asked = head(small.parts["flatcc"])
+    now = commit(small.parts["flatcc"], "later")
+    assert small.find().notes == (f"flatcc is at {now[:10]}, the checkout asks for {asked[:10]}",)
+
+
+def clone(small: Source, name: str) -> Source:
+    """Another checkout of the same, with parts of its own."""
+    for part, place in small.parts.items():
+        git(small.folder, "clone", "-q", str(place), f"{name}/parts/{part}")
+    git(small.folder, "clone", "-q", str(small.root), f"{name}/checkout")
+    folder = small.folder / name
+    return Source(folder / "checkout", {p: folder / "parts" / p for p in small.parts}, folder)
+
+
+def test_equal_content_is_the_same_checkout(small: Source) -> None:
+    other = clone(small, "other")
+    assert other.find().identity() == small.find().identity()
+    for place in (small, other):
+        edit(place.root / KERNEL, "namespace hil {", "namespace hil { ")
+        (place.root / "runtime" / "new.h").write_text("")
+    assert other.find().identity() == small.find().identity()
+
+
+@pytest.mark.parametrize("change", ["commit", "edit", "new file", "part", "edit of a part"])
+def test_whatever_is_built_tells_checkouts_apart(small: Source, change: str) -> None:
+    before = small.find().identity()
+    if change == "commit":
+        commit(small.root, "nothing")
+    elif change == "edit":
+        edit(small.root / KERNEL, "namespace hil {", "namespace hil { ")
+    elif change == "new file":
+        (small.root / "backends" / "cortex_m" / "ops" / "op_new.cpp").write_text("")
+    elif change == "part":
+        commit(small.parts["cmsis-nn"], "nothing")
+    else:
+        (small.parts["cmsis-nn"] / "Source" / "version.c").write_text("")
+    assert small.find().identity() != before
+
+
+def test_a_change_where_nothing_is_built_is_none(small: Source) -> None:
+    before = small.find()
+    (small.root / "docs" / "README.md").write_text("more")
+    (small.root / "new.md").write_text("")
+    (small.root / "runtime" / "__pycache__").mkdir()
+    (small.root / "runtime" / "__pycache__" / "x.pyc").write_text("")
+    assert small.find().identity() == before.identity()
+    assert not small.find().revision.dirty
+
+
+SHADOWED = """
+import sys
+from pathlib import Path
+from harness.firmware.executorch.checkout import WheelShadowed, find_checkout
+from harness.firmware.executorch.parts import read_given
+try:
+    find_checkout(Path(sys.argv[1]), read_given(sys.argv[2:]))
+except WheelShadowed as error:
+    print(error, error.hint, error.found, sep="\\n")
+"""
+
+
+def found_in(source: Source, python: Path, *path: Path) -> str:
+    """What is said of shadows by a Python whose path has more folders, in front."""
+    given = [f"{name}={place}" for name, place in source.parts.items()]
+    places = os.pathsep.join(map(str, (*path, project_root())))
+    return subprocess.run(
+        [python, "-c", SHADOWED, source.root, *given],
+        env={**os.environ, "PYTHONPATH": places},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=source.folder,
+    ).stdout
+
+
+def as_package(small: Source) -> Source:
+    """The checkout as the package ``executorch`` of its parent folder."""
+    root = small.root.rename(small.root.with_name("executorch"))
+    (root / "__init__.py").write_text("")
+    return Source(root, small.parts, small.folder)
+
+
+def test_a_checkout_that_python_takes_for_the_wheel(small: Source) -> None:
+    checkout = as_package(small)
+    here = Path(sys.executable)
+    assert found_in(checkout, here) == ""
+    said, hint, found = found_in(checkout, here, checkout.root.parent).splitlines()
+    assert said.startswith("Python finds the package executorch in the checkout")
+    assert "work in another directory" in hint
+    assert found == str(checkout.root)
+    (checkout.root / "src").mkdir()
+    shutil.copytree(checkout.root / "schema", checkout.root / "src" / "executorch")
+    (checkout.root / "src" / "executorch" / "__init__.py").write_text("")
+    _, _, found = found_in(checkout, here, checkout.root / "src").splitlines()  # as if editable
+    assert found == str(checkout.root / "src" / "executorch")
+
+
+def test_an_environment_inside_the_checkout_is_no_shadow(small: Source) -> None:
+    """People keep their .venv there, and the wheel is in it."""
+    place = small.root / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = place / "lib" / version / "site-packages"
+    (packages / "executorch").mkdir()
+    (packages / "executorch" / "__init__.py").write_text("")
+    (packages / "ours.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = place / "bin" / "python"
+    asked = "import executorch; print(executorch.__file__)"
+    said = subprocess.run([python, "-c", asked], stdout=subprocess.PIPE, text=True, check=True)
+    assert Path(said.stdout.strip()).is_relative_to(packages)
+    assert found_in(small, python) == ""
+
+
+def test_a_part_that_is_not_one(small: Source, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--part cmsis-nn=.*: CMSIS-NN has a file Include/arm_nn"):
+        small.find(**{"cmsis-nn": tmp_path})

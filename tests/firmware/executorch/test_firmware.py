@@ -1,0 +1,324 @@
+"""Protects what is built from a checkout: the right program, after kills and collisions, without a
+byte written to the user's folders, and errors that name the user's files."""
+
+from __future__ import annotations
+
+import random
+import re
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+import pytest
+
+from harness.config.loading import load_target
+from harness.config.model import SimulatorName
+from harness.core.errors import BuildError, LinkError
+from harness.firmware.executorch.checkout import find_checkout
+from harness.firmware.executorch.parts import SPECS
+from harness.firmware.firmware import Firmware, load_firmware
+from harness.firmware.log import LinkFailed, StepFailed
+from harness.firmware.source import BuildRequest, source_named
+from harness.formats.elf import read_elf
+from harness.sim.pick import pick
+from harness.system import paths
+from tests.firmware.executorch import builder
+from tests.firmware.executorch.conftest import Source
+from tests.firmware.executorch.products import (
+    M55,
+    U55,
+    U85,
+    built,
+    compiled,
+    mark,
+    marked,
+    stack_limit,
+)
+from tests.firmware.executorch.small import KERNEL, OPS, edit, git, sdk_platform
+
+Home = Callable[[str], Path]
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+# --- What comes out --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [M55, U55, U85])
+def test_a_checkouts_runner(source: Source, target: str) -> None:
+    told: list[str] = []
+    firmware = built(source, target, told.append)
+    commit = source.find().revision.commit
+    assert told[0] == f"{target} (ExecuTorch {commit[:10]}): configuring the runner"
+    assert re.search(r"building the runner (\d+)/\1$", told[-1])
+    assert (firmware.source, firmware.target) == (source_named("executorch"), target)
+    assert firmware.checkout is not None
+    assert firmware.checkout.commit == commit
+    assert firmware.checkout.platform == "hil"
+    assert firmware.map.is_file()
+    names = {symbol.name for symbol in read_elf(firmware.elf).symbols}
+    assert {"main", "_start", "Reset_Handler", "ethosu_invoke_v3"} <= names
+    assert ("ethosu_init" in names) == (target != M55), "its NPU, if it has one, is initialised"
+    del told[:]
+    again = built(source, target, told.append)
+    assert (again, told) == (firmware, [])
+    assert load_firmware(firmware.directory) == firmware
+
+
+def test_firmware_of_a_checkout_elsewhere_says_where(small: Source) -> None:
+    """The program is the same; the record names the checkout that was asked for."""
+    first = built(small)
+    git(small.folder, "clone", "-q", str(small.root), "clone")
+    git(small.folder / "clone", "checkout", "-q", "-b", "mine")
+    other = built(Source(small.folder / "clone", small.parts, small.folder))
+    assert other.key == first.key
+    assert other.checkout is not None
+    assert (other.checkout.path, other.checkout.branch) == (str(small.folder / "clone"), "mine")
+
+
+Snapshot = dict[str, tuple[int, int, int]]
+
+
+def snapshot(folder: Path) -> tuple[Snapshot, str, bytes]:
+    """Names, sizes and times of all files and folders, what git says of them, and its index."""
+    files: Snapshot = {}
+    for path in (folder, *folder.rglob("*")):
+        found = path.lstat()
+        size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+        files[str(path)] = (found.st_mode, size, found.st_mtime_ns)
+    git_folder = git(folder, "rev-parse", "--absolute-git-dir")
+    index = (Path(git_folder) / "index").read_bytes()
+    said = git(folder, "--no-optional-locks", "status", "--porcelain", "--ignored")
+    return files, said, index
+
+
+def test_nothing_is_written_to_the_users_folders(source: Source) -> None:
+    folders = [source.root, *(part.folder for part in source.find().parts.values())]
+    folders = [folder for folder in folders if (folder / ".git").exists()]
+    before = [snapshot(folder) for folder in folders]
+    built(source)
+    for folder, then in zip(folders, before, strict=True):
+        for was, now in zip(then, snapshot(folder), strict=True):
+            assert now == was, folder
+
+
+# --- Errors of the checkout ------------------------------------------------------------------
+
+
+def test_a_compile_error_names_the_users_file(small: Source) -> None:
+    kernel = small.root / KERNEL
+    line = len(kernel.read_text().splitlines()) + 1
+    with kernel.open("a") as file:
+        file.write("int broken() { return nothing; }\n")
+    with pytest.raises(StepFailed, match=rf"^{kernel}:{line}:\d+: error: 'nothing' was not") as e:
+        built(small)
+    assert isinstance(e.value, BuildError)
+    assert not isinstance(e.value, LinkError)
+    edit(kernel, "nothing", "1")
+    built(small)
+    assert compiled(small)[-1] != "", "it went on with what was compiled already"
+    assert len(compiled(small)) < 60
+
+
+def test_a_compile_error_in_a_part_names_the_users_file(small: Source) -> None:
+    header = small.parts["cmsis-nn"] / "Include" / "kernels" / "requantize.h"
+    edit(header, "namespace hil {", "namespace hil {\nint broken = nothing;")
+    with pytest.raises(StepFailed, match=rf"^{header}:\d+:\d+: error: 'nothing' was not"):
+        built(small)
+
+
+def test_a_link_error_is_one(small: Source) -> None:
+    edit(small.root / KERNEL, "namespace hil {", "int absent();\nnamespace hil {")
+    edit(small.root / KERNEL, "HIL_TRY(check_numbers(ctx, n));", "if (absent()) return Error::Ok;")
+    with pytest.raises(LinkFailed, match=r"op_quantized_add\.cpp") as caught:
+        built(small)
+    assert caught.value.verdict == "LINK_ERROR"
+    assert "absent()" in str(caught.value.failures)
+
+
+def test_a_configure_error_is_the_checkouts(small: Source) -> None:
+    file = small.root / "backends" / "cortex_m" / "CMakeLists.txt"
+    edit(file, "add_library(cortex_m_h", "message(FATAL_ERROR broken)\nadd_library(cortex_m_h")
+    with pytest.raises(StepFailed, match=r"CMake Error at .*broken") as caught:
+        built(small)
+    assert caught.value.step == "configure"
+    git(small.root, "checkout", "-q", ".")
+    built(small)
+
+
+def test_a_build_without_its_products(small: Source) -> None:
+    edit(
+        small.root / "examples/arm/executor_runner/CMakeLists.txt",
+        "-Xlinker -Map=arm_executor_runner.map",
+        "",
+    )
+    with pytest.raises(BuildError, match=r"ended well but left no arm_executor_runner\.map"):
+        built(small)
+    assert not any(paths.cache_dir("firmware").glob("*/firmware.json"))
+
+
+# --- Killed, and at the same time ------------------------------------------------------------
+
+
+def reference(small: Source, home: Home) -> Firmware:
+    """What a build that nobody disturbs gives."""
+    home("undisturbed")
+    firmware = built(small)
+    home("hil")
+    return firmware
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_build_killed_at_any_moment(small: Source, home: Home, seed: int) -> None:
+    """It is never taken for a whole one, and the next build succeeds."""
+    randomness = random.Random(seed)
+    print("seed", seed)
+    began = time.monotonic()
+    wanted = reference(small, home)
+    whole = time.monotonic() - began
+    for attempt in range(3):
+        moment = randomness.uniform(0, whole)
+        print("killed after", moment, "of", whole)
+        mark(small.root / OPS / "move.cpp", f"x{seed}{attempt}")
+        process = builder.start(small)
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            process.wait(moment)
+        except TimeoutExpired:
+            process.kill()
+        process.communicate()
+        for stamp in paths.cache_dir("firmware").glob("*/firmware.json"):
+            assert load_firmware(stamp.parent) is not None, "a stamp is of a whole firmware"
+    after = built(small)
+    assert after.key != wanted.key
+    git(small.root, "checkout", "-q", ".")
+    assert built(small).elf_sha256 == wanted.elf_sha256
+
+
+def test_two_processes_on_one_checkout(small: Source) -> None:
+    """One builds, the other waits and takes the result."""
+    found = [builder.finish(process) for process in [builder.start(small) for _ in range(2)]]
+    assert len({(one["key"], one["sha256"]) for one in found}) == 1
+    configured = [one for one in found if any("configuring" in line for line in one["told"])]
+    assert len(configured) == 1
+    assert sum("waiting" in line for one in found for line in one["told"]) <= 1
+
+
+def test_two_processes_on_equal_checkouts(small: Source) -> None:
+    """Two trees, one key: both come out, and neither breaks what the other puts there."""
+    git(small.folder, "clone", "-q", str(small.root), "clone")
+    clone = Source(small.folder / "clone", small.parts, small.folder)
+    keys = set()
+    for _ in range(2):
+        processes = [builder.start(source) for source in (small, clone)]
+        found = [builder.finish(process) for process in processes]
+        keys.add(found[0]["key"])
+        assert [one["root"] for one in found] == [str(small.root), str(clone.root)]
+        assert len({one["key"] for one in found}) == 1
+        for source in (small, clone):
+            mark(source.root / KERNEL, "more")
+    assert {path.name for path in paths.cache_dir("firmware").iterdir() if path.is_dir()} == keys
+
+
+def test_a_second_harness_in_another_place(small: Source, home: Home) -> None:
+    """Two state directories on one checkout at the same time."""
+    processes = []
+    for name in ("one", "two"):
+        home(name)
+        processes.append(builder.start(small))
+    found = [builder.finish(process) for process in processes]
+    assert found[0]["key"] == found[1]["key"]
+
+
+# --- Other boards ----------------------------------------------------------------------------
+
+
+QEMU_MEMORY = (
+    (0x10000000, 0x80000),
+    (0x11000000, 0x200000),
+    (0x30000000, 0x80000),
+    (0x31000000, 0x400000),
+    (0x70000000, 0x10000000),
+)
+
+
+def segments(firmware: Firmware) -> list[tuple[int, int]]:
+    """Address and size of what is loaded."""
+    found = read_elf(firmware.elf).segments
+    return [(one.load, one.size) for one in found if one.size]
+
+
+def test_a_320_is_linked_for_qemus_memory(source: Source) -> None:
+    firmware = built(source, U85)
+    for address, size in segments(firmware):
+        assert any(a <= address and address + size <= a + n for a, n in QEMU_MEMORY), hex(address)
+
+
+@pytest.mark.parametrize("region", ["BROM", "ITCM", "BRAM"])
+def test_a_script_without_a_region_to_be_moved(small: Source, region: str) -> None:
+    script = small.root / "examples/arm/executor_runner/Corstone-320.ld"
+    script.write_text(re.sub(rf"\b{region}\b", f"MY{region}", script.read_text()))
+    with pytest.raises(StepFailed, match=f"has no memory region {region} to be moved"):
+        built(small, U85)
+
+
+def test_a_program_without_a_script(small: Source) -> None:
+    cmake = small.root / "examples/arm/executor_runner/CMakeLists.txt"
+    edit(cmake, 'target_link_options(arm_executor_runner PRIVATE "-T" "${script}")', "")
+    with pytest.raises(StepFailed, match="linked without -T: its linker script is not known"):
+        built(small, U85)
+
+
+def test_an_edited_script_of_a_320(small: Source) -> None:
+    """It is read when the build is configured, and moved again."""
+    before = built(small, U85)
+    script = small.root / "examples/arm/executor_runner/Corstone-320.ld"
+    edit(script, "#define STACK_SIZE 0x5000", "#define STACK_SIZE 0x4000")
+    assert stack_limit(built(small, U85)) == stack_limit(before) + 0x1000
+
+
+def test_an_fvps_runner_is_started_by_the_sdk(small: Source) -> None:
+    """Linked where the checkout says, with the whole of the SDK beside its platform."""
+    platform = sdk_platform(small.folder / "sdk")
+    target = pick(load_target(U85), "fvp").target
+    checkout = find_checkout(small.root, {**small.parts, "core_platform": platform})
+    firmware = source_named("executorch").build(BuildRequest(target, SimulatorName.FVP, checkout))
+    assert firmware.checkout is not None
+    assert firmware.checkout.platform == "sdk"
+    assert any(address == 0x12000000 for address, _ in segments(firmware))
+    edit(platform / "targets" / "common" / "fault.cpp", "Hard fault.", "Fault.     ")
+    again = find_checkout(small.root, {**small.parts, "core_platform": platform})
+    assert marked(
+        source_named("executorch").build(BuildRequest(target, SimulatorName.FVP, again)),
+        "Fault.     ",
+    )
+
+
+def test_parts_of_the_checkout_itself(small: Source) -> None:
+    """Nothing given: submodules and the SDK are where ExecuTorch's scripts put them."""
+    for name, place in small.parts.items():
+        where = small.root / SPECS[name].places[0]
+        if where.is_dir():
+            where.rmdir()
+        git(small.folder, "clone", "-q", str(place), str(where))
+    inside = Source(small.root, {}, small.folder)
+    assert built(inside).elf.name == "executor_runner"
+
+
+def test_two_values_of_a_definition_are_told(small: Source) -> None:
+    """A compiler only warns; the record has to say it, and from the cache no less."""
+    definition = "target_compile_definitions(ethosu_target_common INTERFACE ETHOSU_ARENA=9)\n"
+    assert not any("two values" in note for note in noted(built(small)))
+    with (small.root / "examples/arm/executor_runner/CMakeLists.txt").open("a") as file:
+        file.write(definition)
+    for _ in range(2):
+        (note,) = (note for note in noted(built(small)) if "two values" in note)
+        assert note == "ETHOSU_ARENA has two values: the platform's 1, and 9"
+
+
+def noted(firmware: Firmware) -> tuple[str, ...]:
+    assert firmware.checkout is not None
+    return firmware.checkout.notes

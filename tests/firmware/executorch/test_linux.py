@@ -1,0 +1,212 @@
+"""ExecuTorch's executor_runner under Linux: how it is built, and that what it does wrong is found.
+
+The guest, QEMU and the NPU's model are the real ones. The small checkout is run with the two faults
+that ExecuTorch's main had in August 2026; the real one has them until somebody mends it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.config.case import Case
+from harness.config.loading import load_target
+from harness.config.model import SimulatorName
+from harness.config.models import ModelSource, find_model
+from harness.export.batch import export
+from harness.export.program import Program
+from harness.export.request import ExportRequest
+from harness.firmware.executorch import linux
+from harness.firmware.executorch.checkout import LINUX_PRESET, RevisionUnsupported
+from harness.firmware.executorch.overlay import lay
+from harness.firmware.executorch.plan import configure, make_plan
+from harness.firmware.firmware import Firmware
+from harness.firmware.operators import needs_of, require
+from harness.firmware.source import BuildRequest, source_named
+from harness.run.pipeline import RunOptions, run_case
+from harness.run.record import RunRecord
+from harness.sim.pick import pick
+from harness.sim.simulation import flag_arguments
+from tests.export.conftest import user_model  # noqa: F401
+from tests.firmware.executorch.conftest import Source
+from tests.firmware.executorch.small import BATCH, STAGE, commit, edit
+
+A320, U85 = "corstone-1000-a320", "corstone-1000-u85-256"
+# Its inputs lie in the other order than its arguments, and fit into what it asks for as scratch.
+DIFFERENCE = """
+import torch
+class Difference(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Conv2d(4, 16, 3, padding=1)
+        self.other = torch.nn.Conv2d(16, 4, 3, padding=1)
+    def forward(self, x, y):
+        return self.other(torch.relu(self.one(y))) - x
+torch.manual_seed(1)
+ModelUnderTest = Difference()
+ModelInputs = (torch.rand(1, 4, 16, 16), torch.rand(1, 4, 16, 16))
+"""
+needs_guest = pytest.mark.skipif(
+    not (shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-system-aarch64")),
+    reason="needs aarch64-linux-gnu-g++ and qemu-system-aarch64",
+)
+
+
+@pytest.mark.parametrize(("name", "npu"), [(A320, "OFF"), (U85, "ON")])
+def test_what_the_build_is_told(small: Source, name: str, npu: str) -> None:
+    plan = small.plan(name)
+    overlay = lay(plan.checkout, small.folder / "tree", plan.platform)
+    argv = configure(plan, overlay, small.folder / "build", Path("python"))
+    given = dict(word[2:].split("=", 1) for word in argv if word.startswith("-D"))
+    assert given["EXECUTORCH_BUILD_ARM_ETHOSU_LINUX"] == npu
+    assert given["CMAKE_BUILD_TYPE"] == "RelWithDebInfo", "a fault's place has a name"
+    assert "NDEBUG" not in given["CMAKE_CXX_FLAGS_RELWITHDEBINFO"]
+    assert given["EXECUTORCH_BUILD_PRESET_FILE"].endswith(str(LINUX_PRESET))
+    driver = Path(given["ETHOSU_LINUX_DRIVER_SOURCE_DIR"])
+    assert (driver / "driver_library/src/ethosu.cpp").is_file()
+    assert (set(plan.products), plan.runner) == ({"", ".map", ".stripped"}, linux.RUNNER)
+    assert any("page that nobody may touch" in note for note in plan.notes)
+    assert any("driver library" in note for note in plan.notes) == (npu == "ON")
+
+
+@pytest.mark.parametrize(("name", "other"), [(A320, "qemu_user"), (U85, "fvp")])
+def test_every_simulator_has_the_same_program(small: Source, name: str, other: str) -> None:
+    checkout = small.find()
+    plan = make_plan(pick(load_target(name), other).target, SimulatorName(other), checkout)
+    assert plan.key() == small.plan(name).key()
+
+
+def test_our_own_part_is_in_the_key() -> None:
+    """An edit of any of them is another firmware."""
+    names = {path.name for path in linux.own_files()}
+    assert {
+        "runner.cmake",
+        "platform.cpp",
+        "temp_memory.h",
+        "signals.cpp",
+        "format.cpp",
+        "ethosu.cpp",
+        "ethosu.hpp",
+        "uapi.h",
+        "aarch64-linux.cmake",
+    } <= names
+
+
+def test_a_revision_of_before(small: Source) -> None:
+    (small.root / LINUX_PRESET).unlink()
+    commit(small.root, "as it was")
+    with pytest.raises(RevisionUnsupported, match=r"has no .*arm_ethosu_linux\.cmake") as caught:
+        small.plan(U85)
+    assert "17367" in str(caught.value.hint)
+    assert small.plan("corstone-300-m55").runner == "arm_executor_runner"
+
+
+def test_its_command_line() -> None:
+    """Flags, for one input set; a program without inputs has no flag for them."""
+    program = Path("some.pte")
+    assert flag_arguments(program, 2, 2) == (
+        "executor_runner",
+        "--model_path=program.pte",
+        "--inputs=s2i0.bin,s2i1.bin",
+        "--output_file=s2",
+    )
+    assert not any("inputs" in word for word in flag_arguments(program, 0, 0))
+
+
+Build = Callable[[Source, str], Firmware]
+
+
+@pytest.fixture
+def build(guest_home: Path, shared_hil_home: str) -> Build:
+    """With the session's compiled objects, in a home of its own."""
+    shared = Path(shared_hil_home) / "cache" / "ccache"
+    shared.mkdir(parents=True, exist_ok=True)
+    (guest_home / ".hil" / "cache" / "ccache").symlink_to(shared)
+
+    def make(source: Source, name: str) -> Firmware:
+        chosen = pick(load_target(name), "qemu").target
+        return source_named("executorch").build(
+            BuildRequest(chosen, SimulatorName.QEMU, source.find())
+        )
+
+    return make
+
+
+@pytest.fixture
+def difference(shared_hil_home: str, user_model: Callable[[str], ModelSource]) -> Program:  # noqa: F811
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HIL_HOME", shared_hil_home)
+        request = ExportRequest(user_model(DIFFERENCE), "ethos-u85-256", direct_drive=True)
+        return export([request])[0].unwrap()
+
+
+def run(firmware: Firmware, program: Program, name: str = U85) -> RunRecord:
+    require(firmware.images, needs_of(program.pte_path), source_named("executorch"))
+    # no model's budgets and references: what was accepted is of the bundled runner
+    case = Case(name, "add")
+    return run_case(case, pick(load_target(name), "qemu"), program, firmware, RunOptions())
+
+
+@needs_guest
+@pytest.mark.corstone1000
+def test_a_program_by_direct_drive(small: Source, build: Build, difference: Program) -> None:
+    """And then with each of the two faults: a copy of the inputs in a scratch that has no room for
+    them, and inputs that lie one after another."""
+    firmware = build(small, U85)
+    record = run(firmware, difference)
+    assert record.verdict.name == "PASS", record.cause
+    assert record.npu is not None
+    assert record.npu.jobs == 3, "one input set, one process"
+    assert "elf_stripped" not in record.metrics
+
+    edit(small.root / STAGE, "allocate(end, 16)", "allocate(end - 16, 16)")
+    record = run(build(small, U85), difference)
+    assert record.cause is not None
+    assert (record.verdict.name, record.cause.kind) == ("FAULT", "process_crash"), record.cause
+    where = record.cause.facts or {}
+    assert where["lr_symbol"].startswith(("arm_ethos_io_memcpy", "hil::ethosu::stage_inputs"))
+
+    edit(small.root / STAGE, "allocate(end - 16, 16)", "allocate(end, 16)")
+    edit(small.root / BATCH, "tensors[a].offset < tensors[b].offset", "a < b")
+    edit(small.root / BATCH, "if (io.offset != end)", "if (false)")
+    check_inputs_are_blamed(run(build(small, U85), difference))
+
+
+def check_inputs_are_blamed(record: RunRecord) -> None:
+    assert record.cause is not None
+    assert (record.verdict.name, record.cause.kind) == ("MISMATCH", "outputs_differ"), record.cause
+    assert "its inputs one after another (at 0, 1024)" in record.cause.text
+    assert "their places in the program are 1024, 0" in record.cause.text
+    assert record.blame is not None
+    assert record.blame.facts["culprit"] == "runner"
+    assert record.blame.facts["at"] == "inputs"
+
+
+@needs_guest
+@pytest.mark.corstone1000
+def test_the_two_faults_of_executorch(real: Source, build: Build, difference: Program) -> None:
+    """When this fails, ExecuTorch was mended, and the heading in docs/findings.md should say so.
+
+    ``add`` asks for no scratch; of DIFFERENCE the inputs fit in, and are swapped."""
+    firmware = build(real, U85)
+    check_inputs_are_blamed(run(firmware, difference))
+    request = ExportRequest(find_model("add"), "ethos-u85-256", direct_drive=True)
+    record = run(firmware, export([request])[0].unwrap())
+    assert record.cause is not None
+    assert (record.verdict.name, record.cause.kind) == ("FAULT", "process_crash"), record.cause
+    where = record.cause.facts or {}
+    assert "arm_ethos_io_memcpy" in where["lr_symbol"] or "EthosUBackend" in where["lr_symbol"]
+
+
+@needs_guest
+@pytest.mark.corstone1000
+def test_executorchs_kernels_on_the_cpu(real: Source, build: Build) -> None:
+    """With its portable, quantised and cortex_m libraries."""
+    program = export([ExportRequest(find_model("ds_cnn"), load_target(A320).compile_target)])[
+        0
+    ].unwrap()
+    record = run(build(real, A320), program, A320)
+    assert record.verdict.name == "PASS", record.cause

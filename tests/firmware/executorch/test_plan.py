@@ -1,0 +1,210 @@
+"""Protects which targets a checkout has a runner for, what its build is told, and what makes two
+firmwares the same: nothing of where things lie, all of what they are made from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.config.loading import load_target
+from harness.config.model import SimulatorName
+from harness.firmware.executorch import plan as checkout_plan
+from harness.firmware.executorch.checkout import find_checkout
+from harness.firmware.executorch.overlay import Overlay
+from harness.firmware.executorch.parts import PartMissing
+from harness.firmware.executorch.plan import NoRunnerFor, configure, make_plan, operators
+from harness.firmware.installed import executorch_package
+from harness.sim.pick import pick
+from harness.system import paths, toolchain
+from tests.firmware.executorch.conftest import Source
+from tests.firmware.executorch.small import OPS, commit, edit, git, sdk_platform
+
+BOARDS = (
+    "corstone-300-m55",
+    "corstone-300-u55-128",
+    "corstone-300-u65-256",
+    "corstone-320-u85-256",
+)
+
+
+@pytest.mark.parametrize("name", ["mps2-m4", "host"])
+def test_a_target_without_a_runner(small: Source, name: str) -> None:
+    target = load_target(name)
+    with pytest.raises(NoRunnerFor, match=f"{name} on .* is neither") as caught:
+        make_plan(target, SimulatorName.QEMU, small.find())
+    assert caught.value.target == name
+    assert "--firmware bundled" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_an_fvp_is_started_by_the_sdks_platform(small: Source, name: str) -> None:
+    target = pick(load_target(name), "fvp").target
+    with pytest.raises(PartMissing, match="needs the Ethos-U core platform") as caught:
+        make_plan(target, SimulatorName.FVP, small.find())
+    assert "setup.sh" in caught.value.command
+    platform = sdk_platform(small.folder)
+    plan = make_plan(target, SimulatorName.FVP, small.find(core_platform=platform))
+    assert (plan.platform, plan.relinked) == (None, False)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_linux_asks_for_nothing_of_a_board_without_it(small: Source, name: str) -> None:
+    """There is no core driver in it; a board of Cortex-M is told at once what it lacks."""
+    parts = {n: p for n, p in small.parts.items() if n not in ("core_driver", "cmsis_6")}
+    checkout = find_checkout(small.root, parts)
+    linux = load_target("corstone-1000-a320")
+    assert make_plan(linux, SimulatorName.QEMU, checkout).is_linux
+    with pytest.raises(PartMissing, match="needs the Ethos-U core driver, CMSIS 6") as caught:
+        make_plan(pick(load_target(name), "qemu").target, SimulatorName.QEMU, checkout)
+    assert caught.value.parts == ("core_driver", "cmsis_6")
+
+
+def test_the_sdk_of_the_checkout_itself(small: Source) -> None:
+    """Where ExecuTorch's setup.sh puts it: nothing needs to be given."""
+    sdk_platform(small.root / "examples" / "arm" / "arm-scratch" / "ethos-u")
+    target = pick(load_target("corstone-300-u55-128"), "fvp").target
+    assert make_plan(target, SimulatorName.FVP, small.find()).platform is None
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_what_the_build_is_told(small: Source, name: str) -> None:
+    plan = small.plan(name)
+    npu = load_target(name).npu
+    assert plan.options["HIL_NPU"] == ("OFF" if npu is None else "ON")
+    wanted = "ethos-u55-128" if npu is None else f"ethos-{npu.product}-{npu.macs}"
+    assert plan.options["ETHOSU_TARGET_NPU_CONFIG"] == wanted
+    assert plan.options["TARGET_CPU"] == ("cortex-m85" if "u85" in name else "cortex-m55")
+    assert plan.relinked == ("u85" in name)
+    assert plan.notes[0] == (
+        "started by the harness's own platform code, not ethos-u-core-platform's"
+    )
+    assert ("linked for QEMU's memory map, not Corstone-320's" in plan.notes) == plan.relinked
+
+
+def test_only_the_overlay_is_named_to_the_build(small: Source, tmp_path: Path) -> None:
+    """A path of the user's would be read past it, and written to."""
+    overlay = Overlay(tmp_path / "o" / "executorch", tmp_path / "o" / "sdk")
+    argv = configure(small.plan("corstone-320-u85-256"), overlay, tmp_path / "b", Path("/py"))
+    assert str(small.root) not in " ".join(argv)
+    assert not any(str(place) in " ".join(argv) for place in small.parts.values())
+    assert "-DPYTHON_EXECUTABLE=/py" in argv
+    assert any("qemu_map.cmake" in word for word in argv)
+
+
+def test_operators_are_those_that_the_checkout_has(small: Source) -> None:
+    checkout = small.find()
+    text = (small.root / OPS / "operators.yaml").read_text()
+    own = re.findall(r"^- func: (cortex_m::[\w.]+)", text, re.MULTILINE)
+    for npu in (False, True):
+        named = operators(checkout, npu=npu)
+        assert named[: len(own)] == tuple(own)
+        assert len(set(named)) == len(named)
+        assert {"executorch_prim::et_view.default", "aten::add.out"} <= set(named)
+        assert "quantized_decomposed::quantize_per_tensor.out" in named
+    edit(small.root / "kernels/portable/functions.yaml", "- op: add.out", "- op: plus.out")
+    assert "aten::add.out" not in operators(checkout, npu=False)
+
+
+def test_an_installed_flatc_that_fits_saves_making_one(small: Source) -> None:
+    """One of another version writes what the checkout's headers refuse."""
+    header = small.parts["flatbuffers"] / "include/flatbuffers/base.h"
+    installed = toolchain.version_of(executorch_package() / "data/bin/flatc").split(".")
+    text = header.read_text()
+    for word, number in zip(("MAJOR", "MINOR", "REVISION"), installed, strict=True):
+        define = rf"(#define FLATBUFFERS_VERSION_{word}) \d+"
+        text = re.sub(define, rf"\g<1> {number}", text)
+    header.write_text(text)
+    fitting = small.plan().flatc
+    assert fitting is not None
+    assert fitting.version == ".".join(installed)
+    edit(header, f"_MAJOR {installed[0]}", f"_MAJOR {int(installed[0]) + 1}")
+    assert small.plan().flatc is None
+
+
+def other_place(small: Source) -> Source:
+    shutil.copytree(small.root, small.folder / "copy", symlinks=True)
+    parts = {}
+    for name, place in small.parts.items():
+        git(small.folder, "clone", "-q", str(place), f"parts-{name}")
+        parts[name] = small.folder / f"parts-{name}"
+    return Source(small.folder / "copy", parts, small.folder)
+
+
+def test_equal_content_elsewhere_is_the_same_firmware(small: Source) -> None:
+    """But not the same build tree, whose links lead to one checkout and its parts."""
+    here, there = small.plan(), other_place(small).plan()
+    assert here.key() == there.key()
+    assert here.tree() != there.tree()
+
+
+def test_a_part_of_another_place_is_another_tree(small: Source) -> None:
+    """ninja would compare its old files with the tree's new objects, and keep these."""
+    git(small.folder, "clone", "-q", str(small.parts["cmsis-nn"]), "nn")
+    moved = Source(small.root, {**small.parts, "cmsis-nn": small.folder / "nn"}, small.folder)
+    assert moved.plan().key() == small.plan().key()
+    assert moved.plan().tree() != small.plan().tree()
+
+
+def test_the_tree_stays_when_sources_change(small: Source) -> None:
+    before = small.plan()
+    commit(small.root, "nothing")
+    commit(small.parts["cmsis-nn"], "nothing")
+    after = small.plan()
+    assert after.key() != before.key()
+    assert after.tree() == before.tree()
+
+
+Change = Callable[[Source, pytest.MonkeyPatch], object]
+INGREDIENTS: dict[str, Change] = {
+    "commit": lambda small, _: commit(small.root, "nothing"),
+    "edit": lambda small, _: (small.root / "runtime/core/log.h").write_text(""),
+    "new file": lambda small, _: (small.root / "runtime/core/new.h").write_text(""),
+    "part": lambda small, _: commit(small.parts["flatcc"], "nothing"),
+    "toolchain": lambda _, patch: patch.setattr(toolchain, "toolchain_id", lambda _: "gcc 99"),
+    "generators": lambda _, patch: patch.setattr(checkout_plan, "_version", lambda _: "9.9"),
+    "platform": lambda small, patch: our_platform(small, patch),
+}
+
+
+def our_platform(small: Source, patch: pytest.MonkeyPatch) -> None:
+    """Our own code for QEMU, with an edit."""
+    ours = small.folder / "executorch"
+    shutil.copytree(paths.project_root() / "targets" / "executorch", ours)
+    edit(ours / "platform" / "fault.cpp", "Hard fault.", "Hard  fault.")
+    patch.setattr(checkout_plan, "_ours", lambda: ours)
+
+
+@pytest.mark.parametrize("change", INGREDIENTS)
+def test_every_ingredient_is_in_the_key(
+    small: Source, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    before = small.plan().key()
+    INGREDIENTS[change](small, monkeypatch)
+    assert small.plan().key() != before
+
+
+def test_every_option_is_in_the_key(small: Source) -> None:
+    plan = small.plan()
+    keys = {replace(plan, options={**plan.options, name: "x"}).key() for name in plan.options}
+    assert len(keys | {plan.key()}) == len(plan.options) + 1
+    assert len({small.plan(name).key() for name in BOARDS}) == len(BOARDS)
+
+
+def test_a_change_where_nothing_is_built_is_none(small: Source) -> None:
+    before = small.plan().key()
+    (small.root / "docs" / "README.md").write_text("more")
+    assert small.plan().key() == before
+
+
+def test_the_place_of_flatc_does_not_count(small: Source) -> None:
+    """Each virtual environment has one of its own."""
+    plan = small.plan()
+    one, other = (checkout_plan.Flatc(Path(name), "24.3.25") for name in ("/a", "/b"))
+    assert replace(plan, flatc=one).key() == replace(plan, flatc=other).key()
+    newer = checkout_plan.Flatc(Path("/a"), "25.1.1")
+    assert len({replace(plan, flatc=flatc).key() for flatc in (one, newer, None)}) == 3

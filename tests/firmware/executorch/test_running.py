@@ -1,0 +1,100 @@
+"""Protects that what is built from a checkout runs as ExecuTorch's runner does: newlib, its files,
+one input set, the NPU's driver served; and that its kernels are the ones that are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.config.loading import load_target
+from harness.config.model import SimulatorName
+from harness.config.models import find_model
+from harness.export.batch import export
+from harness.export.program import Program
+from harness.export.request import ExportRequest
+from harness.firmware.firmware import Firmware
+from harness.firmware.source import BuildRequest, source_named
+from harness.log import parse_console
+from harness.sim.pick import pick
+from harness.sim.run_files import CONSOLE, WORK
+from harness.sim.simulation import simulate
+from tests.firmware.executorch.conftest import Source
+from tests.firmware.executorch.small import KERNEL, edit
+
+TARGETS = {
+    "corstone-300-m55": "cortex-m55",
+    "corstone-300-u55-128": "ethos-u55-128",
+    "corstone-320-u85-256": "ethos-u85-256",
+}
+Run = Callable[[Firmware, Program], tuple[str, list[bytes]]]
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture(scope="session")
+def exported(shared_hil_home: str) -> Callable[[str], Program]:
+    """A sum of two quantised tensors, for a target."""
+
+    def make(target: str) -> Program:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HIL_HOME", shared_hil_home)
+            request = ExportRequest(find_model("qadd"), TARGETS[target])
+            return export([request])[0].unwrap()
+
+    return make
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Console and outputs of the first input set."""
+
+    def once(firmware: Firmware, program: Program) -> tuple[str, list[bytes]]:
+        directory = tmp_path / f"run{len(list(tmp_path.glob('run*')))}"
+        directory.mkdir()
+        inputs = [program.directory / name for name in program.sets[0].inputs]
+        chosen = pick(load_target(firmware.target), "qemu")
+        transcript = simulate(
+            chosen, firmware, program=program.pte_path, sets=[inputs], run_dir=directory
+        )
+        assert transcript.exit_status == 0
+        outputs = sorted((directory / WORK).glob("s0-*.bin"))
+        return (directory / CONSOLE).read_text(), [path.read_bytes() for path in outputs]
+
+    return once
+
+
+def built(source: Source, target: str) -> Firmware:
+    chosen = pick(load_target(target), "qemu").target
+    return source_named("executorch").build(BuildRequest(chosen, SimulatorName.QEMU, source.find()))
+
+
+def expected(program: Program) -> list[bytes]:
+    return [(program.directory / name).read_bytes() for name in program.sets[0].expected]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_program_runs(
+    source: Source, target: str, exported: Callable[[str], Program], run: Run
+) -> None:
+    program = exported(target)
+    console, outputs = run(built(source, target), program)
+    assert outputs == expected(program)
+    assert console.rstrip().endswith("Program complete, exiting.")
+    observation = parse_console(console.encode())
+    assert observation.complete_line is not None
+    assert not observation.failures
+    assert "build id" not in console, "nothing of the bundled runner stands for it"
+
+
+def test_a_bug_in_a_kernel_is_run(
+    small: Source, exported: Callable[[str], Program], run: Run
+) -> None:
+    target = "corstone-300-m55"
+    program = exported(target)
+    edit(small.root / KERNEL, "pairs.out + r * pairs.row, pairs.row)", "pairs.out, pairs.row - 1)")
+    _, outputs = run(built(small, target), program)
+    assert outputs != expected(program)
+    edit(small.root / KERNEL, "pairs.out, pairs.row - 1)", "pairs.out + r * pairs.row, pairs.row)")
+    assert run(built(small, target), program)[1] == expected(program)

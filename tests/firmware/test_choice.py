@@ -1,0 +1,137 @@
+"""Protects the one place that decides whose firmware is run: the three ways to name a checkout,
+which of them also asks for it, and what is said when none does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import Unknown, UsageError
+from harness.firmware.choice import NoCheckout, choose
+from harness.firmware.names import firmware_words
+from harness.firmware.source import FirmwareSource, source_named
+from harness.plugin.options import OPTIONS
+
+BUNDLED, EXECUTORCH = source_named("bundled"), source_named("executorch")
+WHEEL = source_named("wheel")
+
+
+def project(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("word", "option", "sources"),
+    [
+        (None, None, (BUNDLED,)),
+        (None, "/c", (EXECUTORCH,)),
+        ("bundled", "/c", (BUNDLED,)),
+        ("executorch", None, (EXECUTORCH,)),
+        ("executorch", "/c", (EXECUTORCH,)),
+        ("both", "/c", (BUNDLED, EXECUTORCH)),
+        ("wheel", "/c", (WHEEL,)),
+        ("bundled+wheel", None, (BUNDLED, WHEEL)),
+    ],
+)
+def test_only_the_command_line_asks_for_executorch(
+    word: str | None, option: str | None, sources: tuple[FirmwareSource, ...], tmp_path: Path
+) -> None:
+    """A variable that is set for other tools does not change what `hil run` runs."""
+    root = None if option is None else Path(option)
+    choice = choose(word, root, (), environ={"EXECUTORCH_ROOT": "/e"}, directory=tmp_path)
+    assert choice.sources == sources
+    wanted = Path(option or "/e") if EXECUTORCH in sources else None
+    assert choice.root == wanted
+
+
+def test_every_face_takes_the_same_words() -> None:
+    (option,) = (one for one in OPTIONS if one.name == "firmware")
+    assert option.choices == firmware_words()
+
+
+def test_the_command_line_before_the_environment_before_the_project(tmp_path: Path) -> None:
+    below = project(tmp_path, '[tool.hil]\nexecutorch = "src/executorch"\n') / "a" / "b"
+    below.mkdir(parents=True)
+    environ = {"EXECUTORCH_ROOT": "/e"}
+
+    def root(option: Path | None, environ: dict[str, str]) -> Path | None:
+        return choose("both", option, (), environ=environ, directory=below).root
+
+    assert root(Path("/c"), environ) == Path("/c")
+    assert root(None, environ) == Path("/e")
+    assert root(None, {}) == tmp_path / "src/executorch"
+    assert root(None, {"EXECUTORCH_ROOT": ""}) == tmp_path / "src/executorch"
+
+
+def test_the_nearest_project_that_says_it(tmp_path: Path) -> None:
+    """One without a word of us inside another one is not the nearest."""
+    project(tmp_path, '[tool.hil]\nexecutorch = "outer"\n')
+    inner = project(tmp_path / "inner", "[tool.other]\nexecutorch = 1\n")
+    assert choose("executorch", None, (), environ={}, directory=inner).root == tmp_path / "outer"
+    project(inner, '[tool.hil]\nexecutorch = "/own"\n')
+    assert choose("executorch", None, (), environ={}, directory=inner).root == Path("/own")
+
+
+@pytest.mark.parametrize("word", ["executorch", "both"])
+def test_without_a_checkout_the_three_ways_are_said(word: str, tmp_path: Path) -> None:
+    with pytest.raises(NoCheckout, match=f"--firmware {word} needs a checkout") as caught:
+        choose(word, None, (), environ={}, directory=tmp_path)
+    hint = str(caught.value.hint)
+    assert all(way in hint for way in ("--executorch DIR", "$EXECUTORCH_ROOT", "[tool.hil]"))
+    assert caught.value.facts["option"] == f"--firmware {word}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.hil\n", "is not TOML: "),
+        ("[tool.hil]\nexecutorch = 3\n", "is not the path"),
+        ('[tool.hil]\nexecutorch = ""\n', "is not the path"),
+        ("[tool.hil.executorch]\nroot = 'x'\n", "is not the path"),
+    ],
+)
+def test_a_malformed_project_is_named(tmp_path: Path, text: str, message: str) -> None:
+    project(tmp_path, text)
+    with pytest.raises(UsageError, match=message) as caught:
+        choose("executorch", None, (), environ={}, directory=tmp_path)
+    assert caught.value.path == str(tmp_path / "pyproject.toml")
+    assert choose(None, None, (), environ={}, directory=tmp_path).root is None  # nobody asked
+
+
+def test_a_project_that_says_nothing_of_us(tmp_path: Path) -> None:
+    project(tmp_path, "tool = 3\n")
+    with pytest.raises(NoCheckout):
+        choose("executorch", None, (), environ={}, directory=tmp_path)
+
+
+def test_parts_of_the_command_line_lie_over_those_of_the_environment(tmp_path: Path) -> None:
+    environ = {"HIL_EXECUTORCH_PARTS": "cmsis-nn=/e/nn:gflags=/e/gflags:"}
+    words = ("cmsis-nn=/c/nn", "json=/c/json")
+    parts = choose("both", tmp_path, words, environ=environ).parts
+    assert parts == {
+        "cmsis-nn": Path("/c/nn"),
+        "gflags": Path("/e/gflags"),
+        "json": Path("/c/json"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "kind"),
+    [
+        (("cmsis-nn",), {}, UsageError),
+        (("cmsis_nn=/x",), {}, Unknown),
+        ((), {"HIL_EXECUTORCH_PARTS": "nothing"}, UsageError),
+    ],
+)
+def test_a_malformed_part_is_wrong_usage(
+    words: tuple[str, ...], environ: dict[str, str], kind: type[UsageError], tmp_path: Path
+) -> None:
+    with pytest.raises(kind):
+        choose("executorch", tmp_path, words, environ=environ)
+
+
+def test_nothing_is_looked_for_when_only_the_bundled_runner_is_wanted() -> None:
+    assert choose(None, None, ()).checkout() is None

@@ -1,0 +1,32 @@
+"""Protects how a result is told from one of the bundled runner."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from harness.firmware.names import label
+from harness.firmware.source import CheckoutFacts, checkout_facts
+
+FACTS = CheckoutFacts("/src/executorch", "cff6f4dd32ab", "main", False, "", "hil", ("linked so",))
+
+
+@pytest.mark.parametrize(
+    ("source", "checkout", "said"),
+    [
+        ("bundled", None, ""),
+        ("executorch", None, "executorch"),
+        ("wheel", None, "wheel"),
+        ("executorch", FACTS, "executorch cff6f4dd"),
+        ("executorch", replace(FACTS, dirty=True), "executorch cff6f4dd+edits"),
+    ],
+)
+def test_the_label(source: str, checkout: CheckoutFacts | None, said: str) -> None:
+    assert label(source, checkout) == said
+
+
+def test_facts_come_back_from_json() -> None:
+    assert checkout_facts(json.loads(json.dumps(FACTS.to_fields()))) == FACTS
+    assert checkout_facts(None) is None

@@ -1,0 +1,163 @@
+"""Protects the causes of failures that are not about an undefined symbol: the ABI that differs,
+what fills a region, and that the facts behind a sentence are there as data."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.formats.elf import read_elf
+from harness.formats.linker_map import Contributor, Orphan, parse_map
+from harness.link.diagnose.abi import attributes, difference
+from harness.link.diagnose.causes import explain_overflow
+from harness.link.diagnose.sentences import without_objects
+from harness.link.failure import Failure, FailureKind, LinkCause
+from harness.link.log.parse import parse
+
+MAP = """\
+Memory Configuration
+
+Name             Origin             Length             Attributes
+FLASH            0x0000000000000000 0x0000000000001000 xr
+RAM              0x0000000020000000 0x0000000000000100 rw
+*default*        0x0000000000000000 0xffffffffffffffff
+
+Linker script and memory map
+
+.text           0x0000000000000000       0x40
+ .text          0x0000000000000000       0x40 a.o
+
+model_sec       0x0000000020000000      0x200 load address 0x0000000000000040
+ model_sec      0x0000000020000000      0x200 model.o
+"""
+
+
+def test_the_float_abi_differs(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int entry(int a) { return a; }\n")
+    for name in ("hard", "soft"):
+        subprocess.run(
+            [
+                "arm-none-eabi-gcc",
+                "-mcpu=cortex-m55",
+                f"-mfloat-abi={name}",
+                "-c",
+                "a.c",
+                "-o",
+                f"{name}.o",
+            ],
+            cwd=tmp_path,
+            check=True,
+        )
+    hard, soft = (attributes(read_elf(tmp_path / f"{n}.o")) for n in ("hard", "soft"))
+    assert difference(hard, soft) == (
+        "how float arguments are passed",
+        "hard (VFP registers)",
+        "soft (core registers)",
+    )
+    assert difference(hard, hard) is None
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_every_kind_has_cause_and_fix(kind: FailureKind) -> None:
+    explained = without_objects(Failure(kind, "gnu", 1, "ld: it failed"))
+    assert explained.cause_kind in LinkCause
+    assert explained.cause
+    assert explained.fix
+
+
+def test_what_fills_a_region_is_there_as_data() -> None:
+    failure = Failure(FailureKind.REGION_OVERFLOW, "gnu", 1, "", region="RAM", bytes=256)
+    explained = explain_overflow(failure, parse_map(MAP), ["SECTIONS { .text : { *(.text) } }"])
+    assert explained.contributors == (Contributor("model_sec", "model.o", 0x200, "model_sec"),)
+    assert explained.orphans == (Orphan("model_sec", 0x200, "RAM", "FLASH", ("model.o",)),)
+    assert explained.cause_kind is LinkCause.ORPHAN_SECTION
+    assert "model_sec (512 bytes from model.o)" in explained.cause
+    summary = json.loads(json.dumps(explained.summary()))
+    assert summary["orphans"] == [
+        {
+            "section": "model_sec",
+            "bytes": 512,
+            "region": "RAM",
+            "load_region": "FLASH",
+            "files": ["model.o"],
+        },
+    ]
+    assert summary["contributors"] == [
+        {"section": "model_sec", "file": "model.o", "bytes": 512, "output_section": "model_sec"},
+    ]
+
+
+def _advice(text: str) -> Failure:
+    """What is said of a log's only failure, without its objects."""
+    (failure,) = parse(text + "\n").failures
+    return without_objects(failure)
+
+
+RELOCATION = "a.o: relocation truncated to fit: %s against symbol `far' defined in .text in f.o"
+# Logs whose published kin got advice that was wrong: what is said now, and what no more.
+ADVICE = {
+    "the size of all that found no place is not what is missing": (
+        "Error: L6407E: Sections of aggregate size 0x10 bytes could not fit into .ANY selector(s).",
+        "16 bytes of sections fit into no",
+        "by 16 bytes",
+    ),
+    "armlink has no -lgcc": (
+        "Error: L6218E: Undefined symbol __aeabi_uldivmod (referred from a.o).",
+        "the compiler's helper library",
+        "-lgcc",
+    ),
+    "nobody builds libgcc_s": (
+        "ld: cannot find -lgcc_s",
+        "none for the options that it was called with",
+        "Build -lgcc_s",
+    ),
+    "a versioned symbol lacks no source": (
+        "ld: libfoo.so: undefined reference to `__isoc23_strtol@GLIBC_2.38'",
+        "was linked against GLIBC 2.38",
+        "Find the source",
+    ),
+    "the output is not rebuilt": (
+        "ld: error: x.elf uses VFP register arguments, libvendor.a(y.o) does not",
+        "Rebuild libvendor.a",
+        "Rebuild x.elf",
+    ),
+    "nobody rebuilds the compiler's libraries": (
+        "ld: error: /opt/lib/libgcc.a(y.o) uses VFP register arguments, x.elf does not",
+        "picks the library that fits",
+        "Rebuild",
+    ),
+    "x86-64 has no -mlong-calls": (RELOCATION % "R_X86_64_PC32", "-mcmodel=medium", "long-calls"),
+    "RISC-V has no -mlong-calls": (RELOCATION % "R_RISCV_HI20", "-mcmodel=medany", "long-calls"),
+    "AArch64 has no -mlong-calls": (
+        RELOCATION % "R_AARCH64_CALL26",
+        "near each other",
+        "long-calls",
+    ),
+    "Arm has": (RELOCATION % "R_ARM_THM_CALL", "-mlong-calls", "mcmodel"),
+    "a known driver": (
+        "a.o: undefined reference to `ETHOSU_PMU_Enable'",
+        "libethosu_core_driver",
+        "Find the",
+    ),
+    "another known driver": (
+        "a.o: undefined reference to `HAL_UART_Transmit'",
+        "stm32",
+        "Find the source",
+    ),
+    "order means nothing to armlink": (
+        "Error: L6218E: Undefined symbol frob (referred from a.o).",
+        "link it, or",
+        "after a.o",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_advice_is_right_or_is_not_given(name: str) -> None:
+    text, said, not_said = ADVICE[name]
+    failure = _advice(text)
+    assert said in f"{failure.cause} {failure.fix}"
+    assert not_said not in f"{failure.cause} {failure.fix}"

@@ -1,0 +1,77 @@
+"""Protects what is said of a symbol when a log comes without its objects: whose it is, and what to
+do, for the symbols that ExecuTorch, Zephyr, TFLite Micro and the ML evaluation kit miss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.link.diagnose.explain import explain_log
+
+
+def _explained(text: str, tmp_path: Path) -> tuple[str | None, str, str]:
+    (failure,) = explain_log(text, tmp_path / "log", lambda _m: None).failures
+    return failure.cause_kind, failure.cause, failure.fix
+
+
+@pytest.mark.parametrize(
+    ("symbol", "kind", "home"),
+    [
+        ("arm_ethos_io_memcpy", "weak_default_not_compiled", "copy hook"),
+        ("et_pal_init", "library_not_linked", "platform layer"),
+        ("executorch::runtime::Method::execute()", "library_not_linked", "libexecutorch_core"),
+        ("arm_convolve_wrapper_s8", "library_not_linked", "CMSIS-NN"),
+        ("ethosu_init", "library_not_linked", "Ethos-U core driver"),
+        ("ethosu_target_init", "library_not_linked", "core platform"),
+        ("tflite::MicroInterpreter::Invoke()", "library_not_linked", "TensorFlow Lite Micro"),
+        ("__device_dts_ord_28", "no_definition", "Zephyr device"),
+        ("z_impl_k_sleep", "no_definition", "system call"),
+        ("_sbrk", "library_not_linked", "system calls"),
+        ("_sys_exit", "no_definition", "semihosting"),
+        ("__initial_sp", "no_definition", "linker script"),
+        ("_estack", "no_definition", "linker script"),
+        ("__bss_start__", "no_definition", "linker script"),
+        ("__heap_base", "no_definition", "linker script"),
+        ("_image_ram_start", "no_definition", "linker script"),
+        ("roundf", "library_not_linked", "mathematics"),
+        ("__atomic_fetch_add_8", "library_not_linked", "libatomic"),
+        ("vtable for app::Model", "no_definition", "key function"),
+        ("sensor_read_end_marker", "no_definition", "No file that could be searched"),
+    ],
+)
+def test_whose_symbol_it_is(symbol: str, kind: str, home: str, tmp_path: Path) -> None:
+    found, cause, fix = _explained(f"ld: m.o: m.c:3: undefined reference to `{symbol}'\n", tmp_path)
+    assert found == kind
+    assert home in cause
+    assert fix
+
+
+def test_the_fix_for_armlinks_semihosting(tmp_path: Path) -> None:
+    text = (
+        "Error: L6915E: Library reports error: __use_no_semihosting was requested, but "
+        "_sys_exit was referenced\n"
+    )
+    _, cause, fix = _explained(text, tmp_path)
+    assert "_sys_exit is needed" in cause or "semihosting" in cause
+    assert "retarget" in fix
+
+
+def test_a_reason_without_a_rule_is_quoted(tmp_path: Path) -> None:
+    text = (
+        "/x/ld: entry function `f' disappeared from secure code\n"
+        "collect2: error: ld returned 1 exit status\n"
+    )
+    kind, cause, _ = _explained(text, tmp_path)
+    assert kind == "not_known"
+    assert "disappeared from secure code" in cause
+
+
+def test_an_archive_of_the_line_that_came_too_early(tmp_path: Path) -> None:
+    text = (
+        "arm-none-eabi-g++ main.o libcmsis-nn.a libkernels.a -o x.elf\n"
+        "ld: libkernels.a(k.o): k.c:3: undefined reference to `arm_softmax_s8'\n"
+    )
+    kind, cause, _ = _explained(text, tmp_path)
+    assert kind == "archive_order"
+    assert "libcmsis-nn.a" in cause

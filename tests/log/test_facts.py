@@ -1,0 +1,71 @@
+"""What failures say: ExecuTorch's error codes, which stand in C++ and in Python, and facts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.log import Kind, parse_console
+from harness.log.facts import ERROR_NAMES, named_code
+from tests.log.lines import log
+
+CORE = Path(__file__).parents[2] / "targets" / "runner" / "core"
+
+
+def test_the_runner_and_the_reader_have_the_same_error_codes() -> None:
+    """Name by name and number by number; the runner prints what the reader looks up."""
+    header = (CORE / "error.h").read_text()
+    found = re.search(r"enum class (?:\[\[\w+\]\] )?Error\b[^{]*\{(.*?)\};", header, re.S)
+    assert found is not None
+    body = found[1]
+    codes = {int(n, 16): name for name, n in re.findall(r"(\w+) = (0x[0-9a-fA-F]+)", body)}
+    assert len(codes) == body.count("="), "a code of the header was not read"
+    assert codes == ERROR_NAMES
+
+
+def test_the_runner_names_every_code_as_the_reader_does() -> None:
+    source = (CORE / "error.cpp").read_text()
+    cases = re.findall(r'case Error::(\w+):\s*return "(\w+)";', source)
+    assert [name for name, _ in cases] == list(ERROR_NAMES.values())
+    assert all(name == said for name, said in cases)
+
+
+def test_every_code_is_read_in_both_notations_and_by_name() -> None:
+    for code, name in ERROR_NAMES.items():
+        for said in (f"failed with status 0x{code:x}", f"error code {code}", f"answered {name}"):
+            assert named_code(said.encode()) == (code, name), said
+
+
+@pytest.mark.parametrize(
+    ("path", "outside"),
+    [
+        ("/etc/passwd", True),
+        ("../model.pte", True),
+        ("a/../../b", True),
+        ("model.pte", False),
+        ("a/..b", False),
+        ("/dev/ethosu0", False),
+    ],
+)
+def test_a_file_outside_of_its_directory_is_said_to_be_outside(path: str, outside: bool) -> None:
+    said = f"Could not open file {path} (errno: 2) for reading, exiting!"
+    (failure,) = parse_console(log("mid 2025", said, level="E")).failures
+    assert (failure.kind, failure.facts["path"]) == (Kind.FILE_NOT_OPENED, path)
+    assert ("outside" in failure.facts) == outside
+
+
+def test_a_cpu_that_has_no_description_is_no_failure() -> None:
+    """What ExecuTorch's thread pool says of most machines, at level I."""
+    said = "Failed to open midr file /sys/devices/soc0/image_version"
+    assert parse_console(log("mid 2025", said)).failures == ()
+    (failure,) = parse_console(log("mid 2025", said.replace("midr ", ""))).failures
+    assert failure.kind is Kind.FILE_NOT_OPENED
+
+
+def test_an_npu_s_status_of_zero_is_no_failure() -> None:
+    said = "NPU status=0x{}, qread=12, cmd_end_reached=1"
+    assert parse_console(log("mid 2025", said.format("00000000"))).failures == ()
+    (failure,) = parse_console(log("mid 2025", said.format("00000104"))).failures
+    assert (failure.kind, failure.facts["qread"]) == (Kind.NPU_ERROR, "12")

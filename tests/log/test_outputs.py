@@ -1,0 +1,135 @@
+"""Outputs and counters that a runner prints: as text, as files, in base64."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from harness.log import parse_console
+from tests.log.lines import log
+
+OUTPUTS = {
+    "2024": ("Output[0][{i}]: {v}", "", [0.5, -1.25], [0.5, -1.25]),
+    "float": ("Output[0][{i}]: (float) {v}", "float", [0.5, 2e-05], [0.5, 2e-05]),
+    "int": ("Output[0][{i}]: (int) {v}", "int", [7, -8], [7, -8]),
+    "char": ("Output[0][{i}]: (char) {v}", "char", [-128, 127], [-128, 127]),
+    "bool": ("Output[0][{i}]: (bool) {v}", "bool", ["true  (0x1)", "false (0x0)"], [1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_printed_as_text(name: str) -> None:
+    form, dtype, values, expected = OUTPUTS[name]
+    lines = "".join(form.format(i=i, v=v) + "\n" for i, v in enumerate(values))
+    (tensor,) = parse_console(lines.encode() + b"Output[1]: Not Tensor\n").tensors
+    assert (tensor.dtype, list(tensor.values), tensor.whole) == (dtype, expected, True)
+
+
+def test_an_output_with_a_hole_is_not_whole() -> None:
+    (tensor,) = parse_console(b"Output[0][0]: (int) 1\nOutput[0][2]: (int) 3\n").tensors
+    assert not tensor.whole
+
+
+def test_outputs_of_the_zephyr_sample() -> None:
+    (tensor,) = parse_console(log("zephyr sample", "[0] = 4.000000", "[1] = 5.000000")).tensors
+    assert tensor.values == (4.0, 5.0)
+
+
+def test_a_failure_that_ran_into_an_element_is_seen() -> None:
+    seen = parse_console(
+        b"Output[0][0]: (int) 1\nOutput[0][1]: (int) 2E [executorch:a.cpp:1 f()] broken\n"
+        b"Output[1][0]: (float) nan\r\nOutput[2][0]: (int) 3xterm: no display\n"
+    )
+    assert [failure.line for failure in seen.failures] == [2]
+    assert [(len(t.values), t.whole) for t in seen.tensors] == [(2, True), (1, True)]
+
+
+def test_output_files() -> None:
+    assert parse_console(log("mid 2025", "Writing output to file: out-0.bin")).output_files == (
+        "out-0.bin",
+    )
+
+
+def test_pmu_counters_with_and_without_a_readable_index() -> None:
+    """newlib-nano prints "%zd" as it stands; the order then tells the counter."""
+    garbled = "ethosu_pmu_cntr%zd : {}"
+    seen = parse_console(
+        log(
+            "mid 2025",
+            "Ethos-U PMU report:",
+            "ethosu_pmu_cycle_cntr : 5920305 (9 per inference)",
+            garbled.format(11),
+            garbled.format(22),
+            "ethosu_pmu_cntr2 : 33",
+            "NPU delegations: 3",
+            "ethos-u : cycle_cnt : 0 cycles",
+        )
+    )
+    values = {name: metric.value for name, metric in seen.pmu.items()}
+    assert values["ethosu_pmu_cycle_cntr"] == 5920305
+    assert [values[f"ethosu_pmu_cntr{i}"] for i in range(3)] == [11, 22, 33]
+    assert values["npu_delegations"] == 3
+    assert values["ethosu_cycle_cnt"] == 0
+
+
+def test_etdump_is_decoded_and_never_run() -> None:
+    payload = bytes(range(256)) * 100
+    text = base64.b64encode(payload).decode()
+    data = (
+        "#[RUN THIS]\n# Writing debug_buffer.bin [base64]\n"
+        f'echo "{text}" | base64 -d >debug_buffer.bin\n'
+        '# Writing etdump.bin [base64]\necho "$(touch pwned)" | base64 -d >etdump.bin\n#[END]\n'
+    )
+    (block,) = parse_console(data.encode()).blocks
+    assert (block.name, block.data) == ("debug_buffer.bin", payload)
+
+
+def test_a_flood_of_elements_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond is dropped, and the tensor is then not whole."""
+    monkeypatch.setattr("harness.log.outputs._MOST_ELEMENTS", 10)
+    lines = b"".join(b"Output[0][%d]: (int) 1\n" % n for n in range(20))
+    (tensor,) = parse_console(lines).tensors
+    assert (len(tensor.values), tensor.whole) == (10, False)
+    again = parse_console(b"".join(b"Output[0][%d]: (int) 1\n" % (n % 10) for n in range(40)))
+    assert again.tensors[0].whole, "elements of a tensor that was printed again do not count twice"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Output[%d][0]: (int) 1",
+        b"I [executorch:a.cpp:1 f()] planned_%d: 1",
+        b"I [executorch:a.cpp:1 f()] ethosu_pmu_cntr%d : 1",
+        b"I [executorch:a.cpp:1 f()] system_counter_ticks: 1 (set %d)",
+        b"t%d: Listening for serial connection on port 1",
+    ],
+)
+def test_a_flood_of_names_does_not_fill_the_memory(line: bytes) -> None:
+    seen = parse_console(b"".join(line % n + b"\n" for n in range(3000)))
+    assert len(seen.tensors) + len(seen.metrics) + len(seen.pmu) + len(seen.ports) in (100, 1000)
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole"),
+    [
+        ("Output 0: tensor(sizes=[2, 2], [1., 2., 3., 4.])\n", True),
+        ("Output 0: tensor(sizes=[2, 2], [1., 2., 3.])\n", False),
+        ("Output 0: tensor(sizes=[2, 2], [1., 2., 3., 4., 5.])\n", False),
+        ("Output 0: tensor(sizes=[2, 2], [\n  1., 2.,\n  3., 4.])\n", True),
+        ("Output 0: tensor(sizes=[2, 2], [\n  1., 2.,\n  3., 4.", False),
+    ],
+)
+def test_a_tensor_is_whole_when_it_is_closed_and_has_its_elements(lines: str, whole: bool) -> None:
+    """A console that was cut, or lost a part, proves no output."""
+    (tensor,) = parse_console(lines.encode()).tensors
+    assert tensor.whole == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "data"), [("AAEC", b"\x00\x01\x02"), ("AAE", b""), ("AAE=AAEC", b"")]
+)
+def test_base64_that_lost_a_character_is_not_whole(text: str, data: bytes) -> None:
+    """Nor what goes on behind its end: two texts without what stood between them."""
+    (block,) = parse_console(f'echo "{text}" | base64 -d >a.bin\n'.encode()).blocks
+    assert (block.data, block.whole) == (data, bool(data))

@@ -1,0 +1,192 @@
+"""Protects what is kept: once, whoever writes and whoever is killed, in both databases."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.nightly.history.database import open_history
+from harness.nightly.history.store import Copied, History, HistoryUnreachable, UnreadableRow
+
+from . import postgresql
+from .made import at, night, row
+
+CASE = "corstone-300-m55/add"
+
+
+def test_a_try_of_a_case_is_kept_once(history: History) -> None:
+    assert history.append([row(1, "INFRA")]) == 1
+    assert history.append([row(1, "PASS"), row(1, "PASS", attempt=2)]) == 1
+    assert [(r.attempt, r.verdict) for r in history.rows(["n1"])] == [(1, "INFRA"), (2, "PASS")]
+    assert history.append([]) == 0
+
+
+def test_a_row_is_read_as_it_was_written(history: History) -> None:
+    there = row(1, "MISMATCH", metrics={"pte_bytes": 1 << 40}, notes=("naïve ✓",))
+    history.append([there])
+    assert history.of_case(CASE) == [there]
+    assert list(history.every()) == [there]
+
+
+def test_the_first_to_begin_a_night_says_what_it_is(history: History) -> None:
+    first = night(1, "a/b")
+    assert history.begin(first) == first
+    assert history.begin(night(1, "a/c")) == first
+    assert history.night("n1") == first
+    assert history.night("n2") is None
+
+
+def test_nights_are_told_the_newest_first(history: History) -> None:
+    for day in (2, 1, 3):
+        history.begin(night(day, suite="x" if day == 2 else "suite"))
+    assert [n.id for n in history.nights()] == ["n3", "n2", "n1"]
+    assert [n.id for n in history.nights(suite="suite", most=1)] == ["n3"]
+
+
+def test_a_night_has_ended_when_all_its_shards_have(history: History) -> None:
+    spread = history.begin(night(1, "a/b", "a/c", shards=2))
+    history.end("n1", 2, at(1, 4))
+    history.end("n1", 2, at(1, 5))
+    assert not history.ended(spread)
+    history.end("n1", 1, at(1, 6))
+    assert history.ended(spread)
+    assert history.endings("n1") == {1: at(1, 6), 2: at(1, 4)}
+
+
+def test_the_newest_runs_of_a_case_come_in_the_order_of_time(history: History) -> None:
+    history.append([row(day) for day in (3, 1, 2)])
+    history.append([row(1, case="a/b")])
+    assert [r.night for r in history.of_case(CASE)] == ["n1", "n2", "n3"]
+    assert [r.night for r in history.of_case(CASE, most=2)] == ["n2", "n3"]
+    assert history.cases() == ["a/b", CASE]
+
+
+def test_before_a_night_counts_what_said_something(history: History) -> None:
+    for day in (1, 2, 3, 5):
+        history.begin(night(day))
+    history.append([row(1, "MISMATCH"), row(2, "INFRA"), row(3, "SKIPPED"), row(5)])
+    assert history.settled_before(at(4), "suite")[CASE].night == "n1"
+    assert history.settled_before(at(1), "suite") == {}
+
+
+def test_before_a_night_the_nights_of_another_suite_do_not_count(history: History) -> None:
+    history.begin(night(1))
+    history.begin(night(2, suite="a branch's"))
+    history.append([row(1), row(2, "MISMATCH")])
+    assert history.settled_before(at(4), "suite")[CASE].good
+
+
+def test_a_history_is_copied_into_another_once(history: History, tmp_path: Path) -> None:
+    history.begin(night(1, "a/b", "a/c", shards=2))
+    history.begin(night(2, "a/b"))
+    history.append([row(1, "INFRA"), row(1, attempt=2), row(2, "MISMATCH")])
+    history.end("n1", 2, at(1, 5))
+    history.end("n2", 1, at(2, 5))
+    other = open_history(f"sqlite:///{tmp_path}/other.db")
+    assert history.copy_to(other, "n2") == Copied(nights=1, rows=1, known=0)
+    assert other.endings("n1") == {}
+    assert history.copy_to(other) == Copied(nights=1, rows=2, known=2)
+    assert history.copy_to(other) == Copied(nights=0, rows=0, known=5)
+    assert other.nights() == history.nights()
+    assert list(other.every()) == list(history.every())
+    assert [other.endings(n) for n in ("n1", "n2")] == [{2: at(1, 5)}, {1: at(2, 5)}]
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        '{"verdict": "GREAT"}',
+        '{"schema": 9}',
+        json.dumps(row(1).to_fields()).replace('"attempt": 1', '"attempt": "x"'),
+        json.dumps(row(1).to_fields()).replace('"case": "', '"case": 7, "x": "'),
+    ],
+)
+def test_what_somebody_else_wrote_is_refused_with_a_sentence(body: str, tmp_path: Path) -> None:
+    history = open_history(f"sqlite:///{tmp_path}/h.db")
+    history.append([row(1)])
+    with sqlite3.connect(tmp_path / "h.db") as connection:
+        connection.execute("UPDATE rows SET body = ?", (body,))
+    connection.close()
+    other = open_history(f"sqlite:///{tmp_path}/other.db")
+    with pytest.raises(UnreadableRow, match="has a row that this version cannot read"):
+        history.copy_to(other)
+    assert list(other.every()) == []
+    history.close()
+    other.close()
+
+
+def test_pruning_takes_whole_nights_and_their_rows(history: History) -> None:
+    for day in (1, 2):
+        history.begin(night(day, CASE))
+        history.append([row(day)])
+        history.end(f"n{day}", 1, at(day, 5))
+    assert history.prune(at(2, 0)) == (1, 1)
+    assert [n.id for n in history.nights()] == ["n2"]
+    assert [r.night for r in history.every()] == ["n2"]
+    assert history.endings("n1") == {}
+
+
+_WRITER = """
+import sys
+from harness.nightly.history.database import open_history
+from tests.nightly.history.made import row
+url, start, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+history = open_history(url)
+print("ready", flush=True)
+for i in range(count):
+    history.append([row(1, case=f"a/{(start + i) % count}")])
+"""
+
+
+def test_many_writers_of_which_some_are_killed(
+    url: str, record_property: pytest.RecordProperty
+) -> None:
+    """All write the same cases into one new history; every case is there once, none half."""
+    seed = int(os.environ.get("HIL_SEED", "7"))
+    record_property("seed", seed)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    cases, writers = 40, 8 if url.startswith("postgresql") else 3
+
+    def begun(index: int) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", _WRITER, url, str(index * cases // writers), str(cases)]
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+
+    there = [begun(index) for index in range(writers)]
+    for one in there[: writers // 2]:
+        assert one.stdout is not None
+        one.stdout.readline()
+        time.sleep(draw.uniform(0, 0.05))
+        one.send_signal(signal.SIGKILL)
+    ends = [one.wait(120) for one in there]
+    assert set(ends) <= {0, -signal.SIGKILL}
+    assert 0 in ends
+    history = open_history(url)
+    names = Counter(one.case for one in history.every())
+    history.close()
+    assert names == {f"a/{i}": 1 for i in range(cases)}
+
+
+def test_a_database_that_goes_away_is_told(pg_server: postgresql.Server) -> None:
+    gone = open_history(pg_server.new_database(f"t{os.urandom(6).hex()}"))
+    pg_server.stop()
+    try:
+        with pytest.raises(HistoryUnreachable) as caught:
+            gone.append([row(1)])
+    finally:
+        pg_server.start()
+    assert caught.value.kind == "history_unreachable"
+    assert gone.append([row(1)]) == 1  # and when it is there again, it is used again
+    gone.close()

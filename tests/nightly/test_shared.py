@@ -1,0 +1,270 @@
+"""Protects what machines share: what was stored comes back, or a note says why, and a case is never
+in the way of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import fsspec
+import pytest
+import zstandard
+
+from harness.config.case import Case
+from harness.nightly.history.model import Planned, Row
+from harness.nightly.shared import (
+    SharedCase,
+    Store,
+    StoreDamaged,
+    StoreError,
+    StorePackageMissing,
+    StoreUnusable,
+)
+from harness.nightly.suite import Job
+from harness.nightly.work import StoreNote, Task, work
+from harness.run.pipeline import RunOptions
+from harness.system import sealed
+
+KEY = "add-cortex-m55-0123"
+CASE = Case("corstone-300-m55", "add")
+OPTIONS = RunOptions(simulator="qemu")
+needs_tools = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A folder, and what has buckets as S3 has them."""
+    if request.param == "folder":
+        return Store(str(tmp_path / "store"))
+    fsspec.filesystem("memory").mkdir(f"/{tmp_path.name}")
+    return Store(f"memory://{tmp_path.name}/store")
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Path:
+    folder = tmp_path / "made" / KEY
+    (folder / "set0").mkdir(parents=True)
+    (folder / "set0" / "i0.bin").write_bytes(bytes(range(256)) * 4096)
+    (folder / "runner").write_bytes(b"\x7fELF")
+    (folder / "runner").chmod(0o755)
+    sealed.seal(folder, KEY)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mode & 0o777)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_an_entry_comes_back_as_it_was(store: Store, entry: Path, tmp_path: Path) -> None:
+    store.require()
+    assert not store.has("programs", KEY)
+    assert store.fetch("programs", KEY, tmp_path / "there") is None
+    store.keep("programs", KEY, entry)
+    assert store.has("programs", KEY)
+    assert not store.has("firmware", KEY)
+    assert store.fetch("programs", KEY, tmp_path / "there") == tmp_path / "there" / KEY
+    assert contents(tmp_path / "there" / KEY) == contents(entry)
+    (entry / "runner").write_bytes(b"another")
+    sealed.seal(entry, KEY)
+    store.keep("programs", KEY, entry)
+    assert store.fetch("programs", KEY, tmp_path / "again") == tmp_path / "again" / KEY
+    assert contents(tmp_path / "again" / KEY) == contents(entry)
+
+
+def test_nothing_half_is_left_beside(tmp_path: Path, entry: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    store.require()
+    store.keep("programs", KEY, entry)
+    store.keep("programs", KEY, entry)
+    names = [path.name for path in (tmp_path / "store").rglob("*") if path.is_file()]
+    assert names == [KEY]
+
+
+@pytest.mark.parametrize("damage", ["a bit", "cut", "no archive", "moved", "edited", "empty"])
+def test_what_is_not_as_stored_is_found(damage: str, entry: Path, tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    store.require()
+    store.keep("programs", KEY, entry)
+    file = tmp_path / "store" / "programs" / KEY
+    data = bytearray(file.read_bytes())
+    key = "another" if damage == "moved" else KEY
+    if damage == "a bit":
+        data[len(data) // 2] ^= 1
+    elif damage == "cut":
+        del data[-1]
+    elif damage == "no archive":
+        data = bytearray(zstandard.compress(b"hello"))
+    elif damage == "edited":
+        (entry / "runner").write_bytes(b"another")
+        store.keep("programs", KEY, entry)
+        data = bytearray(file.read_bytes())
+    elif damage == "empty":
+        data = bytearray()
+    (file.parent / key).write_bytes(data)
+    with pytest.raises(StoreDamaged, match=f"has a damaged programs/{key}"):
+        store.fetch("programs", key, tmp_path / "there")
+
+
+@pytest.mark.parametrize("name", ["../out/x", "/tmp/out/x", f"{KEY}/../../out/x", "x", "."])
+def test_a_name_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    store.require()
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+    (tmp_path / "store" / "programs").mkdir()
+    (tmp_path / "store" / "programs" / KEY).write_bytes(zstandard.compress(made.getvalue()))
+    with pytest.raises(StoreDamaged):
+        store.fetch("programs", KEY, tmp_path / "a" / "there")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_bucket_that_does_not_exist_is_an_error_and_is_not_made() -> None:
+    with pytest.raises(StoreUnusable, match="there is no bucket nowhere"):
+        Store("memory://nowhere/x").require()
+    assert not fsspec.filesystem("memory").exists("/nowhere")
+
+
+def test_a_folder_whose_parent_does_not_exist_is_not_made(tmp_path: Path) -> None:
+    """As where a share is not mounted."""
+    with pytest.raises(StoreUnusable, match="No such file or directory"):
+        Store(str(tmp_path / "mnt" / "store")).require()
+    assert not (tmp_path / "mnt").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "message"),
+    [
+        ("nowhere://host/x", StoreUnusable, "Protocol not known: nowhere"),
+        ("s3://bucket/x", StorePackageMissing, "needs the Python package s3fs"),
+        ("sftp://me:secret@host/x", StoreUnusable, "SFTP is not supported"),
+    ],
+)
+def test_a_url_that_cannot_be_used(url: str, error: type[Exception], message: str) -> None:
+    if url.startswith("s3") and importlib.util.find_spec("s3fs"):
+        pytest.skip("s3fs is installed")
+    with pytest.raises(error, match=message) as caught:
+        Store(url).require()
+    assert "secret" not in str(vars(caught.value))
+
+
+FILL = """
+import sys
+from pathlib import Path
+from harness.nightly.shared import Store, StoreError
+store = Store(sys.argv[1])
+try:
+    store.keep("programs", "k", Path(sys.argv[2]))
+except StoreError as error:
+    print(error.message)
+print(sum(1 for _ in Path(sys.argv[1]).rglob("*.part")), store.has("programs", "k"))
+"""
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path, entry: Path) -> None:
+    """A real one, of 64 KiB."""
+    small = tmp_path / "small"
+    small.mkdir()
+    (entry / "noise").write_bytes(random.Random(7).randbytes(1 << 18))
+    mounting = ["bwrap", "--dev-bind", "/", "/", "--size", str(64 << 10), "--tmpfs", str(small)]
+    done = subprocess.run(
+        [*mounting, sys.executable, "-c", FILL, str(small), str(entry)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    message, rest = done.stdout.splitlines()
+    assert f"the store {small} cannot be used: [Errno 28] No space left" in message, done.stderr
+    assert rest == "0 False"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, shared_hil_home: str) -> Path:
+    """A store that has what the case needs, from the session's home."""
+    folder = tmp_path_factory.mktemp("filled") / "store"
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HIL_HOME", shared_hil_home)
+        row = worked(folder)
+        assert row.verdict.passed, row
+        assert store_notes(row) == []
+    return folder
+
+
+@pytest.fixture
+def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "cold"))
+    return tmp_path / "cold"
+
+
+def worked(store: Path) -> Row:
+    job = Job(CASE, ("bundled",), (Planned(CASE.id),), "qemu")
+    (row,) = work(Task("night", job, OPTIONS, 1, "rev"), str(store))
+    return row
+
+
+def store_notes(row: Row) -> list[str]:
+    return [note for note in row.notes if isinstance(note, StoreNote)]
+
+
+@needs_tools
+def test_a_cold_machine_makes_nothing(filled: Path, cold: Path) -> None:
+    """It has the entries, and runs them, with no compiler and no exporter in reach."""
+    SharedCase(Store(str(filled)), CASE, OPTIONS).fetch()
+    assert list((cold / "cache" / "programs").glob("add-*/program.pte"))
+    (stamp,) = (cold / "cache" / "firmware").glob("*/firmware.json")
+    built = stamp.stat().st_mtime_ns, stamp.read_text()
+    row = worked(filled)
+    assert row.verdict.passed, row
+    assert (stamp.stat().st_mtime_ns, stamp.read_text()) == built
+    assert store_notes(row) == []
+
+
+@needs_tools
+@pytest.mark.parametrize("kind", ["programs", "firmware"])
+def test_a_damaged_entry_is_replaced(
+    kind: str, filled: Path, tmp_path: Path, cold: Path, shared_hil_home: str
+) -> None:
+    """Found when it is read, and nobody runs it."""
+    store = Path(shutil.copytree(filled, tmp_path / "store"))
+    (file,) = (store / kind).iterdir()
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-10] + sound[-10:][::-1])
+    shared = SharedCase(Store(str(store)), CASE, OPTIONS)
+    shared.fetch()
+    assert shared.notes == [f"the store {store} has a damaged {kind}/{file.name}"]
+    assert not (cold / "cache" / kind / file.name).exists()
+    shutil.copytree(
+        Path(shared_hil_home) / "cache" / kind / file.name, cold / "cache" / kind / file.name
+    )
+    shared.keep()
+    assert len(shared.notes) == 1
+    again = SharedCase(Store(str(store)), CASE, OPTIONS)
+    shutil.rmtree(cold)
+    again.fetch()
+    assert again.notes == []
+
+
+@needs_tools
+def test_a_store_that_goes_costs_a_note(
+    tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIL_HOME", shared_hil_home)
+    row = worked(tmp_path / "gone" / "store")
+    assert row.verdict.passed
+    (note,) = store_notes(row)
+    assert "is not there" in note
+    assert issubclass(StoreDamaged, StoreError)

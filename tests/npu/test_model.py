@@ -1,0 +1,164 @@
+"""Inputs, accesses and branches of a run: what it may not do is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.npu import model
+from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, WorkLimit
+from harness.npu.model import Network, run
+from tests.npu.assembling import (
+    INPUT,
+    U55_128,
+    U85_256,
+    blob,
+    cop1,
+    copying,
+    pool,
+    tensors,
+    words,
+)
+
+
+def test_wrong_inputs() -> None:
+    with pytest.raises(AccessError, match="0 inputs for 1"):
+        run(copying(), [])
+    with pytest.raises(AccessError, match="input 0 has 3 bytes, not 256"):
+        run(copying(), [b"abc"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"IFM_REGION": 7}, "region 7, which does not exist"),
+        ({"IFM_BASE0": 4000}, r"reaches 0xfa0\.\."),
+        ({"OFM_BASE0": 4000}, "region 1 .scratch. has 0x1000 bytes"),
+        ({"OFM_STRIDE_Y": -2000}, "OFM reaches"),
+        ({"OFM_REGION": 0}, "read-only weights"),
+        ({"OFM_BASE0": 1040}, "output 0: byte 0 was never written"),
+    ],
+)
+def test_accesses_are_checked(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(AccessError, match=message):
+        run(copying(**changes), [INPUT])
+
+
+@pytest.mark.parametrize("target", [2, 1 << 20])
+def test_branches_stay_inside(target: int) -> None:
+    stream = [0x0000_4100, target, *words("u85", ("STOP", 0))]
+    with pytest.raises(StreamError, match="BRANCH goes to"):
+        run(blob(cop1(U85_256, stream)), [bytes(256)])
+
+
+def test_branch_condition_needs_one_element() -> None:
+    stream = [0x0001_4100, 0, *words("u85", ("STOP", 0))]
+    with pytest.raises(Unsupported, match="RF_TRUE"):
+        run(blob(cop1(U85_256, stream)), [bytes(256)])
+
+
+COPY = [
+    ("DMA0_SRC_REGION", 1),
+    ("DMA0_DST_REGION", 1),
+    ("DMA0_SRC", 0),
+    ("DMA0_DST", 512),
+    ("DMA0_LEN", 16),
+    ("DMA_START", 0),
+]
+
+
+@pytest.mark.parametrize("turn", [[], words("u85", *COPY)], ids=["idle", "working"])
+def test_a_loop_that_changes_nothing_is_noticed_at_once(turn: list[int]) -> None:
+    stream = [*turn, 0x0000_4100, 0]
+    with pytest.raises(StreamError, match="changes nothing and never ends, after") as caught:
+        run(blob(cop1(U85_256, stream)), [bytes(256)])
+    assert caught.value.offset == 4 * len(turn)
+
+
+def test_a_loop_that_counts_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every turn copies the last one's bytes one further, so that no state comes back."""
+    monkeypatch.setattr(model, "_MAX_OPERATIONS", 8)
+    copy = dict(COPY[:-1], DMA0_DST=1, DMA0_LEN=255)
+    stream = [*words("u85", *copy.items(), ("DMA_START", 0)), 0x0000_4100, 0]
+    with pytest.raises(StreamError, match="no STOP after 9 operations"):
+        run(blob(cop1(U85_256, stream)), [INPUT])
+
+
+def test_work_is_limited_with_branches_and_without() -> None:
+    """A limit that is reached says so, with the figures; nothing is computed before."""
+    data = copying()
+    with pytest.raises(WorkLimit, match="units of work, the limit of the model is 1000") as caught:
+        Network(data, work_limit=1000)
+    assert caught.value.asked > caught.value.limit == 1000
+    stream = [*words("u85", *COPY), 0x0000_4100, 0]
+    looping = Network(blob(cop1(U85_256, stream)), work_limit=40_000)
+    with pytest.raises(WorkLimit, match="the stream asks for"):
+        looping.run([bytes(256)])
+
+
+def test_a_loop_may_do_less_than_a_stream_whose_end_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody has to wait a minute for a guest's loop that counts on."""
+    monkeypatch.setattr(model.work, "LOOPING", 50_000)
+    stream = [*words("u85", *COPY), 0x0000_4100, 0]
+    with pytest.raises(WorkLimit, match="the limit of the model is 50000"):
+        run(blob(cop1(U85_256, stream)), [bytes(256)])
+
+
+LARGE = {"OFM_HEIGHT_M1": 65535, "OFM_WIDTH_M1": 65535, "OFM_DEPTH_M1": 65535}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (LARGE, "the OFM of POOL asks for 281474976710656 elements"),
+        ({"KERNEL_HEIGHT_M1": 65535, "KERNEL_WIDTH_M1": 9}, "the kernel of POOL"),
+        (
+            {"IFM_PAD_TOP": 8000, "KERNEL_HEIGHT_M1": 9000, "OFM_WIDTH_M1": 65535},
+            "the IFM of POOL with its padding",
+        ),
+    ],
+)
+def test_registers_may_describe_more_than_any_machine_has(
+    changes: dict[str, int], message: str
+) -> None:
+    """16-bit sizes, of maps, kernels and padding: counted before anything is allocated."""
+    with pytest.raises(WorkLimit, match=message):
+        run(copying(**changes), [INPUT])
+
+
+@pytest.mark.parametrize("operation", ["CONV", "DEPTHWISE"])
+def test_weights_are_counted_before_there_is_room_for_them(operation: str) -> None:
+    """64 x 64 kernels for 65,536 channels would be 32 GiB."""
+    items = pool(KERNEL_HEIGHT_M1=63, KERNEL_WIDTH_M1=63, OFM_HEIGHT_M1=0, OFM_WIDTH_M1=0)
+    depths = {"OFM_DEPTH_M1": 4095, "IFM_DEPTH_M1": 255, "OFM_BLK_DEPTH_M1": 15}
+    stream = words("u55", *items[:-2], *depths.items(), (operation, 0), ("STOP", 0))
+    with pytest.raises(WorkLimit, match=r"asks for \d+ weights and places for them"):
+        run(blob(cop1(U55_128, stream)), [INPUT])
+
+
+def test_a_dma_may_not_copy_more_than_there_is() -> None:
+    copy = [*COPY[:4], ("DMA0_LEN", 1 << 31), ("DMA_START", 0), ("STOP", 0)]
+    with pytest.raises(WorkLimit, match="DMA asks for 2147483648 bytes"):
+        run(blob(cop1(U85_256, words("u85", *copy))), [INPUT])
+    rows = {"DMA0_DST_REGION": 1 | 2 << 9, "DMA0_SIZE0": 65535, "DMA0_SIZE1": 65535}
+    skips = {"DMA0_LEN": 0, "DMA0_SKIP0": 0, "DMA0_SKIP1": 0}
+    stream = words("u55", *{**dict(COPY[:4]), **rows, **skips}.items(), ("DMA_START", 0))
+    with pytest.raises(WorkLimit, match="units of work"):
+        run(blob(cop1(U55_128, stream)), [INPUT])
+
+
+def test_regions_are_no_larger_than_plausible() -> None:
+    """A tensor of six dimensions, each of 31 bits, and a scratch of 4 GB."""
+    io = tensors(((1 << 30,) * 6, 8, 0, 3))
+    with pytest.raises(BlobError, match=r"inputs\[0\] ends at"):
+        run(blob(cop1(U55_128, []), io=io), [INPUT])
+    with pytest.raises(BlobError, match="a scratch of 4294967295 bytes is more than"):
+        run(blob(cop1(U55_128, []), scratch=0xFFFFFFFF), [INPUT])
+
+
+def test_an_average_of_padding_alone_is_refused() -> None:
+    """No window element is valid, so there is nothing to divide by."""
+    pads = {"IFM_PAD_TOP": 2, "IFM_PAD_BOTTOM": 0, "KERNEL_HEIGHT_M1": 1, "OFM_HEIGHT_M1": 3}
+    with pytest.raises(Unsupported, match="an average of padding alone"):
+        run(copying(**pads), [INPUT])

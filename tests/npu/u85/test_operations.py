@@ -1,0 +1,65 @@
+"""Operations of the U85: what each gives, and those that nobody has verified, which are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.npu.errors import Unsupported
+from harness.npu.model import run
+from tests.npu.assembling import INPUT, U85_256, blob, cop1, pool, words
+
+
+@pytest.mark.parametrize(
+    ("operation", "register"),
+    [(("POOL", 6), "POOL.pooling_mode"), (("ELEMENTWISE", 12), "ELEMENTWISE.elementwise_mode")],
+)
+def test_unverified_u85_operations_are_named(operation: tuple[str, int], register: str) -> None:
+    items = [*pool()[:-2], operation, ("STOP", 0)]
+    with pytest.raises(Unsupported) as caught:
+        run(blob(cop1(U85_256, words("u85", *items))), [INPUT])
+    assert caught.value.register == register
+
+
+# As ``pool``, but results go to memory in the U85's way of saying so.
+FIELDS = {**dict(pool()[:-2]), "OFM_PRECISION": 0x0101}
+VALUES = np.frombuffer(INPUT, np.int8).reshape(4, 4, 16).astype(np.int64)
+
+
+def ran(*items: tuple[str, int]) -> np.ndarray:
+    stream = words("u85", *FIELDS.items(), *items, ("STOP", 0))
+    (found,), _ = run(blob(cop1(U85_256, stream)), [INPUT])
+    return np.frombuffer(found, np.int8).reshape(4, 4, 16)
+
+
+def clipped(values: np.ndarray) -> np.ndarray:
+    return np.clip(values, -128, 127).astype(np.int8)
+
+
+def test_halfway_between_two_the_nearest_is_the_next() -> None:
+    """Positions 1/2, 3/2, 5/2 and 7/2; behind the last there is none."""
+    fields = {"KERNEL_HEIGHT_M1": 3, "KERNEL_WIDTH_M1": 3, "OFM_SCALE": 1 | 16 << 32}
+    for axis in "XY":
+        fields |= {f"RESIZE_{axis}_SCALE_N_M1": 1, f"RESIZE_{axis}": 1 << 32}
+        fields |= {f"RESIZE_{axis}_OFFSET": 1}
+    places = [1, 2, 3, 3]
+    assert (ran(*fields.items(), ("RESIZE", 2)) == VALUES[places][:, places]).all()
+
+
+@pytest.mark.parametrize("scalar", [3, -3])
+def test_a_scalar_has_a_sign(scalar: int) -> None:
+    fields = {"IFM_BROADCAST": 0, "IFM_SCALE": 1, "IFM2_SCALE": 1, "IFM2_ZERO_POINT": 0}
+    fields |= {"IFM2_BROADCAST": 8, "IFM2_PRECISION": 3 << 14 | 1, "OP_SCALAR": scalar}
+    assert (ran(*fields.items(), ("ELEMENTWISE", 1)) == clipped(VALUES + scalar)).all()
+
+
+def test_sums_that_are_kept_are_what_the_next_operation_starts_from() -> None:
+    found = ran(("ACC_FORMAT", 1 << 6), ("POOL", 0), ("ACC_FORMAT", 1 << 4), ("POOL", 0))
+    assert (found == clipped(2 * VALUES)).all()
+
+
+@pytest.mark.parametrize(("mode", "half"), [(1, 1), (5, 0)])
+def test_the_rounding_says_whether_a_half_goes_up(mode: int, half: int) -> None:
+    """NATURAL rounds it up, TRUNCATE_TO_LOWER drops it."""
+    found = ran(("OFM_SCALE", 1 | 1 << 32 | mode << 45), ("POOL", 0))
+    assert (found == VALUES + half >> 1).all()

@@ -1,0 +1,204 @@
+"""Protects the search: it finds the first bad commit, says what it cannot know, and leaves the
+user's repository alone. git is real, and so is each step's process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import InfraError, UsageError
+from harness.core.verdict import ExitCode, Verdict
+from harness.run.bisect import Bisection, Interrupted, Mark, WrongEnd, commit_of
+from tests.system.repository import Repository, make_repository
+
+from .conftest import Search as Searches
+from .histories import linear
+
+
+def subject_of(bisection: Bisection) -> str:
+    assert bisection.first_bad is not None
+    return bisection.first_bad.commit.subject
+
+
+@pytest.mark.parametrize("first", [1, 4, 11])
+def test_the_first_bad_commit_wherever_it_is(searched: Searches, first: int) -> None:
+    there = searched(*["PASS"] * first, *["MISMATCH outputs_differ"] * (12 - first))
+    bisection = there.run("c0", "HEAD")
+    assert subject_of(bisection) == f"c{first}"
+    assert bisection.first_bad is not None
+    assert bisection.first_bad.record.cause is not None
+    assert bisection.first_bad.record.cause.kind == "outputs_differ"
+    assert bisection.exit_code is ExitCode.PASSED
+    assert len(bisection.trials) <= 2 + 4  # the two ends, and log2 of eleven
+    assert len({trial.commit.sha for trial in bisection.trials}) == len(bisection.trials)
+    assert [trial.mark for trial in bisection.trials[:2]] == [Mark.BAD, Mark.GOOD]
+    assert (there.worktree.folder / "verdict").read_text() == "MISMATCH outputs_differ\n"
+    assert there.repository.git("-C", str(there.worktree.folder), "log", "-1", "--format=%s") == (
+        f"c{first}"
+    )
+
+
+def test_it_says_how_far_it_is(searched: Searches) -> None:
+    there = searched(*["PASS"] * 4, *["FAULT"] * 3)
+    there.run("c0", "HEAD")
+    assert any(line.startswith("Bisecting: ") and "left to test" in line for line in there.progress)
+    assert any(line.endswith("is bad (FAULT)") for line in there.progress)
+
+
+@pytest.mark.parametrize("undecided", ["BUILD_ERROR", "LINK_ERROR", "EXPORT_ERROR"])
+def test_a_build_that_fails_is_skipped_unless_it_counts(searched: Searches, undecided: str) -> None:
+    there = searched("PASS", "PASS", undecided, "MISMATCH", "MISMATCH")
+    bisection = there.run("c0", "HEAD")
+    assert bisection.first_bad is None
+    assert [c.subject for c in bisection.candidates] == ["c3", "c2"]
+    assert bisection.exit_code is ExitCode.FAILED
+    assert {t.commit.subject: t.mark for t in bisection.trials}["c2"] is Mark.SKIP
+    assert subject_of(there.run("c0", "HEAD", Verdict[undecided])) == "c2"
+
+
+@pytest.mark.parametrize("verdict", ["INFRA", "NO_VERDICT", "SKIPPED"])
+def test_what_says_nothing_about_the_product_is_skipped(searched: Searches, verdict: str) -> None:
+    there = searched("PASS", "PASS", verdict, "PASS", "OVER_BUDGET", "HANG", "HANG")
+    assert subject_of(there.run("c0", "HEAD")) == "c4"
+
+
+def test_a_defect_of_the_step_is_no_verdict(searched: Searches) -> None:
+    there = searched("PASS", "PASS", "crash", "PASS", "MISMATCH")
+    with pytest.raises(InfraError, match="git bisect ended") as caught:
+        there.run("c0", "HEAD")
+    assert "255" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "end", "message", "hint", "code"),
+    [
+        (
+            ("FAULT hard_fault", "FAULT"),
+            Mark.GOOD,
+            "fails, too: FAULT hard_fault: what FAULT is",
+            "an older one with --good, or try --exporter checkout",
+            2,
+        ),
+        (("PASS", "PASS"), Mark.BAD, "passes, too", "name another revision", 2),
+        (("PASS", "LINK_ERROR"), Mark.BAD, "cannot be judged: LINK_ERROR", "--link-error bad", 2),
+        (("BUILD_ERROR", "FAULT"), Mark.GOOD, "cannot be judged", "name another revision", 2),
+        (("PASS", "INFRA tool_missing"), Mark.BAD, "INFRA tool_missing", "what is missing", 3),
+    ],
+)
+def test_ends_that_are_not_what_they_should_be(
+    searched: Searches, verdicts: tuple[str, str], end: Mark, message: str, hint: str, code: int
+) -> None:
+    with pytest.raises(WrongEnd, match=f"the {end} revision") as caught:
+        searched(*verdicts).run("c0", "c1")
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.end is end
+    assert caught.value.exit_code == code
+
+
+def test_a_bad_revision_that_passes_since_the_bug_is_not_committed(searched: Searches) -> None:
+    there = searched("PASS", "PASS")
+    (there.repository.folder / "verdict").write_text("MISMATCH\n")
+    with pytest.raises(WrongEnd) as caught:
+        there.run("c0", "c1")
+    assert "uncommitted changes" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(("good", "bad"), [("c1", "c1"), ("c2", "c0")])
+def test_ends_in_the_wrong_order(searched: Searches, good: str, bad: str) -> None:
+    there = searched("PASS", "MISMATCH", "MISMATCH")
+    with pytest.raises(UsageError, match="no search between") as caught:
+        there.run(good, bad)
+    assert "older revision" in (caught.value.hint or "")
+    assert there.progress == []
+
+
+def branches(tmp_path: Path, base: str, good: str, bad: str) -> Repository:
+    """Two branches, "release" and "main", of a commit."""
+    made = make_repository(tmp_path / "b")
+    made.commit("root", verdict="PASS")
+    made.commit("base", verdict=base)
+    made.git("checkout", "-q", "-b", "release")
+    made.commit("release", verdict=good)
+    made.git("checkout", "-q", "main")
+    made.commit("main 1", other="x")
+    made.commit("main 2", verdict=bad)
+    return made
+
+
+def test_a_good_revision_of_another_branch(searched: Searches, tmp_path: Path) -> None:
+    there = searched(repository=branches(tmp_path, "PASS", "PASS", "MISMATCH"))
+    bisection = there.run("release", "main")
+    assert subject_of(bisection) == "main 2"
+    assert "base" in [trial.commit.subject for trial in bisection.trials]
+
+
+def test_a_bug_that_was_fixed_on_another_branch(searched: Searches, tmp_path: Path) -> None:
+    there = searched(repository=branches(tmp_path, "MISMATCH", "PASS", "MISMATCH"))
+    with pytest.raises(UsageError, match="the bug has been fixed between") as caught:
+        there.run("release", "main")
+    assert there.repository.git("rev-parse", "main~2") in caught.value.message
+
+
+def test_a_base_that_cannot_be_judged_is_a_note(searched: Searches, tmp_path: Path) -> None:
+    there = searched(repository=branches(tmp_path, "INFRA", "PASS", "MISMATCH"))
+    (note,) = there.run("release", "main").notes
+    assert "must be skipped" in note
+
+
+def test_another_failure_than_the_one_searched_is_a_note(searched: Searches) -> None:
+    there = searched("PASS", "FAULT hard_fault", "MISMATCH outputs_differ")
+    bisection = there.run("c0", "c2")
+    assert subject_of(bisection) == "c1"
+    assert bisection.notes == (
+        "the bad revision fails otherwise: MISMATCH outputs_differ: what MISMATCH is about",
+    )
+
+
+def test_interrupted_it_says_how_to_continue(searched: Searches) -> None:
+    there = searched("PASS", "PASS", "wait", "PASS", "MISMATCH", "MISMATCH", "MISMATCH")
+    with pytest.raises(Interrupted, match="so far: ") as caught:
+        there.run("c0", "c4")
+    words = str(caught.value).split()
+    assert "--good" in words
+    assert words[-1] == commit_of(there.repository.folder, "c4").short
+
+
+def test_the_users_repository_and_bisect_are_as_before(searched: Searches) -> None:
+    there = searched(*["PASS"] * 5, *["MISMATCH"] * 4)
+    hook = there.repository.folder / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch $(git rev-parse --git-common-dir)/hooked\n")
+    hook.chmod(0o755)
+    there.repository.git("bisect", "start", "c8", "c0")
+    (there.repository.folder / ".git" / "hooked").unlink(missing_ok=True)
+    before = there.repository.state()
+    assert there.run("c0", "c8").first_bad is not None
+    assert there.run("c0", "c8").first_bad is not None
+    assert there.repository.state() == before
+
+
+def test_the_summary_is_data(searched: Searches) -> None:
+    fields = searched("PASS", "MISMATCH outputs_differ").run("c0", "c1").summary()
+    assert fields["first_bad"]["commit"]["subject"] == "c1"
+    assert fields["first_bad"]["verdict"] == "MISMATCH"
+    assert fields["first_bad"]["cause"]["kind"] == "outputs_differ"
+    assert [trial["mark"] for trial in fields["trials"]] == ["bad", "good"]
+    assert fields["candidates"] == []
+
+
+def test_a_commit_has_its_facts(tmp_path: Path) -> None:
+    made = linear(tmp_path / "r", "PASS", "MISMATCH")
+    commit = commit_of(made.folder, "c1")
+    assert commit == commit_of(made.folder, "HEAD")
+    assert (commit.subject, commit.author, commit.date) == ("c1", "A", "2026-01-02T12:00:00+01:00")
+    assert commit.sha.startswith(commit.short)
+
+
+@pytest.mark.parametrize("name", ["v9", "", "--all", "HEAD~9", "main:verdict", "a b"])
+def test_a_revision_that_does_not_exist(tmp_path: Path, name: str) -> None:
+    made = linear(tmp_path / "r", "PASS")
+    with pytest.raises(UsageError, match="has no revision") as caught:
+        commit_of(made.folder, name)
+    assert "git fetch --unshallow" in (caught.value.hint or "")

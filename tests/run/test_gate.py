@@ -1,0 +1,167 @@
+"""What gates protect: growth fails with its cause and how to accept it, nothing is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.config.budget import Budgets
+from harness.config.case import RUNNER, Case
+from harness.core.errors import InfraError
+from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
+from harness.report.size import summary, workflow_commands, write_summary
+from harness.run.gate import Gate, hold, unmeasured
+from harness.run.measure import Measured
+from harness.size.anatomy import Anatomy, Part
+from harness.size.figures import firmware_figures, program_figures
+
+CASE = Case("t", "m")
+
+
+def program(constants: int, extra: int = 0, scratch: int = 100) -> Measured:
+    parts = [Part(("constants", "int8[9]"), constants)]
+    parts += [Part(("program", "forward", "operators", "a::b"), extra)] if extra else []
+    memory = (Part(("NPU scratch of EthosUBackend", "working memory"), scratch),)
+    anatomy = Anatomy("pte", constants + extra, tuple(parts), memory)
+    return Measured(CASE, "program", ANY_TOOLCHAIN, anatomy, program_figures(anatomy))
+
+
+def runner(text: int, toolchain: str = "gcc 12") -> Measured:
+    anatomy = Anatomy("elf", text, (Part(("ITCM", "code", ".text", "a.o", "f"), text),))
+    figures = firmware_figures(anatomy.parts, ["ITCM", "SRAM"])
+    return Measured(Case("t", RUNNER), "firmware", toolchain, anatomy, figures)
+
+
+def accepted(measured: Measured) -> Reference:
+    return propose(
+        None,
+        Acceptance(
+            measured.toolchain,
+            "first",
+            "2026-08-22",
+            (measured.stage,),
+            measured.figures,
+            {measured.toolchain: measured.anatomy},
+        ),
+    )
+
+
+def held(now: Measured, before: Reference | None, budgets: Budgets | None = None) -> Gate:
+    return hold(now, before, budgets or Budgets())
+
+
+def states(gate: Gate) -> dict[str, str]:
+    return {f.figure: f.state for f in gate.findings}
+
+
+def test_growth_within_the_slack_passes() -> None:
+    assert not held(program(1256), accepted(program(1000))).failed
+
+
+def test_growth_beyond_the_slack_fails_with_its_cause() -> None:
+    gate = held(program(1000, extra=257), accepted(program(1000)))
+    assert states(gate)["pte_bytes"] == "grown"
+    message = gate.message()
+    assert "pte_bytes grew from 1000 to 1257 bytes (+257, allowed up to 1256)" in message
+    assert "+257 B: added the operator name a::b." in message
+    assert './hil accept t/m --only size --reason "..."' in message
+
+
+def test_small_steps_are_caught() -> None:
+    """Each run is compared with what was accepted, so 100 B a day fail on the third day."""
+    before = accepted(program(1000))
+    outcomes = [held(program(1000 + 100 * day), before).failed for day in range(5)]
+    assert outcomes == [False, False, False, True, True]
+
+
+def test_scratch_growth_names_the_scratch() -> None:
+    gate = held(program(1000, scratch=1000), accepted(program(1000)))
+    assert states(gate)["npu_scratch_bytes"] == "grown"
+    assert "working memory in NPU scratch of EthosUBackend grew" in gate.message()
+
+
+def test_shrinking_passes_and_is_reported() -> None:
+    gate = held(program(500), accepted(program(1000)))
+    assert not gate.failed
+    assert states(gate)["pte_bytes"] == "shrank"
+
+
+def test_nothing_accepted_yet_is_new() -> None:
+    gate = held(program(1000), None)
+    assert gate.is_new
+    assert not gate.failed
+    assert gate.summary()["state"] == "new"
+
+
+def test_another_toolchain_is_new() -> None:
+    gate = held(runner(9000, "gcc 13"), accepted(runner(1000)))
+    assert gate.is_new
+    assert not gate.failed
+    assert set(states(gate).values()) == {"new"}
+
+
+def test_a_program_is_the_same_for_every_toolchain() -> None:
+    """What was accepted with a run's figures of one toolchain holds whoever gates it."""
+    before = accepted(program(1000))
+    both = Reference("aa", (("1",),), before.program, {"gcc 12": {"stack_high_water": 9}}, ())
+    assert held(program(9000), both).failed
+
+
+def test_growth_of_a_runner_names_the_function_once() -> None:
+    """Four figures grew by the same bytes: the cause is not repeated with each."""
+    gate = held(runner(2000), accepted(runner(1000)))
+    assert {n for n, s in states(gate).items() if s == "grown"} == {
+        "elf_ITCM",
+        "elf_ITCM_no_pools",
+        "elf_loaded",
+        "elf_text",
+    }
+    assert gate.message().count("f in ITCM") == 1
+    assert './hil accept t/runner --only size --reason "..."' in gate.message()
+
+
+def test_what_was_accepted_or_limited_must_be_measured() -> None:
+    now = program(5)
+    del now.figures["planned_bytes"]
+    gate = held(now, accepted(program(5)))
+    assert [f.figure for f in gate.findings if f.failed] == ["planned_bytes"]
+    gate = held(runner(5), None, Budgets(limits={"elf_DTCM": 9}))
+    assert [f.figure for f in gate.findings if f.failed] == ["elf_DTCM"]
+    assert "could not be measured" in gate.message()
+    assert "accept it with" not in gate.message()
+
+
+def test_hard_limit_holds_even_without_a_reference_and_cannot_be_accepted() -> None:
+    gate = held(program(1000), None, Budgets(limits={"pte_bytes": 900}))
+    assert states(gate)["pte_bytes"] == "over_limit"
+    assert "100 over its limit of 900" in gate.message()
+    assert "cannot be accepted" in gate.message()
+
+
+def test_an_error_is_a_failed_gate() -> None:
+    for case, figure in ((CASE, "pte_bytes"), (Case("t", RUNNER), "elf_loaded")):
+        gate = unmeasured(case, InfraError("the exporter died"))
+        assert gate.failed
+        assert f"{figure} could not be measured" in gate.message()
+        assert "the exporter died" in gate.message()
+
+
+def test_a_programs_gate_ignores_limits_of_the_firmware() -> None:
+    assert not held(program(10), None, Budgets(limits={"elf_ITCM": 1})).failed
+
+
+def test_github_annotations_and_summary(tmp_path: Path) -> None:
+    """Only when GitHub asks; newlines and colons are escaped as its commands want."""
+    gate = held(program(1000, extra=300), accepted(program(1000)))
+    assert workflow_commands([gate], {}) == []
+    (line,) = workflow_commands([gate], {"GITHUB_ACTIONS": "true"})
+    assert line.startswith("::error title=size of t/m::t/m: pte_bytes grew from")
+    assert "\n" not in line
+    assert "%0A" in line
+    assert write_summary([gate], {}) is None
+    page = tmp_path / "summary.md"
+    page.write_text("before\n")
+    write_summary([gate], {"GITHUB_STEP_SUMMARY": str(page)})
+    text = page.read_text()
+    assert text.startswith("before\n## Sizes")
+    assert "| t/m | pte_bytes | 1,300 | 1,000 | 1,256 | ❌ grown |" in text
+    assert summary([gate]) in text

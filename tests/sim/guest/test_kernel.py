@@ -1,0 +1,81 @@
+"""What of a kernel's package a guest needs."""
+
+from __future__ import annotations
+
+import lzma
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import InfraError
+from harness.sim.guest.kernel import NotInKernel, depends, kernel_of
+from harness.sim.guest.packages import Package
+from harness.system.files import sha256_of
+
+
+def module(needs: str) -> bytes:
+    return b"\x7fELF..\0license=GPL\0depends=" + needs.encode() + b"\0name=x\0"
+
+
+def package(folder: Path, files: dict[str, bytes]) -> Package:
+    """A .deb with ``files``, made by Debian's own tool."""
+    tree = folder / "tree"
+    for name, content in {**files, "DEBIAN/control": CONTROL}.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    deb = folder / "k.deb"
+    subprocess.run(["dpkg-deb", "-b", str(tree), str(deb)], check=True, capture_output=True)
+    return Package("linux-image-arm64", deb, sha256_of(deb))
+
+
+CONTROL = b"Package: k\nVersion: 1\nArchitecture: arm64\nMaintainer: n <n@n>\nDescription: k\n"
+TREE = "lib/modules/6.1.0/kernel"
+FILES = {
+    "boot/vmlinuz-6.1.0-test": b"kernel",
+    f"{TREE}/fs/9p/9p.ko": module("9pnet,fscache"),
+    f"{TREE}/net/9p/9pnet.ko": module(""),
+    f"{TREE}/fs/fscache/fscache.ko.xz": lzma.compress(module("netfs")),
+    f"{TREE}/drivers/virtio/virtio-mmio.ko": module("virtio"),
+    "lib/modules/6.1.0/modules.builtin": b"kernel/drivers/virtio/virtio.ko\nkernel/fs/netfs.ko\n",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    return tmp_path
+
+
+def test_modules_come_behind_what_they_need(home: Path) -> None:
+    """Compressed or not, with either hyphen; what is in the kernel itself is no file."""
+    found = kernel_of(package(home, FILES), ["virtio_mmio", "9p"])
+    assert [path.name for path in found.modules] == [
+        "virtio_mmio.ko",
+        "9pnet.ko",
+        "fscache.ko",
+        "9p.ko",
+    ]
+    assert found.image.read_bytes() == b"kernel"
+    assert found.version == "6.1.0-test"
+    assert depends(found.modules[2].read_bytes()) == ["netfs"]
+
+
+def test_it_is_unpacked_once(home: Path) -> None:
+    made = package(home, FILES)
+    first = kernel_of(made, ["9p"])
+    made.path.unlink()
+    assert kernel_of(made, ["9p"]) == first
+
+
+def test_a_module_that_is_not_there(home: Path) -> None:
+    with pytest.raises(NotInKernel, match="has no module virtio_gpu") as caught:
+        kernel_of(package(home, FILES), ["virtio_gpu"])
+    assert caught.value.module == "virtio_gpu"
+
+
+def test_a_package_that_is_none(home: Path) -> None:
+    (home / "k.deb").write_bytes(b"no archive")
+    with pytest.raises(InfraError, match="cannot be unpacked"):
+        kernel_of(Package("k", home / "k.deb", "0" * 64), [])

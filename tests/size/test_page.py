@@ -1,0 +1,56 @@
+"""What the page protects: it is one file, fetches nothing, and no name can break out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import InfraError, NotThere
+from harness.size.anatomy import Anatomy, Part
+from harness.size.page import render_page, write_page
+
+NEW = Anatomy("pte", 12, (Part(("a", "</script><b>"), 7), Part(("a", "same"), 5)))
+OLD = Anatomy("pte", 9, (Part(("a", "same"), 5), Part(("b", "gone"), 4)))
+
+
+def data(page: str) -> object:
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_rows_of_both_files() -> None:
+    page = data(render_page("t", NEW, OLD))
+    assert page == {
+        "title": "t",
+        "compared": True,
+        "views": [
+            {
+                "name": "file",
+                "rows": [
+                    [["a", "</script><b>"], 7, 0],
+                    [["a", "same"], 5, 5],
+                    [["b", "gone"], 0, 4],
+                ],
+            }
+        ],
+    }
+
+
+def test_no_network_and_no_escape() -> None:
+    page = render_page("<title>&", NEW)
+    assert "default-src 'none'" in page
+    assert "https:" not in page
+    assert " src=" not in page
+    assert page.count("</script>") == 2
+    assert "<title>&lt;title&gt;&amp;</title>" in page
+
+
+def test_unwritable_place(tmp_path: Path) -> None:
+    with pytest.raises(NotThere, match=r"there is no directory .*/no"):
+        write_page(tmp_path / "no" / "such.html", "t", NEW)
+    with pytest.raises(InfraError, match="cannot write"):
+        write_page(tmp_path, "t", NEW)

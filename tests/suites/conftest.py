@@ -1,0 +1,43 @@
+"""A small suite that stands for ExecuTorch's, so that no torch is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.suites.suites import Suite
+from harness.suites.workspace import Workspace, prepare
+
+SUITE = """
+import os, pathlib, pytest
+@pytest.mark.parametrize("n", range(12))
+def test_number(n):
+    record = pathlib.Path(os.environ["HIL_STANDIN_RECORD"])
+    record.mkdir()
+    (record / "1.log").write_text(f"run of {n}")
+@pytest.mark.skip(reason="hangs")
+def test_skipped(): pass
+@pytest.mark.xfail(reason="known")
+def test_known(): assert 0
+def test_broken():
+    record = pathlib.Path(os.environ["HIL_STANDIN_RECORD"])
+    (record / "1").mkdir(parents=True)
+    (record / "1" / "program.pte").write_text("evidence")
+    assert 1 == 2, "numbers"
+"""
+
+
+OWN = Suite("own", root="suite", runners=("arm_test/own",), target="none")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
+    root = tmp_path / "suite"
+    (root / "ops").mkdir(parents=True)
+    (root / "ops" / "test_own.py").write_text(SUITE)
+    (root / "ops" / "test_absent.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.setattr("harness.suites.suites.executorch_package", lambda: tmp_path)
+    (tmp_path / "elf").write_bytes(b"elf")
+    return prepare(OWN, tmp_path / "elf")

@@ -1,0 +1,230 @@
+"""The store of exports: a later run has the verdicts that a run without it has, or exports again.
+
+A small suite whose tests simulate on the real stand-in; it writes down which of its tests pytest
+ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.suites import run
+from harness.suites.results import SuiteReport
+from harness.suites.run import SuiteOptions
+from harness.suites.selection import Selection
+from harness.suites.store import ExportStore, export_key
+from harness.suites.suites import Suite
+from harness.system.progress import silent
+from tests.sim.gdbstub import guests
+from tests.suites.standin.conftest import U55
+
+_GUEST = Path(__file__).parent / "standin" / "guest.c"
+_OPS = """
+import os, pathlib, subprocess, tempfile, pytest
+RAN = pathlib.Path({ran!r})
+def simulate(content):
+    with tempfile.TemporaryDirectory() as name:
+        cwd = pathlib.Path(name)
+        (cwd / "in.bin").write_bytes(content)
+        words = [{fvp!r}, "-C", "cpu0.semihosting-enable=1", "-C", f"cpu0.semihosting-cwd={{cwd}}"]
+        elf = pathlib.Path(os.environ["EXECUTORCH_ROOT"], "arm_test/own/arm_executor_runner")
+        subprocess.run([*words, "-a", elf], check=True, capture_output=True)
+        return (cwd / "out.bin").read_bytes()
+@pytest.mark.parametrize("n", range(2))
+def test_sum_{which}(n):
+    with RAN.open("a") as ran: ran.write(f"{which}{{n}}\\n")
+    given = bytes([n, n + 1, n + 2, n + 3])
+    assert simulate(given) == bytes(byte + 5 for byte in given)
+def test_compiles_{which}():
+    with RAN.open("a") as ran: ran.write("{which}\\n")
+@pytest.mark.xfail(reason="known")
+def test_known_{which}(): assert simulate(b"abcd") == b"abcd"
+"""
+SIMULATING = sorted(f"{which}{n}" for which in "ab" for n in "01")
+EVERYTHING = sorted([*SIMULATING, "a", "b"])
+
+
+class World(SimpleNamespace):
+    """A home, a suite of two files and its runners."""
+
+    folder: Path
+
+    def run(self, add: int = 5, elf: Path | None = None, **options: Any) -> SuiteReport:
+        (self.folder / "ran").write_text("")
+        elf = elf or self.elf(add)
+        return run.run_suite("own", SuiteOptions(elf=elf, workers=1, **options), silent)
+
+    def elf(self, add: int, **more: object) -> Path:
+        words = "".join(f"-{name}" for name in more)
+        elf = self.folder / f"add{add}{words}.elf"
+        return elf if elf.exists() else guests.bare(elf, _GUEST, ADD=add, **more)
+
+    @property
+    def ran(self) -> list[str]:
+        return sorted((self.folder / "ran").read_text().split())
+
+    def test_file(self, which: str) -> Path:
+        return self.folder / "executorch" / "suite" / "ops" / f"test_{which}.py"
+
+    @property
+    def recordings(self) -> Path:
+        (store,) = (self.folder / "home/cache/suite-exports").glob("*/tests")
+        return store
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    made = World(folder=folder)
+    made.test_file("a").parent.mkdir(parents=True)
+    for which in "ab":
+        text = _OPS.format(ran=str(folder / "ran"), fvp=U55, which=which)
+        made.test_file(which).write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HIL_HOME", str(folder / "home"))
+        package = folder / "executorch"
+        patch.setattr("harness.suites.suites.executorch_package", lambda: package)
+        suite = Suite("own", root="suite", runners=("arm_test/own",), target="none")
+        patch.setattr(suite.__class__, "known_failures", property(lambda _: folder / "known.yaml"))
+        (folder / "known.yaml").write_text("{}\n")
+        patch.setattr(run, "SUITES", {"own": suite})
+        made.suite = suite
+        made.first = made.run()
+        made.first_ran = made.ran
+        yield made
+
+
+def results(report: SuiteReport) -> dict[str, tuple[Any, ...]]:
+    return {test.id: (test.result, test.cause, test.simulated) for test in report.tests}
+
+
+def test_the_second_run_exports_nothing_and_has_the_same_results(world: World) -> None:
+    """Six tests are simulated again, two have nothing to simulate; pytest does not even start."""
+    assert world.first_ran == EVERYTHING
+    assert world.first.summary["passed"] == 6
+    assert world.first.summary["xfailed"] == 2
+    assert (world.first.simulated_again, world.first.not_repeated) == (0, 0)
+    again = world.run()
+    assert world.ran == []
+    assert (again.simulated_again, again.not_repeated) == (6, 2)
+    assert not again.log.exists()
+    assert results(again) == results(world.first)
+
+
+def test_a_stored_test_is_simulated_and_not_believed(world: World) -> None:
+    """With a runner that gives other outputs the tests run in full, and fail as they must."""
+    report = world.run(add=6)
+    assert world.ran == SIMULATING
+    assert report.summary["failed"] == 4
+    assert report.simulated_again == 0
+    assert report.not_repeated == 2
+
+
+def test_a_simulator_that_does_not_start_is_not_covered_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is taken from the store when its programs cannot be simulated; and that a test which
+    is expected to fail could not simulate is not stored as a test that has nothing to simulate."""
+    require = run.require_standins
+
+    def break_them(workspace: Any) -> None:
+        require(workspace)
+        command = workspace.standins / U55
+        command.write_text(command.read_text().replace("exec ", "exec env PATH=/nowhere "))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "require_standins", break_them)
+        report = world.run()
+    assert report.summary["failed"] == 4
+    assert report.simulated_again == 0
+    assert world.run().not_repeated == 2
+
+
+@pytest.mark.parametrize("other", [{"ALSO": '"a complaint"'}, {"STATUS": 3}], ids=["says", "ends"])
+def test_equal_outputs_are_not_enough(world: World, other: dict[str, object]) -> None:
+    """A suite may look at the console and at the status; where these differ the test runs."""
+    world.run(elf=world.elf(5, **other))
+    assert world.ran == SIMULATING
+
+
+def test_a_damaged_recording_does_not_exist(world: World) -> None:
+    """Whichever of its files was changed: its test runs, and is recorded again."""
+    world.run()
+    store = ExportStore("own", export_key(world.suite, None))
+    test = "ops/test_a.py::test_sum_a[0]"
+    files = {path.name for r in world.recordings.iterdir() for path in r.rglob("*.*")}
+    assert {"entry.json", "in.bin", "out.bin"} <= files
+    for pattern in ("entry.json", "*.log", "*/in.bin", "*/out.bin", "[0-9]*.json"):
+        recording = store.recording(test)
+        assert recording is not None
+        (path,) = recording.simulations[0].log.parent.glob(pattern)
+        text = path.read_bytes()
+        changed = text.replace(b'"passed"', b'"failed"') if pattern == "entry.json" else text + b" "
+        path.write_bytes(changed)
+        assert store.recording(test) is None, pattern
+        assert world.run().simulated_again == 5
+        assert world.ran == ["a0"]
+
+
+def test_without_the_cache_every_test_is_exported(world: World) -> None:
+    report = world.run(use_store=False)
+    assert world.ran == EVERYTHING
+    assert (report.simulated_again, report.not_repeated) == (0, 0)
+
+
+def test_random_inputs_are_drawn_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_SEED", "RANDOM")
+    for _ in range(2):
+        world.run()
+        assert world.ran == EVERYTHING
+
+
+def test_a_selection_of_stored_tests_needs_no_pytest(world: World) -> None:
+    """A shard of a selection whose collection is stored; another keyword only pytest can match."""
+    shard = world.run(selection=Selection(shard=(1, 2)))
+    assert (world.ran, len(shard.tests)) == ([], 4)
+    world.run(selection=Selection(keyword="sum_a"))
+    assert world.ran == ["a0", "a1"]
+    world.run(selection=Selection(keyword="sum_a"))
+    assert world.ran == []
+
+
+@pytest.mark.parametrize("change", ["test file", "module", "package version", "variable"])
+def test_whatever_may_export_something_else_is_another_key(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    before = export_key(world.suite, None)
+    assert export_key(world.suite, None) == before
+    if change == "test file":
+        file = world.test_file("a")
+        file.write_text(file.read_text() + "# changed\n")
+    elif change == "module":
+        (world.folder / "executorch" / "new_pass.py").write_text("")
+    elif change == "variable":
+        monkeypatch.setenv("TEST_SEED", "3")
+    else:
+        package = SimpleNamespace(metadata={"Name": "torch"}, version="99")
+        monkeypatch.setattr("harness.suites.store.distributions", lambda: [package])
+    assert export_key(world.suite, None) != before
+
+
+def test_a_kernel_in_cpp_is_not_part_of_the_key(world: World) -> None:
+    """Whoever works on a kernel runs the suite again and again with the same exports."""
+    before = export_key(world.suite, None)
+    (world.folder / "executorch" / "op_add.cpp").write_text("int x;")
+    assert export_key(world.suite, None) == before
+
+
+def test_a_change_in_the_middle_of_a_run_stores_nothing(world: World) -> None:
+    file = world.test_file("b")
+    text = file.read_text()
+    file.write_text(f"{text}\ndef test_writes():\n    open({str(file)!r}, 'a').write('#')\n")
+    world.run()
+    world.run()
+    assert set(EVERYTHING) <= set(world.ran)
+    file.write_text(text)

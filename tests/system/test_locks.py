@@ -1,0 +1,175 @@
+"""Tests of which process uses what, and of what a killed process leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.system.locks import alone, in_use, working_in
+from harness.system.paths import import_root
+
+USER = """
+import sys, signal
+from pathlib import Path
+from harness.system.locks import in_use
+for name in sys.argv[1:]:
+    in_use(Path(name))
+print("uses", flush=True)
+signal.pause()
+"""
+
+
+def a_user(*paths: Path) -> subprocess.Popen[str]:
+    """A process that uses them until it is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", USER, *map(str, paths)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(import_root())},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "uses\n"
+    return process
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    (tmp_path / ".hil" / "cache" / "programs").mkdir(parents=True)
+    return tmp_path / ".hil"
+
+
+def test_it_is_held_until_the_process_dies(state: Path) -> None:
+    """However it dies; and its file goes with it."""
+    one, two = state / "cache" / "programs" / "one", state / "runs" / "two"
+    process = a_user(one, two, one)
+    with alone() as used:
+        assert used == {one, two}
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with alone() as used:
+        assert used == set()
+    assert not list((state / "in_use").iterdir())
+
+
+def test_our_own_is_held_and_was_used_now(state: Path) -> None:
+    """An entry's time is that of its last use."""
+    entry = state / "cache" / "programs" / "mine"
+    entry.mkdir()
+    os.utime(entry, (1, 1))
+    in_use(entry)
+    assert entry.stat().st_mtime > 1_000_000
+    with alone() as used:
+        assert used == {entry}
+
+
+def test_homes_that_share_a_cache_know_of_each_other(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a link to it."""
+    entry = state / "cache" / "programs" / "shared"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "cache").symlink_to(state / "cache")
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "other"))
+    process = a_user(tmp_path / "other" / "cache" / "programs" / "shared")
+    monkeypatch.setenv("HIL_HOME", str(state))
+    with alone() as used:
+        assert used == {entry}
+    process.kill()
+    process.wait()
+
+
+def test_nobody_starts_to_use_while_another_is_alone(state: Path) -> None:
+    """Who decides what goes does not look at what changes meanwhile; afterwards it goes on."""
+    entry = state / "cache" / "programs" / "wanted"
+    user = threading.Thread(target=in_use, args=(entry,))
+    with alone() as used:
+        user.start()
+        user.join(0.2)
+        assert user.is_alive()
+        assert used == set()
+    user.join()
+    with alone() as used:
+        assert used == {entry}
+
+
+def test_what_is_elsewhere_is_not_touched(state: Path, tmp_path: Path) -> None:
+    """A run directory that somebody copied keeps its time."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    os.utime(copy, (1, 1))
+    in_use(copy)
+    assert copy.stat().st_mtime == 1
+    with alone() as used:
+        assert used == set()
+
+
+def test_where_nothing_can_be_written_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state directory that is a file: whoever uses it has an error of its own."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HIL_HOME", str(tmp_path / "file"))
+    in_use(tmp_path / "file" / "cache" / "programs" / "x")
+
+
+WORKER = """
+import sys, signal, os
+from pathlib import Path
+from harness.system.locks import working_in
+working_in(Path(sys.argv[1]))
+os.mkfifo(sys.argv[1] + "/fifo")
+print("uses", flush=True)
+signal.pause()
+"""
+
+
+def a_worker(directory: Path) -> subprocess.Popen[str]:
+    """A process that makes a FIFO in ``directory``."""
+    directory.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(directory)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "uses\n"
+    return process
+
+
+def test_the_sockets_of_a_killed_process_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    worker = a_worker(theirs)
+    (theirs / "output.bin").write_bytes(b"kept")
+    monkeypatch.chdir(theirs)  # the path may be too long for a socket
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as monitor:
+        monitor.bind("monitor")
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    working_in(tmp_path / "ours")
+    assert [path.name for path in theirs.iterdir()] == ["output.bin"]
+
+
+def test_the_sockets_of_a_living_process_stay(tmp_path: Path) -> None:
+    worker = a_worker(tmp_path / "theirs")
+    working_in(tmp_path / "ours")
+    assert (tmp_path / "theirs" / "fifo").is_fifo()
+    worker.kill()
+    worker.wait()
+
+
+def test_a_damaged_register_does_not_hinder(tmp_path: Path, state: Path) -> None:
+    register = state / "in_use"
+    register.mkdir()
+    (register / "empty").touch()
+    (register / "gone").write_text(str(tmp_path / "never was"))
+    (register / "folder").mkdir()
+    working_in(tmp_path)
+    assert {"empty", "gone"}.isdisjoint(path.name for path in register.iterdir())

@@ -1,0 +1,28 @@
+"""Protects the project from growing back: each count keeps its limit, or does not get worse."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.counts import Count, counts, long_signatures
+
+# Still over their limits. They may only shrink; whoever shrinks one lowers its number here.
+NOT_YET = {
+    "lines of harness/": 51_100,
+    "modules of harness/": 385,
+    "leaf commands of hil": 35,
+    "options of hil run": 14,
+    "environment variables": 17,
+    "functions with more than 8 parameters": 1,
+}
+
+
+@pytest.mark.parametrize("count", counts(), ids=lambda count: count.what)
+def test_a_count_keeps_its_limit(count: Count) -> None:
+    assert count.number <= NOT_YET.get(count.what, count.limit)
+
+
+def test_a_long_signature_is_seen() -> None:
+    nine = ", ".join(f"p{i}: int" for i in range(9))
+    source = f"def short(a: int) -> None: ...\nclass C:\n    def long(self, {nine}) -> None: ..."
+    assert list(long_signatures(source)) == ["long"]

@@ -1,0 +1,1 @@
+"""What the project tests and measures itself with; not part of the installed package."""

@@ -1,0 +1,224 @@
+"""``hil bench nightly``: a night beside its simulations, two workers beside one, and a history of
+100,000 runs beside one of ten."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from harness.config.case import Case
+from harness.core.errors import InfraError
+from harness.firmware.names import BUNDLED
+from harness.nightly.history.database import open_history
+from harness.nightly.history.model import Night, Planned, Row
+from harness.nightly.history.store import History
+from harness.nightly.night import Wanted, begin, run_night
+from harness.nightly.outbox import Recorder
+from harness.nightly.plan import WHOLE
+from harness.nightly.pool import LocalPool
+from harness.nightly.suite import Job, Suite
+from harness.nightly.work import Task
+from harness.run.pipeline import RunOptions, run_cases
+from harness.system.progress import Progress
+from tools.bench.farm import empty_row, farm, measure, night_at
+from tools.bench.ratios import MODELS, TARGET, Results
+from tools.bench.ratios import Row as Ratio
+
+_RUNS = 100_000
+_CASES = 250  # of a night
+_REPEATS = 5
+_EMPTY = 200  # tasks of a night in which nothing is done
+_SUITE = (*MODELS, "add", "softmax", "linear")
+
+
+def measure_nightly(progress: Progress) -> Results:
+    with tempfile.TemporaryDirectory() as scratch:
+        nights, real = _workers(Path(scratch), progress)
+        rows, notes = _histories(Path(scratch), progress)
+        per_case = _overhead(Path(scratch), progress)
+        with _history(Path(scratch) / "f.db") as history:
+            elsewhere = measure(Path(scratch), history, _suite, progress)
+    longest = max(len(json.dumps(row.to_fields())) for row in real)
+    return Results(
+        (*nights, *rows),
+        (
+            *notes,
+            f"what a night itself takes for a case: {per_case * 1000:.1f} ms",
+            *elsewhere,
+            f"the longest row of {len(real)} real ones: {longest} bytes",
+        ),
+    )
+
+
+def _suite(models: tuple[str, ...]) -> Suite:
+    cases = [Case(TARGET, model) for model in models]
+    jobs = tuple(Job(case, (BUNDLED,), (Planned(case.id),)) for case in cases)
+    return Suite("bench", "bench", jobs, ())
+
+
+def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]:
+    """Warm nights of one and of two workers; what they take beyond their simulations."""
+    suite = _suite(_SUITE)
+    progress("a first run, so that everything is cached")
+    run_cases([job.case for job in suite.jobs], RunOptions())
+    took: dict[int, float] = {}
+    rows: list[Row] = []
+    with _history(scratch / "w.db") as history:
+        for workers in (1, 2):
+            progress(f"a night of {len(suite.jobs)} cases, {workers} at a time")
+            night = begin(suite, history, Wanted())
+            pool = LocalPool(workers)
+            started = time.monotonic()
+            try:
+                run_night(
+                    suite,
+                    night,
+                    WHOLE,
+                    RunOptions(),
+                    pool,
+                    Recorder(history),
+                    lambda *_: None,
+                )
+            finally:
+                took[workers] = time.monotonic() - started
+                pool.close()
+            rows = history.rows([night.id])
+        with farm(scratch / "two", 2) as two:
+            for said in ("for the first time", "warm"):
+                progress(f"the same with two workers of dask, {said}")
+                took[0], _, others = night_at(two, suite, history, workers=2)
+    rows += others
+    failed = [row.case for row in rows if not row.good]
+    if failed:
+        raise InfraError(f"a night to be measured did not pass: {', '.join(failed)}")
+    simulated = sum(row.seconds["simulate"] for row in rows if row not in others)
+    return [
+        Ratio("a warm night of 7, two workers beside one", took[2], took[1], "s"),
+        Ratio("two workers, beside the sum of simulations", took[2], simulated, "s"),
+        Ratio("two workers of dask beside two local ones", took[0], took[2], "s"),
+    ], rows
+
+
+class _Idle:
+    """A pool that does nothing, at once."""
+
+    workers = room = 2
+
+    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+        answer: Future[tuple[Row, ...]] = Future()
+        (one,) = task.job.planned
+        answer.set_result((empty_row(task.night, one.case, datetime.now(timezone.utc)),))
+        return answer
+
+    def close(self) -> None: ...
+
+
+def _overhead(scratch: Path, progress: Progress) -> float:
+    """Seconds for each case of a night whose cases take none: planning, keeping, telling."""
+    progress(f"a night of {_EMPTY} cases that take no time")
+    suite = _suite(tuple(f"m{i}" for i in range(_EMPTY)))
+    with _history(scratch / "o.db") as history:
+        started = time.monotonic()
+        night = begin(suite, history, Wanted())
+        run_night(
+            suite,
+            night,
+            WHOLE,
+            RunOptions(),
+            _Idle(),
+            Recorder(history),
+            lambda *_: None,
+        )
+        return (time.monotonic() - started) / _EMPTY
+
+
+def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str]]:
+    """``hil history CASE``, the page of the last night, and the look-ups alone, among many runs and
+    among few; in PostgreSQL, too, when ``$HIL_BENCH_HISTORY`` names an empty database of one."""
+    ratios, notes = [], []
+    small = f"sqlite:///{scratch}/small.db"
+    _fill(small, 1)
+    urls = {"SQLite": f"sqlite:///{scratch}/large.db"}
+    if "HIL_BENCH_HISTORY" in os.environ:
+        urls["PostgreSQL"] = os.environ["HIL_BENCH_HISTORY"]
+    verbs = {
+        "history CASE": ("history", "t/m0"),
+        "nightly page": ("nightly", "page", "-o", f"{scratch}/night.html"),
+    }
+    few = {verb: _asked(said, small) for verb, said in verbs.items()}
+    for name, url in urls.items():
+        progress(f"writing {_RUNS} runs into {name}")
+        _fill(url, _RUNS // _CASES)
+        ratios += [
+            Ratio(f"`hil {verb}` of 100,000 runs, {name}", _asked(said, url), few[verb], "s of CPU")
+            for verb, said in verbs.items()
+        ]
+        with _opened(url) as history:
+            started = time.monotonic()
+            history.of_case("t/m0", most=30)
+            one = time.monotonic() - started
+            started = time.monotonic()
+            night = history.nights(most=1)[0]
+            history.rows([night.id])
+            history.settled_before(night.began, night.suite)
+            page = time.monotonic() - started
+        notes.append(
+            f"{name}, 100,000 runs: the look-up of a case {one * 1000:.1f} ms; a night "
+            f"and what was before it {page * 1000:.0f} ms"
+        )
+    return ratios, notes
+
+
+def _fill(url: str, nights: int) -> None:
+    first = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    with _opened(url) as history:
+        for number in range(nights):
+            at = first + timedelta(days=number)
+            plan = tuple(Planned(f"t/m{i}") for i in range(_CASES))
+            night = Night(f"n{number}", "bench", "bench", at.isoformat(), "h", "desk", plan)
+            history.begin(night)
+            history.append([empty_row(night.id, one.case, at) for one in plan])
+
+
+def _asked(said: tuple[str, ...], url: str) -> float:
+    """Seconds of CPU that a verb of ``hil`` takes as a process: what others do does not count."""
+    argv = [sys.executable, "-m", "harness", *said, "--history", url]
+    took = []
+    for _ in range(_REPEATS):
+        before = _of_children()
+        done = subprocess.run(argv, capture_output=True, check=False)
+        took.append(_of_children() - before)
+        if done.returncode != 0:
+            raise InfraError(f"`hil {said[0]}` ended with {done.returncode}")
+    return statistics.median(took)
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@contextmanager
+def _history(file: Path) -> Iterator[History]:
+    with _opened(f"sqlite:///{file}") as history:
+        yield history
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[History]:
+    history = open_history(url)
+    try:
+        yield history
+    finally:
+        history.close()
