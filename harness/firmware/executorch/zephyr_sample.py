@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.config.loading import Target
 from harness.core.errors import UsageError
 from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.zephyr.workspace import Workspace, find_workspace
+from harness.firmware.zephyr.workspace import find_zephyr, zephyr_version
 
 SAMPLE = "zephyr/samples/hello-executorch"
 # The command that ExecuTorch's own documentation test runs: `west init --manifest-rev v4.4.0`.
@@ -23,16 +23,16 @@ _ASKED = re.compile(r"west init .*--manifest-rev v(\d+(?:\.\d+)+)")
 class ZephyrTooOld(UsageError):
     """``wanted`` and ``found``: versions of Zephyr."""
 
-    def __init__(self, checkout: Checkout, wanted: str, workspace: Workspace) -> None:
-        self.wanted, self.found = wanted, workspace.version
+    def __init__(self, checkout: Checkout, wanted: str, base: Path) -> None:
+        self.wanted, self.found = wanted, zephyr_version(base)
         super().__init__(
             f"ExecuTorch's sample for Zephyr asks for Zephyr {wanted}, and the workspace has "
-            f"{workspace.version}",
+            f"{self.found}",
             hint=f"`west init --manifest-rev v{wanted}` makes a workspace with it "
             f"({checkout.root / _README}); older ones do not know all of the sample's Kconfig "
             "symbols: 4.1 has ARM_ETHOS_U where it sets ETHOS_U. Or --firmware bundled, which runs "
             "on this one",
-            path=workspace.base,
+            path=base,
         )
 
 
@@ -63,15 +63,15 @@ class NoSample(UsageError):
 
 
 def refuse(target: Target, checkout: Checkout) -> UsageError:
-    """Why the sample is not built. Raises what ``find_workspace`` does."""
+    """Why the sample is not built. Raises UsageError if ``$ZEPHYR_BASE`` names no Zephyr."""
     assert target.zephyr is not None, "only a target for Zephyr has a sample"
     board = target.zephyr.board
-    workspace = find_workspace(board)
+    base = find_zephyr()
     if not (checkout.root / SAMPLE / "CMakeLists.txt").is_file():
         return NoSample(checkout.root)
     wanted = _asked(checkout.root / _README)
-    if wanted is not None and _older(workspace.version, wanted):
-        return ZephyrTooOld(checkout, wanted, workspace)
+    if wanted is not None and _older(zephyr_version(base), wanted):
+        return ZephyrTooOld(checkout, wanted, base)
     return SampleNotBuilt(target, checkout, board)
 
 

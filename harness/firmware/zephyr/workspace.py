@@ -52,7 +52,7 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
     them is another build. Raises UsageError without a workspace, ToolMissing without west or a
     compiler; all say how to get it.
     """
-    base, west = _base_and_west(environ)
+    base, west = find_zephyr(environ), find_west(environ)
     revisions = [_revision(base, _read_in_a_build(base, board))]
     revisions += [_revision(project, [project]) for project in _projects(west, base)]
     compiler = find_compiler(environ)
@@ -62,22 +62,23 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
 def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.environ) -> None:
     """Raises as ``find_workspace`` does, and BoardUnknown and CpuUnknown; nothing of Zephyr is
     read."""
-    base, west = _base_and_west(environ)
+    base, west = find_zephyr(environ), find_west(environ)
     if not has_board(base, board) and not is_in(_projects(west, base), board):
         raise BoardUnknown(board, zephyr_version(base), base, likely(base, board))
     find_compiler(environ).require(cpu)
 
 
-def _base_and_west(environ: Mapping[str, str]) -> tuple[Path, Path]:
-    said = environ.get("ZEPHYR_BASE")
-    if not said:
+def find_zephyr(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that ``$ZEPHYR_BASE`` names. Raises UsageError if there is no Zephyr."""
+    folder = environ.get("ZEPHYR_BASE")
+    if not folder:
         raise UsageError(
             "this target is built in a Zephyr workspace, and ZEPHYR_BASE is not set", hint=_HOW
         )
-    base = Path(said).absolute()
+    base = Path(folder).absolute()
     if not is_zephyr(base):
-        raise UsageError(f"ZEPHYR_BASE is {said}, which is not Zephyr", hint=_HOW, path=said)
-    return base, find_west(environ)
+        raise UsageError(f"ZEPHYR_BASE is {folder}, which is not Zephyr", hint=_HOW, path=folder)
+    return base
 
 
 def is_zephyr(base: Path) -> bool:
