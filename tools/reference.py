@@ -264,13 +264,13 @@ _JSON_FIELDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("judge RUN_DIR", _CASE_FIELDS),
     ("judge LOG", _LOG_FIELDS),
     ("gate", ("failed", "gates")),
-    ("size show", ("file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes")),
-    ("size diff", ("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why")),
+    ("size FILE", ("file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes")),
+    ("size OLD NEW", ("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why")),
     ("link explain", ("source", "failed", "linked", "stopped", "output", "failures")),
     ("nightly run", ("night", "cases")),
     ("nightly page", ("page", "night", "counts", "groups")),
-    ("history show", ("case", "runs")),
-    ("history first-bad", ("case", "first_bad", "last_good", "differences", "figures")),
+    ("history CASE", ("case", "runs", "first_bad", "last_good", "differences", "figures")),
+    ("history", ("flaky",)),
     ("doctor", ("tools", "zephyr", "missing", "state")),
 )
 

@@ -1,4 +1,4 @@
-"""``--history``, and a group of verbs with a default verb."""
+"""``--history``, the night that is meant, and a group of verbs with a default verb."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.core.errors import ToolMissing
+from harness.core.errors import ToolMissing, Unknown, UsageError
 
 if TYPE_CHECKING:
+    from harness.nightly.history.model import Night
     from harness.nightly.history.store import History
 
 history_option = click.option(
@@ -50,6 +51,23 @@ def opened(url: str | None) -> Iterator[History]:
         yield history
     finally:
         history.close()
+
+
+def known_night(history: History, id: str | None) -> Night:
+    """The one of that id, or the newest. Raises UsageError for a history without nights, Unknown
+    for an id of none."""
+    newest = history.nights(most=20)
+    if not newest:
+        raise UsageError("the history has no night", hint="`hil nightly` runs one")
+    chosen = newest[0] if id is None else history.night(id)
+    if chosen is None:
+        raise Unknown(
+            f"the history has no night {id}",
+            str(id),
+            [night.id for night in newest],
+            listing="the last ones: ",
+        )
+    return chosen
 
 
 class DefaultGroup(click.Group):

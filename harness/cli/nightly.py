@@ -374,7 +374,7 @@ def merge_(
     """Make one night of shards that ran on machines of their own.
 
     DIR is the state directory of a shard, or a folder with one, or with the SQLite file that
-    `hil history export` wrote. A shard that is missing or did not end is a failure of the
+    `hil history copy --to` wrote. A shard that is missing or did not end is a failure of the
     infrastructure.
 
     \b

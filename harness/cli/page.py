@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from harness.cli.history_options import NoPackage, history_option, opened
+from harness.cli.history_options import NoPackage, history_option, known_night, opened
 from harness.cli.verb import echo, tell_ci, verb
-from harness.core.errors import Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.system.files import disk_errors
 
@@ -135,20 +134,3 @@ def page(
             {"what": g.what, "why": g.why, "cases": [c.case for c in g.cases]} for g in found.groups
         ],
     }, ExitCode.PASSED
-
-
-def known_night(history: History, id: str | None) -> Night:
-    """The one of that id, or the newest. Raises UsageError for a history without nights, Unknown
-    for an id of none."""
-    newest = history.nights(most=20)
-    if not newest:
-        raise UsageError("the history has no night", hint="`hil nightly` runs one")
-    found = newest[0] if id is None else history.night(id)
-    if found is None:
-        raise Unknown(
-            f"the history has no night {id}",
-            str(id),
-            [one.id for one in newest],
-            listing="the last ones: ",
-        )
-    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,114 +15,136 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, tell_ci, verb
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode
+from harness.firmware.choice import BUNDLED, FirmwareChoice
 from harness.firmware.names import full_label
 
 if TYPE_CHECKING:
-    from harness.firmware.choice import FirmwareChoice
     from harness.firmware.firmware import Firmware
 
 
-class _SizeGroup(click.Group):
-    """``hil size FILE`` is short for ``hil size show FILE``."""
+@dataclass(frozen=True)
+class _Options:
+    """What the command line says, beside the files and ``--json``."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands:
-            args = ["show", *args]
-        return super().resolve_command(ctx, args)
+    target: str | None
+    linker_map: Path | None
+    depth: int
+    top: int
+    html: Path | None
+    as_markdown: bool
+    why: int | None
+    firmware: FirmwareChoice
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        helps = {"-h", "--help"}
-        if args and args[0].startswith("-") and args[0] not in helps:
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_SizeGroup, context_settings={"help_option_names": ["-h", "--help"]})
-def size() -> None:
-    """What a program or a firmware is made of, and what changed.
-
-    \b
-    Examples:
-      hil size model.pte
-      hil size executor_runner --target corstone-300-m55 --depth 4
-      hil size diff old.pte new.pte --why 1000
-      hil size model.pte --html model.html
-      hil size corstone-300-m55/runner --executorch ~/executorch
-    """
+    def validate(self, comparing: bool) -> None:
+        """Raises UsageError for options that do not go with the number of files."""
+        if comparing and (self.linker_map is not None or self.firmware != BUNDLED):
+            raise UsageError(
+                "--map, --firmware, --executorch and --part are for one file, but two are compared",
+                hint="or look at each by itself: hil size FILE",
+            )
+        if not comparing and (self.as_markdown or self.why is not None):
+            raise UsageError(
+                "--why and --markdown explain a change, but one file was named",
+                hint="name two: hil size OLD NEW",
+            )
 
 
 _FILE = click.Path(exists=True, path_type=Path)
-_target_option = click.option("--target", help="Whose memory regions an ELF is counted by.")
-_top_option = click.option("--top", default=30, show_default=True, type=click.IntRange(min=1))
-_html_option = click.option(
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE|RUN_DIR|TARGET/runner")
+@click.argument("new", type=_FILE, required=False, metavar="[NEW]")
+@click.option("--target", help="Whose memory regions an ELF is counted by.")
+@click.option("--map", "linker_map", type=_FILE, help="The linker map (default: FILE.map).")
+@click.option(
+    "--depth",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 20),
+    help="How many levels of one file are shown.",
+)
+@click.option(
+    "--top", default=30, show_default=True, type=click.IntRange(min=1), help="Rows at most."
+)
+@click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="OUT",
     help="Write one self-contained page with a treemap and a table.",
 )
-
-
-@size.command("show")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE|RUN_DIR|TARGET/runner")
-@_target_option
-@click.option("--map", "linker_map", type=_FILE, help="The linker map (default: FILE.map).")
-@click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 20))
-@_top_option
-@_html_option
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="With NEW: a table for a pull request."
+)
+@click.option(
+    "--why",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With NEW: say in one sentence each what makes up N bytes of the change.",
+)
 @verb
 @firmware_options
-def show(
-    file: Path,
-    target: str | None,
-    linker_map: Path | None,
-    depth: int,
-    top: int,
-    html: Path | None,
-    firmware: FirmwareChoice,
-    as_json: bool,
+def size(
+    file: Path, new: Path | None, as_json: bool, **options: Any
 ) -> tuple[dict[str, Any], ExitCode]:
-    """Account for every byte of a .pte, .bpte, .ptd or ELF; or show what a run used.
+    """Account for every byte of a .pte, .bpte, .ptd or ELF; or, with NEW, say what changed.
 
-    TARGET/runner is the firmware of a target, built where it is not cached. That of a checkout
-    is counted by the memory regions of its own linker script.
+    A RUN_DIR shows what a run used. TARGET/runner is the firmware of a target, built where it is
+    not cached. That of a checkout is counted by the memory regions of its own linker script.
 
     \b
     Examples:
-      hil size show model.pte
-      hil size show .hil/runs/20260101-120000-ds_cnn-1a2b3c
-      hil size show corstone-300-m55/runner --executorch ~/executorch --depth 4
+      hil size model.pte
+      hil size model.pte --html model.html
+      hil size executor_runner --target corstone-300-m55 --depth 4
+      hil size old.pte new.pte --why 1000
+      hil size corstone-300-m55/runner --executorch ~/executorch
     """
+    given = _Options(**options)
+    given.validate(comparing=new is not None)
+    if new is not None:
+        return _compare(file, new, given, as_json)
+    if file.is_dir():
+        return _use_of_run(file, as_json)
+    return _anatomy(file, given, as_json)
+
+
+def _use_of_run(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     from harness.report.console import Terminal
-    from harness.report.size import print_anatomy, print_use
-    from harness.run.measure import measure, run_use
+    from harness.report.size import print_use
+    from harness.run.measure import run_use
+
+    used = run_use(folder)
+    if not as_json:
+        print_use(Terminal(), used)
+    return used, ExitCode.PASSED
+
+
+def _anatomy(file: Path, options: _Options, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+    from harness.report.console import Terminal
+    from harness.report.size import print_anatomy
+    from harness.run.measure import measure
     from harness.run.subject import firmware_of
 
-    if file.is_dir():
-        used = run_use(file)
-        if not as_json:
-            print_use(Terminal(), used)
-        return used, ExitCode.PASSED
     with progress_shown(as_json) as progress:
-        built = firmware_of(file, firmware, progress)
-    if html is not None and len(built) > 1:
+        built = firmware_of(file, options.firmware, progress)
+    if options.html is not None and len(built) > 1:
         raise UsageError("--html writes one page, so --firmware both makes no sense with it")
     results = []
-    for title, path, facts in _things(file, built):
-        anatomy = measure(path, target, linker_map)
-        if html is not None:
+    for title, path, facts in _subjects(file, built):
+        anatomy = measure(path, options.target, options.linker_map)
+        if options.html is not None:
             from harness.size.page import write_page
 
-            write_page(html, title, anatomy)
+            write_page(options.html, title, anatomy)
         if not as_json:
-            print_anatomy(Terminal(), title, anatomy, depth, top)
+            print_anatomy(Terminal(), title, anatomy, options.depth, options.top)
         results.append({"file": str(path), **facts, **anatomy.to_fields()})
     return results[0] if len(results) == 1 else {"firmware": results}, ExitCode.PASSED
 
 
-def _things(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict[str, Any]]]:
-    """What is to be shown: title, path, and whose it is when that was asked for."""
+def _subjects(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict[str, Any]]]:
+    """Title, path, and whose firmware it is when that was asked for."""
     if not built:
         return [(file.name, file, {})]
     return [
@@ -130,63 +153,34 @@ def _things(file: Path, built: Sequence[Firmware]) -> list[tuple[str, Path, dict
     ]
 
 
-@size.command("diff")
-@click.argument("old", type=_FILE)
-@click.argument("new", type=_FILE)
-@_target_option
-@click.option("--markdown", "as_markdown", is_flag=True, help="A table for a pull request.")
-@click.option(
-    "--why",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Say in one sentence each what makes up N bytes of the change.",
-)
-@_top_option
-@_html_option
-@verb
-def diff(
-    old: Path,
-    new: Path,
-    target: str | None,
-    as_markdown: bool,
-    why: int | None,
-    top: int,
-    html: Path | None,
-    as_json: bool,
+def _compare(
+    old: Path, new: Path, options: _Options, as_json: bool
 ) -> tuple[dict[str, Any], ExitCode]:
-    """What was added, removed, grew or got another name between two files; most first.
-
-    \b
-    Examples:
-      hil size diff old.pte new.pte
-      hil size diff old.elf new.elf --target corstone-300-m55 --why 500
-    """
     from harness.report import size as render
     from harness.report.console import Terminal
     from harness.run.measure import measure
     from harness.size import explain
     from harness.size.difference import difference
 
-    before, after = measure(old, target), measure(new, target)
+    before, after = measure(old, options.target), measure(new, options.target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
         raise UsageError(
             f"{old.name} is {before.kind}, {new.name} is {after.kind}",
             hint="compare a program with a program, an ELF with an ELF",
         )
     changes = difference(before, after)
-    sentences = [] if why is None else explain.reasons(changes, why)
-    if html is not None:
+    sentences = [] if options.why is None else explain.reasons(changes, options.why)
+    if options.html is not None:
         from harness.size.page import write_page
 
-        write_page(html, f"{old.name} to {new.name}", after, before)
-    if as_markdown and not as_json:
-        echo(render.markdown(f"{old.name} → {new.name}", changes, top, sentences))
+        write_page(options.html, f"{old.name} to {new.name}", after, before)
+    if options.as_markdown and not as_json:
+        echo(render.markdown(f"{old.name} → {new.name}", changes, options.top, sentences))
     elif not as_json:
-        console = Terminal()
-        if why is None:
-            render.print_difference(console, changes, top)
-        for reason in sentences:
-            echo(reason)
+        if options.why is None:
+            render.print_difference(Terminal(), changes, options.top)
+        for sentence in sentences:
+            echo(sentence)
     return {
         "old": str(old),
         "new": str(new),

@@ -20,7 +20,7 @@ class NoShard(UsageError):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"{folder} holds no night: no history.db and no *.db of `hil history export`",
+            f"{folder} holds no night: no history.db and no *.db of `hil history copy`",
             hint="name the state directory of the shard (.hil), or a folder that it is in",
             path=folder,
         )

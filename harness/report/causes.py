@@ -48,7 +48,7 @@ VERDICTS: Final[dict[Verdict, Advice]] = {
     ),
     Verdict.OVER_BUDGET: Advice(
         "right outputs, and a figure above its limit or grown beyond its slack",
-        "`hil size diff OLD NEW --why 1000` says what grew; `hil accept CASE --reason ...` if it "
+        "`hil size OLD NEW --why 1000` says what grew; `hil accept CASE --reason ...` if it "
         "is meant",
     ),
     Verdict.EXPORT_ERROR: Advice(
@@ -161,7 +161,7 @@ CAUSES: Final[dict[str, Advice]] = {
         "a figure is above its hard limit", "make it smaller, or the limit larger"
     ),
     "grown": Advice(
-        "a figure grew by more than its slack", "`hil gate` and `hil size diff` say what grew"
+        "a figure grew by more than its slack", "`hil gate` and `hil size OLD NEW` say what grew"
     ),
     "not_measured": Advice(
         "a budget is for a figure that the run did not give", "the budget's name"

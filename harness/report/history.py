@@ -24,7 +24,8 @@ _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def print_case(console: Console, case: str, rows: Sequence[Row]) -> None:
+def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstBad | None) -> None:
+    """Its runs, the trend of its figures, and since when it fails or when it last did."""
     console.print(Text(plain(case), "bold"))
     console.print(Text(_LINE.format(*_COLUMNS), "dim"), soft_wrap=True)
     for row in rows:
@@ -38,19 +39,22 @@ def print_case(console: Console, case: str, rows: Sequence[Row]) -> None:
             row.night,
         )
         console.print(Text(plain(_LINE.format(*cells)), row.verdict.style), soft_wrap=True)
-    for name, said in _TRENDS:
-        _print_trend(console, said, [r.metrics[name] for r in rows if name in r.metrics])
+    for name, label in _TRENDS:
+        _print_trend(console, label, [r.metrics[name] for r in rows if name in r.metrics])
     _print_trend(console, "seconds", [r.seconds["total"] for r in rows if "total" in r.seconds])
+    if failure is not None:
+        console.print()
+        _print_first_bad(console, failure)
 
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _print_trend(console: Console, said: str, values: Sequence[float]) -> None:
+def _print_trend(console: Console, label: str, values: Sequence[float]) -> None:
     if len(values) > 1:
         ends = f"{values[0]:,g} to {values[-1]:,g}"
-        console.print(Text(f"{bars(values)}  {said}: {ends}"))
+        console.print(Text(f"{bars(values)}  {label}: {ends}"))
 
 
 def bars(values: Sequence[float]) -> str:
@@ -62,12 +66,8 @@ def bars(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - least) / (most - least) * steps)] for value in values)
 
 
-def print_first_bad(console: Console, case: str, found: FirstBad | None) -> None:
-    if found is None:
-        console.print(Text(f"{plain(case)} never failed", "green"))
-        return
-    first, good = found.first, found.last_good
-    console.print(Text(plain(case), "bold"))
+def _print_first_bad(console: Console, failure: FirstBad) -> None:
+    first, good = failure.first, failure.last_good
     console.print(Text(plain(f"first bad  {_when(first)}  {first.verdict}"), "red"))
     if first.cause is not None:
         console.print(
@@ -77,60 +77,60 @@ def print_first_bad(console: Console, case: str, found: FirstBad | None) -> None
         console.print("last good  none: it never passed before")
     else:
         console.print(Text(plain(f"last good  {_when(good)}"), "green"))
-    if found.unsure:
+    if failure.unsure:
         console.print(
-            f"           runs between them that say nothing of the product: {found.unsure}"
+            f"           runs between them that say nothing of the product: {failure.unsure}"
         )
-    if found.fixed is not None:
-        console.print(Text(plain(f"fixed      {_when(found.fixed)}"), "green"))
-    console.print(f"{found.bad_runs} bad in a row")
-    _print_differences(console, found)
+    if failure.fixed is not None:
+        console.print(Text(plain(f"fixed      {_when(failure.fixed)}"), "green"))
+    console.print(f"{failure.bad_runs} bad in a row")
+    _print_differences(console, failure)
 
 
-def _print_differences(console: Console, found: FirstBad) -> None:
-    if found.last_good is None:
+def _print_differences(console: Console, failure: FirstBad) -> None:
+    if failure.last_good is None:
         return
-    differences = in_order(found.differences)
+    differences = in_order(failure.differences)
     if not differences:
         console.print("nothing that the history knows of differs: look whether it is flaky")
-    for one in differences:
-        after = shown(one.after) or "(did not get so far)"
-        said = f"  {name_of(one)}: {shown(one.before)} -> {after}"
-        console.print(Text(plain(said)), soft_wrap=True)
-    for name, (then, now) in list(found.figures.items())[:_MOST_FIGURES]:
+    for difference in differences:
+        after = shown(difference.after) or "(did not get so far)"
+        line = f"  {name_of(difference)}: {shown(difference.before)} -> {after}"
+        console.print(Text(plain(line)), soft_wrap=True)
+    for name, (then, now) in list(failure.figures.items())[:_MOST_FIGURES]:
         console.print(Text(plain(f"  {name}: {then:,} -> {now:,} ({now - then:+,})")))
-    command = next_step(found)
+    command = next_step(failure)
     if command:
         console.print(Text(plain(f"next: {command}")), soft_wrap=True)
 
 
 def shown(value: str) -> str:
     """A digest by its beginning, all else as it is."""
-    return _DIGEST.sub(lambda found: found[0][:_SHOWN], value)
+    return _DIGEST.sub(lambda digest: digest[0][:_SHOWN], value)
 
 
-def next_step(found: FirstBad) -> str | None:
+def next_step(failure: FirstBad) -> str | None:
     """The command that looks further, when commits of a checkout are known."""
-    by_name = {one.what: one for one in found.differences}
+    by_name = {each.what: each for each in failure.differences}
     sources = by_name.get("sources")
     if sources is None or not all(map(_COMMIT.fullmatch, (sources.before, sources.after))):
         return None
     ends = f"--good {sources.before[:12]} --bad {sources.after[:12]}"
-    return f"hil bisect {found.first.target} {found.first.model} {ends}"
+    return f"hil bisect {failure.first.target} {failure.first.model} {ends}"
 
 
-def first_bad_summary(found: FirstBad) -> dict[str, Any]:
+def first_bad_summary(failure: FirstBad) -> dict[str, Any]:
     """What ``--json`` shows."""
     return {
-        "case": found.case,
-        "first_bad": found.first.to_fields(),
-        "last_good": None if found.last_good is None else found.last_good.to_fields(),
-        "fixed": None if found.fixed is None else found.fixed.to_fields(),
-        "bad_runs": found.bad_runs,
-        "unsure": found.unsure,
-        "differences": [vars(one) for one in in_order(found.differences)],
-        "figures": {name: list(pair) for name, pair in found.figures.items()},
-        "next": next_step(found),
+        "case": failure.case,
+        "first_bad": failure.first.to_fields(),
+        "last_good": None if failure.last_good is None else failure.last_good.to_fields(),
+        "fixed": None if failure.fixed is None else failure.fixed.to_fields(),
+        "bad_runs": failure.bad_runs,
+        "unsure": failure.unsure,
+        "differences": [vars(each) for each in in_order(failure.differences)],
+        "figures": {name: list(pair) for name, pair in failure.figures.items()},
+        "next": next_step(failure),
     }
 
 
@@ -138,12 +138,13 @@ def _when(row: Row) -> str:
     return f"{row.time[:16].replace('T', ' ')}  night {row.night}"
 
 
-def print_flaky(console: Console, found: Sequence[Flaky]) -> None:
-    if not found:
+def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
+    if not cases:
         console.print(Text("none: equal runs ended alike", "green"))
-    for one in found:
-        verdicts = ", ".join(f"{number} {name}" for name, number in one.verdicts.items())
-        outputs = f"; {one.outputs} different outputs" if one.outputs > 1 else ""
+    for case in cases:
+        verdicts = ", ".join(f"{number} {name}" for name, number in case.verdicts.items())
+        outputs = f"; {case.outputs} different outputs" if case.outputs > 1 else ""
         console.print(
-            Text(plain(f"{one.case}: {verdicts} of {one.runs} equal runs{outputs}")), soft_wrap=True
+            Text(plain(f"{case.case}: {verdicts} of {case.runs} equal runs{outputs}")),
+            soft_wrap=True,
         )

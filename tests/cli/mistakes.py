@@ -134,7 +134,13 @@ MISTAKES: dict[str, Mistake] = {
     "a page into nowhere": M(
         "size whole.pte --html no/where.html", 2, "no directory no", "the page would go there"
     ),
-    "two kinds of files": M("size diff whole.pte firmware.elf", 2, "is pte", "an ELF with an ELF"),
+    "a change of one file": M(
+        "size whole.pte --why 9", 2, "one file was named", "hil size OLD NEW"
+    ),
+    "a map of two files": M(
+        "size whole.pte whole.pte --map whole.pte", 2, "two are compared", "hil size FILE"
+    ),
+    "two kinds of files": M("size whole.pte firmware.elf", 2, "is pte", "an ELF with an ELF"),
     "an NPU's stream in a program without": M(
         "npu stats whole.pte", 2, "no Ethos-U delegate", "hil targets"
     ),

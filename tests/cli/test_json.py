@@ -31,14 +31,14 @@ ANSWERS = {
     "gate host/add": {"failed", "gates"},
     "size add.pte": {"file", "kind", "total", "unknown", "parts", "memory", "dropped", "notes"},
     "size {run}": {"case", "run_dir", "figures"},
-    "size diff add.pte add.pte --why 10": {
+    "size add.pte add.pte --why 10": {
         *("old", "new", "old_total", "new_total", "delta", "parts", "memory", "why"),
     },
     "link explain link.log": {
         *("source", "failed", "linked", "stopped", "output", "objects_read", "failures"),
     },
     "doctor": {"tools", "zephyr", "missing", "state"},
-    "history flaky": {"flaky"},
+    "history": {"flaky"},
     "why host/add": {*CASE, "time", "meaning", "do", "console"},
     "accept host/add --reason test --dry-run": ERROR,  # there is no place for it
     "exec host add.pte {inputs} -o out": {

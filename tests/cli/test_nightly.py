@@ -43,8 +43,8 @@ def said(*words: str | Path, code: int = 0) -> str:
 
 
 def test_a_case_alone_shows_its_trend(there: History) -> None:
-    told = said("history", CASE)
-    assert told == said("history", "show", CASE)
+    told = said("history", CASE, code=1)
+    assert told == said("history", "show", CASE, code=1)
     assert [line.split()[2] for line in told.splitlines() if line.startswith("20")] == [
         "PASS",
         "INFRA",
@@ -52,17 +52,17 @@ def test_a_case_alone_shows_its_trend(there: History) -> None:
     ]
     assert "▁▅█  bytes of the .pte: 2,000 to 2,200" in told
     assert "▁▁▁  ticks of the first input set: 1,690 to 1,690" in told
-    assert len(json.loads(said("history", CASE, "-n", "2", "--json"))["runs"]) == 2
+    assert len(json.loads(said("history", CASE, "-n", "2", "--json", code=1))["runs"]) == 2
 
 
 def test_a_growth_is_told_with_the_run_before_it(there: History) -> None:
-    told = said("history", "first-bad", CASE, code=1)
+    told = said("history", CASE, code=1)
     assert "first bad  2026-03-03 02:00  night n3  OVER_BUDGET" in told
     assert "last good  2026-03-01 02:00  night n1" in told
     assert "runs between them that say nothing of the product: 1" in told
     assert "pte_bytes: 2,000 -> 2,200 (+200)" in told
     assert "nothing that the history knows of differs" in told
-    found = json.loads(said("history", "first-bad", CASE, "--json", code=1))
+    found = json.loads(said("history", CASE, "--json", code=1))
     assert found["figures"] == {"pte_bytes": [2000, 2200]}
 
 
@@ -78,7 +78,7 @@ def test_commits_of_a_checkout_lead_to_bisect(there: History) -> None:
             row(5, "FAULT", identity=replace(KNOWN, sources=bad)),
         ]
     )
-    told = said("history", "first-bad", CASE, code=1)
+    told = said("history", CASE, code=1)
     assert f"next: hil bisect {TARGET} add --good {good[:12]} --bad {bad[:12]}" in told
     assert f"firmware sources: {good[:12]} -> {bad[:12]}" in told
 
@@ -89,45 +89,50 @@ def test_a_case_that_nobody_ran_is_told_with_what_was_meant(there: History) -> N
     assert f"did you mean {CASE}" in told
 
 
-def test_a_history_is_exported_and_imported(there: History, tmp_path: Path) -> None:
-    said("history", "export", tmp_path / "x.db")
+def test_a_history_is_copied_to_a_file_and_back(there: History, tmp_path: Path) -> None:
+    said("history", "copy", "--to", tmp_path / "x.db")
     other = f"sqlite:///{tmp_path}/other.db"
-    words = ("history", "import", tmp_path / "x.db", "--history", other)
+    words = ("history", "copy", "--from", tmp_path / "x.db", "--to", other)
     assert "3 nights and 3 rows are new, 0 were known" in said(*words)
     assert "0 nights and 0 rows are new, 6 were known" in said(*words)
-    assert said("history", CASE, "--history", other) == said("history", CASE)
+    assert said("history", CASE, "--history", other, code=1) == said("history", CASE, code=1)
     (tmp_path / "x.jsonl").write_text('{"night": {}}\n' * 100)
     assert "is not a database for a history" in said(
-        "history", "import", tmp_path / "x.jsonl", code=2
+        "history", "copy", "--from", tmp_path / "x.jsonl", code=2
     )
+    assert "there is no file" in said("history", "copy", "--from", tmp_path / "n.db", code=2)
+    assert "name --from or --to" in said("history", "copy", code=2)
 
 
-def test_one_night_is_exported_alone(there: History, tmp_path: Path) -> None:
+def test_one_night_is_copied_alone(there: History, tmp_path: Path) -> None:
     """As a shard does it, whose history has others, too."""
-    said("history", "export", tmp_path / "x.db", "--night", "n2")
+    said("history", "copy", "--to", tmp_path / "x.db", "--night", "n2")
     exported = open_history(f"sqlite:///{tmp_path}/x.db")
     assert [n.id for n in exported.nights()] == ["n2"]
     assert [r.night for r in exported.every()] == ["n2"]
     assert exported.endings("n2") == {1: at(2, 5)}
     exported.close()
-    told = said("history", "export", tmp_path / "y.db", "--night", "n9", code=2)
+    told = said("history", "copy", "--to", tmp_path / "y.db", "--night", "n9", code=2)
     assert "the history has no night n9" in told
     assert not (tmp_path / "y.db").exists()
 
 
-@pytest.mark.parametrize("age", ["90", "d", "3h", "-1d"])
+@pytest.mark.parametrize("age", ["90", "d", "3m", "-1d"])
 def test_an_age_that_is_none_removes_nothing(there: History, age: str) -> None:
-    assert f"'{age}' is no age" in said("history", "prune", f"--keep={age}", code=2)
+    assert f"'{age}' is not a number with" in said("prune", f"--nights-older-than={age}", code=2)
     assert len(there.nights()) == 3
 
 
 def test_pruning_says_what_is_gone(there: History) -> None:
-    assert "3 nights with 3 rows removed" in said("history", "prune", "--keep", "1d")
+    words = ("prune", "--nights-older-than", "1d")
+    assert "would remove 3 nights with 3 rows of the history" in said(*words, "--dry-run")
+    assert len(there.nights()) == 3
+    assert "removed 3 nights with 3 rows of the history" in said(*words)
     assert there.nights() == []
 
 
 def test_flaky_is_told_with_its_verdicts(there: History) -> None:
-    told = said("history", "flaky", code=1)
+    told = said("history", code=1)
     assert f"{CASE}: 1 PASS, 1 INFRA, 1 OVER_BUDGET of 3 equal runs" in told
 
 
@@ -170,7 +175,7 @@ def test_what_cannot_be_run_is_refused_before_any_work(
 
 def test_help_teaches() -> None:
     assert "quarantine:" in said("nightly", "--help")
-    assert "first-bad" in said("history", "-h")
+    assert "since when it fails" in said("history", "-h")
     assert "--shard" in said("nightly", "run", "--help")
 
 
@@ -178,9 +183,9 @@ def test_help_teaches() -> None:
     "words",
     [
         ("history", CASE),
-        ("history", "first-bad", CASE),
-        ("history", "flaky"),
-        ("history", "export", "x"),
+        ("history",),
+        ("history", "copy", "--to", "x"),
+        ("prune", "--nights-older-than", "1d"),
         ("nightly", "suite.yaml"),
         ("nightly", "merge", "."),
     ],
@@ -218,6 +223,6 @@ def test_json_of_a_page_and_of_a_merge(
     monkeypatch.chdir(tmp_path)
     assert json.loads(said("nightly", "page", "--json"))["night"] == "n3"
     (tmp_path / "shard").mkdir()
-    said("history", "export", tmp_path / "shard" / "lines.db")
+    said("history", "copy", "--to", tmp_path / "shard" / "lines.db")
     merged = CliRunner().invoke(main, ["nightly", "merge", str(tmp_path / "shard"), "--json"])
     assert {"night", "cases", "missing_shards", "doubled"} <= json.loads(merged.stdout).keys()

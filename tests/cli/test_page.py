@@ -67,7 +67,7 @@ def test_a_merged_night_in_ci(url: str, tmp_path: Path, monkeypatch: pytest.Monk
     of the night."""
     file = tmp_path / "shard" / "nights.db"
     file.parent.mkdir()
-    words = ["history", "export", str(file), "--night", "n2", "--history", url]
+    words = ["history", "copy", "--from", url, "--to", str(file), "--night", "n2"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     monkeypatch.setenv("GITHUB_ACTIONS", "true")

@@ -50,20 +50,20 @@ def test_json_adds_up(files: tuple[str, str]) -> None:
 
 
 def test_diff_names_what_grew(files: tuple[str, str]) -> None:
-    done = call("size", "diff", *files)
+    done = call("size", *files)
     assert done.exit_code == 0
     assert "my::linear_relu_and_more" in done.output
     assert "+14 B: renamed my::linear.out to the operator name" in call(
-        "size", "diff", *files, "--why", "10"
+        "size", *files, "--why", "10"
     ).output.replace("\n", " ")
-    assert call("size", "diff", *files, "--markdown").output.startswith("### old.pte")
-    changes = json.loads(call("size", "diff", *files, "--json").output)["parts"]
+    assert call("size", *files, "--markdown").output.startswith("### old.pte")
+    changes = json.loads(call("size", *files, "--json").output)["parts"]
     assert "renamed" in [change["kind"] for change in changes]
 
 
 def test_page_is_written(files: tuple[str, str], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert call("size", "diff", *files, "--html", str(page)).exit_code == 0
+    assert call("size", *files, "--html", str(page)).exit_code == 0
     assert '"compared":true' in page.read_text()
 
 

@@ -149,7 +149,7 @@ def states(result: Result) -> dict[str, tuple[str, str]]:
 
 
 def first_bad(asked: Callable[..., Result], case: str) -> dict[str, Any]:
-    found: dict[str, Any] = asked("history", "first-bad", case, "--json").json
+    found: dict[str, Any] = asked("history", case, "--json").json
     return found
 
 
@@ -216,13 +216,13 @@ def test_a_growth_names_the_night_the_figure_and_the_input(
 ) -> None:
     """In the terminal and on the page: since which night, what grew by how much, what changed."""
     case, words = f"{TARGET}/add", ("--history", f"sqlite:///{place}/grown.db")
-    found = asked("history", "first-bad", case, "--json", *words).json
+    found = asked("history", case, "--json", *words).json
     assert (found["last_good"]["night"], found["first_bad"]["night"]) == ("before", "after")
     assert found["first_bad"]["verdict"] == "OVER_BUDGET"
     assert found["differences"][0]["what"] == "sources"
     before, after = found["figures"]["elf_DTCM"]
     assert GROWTH <= after - before < GROWTH + 64
-    told = asked("history", "first-bad", case, *words)
+    told = asked("history", case, *words)
     assert f"elf_DTCM: {before:,} -> {after:,} (+{after - before:,})" in told.out
     page = grown.read_text()
     assert "Failing since the night after" in page
@@ -261,7 +261,7 @@ def test_the_page_names_what_broke_and_counts_no_infrastructure(
 
 def test_the_terminal_tells_it_too(nights: dict[str, Result], asked: Callable[..., Result]) -> None:
     assert nights
-    told = asked("history", "first-bad", f"{TARGET}/softmax")
+    told = asked("history", f"{TARGET}/softmax")
     assert told.code == 0  # it passes again
     assert "firmware sources: " in told.out
     assert told.out.index("firmware sources") < told.out.index("firmware (ELF)")
@@ -273,14 +273,14 @@ def test_the_terminal_tells_it_too(nights: dict[str, Result], asked: Callable[..
         "INFRA",
         "PASS",
     ]
-    assert asked("history", "flaky").code == 0
+    assert asked("history").code == 0
 
 
 def test_a_row_is_small(
     nights: dict[str, Result], asked: Callable[..., Result], place: Path
 ) -> None:
     assert nights
-    asked("history", "export", place / "all.db")
+    asked("history", "copy", "--to", place / "all.db")
     exported = open_history(f"sqlite:///{place}/all.db")
     rows = list(exported.every())
     exported.close()

@@ -10,7 +10,7 @@ from tools.counts import Count, counts, long_signatures
 NOT_YET = {
     "lines of harness/": 51_100,
     "modules of harness/": 385,
-    "leaf commands of hil": 35,
+    "leaf commands of hil": 30,
     "options of hil run": 14,
     "environment variables": 17,
     "functions with more than 8 parameters": 1,

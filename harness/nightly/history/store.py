@@ -225,9 +225,12 @@ class History:
             other.end(ending.night, ending.shard, ending.time)
         return Copied(new_nights, new_rows + new, known + len(batch) - new)
 
-    def prune(self, before: str) -> tuple[int, int]:
-        """Removes what is older than that time; how many nights and rows that was."""
+    def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
+        """Removes what is older than that time; how many nights and rows that is."""
         old = sa.select(nights.c.id).where(nights.c.began < before)
+        if dry_run:
+            names = [night.id for night in self.nights() if night.began < before]
+            return len(names), len(self.rows(names))
         with self._transaction() as connection:
             gone = connection.execute(sa.delete(rows).where(rows.c.night.in_(old))).rowcount
             connection.execute(sa.delete(endings).where(endings.c.night.in_(old)))
