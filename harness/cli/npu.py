@@ -14,8 +14,8 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.core.words import counted
 from harness.npu.blob import find_blobs, read_actions, read_blob
-from harness.npu.disasm import disassemble
 from harness.npu.model import Network, Stats
+from harness.npu.stream import disassemble
 
 if TYPE_CHECKING:
     from harness.export.program import Program

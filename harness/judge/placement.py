@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from harness.npu.blob import IoTensor
-from harness.npu.memory import INPUTS
+from harness.npu.blob import INPUTS, IoTensor
 from harness.npu.model import Network
 
 _ROUNDED = 16  # a buffer of Arm's driver begins at a multiple of it

@@ -14,7 +14,17 @@ from harness.formats import cop, vela
 from harness.formats.cop import NpuConfig, Requirements
 from harness.formats.damage import DamagedFile
 from harness.npu.errors import BlobError, Unsupported
-from harness.npu.memory import INPUTS, OUTPUTS
+
+# BasePointerIndex of regor: inputs and outputs where they have regions of their own
+WEIGHTS, SCRATCH, FAST_SCRATCH, INPUTS, OUTPUTS = range(5)
+REGION_NAMES = {
+    WEIGHTS: "weights",
+    SCRATCH: "scratch",
+    FAST_SCRATCH: "fast scratch",
+    INPUTS: "inputs",
+    OUTPUTS: "outputs",
+}
+REGIONS = 8  # that a stream may use
 
 _TENSOR = struct.Struct("<9i")
 _REQUIRED = ("cmd_data", "weight_data", "scratch_size", "inputs", "outputs")

@@ -6,25 +6,66 @@ import ctypes
 import math
 import os
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.npu import kernel_library
-from harness.npu.descriptor import layouts
+from harness.npu.blob import REGION_NAMES, REGIONS, WEIGHTS
 from harness.npu.errors import AccessError, Unsupported
 from harness.npu.feature_map import CHAINS, FeatureMap
 from harness.npu.job import UNBOUNDED, Job, Operand, ParameterReader
-from harness.npu.memory import Bytes, Memory
-from harness.npu.scale import Integers, Keep, Scale, ScaleWriter
-from harness.npu.weight_decoder import WeightDecoder, Weights
+from harness.npu.kernel_library import WeightDecoder, Weights, layouts
+from harness.npu.scale import Bytes, Integers, Keep, Scale, ScaleWriter
 
 _PARTED = 1 << 22  # multiplications from which a second core is worth its start
 _CACHED_BYTES = 1 << 28  # of packed weights
 _PARTS = 1 << 23  # a sum of absolute weights times 8-bit parts of the input fits 32 bits below this
+
+
+@dataclass
+class Memory:
+    """``regions`` are the caller's own arrays and are changed in place; ``internal`` is the NPU's
+    own memory: shared RAM, or the U85's RAM of look-up tables.
+
+    In strict mode ``written`` has, for each region, a 1 for each byte that the NPU has written.
+    """
+
+    regions: Mapping[int, Bytes]
+    internal: Bytes
+    strict: bool = True
+    written: dict[int, Bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number, region in self.regions.items():
+            if not region.flags.c_contiguous or not (region.flags.writeable or number == WEIGHTS):
+                raise ValueError(f"region {number} is not bytes that can be written to")
+        if self.strict:
+            self.written = {n: np.zeros(len(r), np.uint8) for n, r in self.regions.items()}
+
+    def content(self, number: int, address: int, length: int, what: str, offset: int) -> bytes:
+        """Raises AccessError. Nothing has no place."""
+        if not length:
+            return b""
+        region, end = self.regions.get(number), address + length
+        if region is None or address < 0 or end > len(region):
+            raise self.outside(number, address, end, what, offset)
+        return region[address:end].tobytes()
+
+    def outside(self, number: int, low: int, high: int, what: str, offset: int) -> AccessError:
+        """Of an access to ``low <= address < high`` that is not inside its region."""
+        region = self.regions.get(number)
+        if region is None or not 0 <= number < REGIONS:
+            return AccessError(f"{what} uses region {number}, which does not exist", offset)
+        name = REGION_NAMES.get(number, str(number))
+        return AccessError(
+            f"{what} reaches {low:#x}..{high:#x}, region {number} ({name}) "
+            f"has {len(region):#x} bytes",
+            offset,
+        )
 
 
 class Carried:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.npu.feature_map import FeatureMap
+from harness.npu.kernel_library import WeightDecoder
 from harness.npu.scale import UNIT, Scale
-from harness.npu.weight_decoder import WeightDecoder
 
 INT8, INT16, INT32, INT64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
 UNBOUNDED = 1 << 63  # as a bound of sums: any 64 bits

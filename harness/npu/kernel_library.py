@@ -1,6 +1,8 @@
 """The arithmetic of ``kernel/``: built for this machine once, cached by content, loaded.
 
-Results do not depend on the compiler or the processor: all of it is integers.
+Results do not depend on the compiler or the processor: all of it is integers. Structures and
+enumerations are read from the headers: a field of a C++ structure gets the value of the attribute
+that has its name, so a new field is one line there and one in the dataclass that has the value.
 """
 
 from __future__ import annotations
@@ -8,21 +10,187 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock
+from numpy.typing import NDArray
 
 from harness.core.errors import InfraError
-from harness.npu.descriptor import layouts
+from harness.npu.errors import AccessError
+from harness.npu.work import ENCODED
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors
 
 SOURCES = Path(__file__).with_name("kernel")
+_HEADERS = ("jobs.h", "reorder.h")
+_CONSTANT = re.compile(r"constexpr int (\w+) = (\d+);")
+_ENUM = re.compile(r"enum class (\w+) : int64_t \{([^}]*)\}")
+_STRUCT = re.compile(r"struct (\w+) \{([^}]*)\};")
+_FIELD = re.compile(r"(?:(?:mutable|const|class) )*(\w+)(\*?) (.+)", re.DOTALL)
+_NAME = re.compile(r"(\w+)(?:\[(\w+)\])?")
+# attributes that are tuples, by the names of their elements
+_ELEMENTS = {"height": ("shape", 0), "width": ("shape", 1), "depth": ("shape", 2)}
+_AXES = {"_y": 0, "_x": 1, "_c": 2}
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """``enumerations``: the numbers of the enumerators by their names, ``structures``: ctypes."""
+
+    enumerations: dict[str, dict[str, int]]
+    structures: dict[str, Any]
+    types: dict[str, dict[str, str]]  # of the fields of a structure, as they are named in C++
+
+    def fill(self, kind: str, target: Any, value: object) -> None:
+        """Writes ``value`` to a structure that is all 0. What is None stays 0."""
+        for name, field in self.types[kind].items():
+            content = _content(value, name)
+            if content is None:
+                continue
+            if field in self.structures and isinstance(content, tuple):
+                for place, item in zip(getattr(target, name), content, strict=False):
+                    self.fill(field, place, item)
+            elif field in self.structures:
+                self.fill(field, getattr(target, name), content)
+            elif isinstance(content, tuple):
+                getattr(target, name)[:] = content
+            elif isinstance(content, str):
+                setattr(target, name, self.enumerations[field][content])
+            else:
+                setattr(target, name, int(content))
+
+    def name_of(self, enumeration: str, number: int) -> str:
+        return list(self.enumerations[enumeration])[number]
+
+
+def _content(value: object, name: str) -> Any:
+    if hasattr(value, name):
+        return getattr(value, name)
+    attribute, index = _ELEMENTS.get(name) or (name[:-2], _AXES.get(name[-2:], 0))
+    elements = getattr(value, attribute, None)
+    return elements[index] if isinstance(elements, tuple) else None
+
+
+@lru_cache(maxsize=1)
+def layouts() -> Layouts:
+    headers = "".join((SOURCES / name).read_text("utf-8") for name in _HEADERS)
+    text = re.sub(r"//[^\n]*", "", headers)
+    constants = {name: int(value) for name, value in _CONSTANT.findall(text)}
+    enumerations = {}
+    for name, body in _ENUM.findall(text):
+        enumerators = [word.strip() for word in body.split(",") if word.strip()]
+        enumerations[name] = {word: number for number, word in enumerate(enumerators)}
+    structures: dict[str, Any] = {}
+    types: dict[str, dict[str, str]] = {}
+    for name, body in _STRUCT.findall(text):
+        fields, types[name] = [], {}
+        for line in body.split(";"):
+            if not line.strip():
+                continue
+            kind, pointer, names = _match(_FIELD, line.strip())
+            plain = ctypes.c_void_p if pointer else structures.get(kind, ctypes.c_int64)
+            for field, size in _NAME.findall(names):
+                count = constants.get(size) or int(size or 0)
+                fields.append((field, plain * count if count else plain))
+                types[name][field] = "pointer" if pointer else kind
+        structures[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+    return Layouts(enumerations, structures, types)
+
+
+def _match(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    found = pattern.fullmatch(text)
+    assert found is not None, f"not a field of a structure: {text}"
+    return found.groups()
+
+
+def enumerator(name: str) -> str:
+    """As the C++ has it: CMP_EQ of the registers is kCmpEq."""
+    return "k" + "".join(word.capitalize() for word in name.split("_"))
+
+
+Weights = NDArray[np.int16]
+FAST_HEADER = 32
+_USUAL = 16  # weights of one byte; more are asked for again
+_DISORDERS = (
+    "",
+    "the weight stream has too few weights",
+    "a weight in a padding position is not 0",
+    "the order of the weights does not give each place one weight",
+)
+
+
+class WeightDecoder:
+    """Every function raises AccessError with the ``offset`` of the operation."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    def decode(self, encoded: bytes, offset: int) -> Weights:
+        room = _USUAL * len(encoded)
+        while True:
+            weights = np.empty(room, np.int16)
+            given = encoded, len(encoded), weights.ctypes.data, room, ENCODED
+            count = self._library.hil_npu_decode(*given)
+            if count < 0:
+                raise AccessError(f"the {len(encoded)} bytes of weights cannot be decoded", offset)
+            if count <= room:
+                return weights[:count]
+            room = count
+
+    def decode_fast(self, encoded: bytes, offset: int) -> Weights:
+        """The U85's fast format, of ``mlw_encode_fwd.cpp`` (Vela 5.1.0)."""
+        if len(encoded) < FAST_HEADER:
+            raise AccessError("the fast weight header is cut short", offset)
+        folds = 1 if encoded[0] & 1 else 4 if encoded[0] & 2 else 2
+        weights = np.empty(folds * (len(encoded) - FAST_HEADER), np.int16)
+        self._library.hil_npu_decode_fast(encoded, len(encoded), weights.ctypes.data)
+        return weights
+
+    def order_u55(
+        self, stream: Weights, order: ctypes.Structure, whole: Weights, core: int, offset: int
+    ) -> None:
+        """Puts the weights of one core to their places in ``whole``: (ofm, y, x, ifm)."""
+        weights = np.ascontiguousarray(stream)
+        place = whole.ctypes.data + core * whole.strides[0]
+        given = ctypes.byref(order), weights.ctypes.data, len(weights), place
+        _require_order(self._library.hil_npu_reorder_u55(*given), offset)
+
+    def order_u85(
+        self, streams: Sequence[Weights], order: Any, to_the_end: bool, offset: int
+    ) -> Weights:
+        """As (ofm, y, x, ifm). ``to_the_end``: nothing but zeros follows the last weight."""
+        whole = np.empty((order.depth, order.height, order.width, order.ifm_depth), np.int16)
+        kept = [np.ascontiguousarray(stream) for stream in streams]
+        places = (ctypes.c_void_p * len(kept))(*(stream.ctypes.data for stream in kept))
+        counts = (ctypes.c_int64 * len(kept))(*map(len, kept))
+        given = ctypes.byref(order), places, counts, to_the_end, whole.ctypes.data
+        _require_order(self._library.hil_npu_reorder_u85(*given), offset)
+        return whole
+
+    def pack(self, weights: Weights, depthwise: bool) -> tuple[Weights, int]:
+        """In the order in which they are used, and the largest sum of absolute weights of one
+        output channel."""
+        dense = np.ascontiguousarray(weights)
+        ofm, height, width, ifm = dense.shape
+        shape = int(depthwise), ofm, height * width, ifm
+        packed = np.empty(self._library.hil_npu_packed(*shape), np.int16)
+        given = shape[0], dense.ctypes.data, ifm, *shape[1:], packed.ctypes.data
+        return packed, self._library.hil_npu_pack(*given)
+
+
+def _require_order(disorder: int, offset: int) -> None:
+    if disorder:
+        raise AccessError(_DISORDERS[disorder], offset)
+
+
 NAME = "libhil_npu.so"
 _LOG, _FAILED = "build.log", "failed"
 _SECONDS = 300
@@ -62,7 +230,7 @@ def check_layout(library: ctypes.CDLL) -> None:
     structures = layouts().structures
     ours = tuple(ctypes.sizeof(structures[name]) for name in ("Job", "Memory"))
     theirs = library.hil_npu_job_bytes(), library.hil_npu_memory_bytes()
-    assert ours == theirs, f"descriptor.py misreads kernel/jobs.h: {ours} and {theirs} bytes"
+    assert ours == theirs, f"kernel_library.py misreads kernel/jobs.h: {ours} and {theirs} bytes"
 
 
 def _key(tools: list[toolchain.Tool]) -> str:

@@ -6,6 +6,7 @@ weights. ``execute`` is the same for a caller who owns the memory, such as the s
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,22 +14,24 @@ import numpy as np
 
 from harness.formats.cop import NpuConfig
 from harness.npu import work
-from harness.npu.blob import Actions, Blob, IoTensor, read_actions, read_blob
-from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
-from harness.npu.executor import Carried, Executor
-from harness.npu.loops import Loops
-from harness.npu.memory import (
+from harness.npu.blob import (
     FAST_SCRATCH,
     INPUTS,
     OUTPUTS,
     REGION_NAMES,
     SCRATCH,
     WEIGHTS,
-    Bytes,
-    Memory,
+    Actions,
+    Blob,
+    IoTensor,
+    read_actions,
+    read_blob,
 )
+from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
+from harness.npu.executor import Carried, Executor, Memory
 from harness.npu.operations import Operations, Totals
 from harness.npu.registers import register_set
+from harness.npu.scale import Bytes
 from harness.npu.stream import (
     NO_EFFECT,
     Operation,
@@ -39,6 +42,53 @@ from harness.npu.stream import (
 )
 from harness.npu.u55.operations import prepare as prepare_u55
 from harness.npu.u85.operations import prepare as prepare_u85
+
+
+class Loops:
+    """Finds loops of a stream that never end: they come back to a branch with nothing changed.
+
+    Everything that an NPU's next step depends on is registers, memory and what it keeps between
+    operations. It is compared the second, third, fifth, ninth ... time that a branch goes back,
+    which costs little however long the loop is; a loop that counts for ever is not noticed.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[int, int] = {}  # by the place of the branch
+        self._seen: dict[int, bytes] = {}
+
+    def back(
+        self,
+        place: int,
+        values: Mapping[str, int],
+        condition: bool | None,
+        memory: Memory,
+        executor: Executor,
+    ) -> None:
+        """A branch goes back. Raises StreamError when it did so in the same state before."""
+        turns = self._turns[place] = self._turns.get(place, 0) + 1
+        looks = turns & (turns - 1) == 0
+        if not looks and (turns - 1) & (turns - 2):
+            return
+        state = _state(values, condition, memory, executor)
+        if looks:
+            self._seen[place] = state
+        elif self._seen[place] == state:
+            raise StreamError(f"a loop changes nothing and never ends, after {turns} turns", place)
+
+
+def _state(
+    values: Mapping[str, int], condition: bool | None, memory: Memory, executor: Executor
+) -> bytes:
+    digest = hashlib.blake2b(repr((sorted(values.items()), condition)).encode())
+    for number, region in sorted(memory.regions.items()):
+        if number != WEIGHTS:
+            digest.update(region.tobytes())
+    digest.update(memory.internal.tobytes())
+    for number, chain in sorted(executor.chains.items()):
+        digest.update(repr((number, len(chain))).encode() + chain.tobytes())
+    digest.update(executor.kept.tobytes())
+    return digest.digest()
+
 
 # What a stream with branches may do: more is a loop that does not end.
 _MAX_STEPS = 1_000_000

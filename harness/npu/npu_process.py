@@ -2,27 +2,37 @@
 
 A guest decides what the model works on, and for how long. Here that is somebody else's time and
 memory: ``stop`` ends a job at once, and a job that kills its process kills nothing else.
+
+A request is a length (u32) and so many bytes of JSON: for the command stream and each region its
+offset in the shared memory and its size, or null; where the offset is negative the bytes follow.
+The answer is a length and JSON again, and, after a job that was done, the bytes of all that was
+not shared.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
+import mmap
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from harness.core.errors import InfraError
 from harness.npu.doorbell import Outcome, Result, SharedMemory
 from harness.system import toolchain
-from harness.system.locks import die_with_parent
 
-_WORKER = Path(__file__).with_name("npu_worker.py")
+_ROOT = Path(__file__).parents[2]
+_MEMORY = 6 << 30  # bytes of the child's own: a program decides how much it asks for
+_CHILD = (
+    "import json, sys; given = json.loads(sys.argv[1]); sys.path[:] = given['path']; "
+    "from harness.npu.npu_process import work; work(given, sys.argv[2], int(sys.argv[3]))"
+)
 
 
 class NpuModelFailed(InfraError):
@@ -33,50 +43,6 @@ class NpuModelFailed(InfraError):
 
 # Of a job that was not done to its end, for somebody called ``stop``.
 STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
-
-
-class Forked:
-    """A fork of this process that does ``work`` between two pipes, and what one asks of a Popen."""
-
-    def __init__(self, work: Callable[[], None], kept: Sequence[int]) -> None:
-        """``kept``: the descriptors that it needs besides."""
-        theirs_in, ours_in = os.pipe()
-        ours_out, theirs_out = os.pipe()
-        parent = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _work_between(theirs_in, theirs_out, parent, work, kept)
-        with suppress(PermissionError, ProcessLookupError):  # it does the same, soon
-            os.setpgid(self.pid, self.pid)
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self.stdin: BinaryIO = os.fdopen(ours_in, "wb")
-        self.stdout: BinaryIO = os.fdopen(ours_out, "rb")
-        self._status: int | None = None
-
-    def wait(self) -> int:
-        if self._status is None:
-            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self._status
-
-
-def _work_between(
-    requests: int, answers: int, parent: int, work: Callable[[], None], kept: Sequence[int]
-) -> NoReturn:
-    """As the standard input and output of a process group of its own, with no other descriptor."""
-    try:
-        die_with_parent(parent)
-        os.setpgid(0, 0)
-        os.dup2(requests, 0)
-        os.dup2(answers, 1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        ends = sorted((2, *kept, os.sysconf("SC_OPEN_MAX")))
-        for low, high in itertools.pairwise(ends):
-            os.closerange(low + 1, high)
-        sys.stdin = os.fdopen(0, "r", closefd=False)
-        work()
-    finally:
-        os._exit(1)
 
 
 class NpuProcess:
@@ -91,16 +57,13 @@ class NpuProcess:
         packages: Sequence[str] = (),
         *,
         later: bool = False,
-        forked: bool = False,
     ) -> None:
-        """``packages``: where else the model finds what it imports. ``forked``: nowhere, for this
-        process has loaded it, is only loaded for that, and has no second thread yet."""
-        self._forked = forked
-        self._path = [path for path in (*sys.path, *packages) if path]
+        """``packages``: where else the model finds what it imports."""
+        self._path = [path for path in (str(_ROOT), *sys.path, *packages) if path]
         self._words = (product, str(macs))
         self._memory = memory
         self._stopped = False
-        self._process: subprocess.Popen[bytes] | Forked | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         if not later:
             self._process = self._started()
 
@@ -138,19 +101,14 @@ class NpuProcess:
                 with suppress(OSError):
                     pipe.close()
 
-    def _started(self) -> subprocess.Popen[bytes] | Forked:
+    def _started(self) -> subprocess.Popen[bytes]:
         memory = self._memory
         shared = () if memory is None else (memory.descriptor,)
         size = 0 if memory is None else memory.size
         given = {"path": self._path, "memory": shared, "size": size}
-        if self._forked:
-            from harness.npu.npu_worker import main
-
-            product, macs = self._words
-            return Forked(lambda: main(given, product, int(macs)), shared)
         tied = (str(toolchain.locate("setpriv")), "--pdeathsig", "KILL", "--")
         return subprocess.Popen(
-            [*tied, sys.executable, "-I", "-S", str(_WORKER), json.dumps(given), *self._words],
+            [*tied, sys.executable, "-I", "-S", "-c", _CHILD, json.dumps(given), *self._words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -160,7 +118,7 @@ class NpuProcess:
 
     def _asked(
         self,
-        process: subprocess.Popen[bytes] | Forked,
+        process: subprocess.Popen[bytes],
         commands: memoryview,
         regions: Sequence[memoryview | None],
     ) -> Outcome:
@@ -190,9 +148,73 @@ class NpuProcess:
         return (-1 if offset is None else offset), len(piece)
 
 
-def _read(process: subprocess.Popen[bytes] | Forked, size: int) -> bytes:
+def _read(process: subprocess.Popen[bytes], size: int) -> bytes:
     assert process.stdout is not None
     data = process.stdout.read(size)
     if len(data) < size:
         raise ConnectionError
     return data
+
+
+def work(given: dict[str, Any], product: str, macs: int) -> None:
+    """The child's side: does one job after another until there are no more."""
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what is printed is no answer
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    shared = memoryview(b"")
+    for descriptor in given["memory"]:
+        shared = memoryview(mmap.mmap(descriptor, given["size"]))
+    run = _model(product, macs)
+    while head := requests.read(4):
+        spans = json.loads(requests.read(int.from_bytes(head, "little")))
+        pieces, copied = _pieces(spans, requests, shared)
+        try:
+            outcome = run(pieces[0], pieces[1:])
+            told = {
+                "result": outcome.result,
+                "message": outcome.message,
+                "status": outcome.status,
+                "qread": outcome.qread,
+            }
+        except ImportError as error:
+            told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
+        except Exception as error:  # a boundary: whoever asked is told
+            told, copied = {"failed": f"{type(error).__name__}: {error}"}, []
+        text = json.dumps(told).encode()
+        answers.write(len(text).to_bytes(4, "little") + text)
+        for piece in copied:
+            answers.write(piece)
+        answers.flush()
+
+
+def _model(product: str, macs: int) -> Callable[..., Any]:
+    """Loaded before the first job comes, which is told when that went wrong."""
+    try:
+        from harness.npu.doorbell_npu import npu
+
+        return npu(product, macs)
+    except Exception as error:
+        failure = error
+
+    def failed(*_: object) -> None:
+        raise failure
+
+    return failed
+
+
+def _pieces(
+    spans: list[tuple[int, int] | None], requests: BinaryIO, shared: memoryview
+) -> tuple[list[memoryview | None], list[memoryview]]:
+    """The command stream and the regions; and those of them that came with the request."""
+    pieces: list[memoryview | None] = []
+    copied: list[memoryview] = []
+    for span in spans:
+        if span is None:
+            pieces.append(None)
+        elif span[0] < 0:
+            copied.append(memoryview(bytearray(requests.read(span[1]))))
+            pieces.append(copied[-1])
+        else:
+            pieces.append(shared[span[0] : span[0] + span[1]])
+    return pieces, copied

@@ -25,7 +25,7 @@ OPERATIONS = {
 }
 BRANCH = 0x100  # U85's only operation with a 64-bit word
 
-_IFM_COMMON = {
+_CMD0_COMMON = {
     0x100: "IFM_PAD_TOP",
     0x101: "IFM_PAD_LEFT",
     0x102: "IFM_PAD_RIGHT",
@@ -143,22 +143,65 @@ SCALES = frozenset({"OFM_SCALE", "OPA_SCALE", "OPB_SCALE", "IFM_SCALE", "IFM2_SC
 PLAIN_32 = frozenset({"OP_SCALAR", "DMA0_IDX_MAX", "RESIZE_X", "RESIZE_Y"})
 
 
+# modes of operations
+POOLING_U55 = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
+ELEMENTWISE_U55 = dict(
+    enumerate(("MUL", "ADD", "SUB", "MIN", "MAX", "LRELU", "ABS", "CLZ", "SHR", "SHL"))
+)
+POOLING_U85 = dict(
+    enumerate(("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y"))
+)
+ELEMENTWISE_U85 = {
+    0: "MUL",
+    1: "ADD",
+    2: "SUB",
+    3: "MIN",
+    4: "MAX",
+    6: "ABS",
+    7: "CLZ",
+    8: "SHR",
+    9: "SHL",
+    10: "LSR",
+    11: "DIV",
+    16: "CMP_EQ",
+    17: "CMP_NE",
+    18: "CMP_GE",
+    19: "CMP_GT",
+    33: "AND",
+    34: "OR",
+    35: "XOR",
+    36: "NOT",
+    42: "AND_NOT",
+}
+
+
 @dataclass(frozen=True)
 class RegisterSet:
-    """The two opcode spaces of one generation of the NPU."""
+    """The two opcode spaces of one generation of the NPU, and the modes of its operations."""
 
     cmd0: Mapping[int, str]
     cmd1: Mapping[int, str]
     operations: Mapping[int, str]
     has_branch: bool
+    pooling: Mapping[int, str]
+    elementwise: Mapping[int, str]
 
 
 def register_set(product: str) -> RegisterSet:
     if product == "u85":
         return RegisterSet(
-            {**_IFM_COMMON, **_CMD0_U85}, {**_CMD1_COMMON, **_CMD1_U85}, OPERATIONS, True
+            cmd0=_CMD0_COMMON | _CMD0_U85,
+            cmd1=_CMD1_COMMON | _CMD1_U85,
+            operations=OPERATIONS,
+            has_branch=True,
+            pooling=POOLING_U85,
+            elementwise=ELEMENTWISE_U85,
         )
-    operations = {code: name for code, name in OPERATIONS.items() if name != "RESIZE"}
     return RegisterSet(
-        {**_IFM_COMMON, **_CMD0_U55}, {**_CMD1_COMMON, **_CMD1_U55}, operations, False
+        cmd0=_CMD0_COMMON | _CMD0_U55,
+        cmd1=_CMD1_COMMON | _CMD1_U55,
+        operations={code: name for code, name in OPERATIONS.items() if name != "RESIZE"},
+        has_branch=False,
+        pooling=POOLING_U55,
+        elementwise=ELEMENTWISE_U55,
     )

@@ -10,8 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from harness.npu.blob import Actions
 from harness.npu.errors import StreamError, Unsupported
-from harness.npu.registers import ADDRESSES, BRANCH, PLAIN_32, SIGNED_40, RegisterSet
+from harness.npu.registers import (
+    ADDRESSES,
+    BRANCH,
+    PLAIN_32,
+    SCALES,
+    SIGNED_40,
+    RegisterSet,
+    register_set,
+)
 
 NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "PMU_MASK", "IRQ"})
 
@@ -101,12 +110,45 @@ def _wide(name: str, parameter: int, payload: int) -> int:
     return value
 
 
-def instructions(words: Sequence[int], names: RegisterSet) -> Iterator[Write | Operation]:
-    """Every command in address order, for listing; STOP does not end it."""
-    at = 0
+_HEX = ("BASE", "SRC", "DST", "PRECISION", "KERNEL_STRIDE", "ACTIVATION", "ACC_FORMAT", "REGION")
+
+
+def disassemble(actions: Actions) -> Iterator[str]:
+    """One line per command, with its byte offset; operations stand out from the register writes
+    that lead to them. STOP does not end it."""
+    names, words, at = register_set(actions.config.product), actions.words, 0
+    yield f"; {actions.config.name}, {len(words)} words"
+    if actions.requires is not None:
+        needs = actions.requires
+        yield f"; COP2: features {needs.features:#x}, {needs.cache_bytes} bytes of the NPU's SRAM"
     while at < len(words):
         item, at = decode_at(words, at, names)
-        yield item
+        if isinstance(item, Write):
+            yield f"{item.offset:6x}    {item.register:<20} {_value_text(item)}"
+        else:
+            yield f"{item.offset:6x}  {_operation_text(item, names)}"
+
+
+def _value_text(item: Write) -> str:
+    if item.register in SCALES:
+        return f"{item.value & 0xFFFFFFFF} >> {item.value >> 32 & 63} ({item.value >> 38:#x})"
+    if item.register.endswith("ZERO_POINT") or item.register.startswith("ACTIVATION_M"):
+        return str(item.value - 0x10000 if item.value & 0x8000 else item.value)
+    hexadecimal = any(part in item.register for part in _HEX)
+    return f"{item.value:#x}" if hexadecimal else str(item.value)
+
+
+def _operation_text(item: Operation, names: RegisterSet) -> str:
+    if item.name == "POOL":
+        mode = item.parameter & 7
+        return f"POOL {names.pooling.get(mode, mode)}"
+    if item.name == "ELEMENTWISE":
+        mode = item.parameter & 63
+        return f"ELEMENTWISE {names.elementwise.get(mode, mode)}"
+    if item.name == "BRANCH":
+        condition = "RF_TRUE" if item.parameter & 1 else "ALWAYS"
+        return f"BRANCH {condition} {item.target:#x}"
+    return f"{item.name} {item.parameter}" if item.parameter else item.name
 
 
 @dataclass(frozen=True)

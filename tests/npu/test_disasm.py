@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.npu.blob import read_actions
-from harness.npu.disasm import disassemble
+from harness.npu.stream import disassemble
 from tests.npu.assembling import U55_128, U85_256, cop1, pool, words
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.npu.errors import AccessError, Unsupported
 from harness.npu.model import Network
-from harness.npu.u85.elementwise import MODES
+from harness.npu.registers import ELEMENTWISE_U85
 from tests.npu.assembling import U55_128, U85_256, blob, cop1, pool, tensors, words
 
 SEED = 83
@@ -115,7 +115,7 @@ COMBINE: dict[str, Callable[[int, int], int]] = {
 }
 
 
-@pytest.mark.parametrize(("code", "mode"), MODES.items())
+@pytest.mark.parametrize(("code", "mode"), ELEMENTWISE_U85.items())
 def test_a_combination_of_two_operands(code: int, mode: str) -> None:
     """4 x 4 x 16 small numbers, many of them equal, with themselves moved, a part or a scalar."""
     generator = np.random.default_rng([SEED, code])

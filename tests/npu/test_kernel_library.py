@@ -73,5 +73,5 @@ def test_another_layout_is_noticed() -> None:
         def hil_npu_memory_bytes(self) -> int:
             return 8
 
-    with pytest.raises(AssertionError, match=r"descriptor\.py misreads kernel/jobs\.h"):
+    with pytest.raises(AssertionError, match=r"kernel_library\.py misreads kernel/jobs\.h"):
         check_layout(Other())  # type: ignore[arg-type]

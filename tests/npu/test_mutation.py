@@ -15,11 +15,8 @@ import pytest
 from harness.npu import job, model, scale
 from harness.npu.errors import EthosUError
 from harness.npu.model import Network
-from harness.npu.u55 import elementwise as elementwise_u55
 from harness.npu.u55 import operations as operations_u55
-from harness.npu.u55 import output as output_u55
 from harness.npu.u55 import weights as weights_u55
-from harness.npu.u85 import elementwise as elementwise_u85
 from harness.npu.u85 import maps as maps_u85
 from harness.npu.u85 import operations as operations_u85
 from harness.npu.u85 import weights as weights_u85
@@ -113,18 +110,22 @@ def branch_never(patch: Patch) -> None:
 
 
 def shifts_without_halves(patch: Patch) -> None:
-    for module in (elementwise_u55, elementwise_u85):
+    for module in (operations_u55, operations_u85):
         original = module.Job
         patch.setattr(
-            module, "Job", lambda original=original, **given: original(**{**given, "halves": False})
+            module,
+            "Job",
+            lambda *values, original=original, **given: original(
+                *values, **{**given, "halves": False}
+            ),
         )
 
 
 BREAKS: dict[str, Break] = {
     "rounding half": half_dropped,
     "bias": bias_dropped,
-    "signs of 16-bit fields": constant(output_u55.Registers, "signed16", unsigned16),
-    "clamp, U55": clamp_ignored(output_u55),
+    "signs of 16-bit fields": constant(operations_u55.Registers, "signed16", unsigned16),
+    "clamp, U55": clamp_ignored(operations_u55),
     "clamp, U85": clamp_ignored(maps_u85),
     "OFM microblock": order_changed(ofm_ublock=lambda form: 12 - form.ofm_ublock),
     "part-kernel traversal": order_changed(part_kernel=lambda form: not form.part_kernel),
@@ -142,9 +143,9 @@ BREAKS: dict[str, Break] = {
     "U85 branch on a condition": branch_always,
     "U85 branch at all": branch_never,
     "U85 input scales": constant(
-        elementwise_u85, "_input_scales", lambda *_: (scale.UNIT, scale.UNIT)
+        operations_u85, "_input_scales", lambda *_: (scale.UNIT, scale.UNIT)
     ),
-    "U55 operand shift": constant(elementwise_u55, "INT8", job.INT16),
+    "U55 operand shift": constant(operations_u55, "INT8", job.INT16),
     "rounding of right shifts": shifts_without_halves,
 }
 

@@ -7,7 +7,7 @@ import pytest
 from harness.npu.errors import StreamError
 from harness.npu.model import run
 from harness.npu.registers import register_set
-from harness.npu.stream import Write, instructions
+from harness.npu.stream import Write, decode_at
 from tests.npu.assembling import INPUT, U55_128, blob, cop1, words
 
 
@@ -45,5 +45,5 @@ WIDE = [
 @pytest.mark.parametrize(("register", "value"), WIDE)
 def test_addresses_and_steps_have_40_bits(product: str, register: str, value: int) -> None:
     """An address has no sign; a step has it in the highest of them."""
-    (write,) = instructions(words(product, (register, value)), register_set(product))
+    write, _ = decode_at(words(product, (register, value)), 0, register_set(product))
     assert write == Write(0, register, value)

@@ -7,7 +7,7 @@ import pytest
 
 from harness.npu import kernel_library
 from harness.npu.errors import AccessError
-from harness.npu.weight_decoder import WeightDecoder
+from harness.npu.kernel_library import WeightDecoder
 
 SEED = 31
 
@@ -78,7 +78,7 @@ def test_a_few_bytes_cannot_ask_for_more_weights_than_the_limit(
     mlw_codec = pytest.importorskip("ethosu.mlw_codec", reason="needs Vela")
     encoded = bytes(mlw_codec.encode([0] * 100_000))
     assert len(decoder.decode(encoded, 0)) >= 100_000
-    monkeypatch.setattr("harness.npu.weight_decoder.ENCODED", 99_999)
+    monkeypatch.setattr("harness.npu.kernel_library.ENCODED", 99_999)
     with pytest.raises(AccessError, match="bytes of weights cannot be decoded"):
         decoder.decode(encoded, 0)
 

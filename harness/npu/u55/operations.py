@@ -2,12 +2,19 @@
 
 Register meanings from regor's ``ethos_u55_register_cs_generator.cpp`` (Vela 5.1.0); arithmetic
 as the TOSA reference model has it. "(inferred)" marks what only comparison confirms.
+
+Elementwise operands are scaled as ``GenerateScalingForElementwise`` emits it: mode OPA_32 or
+OPB_32 scales the named operand and shifts the other left by 19 bits (8-bit inputs) or 14 (16-bit)
+(inferred).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from harness.formats.cop import NpuConfig
-from harness.npu.descriptor import enumerator
 from harness.npu.feature_map import feature_map
 from harness.npu.fields import (
     element_type,
@@ -18,13 +25,171 @@ from harness.npu.fields import (
     require_shorts,
     source_size,
 )
-from harness.npu.job import INT32, Accumulators, Copy, Job, Operand, Window, of_padding
+from harness.npu.job import (
+    INT8,
+    INT16,
+    INT32,
+    UNARY,
+    Accumulators,
+    Copy,
+    Job,
+    LookUp,
+    Operand,
+    Output,
+    Window,
+    largest_result,
+    of_padding,
+)
+from harness.npu.kernel_library import enumerator
+from harness.npu.registers import ELEMENTWISE_U55, POOLING_U55
+from harness.npu.scale import UNIT, Scale, single_scale
 from harness.npu.stream import Operation, Registers
-from harness.npu.u55.elementwise import prepare_elementwise
-from harness.npu.u55.output import ofm_scale, prepare_output
 from harness.npu.u55.weights import WeightReader
 
-POOLING = {0: "MAX", 1: "AVERAGE", 2: "REDUCE_SUM"}
+_ROUNDING = {0: "DBL", 1: "TRUNCATE", 2: "NATURAL"}
+_LUT_SLOT, _LUT_BYTES = 256, 2048  # at the end of the internal memory
+
+
+def prepare_output(registers: Registers, shape: tuple[int, int, int]) -> Output:
+    dtype = element_type(registers, "OFM_PRECISION", 1)
+    if dtype not in (INT8, INT16, INT32):
+        raise registers.unsupported("OFM_PRECISION.activation_precision", dtype)
+    rounding = _ROUNDING.get(registers.bits("OFM_PRECISION", 14, 2))
+    if rounding is None or rounding == "TRUNCATE":
+        raise registers.unsupported("OFM_PRECISION.round_mode", rounding)
+    function, clip = registers.bits("ACTIVATION", 0, 5), registers.bits("ACTIVATION", 12, 3)
+    if 0 < function < 16 or function > 23:
+        raise registers.unsupported("ACTIVATION.activation_function", function)
+    if clip not in (0, 3):
+        raise registers.unsupported("ACTIVATION.activation_clip_range", clip)
+    clamp = (registers.signed16("ACTIVATION_MIN"), registers.signed16("ACTIVATION_MAX"))
+    if clamp[0] > clamp[1]:
+        raise registers.unsupported("ACTIVATION_MIN", clamp[0], "above ACTIVATION_MAX")
+    bricks = is_bricks(registers, "OFM_PRECISION")
+    index_type, look_up = dtype, None
+    if function:
+        index_type = INT16 if dtype == INT16 else INT8
+        size = 2048 if index_type == INT16 else 256 * dtype.itemsize
+        number = function - 16
+        look_up = LookUp(number, number * _LUT_SLOT - _LUT_BYTES, size)
+    return Output(
+        map=feature_map(registers, "OFM", shape, dtype, bricks),
+        shape=shape,
+        index_type=index_type,
+        zero_point=registers.signed16("OFM_ZERO_POINT"),
+        clamp=_clamp(dtype if clip == 0 else INT8, clamp),
+        look_up=look_up,
+        rounding="" if rounding == "NATURAL" else rounding,
+    )
+
+
+def _clamp(dtype: np.dtype[Any], clamp: tuple[int, int]) -> tuple[int, int] | None:
+    """32-bit results are stored as they are."""
+    if dtype == INT32:
+        return None
+    limits = np.iinfo(dtype)
+    return max(clamp[0], int(limits.min)), min(clamp[1], int(limits.max))
+
+
+def ofm_scale(registers: Registers) -> Scale:
+    value = registers["OFM_SCALE"]
+    return single_scale(value & 0xFFFFFFFF, value >> 32 & 63)
+
+
+_SCALED = frozenset({"MUL", "ADD", "SUB", "ABS"})  # the others take no OFM_SCALE
+_SCALE_16, _SCALE_OPA, _SCALE_OPB = range(3)
+_NATURAL = 2
+
+
+def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
+    code = operation.parameter & 63
+    if ELEMENTWISE_U55.get(code, "LRELU") == "LRELU":
+        raise registers.unsupported("ELEMENTWISE.elementwise_mode", code)
+    mode, shape = ELEMENTWISE_U55[code], ofm_shape(registers)
+    if registers.get("IFM_UPSCALE"):
+        raise registers.unsupported("IFM_UPSCALE", registers["IFM_UPSCALE"], "elementwise")
+    scales = _operand_scales(mode, registers)
+    first = _operand(registers, "IFM", shape, shape, scales[0])
+    second = None
+    if mode not in UNARY:
+        swapped = bool(registers.bits("IFM2_BROADCAST", 6))
+        first = _operand(registers, "IFM", shape, shape, scales[1 if swapped else 0])
+        second = _second(registers, shape, scales[0 if swapped else 1])
+        if swapped:
+            first, second = second, first
+    output = prepare_output(registers, shape)
+    global_scale = bool(registers.bits("OFM_PRECISION", 8))
+    if global_scale != (mode in _SCALED):
+        raise registers.unsupported("OFM_PRECISION.scale_mode", int(global_scale), f"in {mode}")
+    return Job(
+        kind="kElementwise",
+        offset=registers.offset,
+        combine=enumerator(mode),
+        first=first,
+        second=second,
+        output=output,
+        limit=largest_result(mode, first, second, 32),
+        scaling=ofm_scale(registers) if mode in _SCALED else UNIT,
+    )
+
+
+def _operand_scales(mode: str, registers: Registers) -> tuple[Scale, Scale]:
+    """Of the left and the right operand. SHR rounds as the OFM."""
+    if mode == "SHR":
+        rounding = registers.bits("OFM_PRECISION", 14, 2)
+        if rounding != _NATURAL:
+            raise registers.unsupported("OFM_PRECISION.round_mode", rounding, "in SHR")
+        return UNIT, UNIT
+    if mode not in ("ADD", "SUB"):
+        return UNIT, UNIT
+    scaling, opa = registers.bits("IFM_PRECISION", 8, 2), registers["OPA_SCALE"]
+    dtype = element_type(registers, "IFM_PRECISION", 2)
+    factor, opb = opa & 0xFFFFFFFF, registers["OPB_SCALE"] & 0xFFFF
+    if scaling == _SCALE_16:
+        return single_scale(factor, 0), single_scale(opb, 0)
+    if scaling not in (_SCALE_OPA, _SCALE_OPB):
+        raise registers.unsupported("IFM_PRECISION.scale_mode", scaling)
+    scaled = single_scale(factor, opa >> 32 & 63)
+    rounding = registers.bits("IFM_PRECISION", 14, 2)
+    if rounding != _NATURAL and not scaled.is_unit:
+        raise registers.unsupported("IFM_PRECISION.round_mode", rounding)
+    if dtype == INT32:
+        raise registers.unsupported("IFM_PRECISION", dtype, "with OPA_32 or OPB_32")
+    shifted = single_scale(1 << (19 if dtype == INT8 else 14), 0)
+    return (scaled, shifted) if scaling == _SCALE_OPA else (shifted, scaled)
+
+
+def _operand(
+    registers: Registers,
+    prefix: str,
+    shape: tuple[int, int, int],
+    whole: tuple[int, int, int],
+    scale: Scale,
+) -> Operand:
+    dtype: np.dtype[Any] = element_type(registers, f"{prefix}_PRECISION", 2)
+    if dtype.itemsize > 4:
+        raise registers.unsupported(f"{prefix}_PRECISION", dtype)
+    bricks = is_bricks(registers, f"{prefix}_PRECISION")
+    return Operand(
+        what=prefix,
+        map=feature_map(registers, prefix, shape, dtype, bricks),
+        dtype=dtype,
+        zero_point=registers.signed16(f"{prefix}_ZERO_POINT"),
+        shape=whole,
+        scaling=scale,
+    )
+
+
+def _second(registers: Registers, shape: tuple[int, int, int], scale: Scale) -> Operand:
+    broadcast = registers["IFM2_BROADCAST"]
+    if broadcast >> 7 & 1:
+        zero_point, scalar = (
+            registers.signed16("IFM2_ZERO_POINT"),
+            registers.signed16("IFM2_SCALAR"),
+        )
+        return Operand("IFM2", None, INT32, zero_point, shape, scalar=scalar, scaling=scale)
+    height, width, depth = (1 if broadcast >> bit & 1 else size for bit, size in enumerate(shape))
+    return _operand(registers, "IFM2", (height, width, depth), shape, scale)
 
 
 def prepare(operation: Operation, registers: Registers, config: NpuConfig) -> Job:
@@ -77,7 +242,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Job:
-    mode = POOLING.get(operation.parameter & 7)
+    mode = POOLING_U55.get(operation.parameter & 7)
     if mode is None:
         raise registers.unsupported("POOL.pooling_mode", operation.parameter & 7)
     window, shape = kernel_window(registers), ofm_shape(registers)

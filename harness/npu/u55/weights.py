@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from harness.formats.cop import NpuConfig
 from harness.npu.job import INT16, Operand, Parameters, Span, Window
+from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import RECORD_BYTES, Scale, little_endian, scale_records
 from harness.npu.stream import Registers
-from harness.npu.weight_decoder import OrderU55, WeightDecoder, Weights
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def ordered_weights(
         depth, block = layout.of_core(core)
         if not depth:
             continue
-        order = OrderU55(
+        order = layouts().structures["OrderU55"](
             depth=depth,
             height=height,
             width=width,

@@ -2,12 +2,14 @@
 
 Register meanings from regor's ``ethos_u85_register_cs_generator.cpp`` (Vela 5.1.0); arithmetic
 as the TOSA reference model has it. "(inferred)" marks what only comparison confirms.
+
+Every elementwise operand has a scale of its own, comparisons give 0 or -1. DIV rounds toward zero,
+as TOSA's INTDIV (inferred); nobody has confirmed a divisor of zero.
 """
 
 from __future__ import annotations
 
 from harness.formats.cop import NpuConfig
-from harness.npu.descriptor import enumerator
 from harness.npu.fields import (
     kernel_window,
     ofm_shape,
@@ -15,17 +17,78 @@ from harness.npu.fields import (
     require_shorts,
     source_size,
 )
-from harness.npu.job import INT32, Axis, Copy, Job, Operand, Resize, Window, of_padding
-from harness.npu.scale import Scale
-from harness.npu.stream import Operation, Registers
-from harness.npu.u85.elementwise import prepare_elementwise
-from harness.npu.u85.maps import prepare_accumulators, prepare_operand, prepare_output
-from harness.npu.u85.scales import ScaleReader, checked_scale, ofm_rounding
-from harness.npu.u85.weights import WeightReader
-
-POOLING = dict(
-    enumerate(("MAX", "AVERAGE", "REDUCE_SUM", "SUM", "NONE", "MIN", "ARGMAX_X", "ARGMAX_Y"))
+from harness.npu.job import (
+    INT32,
+    UNARY,
+    Axis,
+    Copy,
+    Job,
+    Operand,
+    Resize,
+    Window,
+    largest_result,
+    of_padding,
 )
+from harness.npu.kernel_library import enumerator
+from harness.npu.registers import ELEMENTWISE_U85, POOLING_U85
+from harness.npu.scale import UNIT, Scale
+from harness.npu.stream import Operation, Registers
+from harness.npu.u85.maps import prepare_accumulators, prepare_operand, prepare_output
+from harness.npu.u85.weights import (
+    ScaleReader,
+    WeightReader,
+    checked_scale,
+    input_scale,
+    ofm_rounding,
+    ofm_scale,
+    require_rounding,
+)
+
+_INPUT_SCALED = frozenset({"ADD", "SUB", "MIN", "MAX"})
+
+
+def prepare_elementwise(operation: Operation, registers: Registers) -> Job:
+    mode = ELEMENTWISE_U85.get(operation.parameter & 63)
+    if mode is None:
+        raise registers.unsupported("ELEMENTWISE.elementwise_mode", operation.parameter & 63)
+    shape = ofm_shape(registers)
+    if registers.get("IFM_UPSCALE"):
+        raise registers.unsupported("IFM_UPSCALE", registers["IFM_UPSCALE"], "elementwise")
+    scales = _input_scales(mode, registers)
+    first = prepare_operand(registers, "IFM", shape, registers["IFM_BROADCAST"] & 15, scales[0])
+    second = None
+    if mode not in UNARY:
+        broadcast = registers["IFM2_BROADCAST"] & 15
+        second = prepare_operand(registers, "IFM2", shape, broadcast, scales[1])
+    output = prepare_output(registers, shape)
+    halves = True
+    if mode == "SHR":  # OFM_SCALE only has its rounding
+        halves = require_rounding(registers, "OFM_SCALE", ofm_rounding(registers))
+    bits = 8 * first.dtype.itemsize
+    return Job(
+        kind="kElementwise",
+        offset=registers.offset,
+        combine=enumerator(mode),
+        bits=bits,
+        halves=halves,
+        first=first,
+        second=second,
+        output=output,
+        limit=largest_result(mode, first, second, bits),
+        scaling=UNIT if mode == "SHR" else ofm_scale(registers),
+    )
+
+
+def _input_scales(mode: str, registers: Registers) -> tuple[Scale, Scale]:
+    if mode in _INPUT_SCALED:
+        return input_scale(registers, "IFM_SCALE"), input_scale(registers, "IFM2_SCALE")
+    names = ("IFM_SCALE",) if mode in UNARY else ("IFM_SCALE", "IFM2_SCALE")
+    for name in names:
+        if not input_scale(registers, name).is_unit:
+            raise registers.unsupported(name, registers[name], f"in {mode}")
+    return UNIT, UNIT
+
+
 _BILINEAR, _REPLICATE, _NEAREST = range(3)  # RESIZE
 
 
@@ -103,7 +166,7 @@ def _prepare_matmul(registers: Registers) -> Job:
 
 
 def _prepare_pool(operation: Operation, registers: Registers) -> Job:
-    mode = POOLING[operation.parameter & 7]
+    mode = POOLING_U85[operation.parameter & 7]
     if mode.startswith("ARGMAX"):
         raise registers.unsupported("POOL.pooling_mode", mode)
     window, shape = kernel_window(registers), ofm_shape(registers)

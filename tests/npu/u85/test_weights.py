@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.npu.kernel_library import load
+from harness.npu.kernel_library import WeightDecoder, load
 from harness.npu.u85.weights import WeightLayout, ordered_weights
-from harness.npu.weight_decoder import WeightDecoder
 
 
 def coded(weights: np.ndarray, block: int) -> np.ndarray:
