@@ -14,7 +14,10 @@ from harness.core.verdict import ExitCode
 from harness.system.progress import Progress
 from tools.selftest import Options, run_steps
 
-_WHAT = ("all", "instructions", "warm", "export", "verdict", "npu", "nightly", "plugin", "mutants")
+_WHAT = (
+    *("all", "instructions", "warm", "export"),
+    *("verdict", "npu", "nightly", "plugin", "programs", "mutants"),
+)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -77,6 +80,9 @@ def bench(
     a history of 100,000 runs ($HIL_BENCH_HISTORY: in an empty PostgreSQL, too), `plugin` what the
     pytest plugin costs a suite that does not use it.
 
+    `programs` exports every model for every lowering in processes that stand for other machines,
+    and fails where the bytes are not the same.
+
     `mutants` plants bugs, one at a time, and says what notices each; one that nothing notices
     fails. They are planted in copies of this project, and its own tests have to notice them; or,
     with --executorch, in copies of a checkout of ExecuTorch and of parts of its build, and runs
@@ -124,6 +130,10 @@ def _measure(what: str, endings: tuple[str, ...], progress: Progress) -> Any:
         from tools.bench.npu import measure_npu
 
         return measure_npu(progress)
+    if what == "programs":
+        from tools.bench.programs import measure_programs
+
+        return measure_programs(progress)
     if what == "plugin":
         from tools.bench.plugin import measure_plugin
 

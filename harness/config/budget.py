@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from harness.config import strict_yaml
 from harness.config.figures import figure
+from harness.config.models import Calibration
 from harness.config.schema import Data, Rule, checked_document
 
 SLACK_BYTES = 256
@@ -22,6 +23,7 @@ SLACK_SHARE = 0.005
 # known rounding ever made is 11 steps (docs/decisions/named-differences.md), and 16 are already
 # a sixteenth of all that an int8 can say.
 MOST_TOLERANCE_LSB = 16.0
+_EXAMPLE = "for example `budgets: {limits: {pte_bytes: 0x4000}}`"
 
 
 def _budgeted(name: str) -> str:
@@ -105,6 +107,7 @@ def _brief(value: Any) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class _ModelFile(Data):
     budgets: Budgets = field(default_factory=Budgets)
+    calibration: Calibration = Calibration.FLOAT64
 
 
 def read_model_budgets(path: Path) -> Mapping[str, Any]:
@@ -115,6 +118,12 @@ def read_model_budgets(path: Path) -> Mapping[str, Any]:
     if not path.exists():
         return {}
     document = strict_yaml.read(path)
-    example = "for example `budgets: {limits: {pte_bytes: 0x4000}}`"
-    budgets = checked_document(_ModelFile, document, example).budgets
+    budgets = checked_document(_ModelFile, document, _EXAMPLE).budgets
     return {name: getattr(budgets, name) for name in document.data.get("budgets", {})}
+
+
+def read_model_calibration(path: Path) -> Calibration:
+    """How a model's YAML file wants it calibrated. Raises as ``read_model_budgets``."""
+    if not path.exists():
+        return Calibration.FLOAT64
+    return checked_document(_ModelFile, strict_yaml.read(path), _EXAMPLE).calibration

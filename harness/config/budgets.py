@@ -10,10 +10,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.config.budget import MOST_TOLERANCE_LSB, Budgets, read_model_budgets
+from harness.config.budget import (
+    MOST_TOLERANCE_LSB,
+    Budgets,
+    read_model_budgets,
+    read_model_calibration,
+)
 from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
-from harness.config.models import find_model
+from harness.config.models import Calibration, find_model
 from harness.core.errors import UsageError
 from harness.system.ci import in_ci
 from harness.system.paths import data_root
@@ -49,6 +54,11 @@ def budgets_of(case: Case) -> Budgets:
     if case.model == RUNNER:
         return load_target(case.target).budgets
     return load_target(case.target).budgets.merged(read_model_budgets(_file_of(case.model)))
+
+
+def calibration_of(model: str) -> Calibration:
+    """From the same file of the model as its budgets."""
+    return read_model_calibration(_file_of(model))
 
 
 def tolerance_of(

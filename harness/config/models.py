@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness.config.identity import is_user_file
 from harness.core.errors import BadModel, Unknown, UsageError
+from harness.core.verdict import Word
 
 # What a user's file has to define, as for ExecuTorch's aot_arm_compiler; and words in a file that
 # may define a name without saying it.
@@ -22,6 +23,17 @@ CONVENTION = ("ModelUnderTest", "ModelInputs")
 _UNSAID = re.compile(r"\bimport\s*\(?\s*\*|\b(?:exec|globals|locals|vars|setattr)\b")
 _EXAMPLES = "executorch.examples.models"
 _AOT = "executorch.backends.arm.scripts.aot_arm_compiler"
+
+
+class Calibration(Word):
+    """The type that a model is computed in while the scales of its tensors are found.
+
+    In double precision they are the same on every machine. In single precision they are what
+    ExecuTorch's own tools find on this one.
+    """
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,8 @@ class _Batch:
         if request.model.file is not None:
             # An isolated file could name any files, so its program is not used again.
             inputs = Inputs({}, reusable=False) if self._options.isolate else Inputs(files)
+        if program.not_reproducible:
+            inputs = replace(inputs, cpu=cache.cpu_class())
         program = replace(
             program,
             model=request.model.name,

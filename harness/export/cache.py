@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,28 +28,41 @@ from harness.system.files import disk_hint, read_regular, write_whole
 from harness.system.json_file import MALFORMED
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
+from harness.system.processor import processor
 
 _SEPARATOR = "+"
 _UNUSED_SECONDS = 24 * 3600
+_CPU_VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What a program was made of besides what its key covers. ``files``: sha256 by name relative
-    to the folder of the model's file. Not ``reusable``: nobody knows what it was made of."""
+    to the folder of the model's file. Not ``reusable``: nobody knows what it was made of. ``cpu``:
+    the class of CPU that exported it, where its bytes depend on that, else ""."""
 
     files: dict[str, str]
     reusable: bool = True
+    cpu: str = ""
 
     def hold(self, home: str) -> bool:
-        """Whether an export of a model in the folder ``home`` would read the same again."""
-        return self.reusable and all(
-            _digest(Path(home) / name) == digest for name, digest in self.files.items()
+        """Whether an export here of a model in the folder ``home`` would read the same again."""
+        return (
+            self.reusable
+            and self.cpu in ("", cpu_class())
+            and all(_digest(Path(home) / name) == digest for name, digest in self.files.items())
         )
 
 
 NO_INPUTS = Inputs({})
+
+
+def cpu_class(environ: Mapping[str, str] = os.environ) -> str:
+    """Equal where torch and MKL choose the same kernels: the CPU's maker and features, and the
+    variables by which a user limits them."""
+    limits = [f"{name}={environ[name]}" for name in _CPU_VARIABLES if name in environ]
+    return hashlib.sha256("\0".join([*processor(), *limits]).encode()).hexdigest()[:12]
 
 
 class CacheNotWritable(InfraError):
@@ -68,10 +81,11 @@ class CacheNotWritable(InfraError):
 
 def entry_dir(key: str, inputs: Inputs = NO_INPUTS) -> Path:
     """The key is the name of an entry that was made of nothing else; behind it comes the content of
-    its inputs, so that each state of them has an entry, and a random part if it is not reusable."""
+    its inputs, so that each state of them, and each class of CPU that matters, has an entry, and a
+    random part if it is not reusable."""
     name = key
-    if inputs.files:
-        text = json.dumps(sorted(inputs.files.items()))
+    if inputs.files or inputs.cpu:
+        text = json.dumps([sorted(inputs.files.items()), inputs.cpu])
         name += f"{_SEPARATOR}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     if not inputs.reusable:
         name += f"{_SEPARATOR}once-{uuid.uuid4().hex[:8]}"
@@ -201,7 +215,7 @@ def _program(place: Path) -> Program | None:
 
 def _holds(facts: dict[str, Any], home: str) -> bool:
     try:
-        return Inputs(dict(facts["files"]), facts["reusable"] is True).hold(home)
+        return Inputs(**facts).hold(home)
     except MALFORMED:
         return False
 

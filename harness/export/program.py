@@ -30,6 +30,7 @@ from harness.system.json_file import read_json
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
     import numpy.typing as npt
 
+_NOT_REPRODUCIBLE = "another machine may export a program of other bytes: it was {}"
 DTYPE_BYTES = {
     "uint8": 1,
     "int8": 1,
@@ -187,6 +188,7 @@ class Program:
     by_design: tuple[NamedDifference, ...] = ()  # those that this program and its inputs meet
     exporter: ExporterFacts | None = None  # a checkout; None: the installed wheel
     arithmetic: Arithmetic = Arithmetic.CMSIS_NN  # of the expected outputs
+    not_reproducible: str = ""  # why another machine may export other bytes, "" if none does
     notes: tuple[str, ...] = ()  # on how it came here this time; not kept
 
     @property
@@ -238,7 +240,7 @@ class Program:
 
     def to_fields(self) -> dict[str, Any]:
         """The description, as plain data."""
-        fields = asdict(self)
+        fields = {**asdict(self), "reproducible": not self.not_reproducible}
         del fields["directory"], fields["notes"]
         return fields
 
@@ -252,6 +254,8 @@ def load_program(directory: Path) -> Program | None:
         fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    fields.pop("reproducible", None)
+    why = fields.get("not_reproducible", "")
     return Program(
         **{
             **fields,
@@ -267,6 +271,7 @@ def load_program(directory: Path) -> Program | None:
             "exporter": exporter_facts(fields.get("exporter")),
             # until there were two, Python's outputs were the expected ones
             "arithmetic": Arithmetic(fields.get("arithmetic", Arithmetic.PYTHON)),
+            "notes": (_NOT_REPRODUCIBLE.format(why),) if why else (),
         }
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from harness.config.models import ModelSource, require_names, source_files
+from harness.config.models import Calibration, ModelSource, require_names, source_files
 from harness.core.errors import ToolMissing, UsageError
 from harness.export.npu_options import NpuOptions, is_ethos_u, resolve
 from harness.system.files import sha256_of
@@ -32,6 +32,7 @@ class ExportRequest:
     system_config: str = ""
     memory_mode: str = ""
     direct_drive: bool = False
+    calibration: Calibration = Calibration.FLOAT64
 
     @property
     def npu(self) -> NpuOptions:
@@ -75,6 +76,7 @@ def content_key(request: ExportRequest, versions: dict[str, str]) -> str:
         "sources": _user_sources(model),
         "compile_target": request.compile_target,
         "seed": request.seed,
+        "calibration": request.calibration,
         "versions": versions,
         "python": platform.python_version_tuple()[:2],
         "exporter": _digests(_own_sources(), Path(__file__).parent.parent),

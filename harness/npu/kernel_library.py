@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +27,7 @@ from harness.npu.errors import AccessError
 from harness.npu.work import ENCODED
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors
+from harness.system.processor import processor
 
 SOURCES = Path(__file__).with_name("kernel")
 _HEADERS = ("jobs.h", "reorder.h")
@@ -194,7 +194,6 @@ def _require_order(disorder: int, offset: int) -> None:
 NAME = "libhil_npu.so"
 _LOG, _FAILED = "build.log", "failed"
 _SECONDS = 300
-_FLAGS = ("flags", "Features")  # of /proc/cpuinfo: what -march=native looks at
 
 
 @lru_cache(maxsize=1)
@@ -234,7 +233,7 @@ def check_layout(library: ctypes.CDLL) -> None:
 
 
 def _key(tools: list[toolchain.Tool]) -> str:
-    digest = hashlib.sha256("\0".join([*map(str, tools), *_processor()]).encode())
+    digest = hashlib.sha256("\0".join([*map(str, tools), *processor()]).encode())
     for file in sources():
         digest.update(f"\0{file.name}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:32]
@@ -242,16 +241,6 @@ def _key(tools: list[toolchain.Tool]) -> str:
 
 def sources() -> list[Path]:
     return sorted(path for path in SOURCES.iterdir() if path.is_file())
-
-
-def _processor() -> Iterator[str]:
-    """What it is and can: a cache may be shared by several machines."""
-    yield os.uname().machine
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return
-    yield from sorted({line for line in lines if line.startswith(_FLAGS)})
 
 
 def _build(directory: Path) -> None:

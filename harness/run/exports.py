@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.config.budgets import calibration_of
 from harness.config.case import Case
 from harness.config.loading import Target, load_target
 from harness.config.models import find_model
@@ -82,13 +83,15 @@ def program_of(subject: Path, target: str | None, command: str, progress: Progre
 
 
 def request_of(model: str, target: Target) -> ExportRequest:
-    """What is exported of a model for a target. Raises Unknown."""
-    source = find_model(model)
+    """What is exported of a model for a target. Raises Unknown, and TargetError for the model's
+    settings."""
+    source, calibration = find_model(model), calibration_of(model)
     if target.npu is None:
-        return ExportRequest(source, target.compile_target)
+        return ExportRequest(source, target.compile_target, calibration=calibration)
     return ExportRequest(
         source,
         target.compile_target,
+        calibration=calibration,
         system_config=target.npu.system_config,
         memory_mode=target.npu.memory_mode,
         direct_drive=target.direct_drive,

@@ -68,7 +68,8 @@ class ProgramFacts:
 
     ``oracles``: how far others are from the expected outputs, as ``OracleAgreement`` has it.
     ``exporter``: the checkout that exported it, None for the installed wheel. ``input_sha256``
-    of every input of every set; none in a record of before they were kept.
+    of every input of every set; none in a record of before they were kept. ``not_reproducible``:
+    why another machine may export other bytes, "" if none does.
     """
 
     pte: str
@@ -79,6 +80,7 @@ class ProgramFacts:
     versions: dict[str, str] = field(default_factory=dict)
     exporter: ExporterFacts | None = None
     input_sha256: tuple[tuple[str, ...], ...] = ()
+    not_reproducible: str = ""
 
     @classmethod
     def of(cls, program: Program, pte: Path, pte_sha256: str) -> ProgramFacts:
@@ -91,6 +93,7 @@ class ProgramFacts:
             program.versions,
             program.exporter,
             program.input_digests(),
+            program.not_reproducible,
         )
 
 
@@ -250,6 +253,8 @@ class RunRecord:
             "worst_lsb": self.worst_lsb,
             "by_design": list(self.by_design),
             "differential": None if self.differential is None else self.differential.summary(),
+            "reproducible": None if self.program is None else not self.program.not_reproducible,
+            "not_reproducible": None if self.program is None else self.program.not_reproducible,
             "input_sets": self.sets,
             "simulator": None if self.simulator is None else self.simulator.name,
             "differences": [] if self.simulator is None else list(self.simulator.differences),

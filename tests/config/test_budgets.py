@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 
 from harness.config.budget import MOST_TOLERANCE_LSB
-from harness.config.budgets import ToleranceNotReviewed, ToleranceTooLarge, budgets_of, tolerance_of
+from harness.config.budgets import (
+    ToleranceNotReviewed,
+    ToleranceTooLarge,
+    budgets_of,
+    calibration_of,
+    tolerance_of,
+)
 from harness.config.case import Case
+from harness.config.loading import load_target
+from harness.config.models import Calibration
+from harness.core.errors import TargetError
+from harness.run.exports import request_of
 
 TARGET = "corstone-300-m55"
 CI = {"CI": "true"}
@@ -53,3 +63,20 @@ def test_no_tolerance_is_beyond_the_most(
     with pytest.raises(ToleranceTooLarge, match="is not between 0 and 16") as caught:
         tolerance_of(reviewed, budgets_of(reviewed), asked, environ)
     assert "find the cause" in (caught.value.hint or "")
+
+
+def test_the_model_s_file_says_how_it_is_calibrated(reviewed: Case) -> None:
+    """It reaches the export, and programs of both kinds have keys of their own."""
+    file = Path(reviewed.model).with_suffix(".yaml")
+    assert calibration_of(reviewed.model) is Calibration.FLOAT64
+    file.write_text("calibration: float32\n")
+    assert calibration_of(reviewed.model) is Calibration.FLOAT32
+    for target in (TARGET, "corstone-300-u55-128"):
+        request = request_of(reviewed.model, load_target(target))
+        assert request.calibration is Calibration.FLOAT32
+
+
+def test_another_calibration_is_an_error_at_its_line(reviewed: Case) -> None:
+    Path(reviewed.model).with_suffix(".yaml").write_text("\ncalibration: float16\n")
+    with pytest.raises(TargetError, match=r"mine\.yaml:2: .*float16"):
+        calibration_of(reviewed.model)

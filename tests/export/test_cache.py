@@ -134,6 +134,27 @@ def test_a_spoiled_entry_is_exported_again_and_the_note_says_so(
     assert cached.unwrap().notes == ()
 
 
+def test_a_program_that_depends_on_the_cpu_is_one_of_each_class(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store is shared by machines, and each must have its own."""
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+    here = stored_with(Inputs({}, cpu=cache.cpu_class()))
+    assert at_home(here)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    assert cache.load(KEY) is None
+    there = stored_with(Inputs({}, cpu=cache.cpu_class()))
+    assert there != here
+    assert at_home(there)
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY")
+    assert at_home(here)
+
+
+def at_home(place: Path) -> bool:
+    program = cache.load(KEY)
+    return program is not None and program.directory == place
+
+
 def stored_with(inputs: Inputs) -> Path:
     with cache.locked(KEY):
         return cache.store(KEY, lambda folder: (write(folder), inputs)).directory

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from harness.config.models import find_model
+from harness.config.models import Calibration, find_model
 from tests.late import Late
 
 torch = Late("torch")
@@ -21,6 +21,7 @@ drawing = Late("harness.export.child.samples")
 source = Late("harness.export.child.source")
 
 TARGET = "cortex-m55"
+FLOAT32 = Calibration.FLOAT32  # as ExecuTorch calibrates
 
 
 def as_upstream_does(
@@ -51,9 +52,9 @@ def test_same_bytes_as_upstream(name: str) -> None:
     generator = np.random.default_rng(0)
     ranges = drawing.shipped_ranges(model.examples)
     samples = [drawing.draw(ranges, generator) for _ in range(3)]
-    quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)
+    quantised = lower.quantise(lower.capture(model.module, samples[0]), samples, FLOAT32)
     config = lower.target_config(TARGET)
-    ours = lower.to_program(lower.to_cortex_m(quantised, samples[0], config))
+    ours = lower.to_program(lower.to_cortex_m(quantised.module, samples[0], config))
     assert bytes(ours.buffer) == bytes(as_upstream_does(model.module, samples, False).buffer)
     strict = as_upstream_does(model.module, samples, True)
     assert constants(ours) == constants(strict), "strict capture only orders them differently"

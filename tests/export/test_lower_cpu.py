@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.config.models import ModelSource
+from harness.config.models import Calibration, ModelSource
 from harness.core.errors import ExportError
 from harness.export.batch import export
 from harness.export.failures import NothingDelegated
@@ -80,7 +80,9 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
     torch.manual_seed(3)
     sample = torch.randn(2, 4)
     for last in (False, True):
-        module = lower_cpu.quantise(captured(line(last=last), sample), [(sample,)])
+        module = lower_cpu.quantise(
+            captured(line(last=last), sample), [(sample,)], Calibration.FLOAT64
+        ).module
         outputs = [(module(sample),)]
         (step,) = lower_cpu.steps(module, outputs)
         assert step is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.config.models import find_model
+from harness.config.models import Calibration, find_model
 from harness.core.errors import ExportError
 from harness.export.program import TensorSpec
 from tests.late import Late
@@ -17,6 +17,7 @@ sensitivity = Late("harness.export.child.sensitivity")
 oracle = Late("harness.export.child.oracle")
 drawing = Late("harness.export.child.samples")
 source = Late("harness.export.child.source")
+FLOAT64 = Calibration.FLOAT64
 
 
 def test_the_oracle_stays_close_to_the_float_network() -> None:
@@ -27,9 +28,9 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
     sensitivity.randomise_weights(model.module, ranges, generator)
     samples = [drawing.draw(ranges, generator, full=n == 0) for n in range(8)]
     expected = [model.module(*s) for s in samples]
-    quantised = lower.quantise(lower.capture(model.module, samples[0]), samples)
+    quantised = lower.quantise(lower.capture(model.module, samples[0]), samples, FLOAT64)
     config = lower.target_config("cortex-m55")
-    edge = lower.to_cortex_m(quantised, samples[0], config)
+    edge = lower.to_cortex_m(quantised.module, samples[0], config)
     for (got,), exact in zip(
         by_design.run_with(by_design.Kernels("cortex-m55"), edge, samples), expected, strict=True
     ):

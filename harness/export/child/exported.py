@@ -154,6 +154,7 @@ class Exported:
     oracles: tuple[OracleAgreement, ...]
     delegates: tuple[RawDelegate, ...]
     by_design: tuple[NamedDifference, ...] = ()
+    not_reproducible: str = ""
 
     def write(self, directory: Path) -> Program:
         (directory / "program.pte").write_bytes(self.pte)
@@ -181,6 +182,7 @@ class Exported:
                 for i, d in enumerate(self.delegates)
             ),
             by_design=self.by_design,
+            not_reproducible=self.not_reproducible,
         )
 
 

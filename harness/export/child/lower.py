@@ -13,7 +13,8 @@ ExecuTorch's own test_ds_cnn.py demands (it fails with these versions).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
@@ -29,7 +30,9 @@ from executorch.exir import (
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
+from harness.config.models import Calibration
 from harness.core.errors import UsageError
+from harness.export.child.calibrate import calibrate
 from harness.export.child.samples import Sample, channels_last
 
 
@@ -57,23 +60,34 @@ def capture_as_written(module: torch.nn.Module, example: Sample) -> torch.fx.Gra
     return graph_module
 
 
+@dataclass(frozen=True)
+class Quantised:
+    """``not_reproducible``: as of a Program."""
+
+    module: torch.fx.GraphModule
+    not_reproducible: str
+
+
 def quantise(
-    graph_module: torch.fx.GraphModule, calibration: Sequence[Sample]
-) -> torch.fx.GraphModule:
+    graph_module: torch.fx.GraphModule,
+    samples: Sequence[Sample],
+    calibration: Calibration,
+) -> Quantised:
     """int8 with observers that have seen the calibration samples."""
-    return quantise_with(graph_module, CortexMQuantizer(), map(channels_last, calibration))
+    last = [channels_last(sample) for sample in samples]
+    return quantise_with(graph_module, CortexMQuantizer(), last, calibration)
 
 
 def quantise_with(
-    graph_module: torch.fx.GraphModule, quantizer: Quantizer, calibration: Iterable[Sample]
-) -> torch.fx.GraphModule:
+    graph_module: torch.fx.GraphModule,
+    quantizer: Quantizer,
+    samples: Sequence[Sample],
+    calibration: Calibration,
+) -> Quantised:
     """int8, with the scales that the quantizer's observers see in the calibration samples."""
     observed = prepare_pt2e(graph_module, quantizer)
-    with torch.no_grad():
-        for sample in calibration:
-            observed(*sample)
-    converted: torch.fx.GraphModule = convert_pt2e(observed)
-    return converted
+    why = calibrate(observed, samples, calibration)
+    return Quantised(convert_pt2e(observed), why)
 
 
 def to_cortex_m(

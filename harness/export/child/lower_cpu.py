@@ -22,7 +22,8 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
 from torch.utils import _pytree as pytree
 
-from harness.export.child.lower import quantise_with
+from harness.config.models import Calibration
+from harness.export.child.lower import Quantised, quantise_with
 from harness.export.child.samples import Sample
 from harness.export.lowering import CpuLowering
 
@@ -31,13 +32,13 @@ _ULPS = 8  # of float32: sums in another order, layer upon layer
 
 
 def quantise(
-    graph_module: torch.fx.GraphModule, calibration: Sequence[Sample]
-) -> torch.fx.GraphModule:
+    graph_module: torch.fx.GraphModule, samples: Sequence[Sample], calibration: Calibration
+) -> Quantised:
     """int8, with a scale per output channel for weights."""
     quantizer = XNNPACKQuantizer().set_global(
         get_symmetric_quantization_config(is_per_channel=True)
     )
-    return quantise_with(graph_module, quantizer, calibration)
+    return quantise_with(graph_module, quantizer, samples, calibration)
 
 
 def to_cpu(

@@ -25,8 +25,9 @@ from executorch.backends.arm.quantizer import (
 from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
 
+from harness.config.models import Calibration
 from harness.core.errors import ExportError
-from harness.export.child.lower import quantise_with
+from harness.export.child.lower import Quantised, quantise_with
 from harness.export.child.samples import Sample
 from harness.export.npu_options import NpuOptions
 
@@ -56,12 +57,15 @@ def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
 
 
 def quantise(
-    graph_module: torch.fx.GraphModule, calibration: Sequence[Sample], spec: EthosUCompileSpec
-) -> torch.fx.GraphModule:
+    graph_module: torch.fx.GraphModule,
+    samples: Sequence[Sample],
+    spec: EthosUCompileSpec,
+    calibration: Calibration,
+) -> Quantised:
     """int8, with a scale per output channel for weights."""
     quantizer = EthosUQuantizer(spec)
     quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True))
-    return quantise_with(graph_module, quantizer, calibration)
+    return quantise_with(graph_module, quantizer, samples, calibration)
 
 
 def to_ethos_u(

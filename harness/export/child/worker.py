@@ -20,6 +20,7 @@ from harness.export.child import lower, lower_cpu, lower_ethosu, oracle
 from harness.export.child.agreement import Rival, agreements, check_operators
 from harness.export.child.by_design import Kernels, run_with
 from harness.export.child.exported import Description, Exported, RawDelegate, describe
+from harness.export.child.lower import Quantised
 from harness.export.child.lower_ethosu import Lowered
 from harness.export.child.oracle import Answer
 from harness.export.child.samples import Sample, draw, in_layout_of, observed_ranges, shipped_ranges
@@ -95,6 +96,7 @@ def export_model(
         opinions,
         made.delegates,
         made.by_design,
+        made.not_reproducible,
     )
 
 
@@ -192,6 +194,7 @@ class _Made:
     by_design: tuple[NamedDifference, ...] = ()
     by_python: Sequence[Sample] = ()  # the outputs by Python's definitions, when these differ
     steps: Sequence[float | None] = ()  # one LSB of outputs that the program does not dequantise
+    not_reproducible: str = ""
 
 
 _Route = Callable[[_Work], _Made]
@@ -214,9 +217,9 @@ def _cortex_m(work: _Work) -> _Made:
     with stage("capture"):
         captured = lower.capture(work.module, sets[0])
     with stage("quantise"):
-        quantised = lower.quantise(captured, work.calibration)
+        quantised = lower.quantise(captured, work.calibration, request.calibration)
     with stage("lower"):
-        edge = lower.to_cortex_m(quantised, sets[0], config)
+        edge = lower.to_cortex_m(quantised.module, sets[0], config)
     with stage("compute the expected outputs"):
         kernels, python = _both(request)
         expected = run_with(kernels, edge, sets)
@@ -226,6 +229,7 @@ def _cortex_m(work: _Work) -> _Made:
             expected,
             by_design=kernels.met,
             by_python=run_with(python, edge, sets) if kernels.met else (),
+            not_reproducible=quantised.not_reproducible,
         )
 
 
@@ -236,24 +240,25 @@ def _cpu(work: _Work) -> _Made:
     with stage("capture"):
         captured = lower.capture_as_written(work.module, sets[0])
         real = oracle.run_eagerly(captured, sets)
-    quantised = captured
+    quantised = Quantised(captured, "")
     rivals: tuple[Rival, ...] = ()
     if lowering.quantised:
         with stage("quantise"):
-            quantised = lower_cpu.quantise(captured, calibration)
+            quantised = lower_cpu.quantise(captured, calibration, request.calibration)
             rivals = (Rival("float model", real),)
     with stage("lower"):
-        edge = lower_cpu.to_cpu(quantised, sets[0], lowering)
+        edge = lower_cpu.to_cpu(quantised.module, sets[0], lowering)
     if lowering.xnnpack and not oracle.delegates(edge):
         raise NothingDelegated(request.model.name, request.compile_target)
     with stage("compute the expected outputs"):
-        expected = oracle.run_eagerly(quantised, sets) if lowering.quantised else real
+        expected = oracle.run_eagerly(quantised.module, sets) if lowering.quantised else real
         return _Made(
             edge,
             oracle.pytorch_name(work.versions, quantised=lowering.quantised),
             expected,
             rivals=rivals,
-            steps=lower_cpu.steps(quantised, expected),
+            steps=lower_cpu.steps(quantised.module, expected),
+            not_reproducible=quantised.not_reproducible,
         )
 
 
@@ -272,10 +277,10 @@ def _ethos_u(work: _Work) -> _Made:
         captured = lower.capture_as_written(work.module, sets[0])
         real = oracle.run_eagerly(captured, sets)
     with stage("quantise"):
-        quantised = lower_ethosu.quantise(captured, calibration, spec)
+        quantised = lower_ethosu.quantise(captured, calibration, spec, request.calibration)
     with stage("lower"):
         lowered = lower_ethosu.to_ethos_u(
-            quantised, sets[0], spec, direct_drive=options.direct_drive
+            quantised.module, sets[0], spec, direct_drive=options.direct_drive
         )
     with stage("compute the expected outputs"):
         kernels, python = _both(request)
@@ -285,7 +290,7 @@ def _ethos_u(work: _Work) -> _Made:
             if kernels.met
             else []
         )
-        eager = oracle.run_eagerly(quantised, sets)
+        eager = oracle.run_eagerly(quantised.module, sets)
         delegates = tuple(_delegates(lowered, answers))
     if not delegates:
         raise NothingDelegated(request.model.name, request.compile_target)
@@ -298,6 +303,7 @@ def _ethos_u(work: _Work) -> _Made:
         delegates,
         kernels.met,
         [answer.outputs for answer in by_python],
+        not_reproducible=quantised.not_reproducible,
     )
 
 

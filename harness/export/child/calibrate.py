@@ -1,0 +1,123 @@
+"""Calibration in double precision, so that a program is the same bytes on every machine.
+
+The last bits of a float32 sum depend on the CPU's vector units and on the math library's choice of
+kernel. Under the observers of a graph they move scales by about 1e-7, and with them the program's
+bytes. The same sums in float64 differ in their last bits too, but once the scales are rounded to
+float32 nothing of that is left.
+
+Where a model cannot be computed so, the observers see float32, as ExecuTorch's own tools do it, and
+the program says that it is not reproducible and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
+
+from harness.config.models import Calibration
+from harness.export.child.samples import Sample
+
+AS_ASKED = "calibrated in float32, as the model's settings ask"
+
+
+class _NotInDouble(Exception):
+    """A step of the graph gives another floating-point type."""
+
+
+def calibrate(
+    prepared: torch.fx.GraphModule, samples: Sequence[Sample], calibration: Calibration
+) -> str:
+    """Shows the samples to the observers of ``prepared``. Why the result depends on the CPU, or ""
+    if it does not."""
+    why = AS_ASKED
+    with torch.no_grad():
+        if calibration is Calibration.FLOAT64:
+            why = _in_double(prepared, samples)
+        if why:
+            for sample in samples:
+                prepared(*sample)
+    return why
+
+
+def _in_double(prepared: torch.fx.GraphModule, samples: Sequence[Sample]) -> str:
+    """Why the graph cannot be computed in float64; then it is as it was."""
+    before = [(tensor, tensor.data) for tensor in _tensors(prepared)]
+    try:
+        with _default_dtype(torch.float64):
+            for tensor, values in before:
+                tensor.data = _widened(values)
+            for sample in samples:
+                _InDouble(prepared).run(*map(_widened, sample))
+            _fix_scales(prepared)
+    except Exception as error:  # foreign code: any exception is possible
+        for tensor, values in before:
+            tensor.data = values
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        return f"calibrated in float32, because the model does not run in float64: {reason}"
+    for tensor, values in before:
+        tensor.data = tensor.data.to(values.dtype)
+    return ""
+
+
+class _InDouble(torch.fx.Interpreter):  # type: ignore[misc]
+    """Runs a graph in float64, whatever type its steps were written for. Raises _NotInDouble."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return super().call_function(target, *pytree.tree_map(_wide_type, (args, kwargs)))
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        result = super().run_node(node)
+        for value in pytree.tree_leaves(result):
+            if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
+                raise _NotInDouble(f"{node.target} gives {str(value.dtype).removeprefix('torch.')}")
+        return result
+
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _wide_type(value: Any) -> Any:
+    return torch.float64 if value is torch.float32 else value
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy, because what reads it may write to it."""
+    return tensor.double() if tensor.dtype is torch.float32 else tensor.clone()
+
+
+def _tensors(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """Each parameter, buffer and constant of a module once."""
+    found: dict[int, torch.Tensor] = {}
+    for part in module.modules():
+        for owned in (part._parameters, part._buffers, vars(part)):
+            found |= {id(t): t for t in owned.values() if isinstance(t, torch.Tensor)}
+    return iter(found.values())
+
+
+def _fix_scales(prepared: torch.fx.GraphModule) -> None:
+    """Has each observer answer with what it computes in float64, rounded once to float32: a
+    histogram's search would else be float32 arithmetic again."""
+    for observer in prepared.modules():
+        if isinstance(observer, UniformQuantizationObserverBase):
+            scale, zero_point = observer.calculate_qparams()
+            vars(observer)["calculate_qparams"] = _answering(scale.float(), zero_point)
+
+
+def _answering(*scale: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
+    return lambda: scale
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """For the tensors that observers make without naming a type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

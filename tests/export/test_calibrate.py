@@ -1,0 +1,138 @@
+"""Protects calibration in double precision: what it covers, and that what it cannot do is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from harness.config.models import Calibration
+from tests.late import Late
+
+torch = Late("torch")
+observers = Late("torchao.quantization.pt2e.observer")
+quantize_pt2e = Late("torchao.quantization.pt2e.quantize_pt2e")
+xnnpack = Late("executorch.backends.xnnpack.quantizer.xnnpack_quantizer")
+lower = Late("harness.export.child.lower")
+calibrating = Late("harness.export.child.calibrate")
+
+FLOAT64, FLOAT32 = Calibration.FLOAT64, Calibration.FLOAT32
+Step = Callable[["torch.Tensor"], "torch.Tensor"]
+
+
+def samples() -> list[tuple[torch.Tensor, ...]]:
+    generator = torch.Generator().manual_seed(5)
+    return [(torch.randn(2, 4, generator=generator) * n,) for n in (3, 1, 5)]
+
+
+def prepared(step: Step) -> torch.fx.GraphModule:
+    """A product, a sum, and ``step`` between them."""
+
+    class Network(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(3)
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return step(self.linear(x)) + x
+
+    graph = lower.capture_as_written(Network().eval().requires_grad_(False), samples()[0])
+    quantizer = xnnpack.XNNPACKQuantizer().set_global(xnnpack.get_symmetric_quantization_config())
+    return quantize_pt2e.prepare_pt2e(graph, quantizer)
+
+
+def scales(module: torch.fx.GraphModule) -> list[torch.Tensor]:
+    kind = observers.UniformQuantizationObserverBase
+    return [m.calculate_qparams()[0] for m in module.modules() if isinstance(m, kind)]
+
+
+def floats(module: torch.fx.GraphModule) -> Iterator[torch.Tensor]:
+    yield from (*module.parameters(), *module.buffers())
+
+
+def as_executorch_does(step: Step) -> list[torch.Tensor]:
+    module = prepared(step)
+    with torch.no_grad():
+        for sample in samples():
+            module(*sample)
+    return scales(module)
+
+
+def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return len(one) == len(other) and all(map(torch.equal, one, other))
+
+
+def with_types_of_its_own(x: torch.Tensor) -> torch.Tensor:
+    return x.to(torch.float32) * torch.tensor([0.1, 0.2, 0.3, 0.4]) + torch.ones(
+        4, dtype=torch.float32
+    )
+
+
+@pytest.mark.parametrize("step", [torch.relu, torch.softmax, with_types_of_its_own])
+def test_scales_come_from_double_precision(step: Step) -> None:
+    """Constants of the graph and types that the model names are no obstacle. The scales are nearly
+    those of float32, and the graph is as it was."""
+    chosen: Step = (lambda x: torch.softmax(x, -1)) if step is torch.softmax else step
+    module = prepared(chosen)
+    weights = [p.clone() for p in module.parameters()]
+    assert calibrating.calibrate(module, samples(), FLOAT64) == ""
+    assert all(t.dtype in (torch.float32, torch.int32, torch.int64) for t in floats(module))
+    assert same(weights, list(module.parameters()))
+    single = as_executorch_does(chosen)
+    found = scales(module)
+    assert {s.dtype for s in found} == {torch.float32}
+    assert torch.allclose(torch.cat(found), torch.cat(single), rtol=1e-5)
+    assert torch.get_default_dtype() is torch.float32
+
+
+def single_precision(x: torch.Tensor) -> torch.Tensor:
+    return torch.ops.hil_test.single(x)
+
+
+def no_double(x: torch.Tensor) -> torch.Tensor:
+    return torch.ops.hil_test.no_double(x)
+
+
+@pytest.fixture(scope="module")
+def custom_operators() -> Iterator[None]:
+    """One that computes in float32 whatever it is given, one that refuses float64."""
+    library = torch.library.Library("hil_test", "DEF")
+    library.define("single(Tensor x) -> Tensor")
+    library.define("no_double(Tensor x) -> Tensor")
+
+    def no_double(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype is torch.float64:
+            raise NotImplementedError("\"no_double\" not implemented for 'Double'")
+        return x * 2
+
+    library.impl("single", lambda x: x.float() * 2, "CompositeExplicitAutograd")
+    library.impl("no_double", no_double, "CompositeExplicitAutograd")
+    yield
+    library._destroy()
+
+
+@pytest.mark.usefixtures("custom_operators")
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (single_precision, "hil_test.single.default gives float32"),
+        (no_double, "\"no_double\" not implemented for 'Double'"),
+    ],
+)
+def test_what_does_not_run_in_double_is_calibrated_as_executorch_does(
+    step: Step, reason: str
+) -> None:
+    module = prepared(step)
+    why = calibrating.calibrate(module, samples(), FLOAT64)
+    text = "calibrated in float32, because the model does not run in float64: "
+    assert why == text + reason
+    assert same(scales(module), as_executorch_does(step)), "nothing of the attempt is left"
+    assert torch.get_default_dtype() is torch.float32
+
+
+def test_float32_is_executorch_s_own_way_to_the_bit() -> None:
+    module = prepared(torch.relu)
+    why = calibrating.calibrate(module, samples(), FLOAT32)
+    assert why == "calibrated in float32, as the model's settings ask"
+    assert same(scales(module), as_executorch_does(torch.relu))
