@@ -7,9 +7,14 @@ from typing import Any
 
 import click
 
-from harness.cli.exporter import exporter_option
+from harness.cli.options import (
+    exporter_option,
+    limit_factor_option,
+    simulator_option,
+    tolerance_option,
+)
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, limit_factor_option, tolerance_option, verb
+from harness.cli.verb import echo, verb
 from harness.core.verdict import ExitCode, Verdict
 
 _UNDECIDED = ("build", "link", "export")
@@ -48,7 +53,7 @@ def _undecided_options(command: Any) -> Any:
     help="As for `hil run`: where a part of its build is; the same for every revision.",
 )
 @_undecided_options
-@click.option("--simulator", default="auto", show_default=True)
+@simulator_option
 @tolerance_option
 @limit_factor_option
 @verb
@@ -103,13 +108,11 @@ def bisect(
 def _run_options(options: dict[str, Any]) -> Any:
     from harness.firmware.choice import choose
     from harness.run.pipeline import RunOptions
-    from harness.sim.pick import missing_policy
 
     return RunOptions(
         simulator=options["simulator"],
-        tolerance_lsb=options["tolerance"],
+        tolerance_lsb=options["tolerance_lsb"],
         limit_factor=options["limit_factor"],
-        fvp_missing=missing_policy(),
         firmware=choose("executorch", options["executorch"], options["parts"]),
         exporter=options["exporter"],
     )

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from harness.cli.options import limit_factor_option
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, limit_factor_option, verb
+from harness.cli.verb import echo, verb
 from harness.core.verdict import ExitCode
 
 _MIB = 1 << 20

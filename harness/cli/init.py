@@ -1,4 +1,4 @@
-"""``hil init``: a small repository that works, to change into one's own."""
+"""``hil init`` and ``hil zephyr init``: a repository and a workspace to start with."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Any
 
 import click
 
+# Of the repository in `examples`, which has references besides.
+from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
+from harness.firmware.zephyr.init import InitPlan, plan_init
+from harness.firmware.zephyr.init import init as make_workspace
+from harness.firmware.zephyr.manifest import UPSTREAM
 from harness.system.files import disk_errors
 from harness.system.paths import data_root
 from harness.system.settings import OWN
 
-# Of the repository in `examples`, which has references besides.
 _FILES = (
     ".gitignore",
     "boards/my-board.yaml",
@@ -57,9 +61,9 @@ def init(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
       hil init my-models && cd my-models && hil run my-board models/tiny.py
     """
     example = {folder / name: text for name, text in _example()}
-    there = [path for path in example if path.exists()]
-    if there:
-        raise AlreadyThere(there)
+    existing = [path for path in example if path.exists()]
+    if existing:
+        raise AlreadyThere(existing)
     with disk_errors("writing the example"):
         for path, text in example.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,8 +73,8 @@ def init(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
             echo(f"written: {path}")
         echo("\nWhat to try there:")
         width = max(len(command) for command, _ in _NEXT)
-        for command, what in _NEXT:
-            echo(f"  {command:{width}}  # {what}")
+        for command, purpose in _NEXT:
+            echo(f"  {command:{width}}  # {purpose}")
     return {"written": [str(path) for path in example]}, ExitCode.PASSED
 
 
@@ -81,3 +85,72 @@ def _example() -> Iterator[tuple[str, str]]:
         yield name, (example / name).read_text("utf-8")
     project = (example / "pyproject.toml").read_text("utf-8")
     yield OWN, project.partition("[tool.hil]\n")[2].partition("\n[")[0]
+
+
+DEFAULT_VERSION = "4.1.0"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def zephyr() -> None:
+    """A Zephyr workspace for the zephyr-* targets; `hil doctor` examines one.
+
+    \b
+    Examples:
+      hil zephyr init ~/zephyr-hil --dry-run
+      hil zephyr init ~/zephyr-hil
+    """
+
+
+@zephyr.command(name="init")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--zephyr",
+    "version",
+    default=DEFAULT_VERSION,
+    show_default=True,
+    metavar="VERSION",
+    help="Which release of Zephyr.",
+)
+@click.option(
+    "--url",
+    default=UPSTREAM,
+    show_default=True,
+    help="Another remote, for Zephyr and for its modules: what stands before their names.",
+)
+@click.option(
+    "--packages/--no-packages",
+    default=True,
+    help="Whether Zephyr's Python packages are installed, into DIR/.venv.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be downloaded, and write nothing.")
+@verb
+def init_(
+    folder: Path, version: str, url: str, packages: bool, dry_run: bool, as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
+    """Make a west workspace in DIR with Zephyr and the four modules that our targets need.
+
+    Only files, no history. What there is of an earlier attempt is kept: the same command goes on.
+    """
+    plan = plan_init(folder, version, url, packages=packages)
+    if not as_json:
+        _print_plan(plan)
+    result = {**plan.summary(), "done": not dry_run}
+    if not dry_run:
+        with progress_shown(as_json) as progress:
+            make_workspace(plan, progress)
+    if not as_json:
+        echo("nothing was written (--dry-run)" if dry_run else "done. Before a build:")
+        for line in [] if dry_run else plan.activation():
+            echo(f"  {line}")
+        echo("" if dry_run else "`hil doctor` then says whether a compiler or dtc is missing.")
+    return result, ExitCode.PASSED
+
+
+def _print_plan(plan: InitPlan) -> None:
+    """Before anything starts: what comes from where, and about how much of it."""
+    echo(f"Zephyr {plan.version} into {plan.folder}:")
+    for item in plan.summary()["downloads"]:
+        echo(f"  {item['what']:16}{item['megabytes']:4.0f} MB  {item['from']}  ({item['why']})")
+    echo(f"about {plan.megabytes:.0f} MB in all; the compiler is not among it")
+    for _, command in plan.steps():
+        echo(f"  $ {' '.join(command)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.firmware import firmware_options
+from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.verdict import ExitCode

@@ -20,7 +20,7 @@ EPILOG = (
 _VERBS = {
     "run": "harness.cli.run:run",
     "exec": "harness.cli.run:exec_",
-    "why": "harness.cli.why:why",
+    "why": "harness.cli.judge:why",
     "judge": "harness.cli.judge:judge_",
     "accept": "harness.cli.judge:accept",
     "bundle": "harness.cli.bundle:bundle",
@@ -29,7 +29,7 @@ _VERBS = {
     "gate": "harness.cli.size:gate",
     "link": "harness.cli.link:link",
     "npu": "harness.cli.npu:npu",
-    "standin": "harness.cli.standin:standin",
+    "standin": "harness.cli.suite:standin",
     "suite": "harness.cli.suite:suite",
     "bisect": "harness.cli.bisect:bisect",
     "nightly": "harness.cli.nightly:nightly",
@@ -37,9 +37,9 @@ _VERBS = {
     "targets": "harness.cli.tools:targets",
     "models": "harness.cli.tools:models",
     "doctor": "harness.cli.tools:doctor",
-    "prune": "harness.cli.prune:prune",
+    "prune": "harness.cli.tools:prune",
     "init": "harness.cli.init:init",
-    "zephyr": "harness.cli.zephyr:zephyr",
+    "zephyr": "harness.cli.init:zephyr",
 }
 
 

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.history_options import DefaultGroup, NoPackage, history_option, opened
+from harness.cli.options import limit_factor_option
 from harness.cli.page import Surfaces, page, surface_options
 from harness.cli.progress import progress_shown
-from harness.cli.verb import (
-    echo,
-    limit_factor_option,
-    verb,
-)
+from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.names import firmware_words
@@ -111,7 +108,6 @@ class NightOptions:
         from harness.firmware.choice import BUNDLED, choose
         from harness.firmware.source import source_named
         from harness.run.pipeline import RunOptions
-        from harness.sim.pick import missing_policy
 
         choice = BUNDLED
         names = {name for job in suite.jobs for name in job.sources}
@@ -120,7 +116,6 @@ class NightOptions:
             choice.checkout()
         return RunOptions(
             limit_factor=self.limit_factor,
-            fvp_missing=missing_policy(),
             firmware=choice,
         )
 

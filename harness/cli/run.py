@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from harness.cli.completion import complete_model, complete_target
-from harness.cli.exporter import exporter_option
-from harness.cli.firmware import firmware_options
-from harness.cli.progress import progress_shown
-from harness.cli.verb import (
-    echo,
+from harness.cli.options import (
+    exporter_option,
+    firmware_options,
     limit_factor_option,
+    simulator_option,
     tolerance_option,
-    verb,
 )
-from harness.core.errors import InfraError, UsageError
+from harness.cli.progress import progress_shown
+from harness.cli.verb import echo, verb
+from harness.config.loading import target_files
+from harness.config.models import catalogue
+from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from harness.config.case import Case
-    from harness.export.checkout.choice import ExporterChoice
-    from harness.firmware.choice import FirmwareChoice
     from harness.run.execute import Execution
     from harness.run.pipeline import RunOptions
     from harness.run.record import RunRecord
 
 
+def complete_target(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    try:
+        return _items(target_files(), incomplete)
+    except HarnessError:  # the verb itself reports it
+        return []
+
+
+def complete_model(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return _items(catalogue(), incomplete)
+
+
+def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """The names that begin so; without any, the shell completes a file's path."""
+    matches = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return matches or [CompletionItem(incomplete, type="file")]
+
+
 @click.command()
 @click.argument("target", shell_complete=complete_target)
 @click.argument("models", nargs=-1, metavar="MODEL...", shell_complete=complete_model)
-@click.option(
-    "--simulator",
-    default="auto",
-    show_default=True,
-    help="One of the target's simulators; auto takes an installed FVP first.",
-)
+@simulator_option
 @click.option(
     "--pte",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -49,7 +65,8 @@ if TYPE_CHECKING:
 @tolerance_option
 @click.option(
     "--oracle",
-    type=click.Choice([one.value for one in Arithmetic]),
+    type=click.Choice([arithmetic.value for arithmetic in Arithmetic]),
+    callback=lambda _context, _option, word: None if word is None else Arithmetic(word),
     help="Whose arithmetic the outputs have to show where ExecuTorch's C++ kernels and its Python "
     "definitions differ; the bundled runner is built to follow it. Default: what the firmware "
     "follows, cmsis-nn.",
@@ -67,19 +84,7 @@ if TYPE_CHECKING:
 @exporter_option
 @firmware_options
 def run(
-    target: str,
-    models: tuple[str, ...],
-    simulator: str,
-    pte: Path | None,
-    tolerance: float | None,
-    oracle: str | None,
-    profile: bool,
-    limit_factor: float | None,
-    isolate_export: bool,
-    fresh: bool,
-    firmware: FirmwareChoice,
-    exporter: ExporterChoice,
-    as_json: bool,
+    target: str, models: tuple[str, ...], as_json: bool, **options: Any
 ) -> tuple[dict[str, Any], ExitCode]:
     """Export MODELs, build the runner for TARGET, simulate, and judge against the reference.
 
@@ -106,35 +111,21 @@ def run(
     """
     from harness.config.case import Case
     from harness.run.pipeline import RunOptions
-    from harness.sim.pick import missing_policy
 
+    run_options = RunOptions(**options)
     if not models:
         raise UsageError("no model was named", hint="`hil models` lists them; or name a FILE.py")
-    if pte is not None and len(models) != 1:
+    if run_options.pte is not None and len(models) != 1:
         raise UsageError(
             f"--pte replaces one program, but {len(models)} models were named",
             hint="name one model: the one whose inputs and outputs it has",
         )
-    if isolate_export and exporter.root is not None:
+    if run_options.isolate_export and run_options.exporter.root is not None:
         raise UsageError(
             "--isolate-export is for the installed wheel, not for a checkout's exporter",
             hint="leave one of the two out",
         )
-    options = RunOptions(
-        simulator=simulator,
-        tolerance_lsb=tolerance,
-        pte=pte,
-        profile=profile,
-        limit_factor=limit_factor,
-        fvp_missing=missing_policy(),
-        firmware=firmware,
-        exporter=exporter,
-        oracle=None if oracle is None else Arithmetic(oracle),
-        isolate_export=isolate_export,
-        fresh=fresh,
-    )
-    cases = [Case(target, model) for model in models]
-    return _run(cases, options, as_json)
+    return _run([Case(target, model) for model in models], run_options, as_json)
 
 
 def _run(
@@ -190,10 +181,12 @@ def _write_step_summary(records: Sequence[RunRecord]) -> None:
     "-o",
     "base",
     type=click.Path(path_type=Path),
+    default=Path("out"),
+    show_default=True,
     metavar="BASE",
-    help="Outputs are written to BASE-0.bin, BASE-1.bin, ... (default: out)",
+    help="Outputs are written to BASE-0.bin, BASE-1.bin, ...",
 )
-@click.option("--simulator", default="auto", show_default=True)
+@simulator_option
 @limit_factor_option
 @verb
 @firmware_options
@@ -201,11 +194,9 @@ def exec_(
     target: str,
     program: Path,
     inputs: tuple[Path, ...],
-    base: Path | None,
-    simulator: str,
-    limit_factor: float | None,
-    firmware: FirmwareChoice,
+    base: Path,
     as_json: bool,
+    **options: Any,
 ) -> tuple[dict[str, Any], ExitCode]:
     """Run a given program on given raw inputs and write its outputs; nothing is judged.
 
@@ -221,16 +212,9 @@ def exec_(
     """
     from harness.run.execute import execute
     from harness.run.pipeline import RunOptions
-    from harness.sim.pick import missing_policy
 
-    options = RunOptions(
-        simulator=simulator,
-        limit_factor=limit_factor,
-        fvp_missing=missing_policy(),
-        firmware=firmware,
-    )
     with progress_shown(as_json) as progress:
-        results = execute(target, program, inputs, base or Path("out"), options, progress)
+        results = execute(target, program, inputs, base, RunOptions(**options), progress)
     if not as_json:
         for result in results:
             _print_execution(result, several=len(results) > 1)

@@ -1,4 +1,4 @@
-"""``hil suite``: options and help."""
+"""``hil suite`` and ``hil standin``: options and help."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from harness.cli.exporter import exporter_option
-from harness.cli.firmware import firmware_options
+from harness.cli.options import exporter_option, firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
@@ -23,6 +22,7 @@ from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.selection import Selection
+from harness.suites.standin.install import install
 from harness.suites.suites import SUITES, Tooling
 
 
@@ -161,3 +161,28 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise UsageError(f"--shard takes I/N with 1 <= I <= N, not '{text}'")
     return int(index), int(count)
+
+
+@click.group()
+def standin() -> None:
+    """The FVP's command line on top of QEMU, where there is no FVP."""
+
+
+@standin.command("install")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@verb
+def install_(directory: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+    """Writes commands with the names of Arm's models into DIR.
+
+    They take the models' options and run the program on QEMU's mps3-an547 (Corstone-300 with a
+    Cortex-M55) with a functional model of the NPU. They say that they are no FVP.
+
+    \b
+    Example:
+      hil standin install /tmp/fvp && PATH=/tmp/fvp:$PATH run_fvp.sh --elf=...
+    """
+    written = install(directory)
+    if not as_json:
+        for path in written:
+            echo(path)
+    return {"commands": [str(path) for path in written]}, ExitCode.PASSED

@@ -1,24 +1,29 @@
-"""``hil targets``, ``models`` and ``doctor``: options and help."""
+"""``hil targets``, ``models``, ``doctor`` and ``prune``: what there is, and what of it may go."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import click
 from rich.table import Table
 
-from harness.cli.verb import verb
+from harness.cli.history_options import history_option, opened
+from harness.cli.verb import echo, verb
 from harness.config.loading import Target, load_targets
 from harness.config.models import catalogue, unavailable
 from harness.core.verdict import ExitCode
 from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.console import Terminal
-from harness.run.prune import bounds, kinds
+from harness.run.prune import Bounds, Kind, bounds, kinds
+from harness.run.prune import prune as bring_within
 from harness.sim.pick import available_simulators
 from harness.system.paths import state_dir
+from harness.system.settings import BYTES, SECONDS, quantity
 from harness.system.toolchain import Inspected, inspect_tools
 
 _MIB, _DAY = 1 << 20, 86400
@@ -28,14 +33,30 @@ _MIB, _DAY = 1 << 20, 86400
 @verb
 def targets(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """List the targets and which of their simulators are installed."""
-    return list_targets(show=not as_json), ExitCode.PASSED
+    rows = [_target_row(target) for target in load_targets()]
+    if not as_json:
+        _print_targets(rows)
+        _print_notes(rows)
+    return {"targets": rows}, ExitCode.PASSED
 
 
 @click.command()
 @verb
 def models(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """List the models, and why some that ExecuTorch names are not among them."""
-    return list_models(show=not as_json), ExitCode.PASSED
+    available = [{"name": m.name, "description": m.description} for m in catalogue().values()]
+    others = [{"name": u.name, "reason": u.reason} for u in unavailable().values()]
+    if not as_json:
+        table = _table("model", "what it is")
+        for model in available:
+            table.add_row(model["name"], model["description"])
+        Terminal().print(table)
+        Terminal().print("\nnamed by ExecuTorch, not available here:", style="dim")
+        table = _table("model", "why not")
+        for other in others:
+            table.add_row(other["name"], other["reason"])
+        Terminal().print(table)
+    return {"models": available, "unavailable": others}, ExitCode.PASSED
 
 
 @click.command()
@@ -46,45 +67,57 @@ def doctor(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     Where ZEPHYR_BASE is set, what its workspace lacks, too; and how much is in .hil, which
     `hil prune` makes smaller.
     """
-    return list_tools(show=not as_json)
-
-
-def list_targets(*, show: bool) -> dict[str, Any]:
-    rows = [_target_row(target) for target in load_targets()]
-    if show:
-        _print_targets(rows)
-        _print_notes(rows)
-    return {"targets": rows}
+    fvps = [t.simulators.fvp for t in load_targets() if t.simulators.fvp is not None]
+    tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
+    zephyr = examine()
+    missing = [t.name for t in tools if t.required and t.path is None]
+    missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
+    kinds_kept, limits = kinds(), bounds()
+    if not as_json:
+        _print_tools(tools)
+        if zephyr:
+            _print_workspace(zephyr)
+        if missing:
+            Terminal().print(f"missing: {', '.join(missing)}", style="red")
+        _print_state(kinds_kept, limits)
+    return {
+        "tools": [asdict(tool) for tool in tools],
+        "zephyr": [asdict(finding) for finding in zephyr],
+        "missing": missing,
+        "state": {
+            "path": str(state_dir()),
+            "cache_max": limits.cache,
+            "runs_keep_seconds": limits.runs,
+            "kinds": [asdict(kind) for kind in kinds_kept],
+        },
+    }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
 
 
 def _print_targets(rows: list[dict[str, Any]]) -> None:
     """Two lines each: a column of descriptions would have no room beside the other three."""
     console = Terminal(highlight=False)
-    wide = [max(len(row[key]) for row in rows) + 2 for key in ("name", "marker")]
-    head = f"{'target':{wide[0]}}{'marker':{wide[1]}}simulators (* = installed)"
+    name, marker = (max(len(row[key]) for row in rows) + 2 for key in ("name", "marker"))
+    head = f"{'target':{name}}{'marker':{marker}}simulators (* = installed)"
     console.print(head, style="bold")
     for row in rows:
-        simulators = ", ".join(name + "*" * ok for name, ok in row["simulators"].items())
-        console.print(f"{row['name']:{wide[0]}}{row['marker']:{wide[1]}}{simulators}")
+        simulators = ", ".join(word + "*" * ok for word, ok in row["simulators"].items())
+        console.print(f"{row['name']:{name}}{row['marker']:{marker}}{simulators}")
         console.print(f"  {row['description']}", style="dim")
 
 
 def _print_notes(rows: list[dict[str, Any]]) -> None:
-    """What of a board QEMU does not have, memory modes and lowerings, each said once."""
-    said: dict[str, list[str]] = {}
+    """Memory modes, lowerings and what QEMU lacks of a board: each once, with its targets."""
+    targets_of: dict[str, list[str]] = {}
     for row in rows:
-        if row["memory_modes"]:
-            modes = " ".join(f"@{mode}" for mode in row["memory_modes"])
-            said.setdefault(f"memory modes {modes} (the first is the default)", []).append(
-                row["name"]
-            )
-        for name, description in row["lowerings"].items():
-            said.setdefault(f"lowering @{name}: {description}", []).append(row["name"])
+        modes = " ".join(f"@{mode}" for mode in row["memory_modes"])
+        notes = [f"memory modes {modes} (the first is the default)"] if modes else []
+        notes += [f"lowering @{name}: {text}" for name, text in row["lowerings"].items()]
         for simulator, differences in row["differences"].items():
-            for difference in differences:
-                said.setdefault(f"on {simulator}: {difference}", []).append(row["name"])
-    for text, names in said.items():
-        Terminal().print(f"{text}: {', '.join(names)}", style="dim", highlight=False)
+            notes += [f"on {simulator}: {difference}" for difference in differences]
+        for note in notes:
+            targets_of.setdefault(note, []).append(row["name"])
+    for note, names in targets_of.items():
+        Terminal().print(f"{note}: {', '.join(names)}", style="dim", highlight=False)
 
 
 def _target_row(target: Target) -> dict[str, Any]:
@@ -96,11 +129,11 @@ def _target_row(target: Target) -> dict[str, Any]:
         "description": target.description,
         "simulators": {name: name in usable for name in target.simulators.names},
         "memory_modes": _modes(target),
-        "lowerings": {name: one.description for name, one in target.lowerings.items()},
+        "lowerings": {name: each.description for name, each in target.lowerings.items()},
         "differences": {
-            name: list(found)
+            name: list(differences)
             for name in target.simulators.names
-            if (found := target.differences(name))
+            if (differences := target.differences(name))
         },
     }
 
@@ -113,81 +146,31 @@ def _modes(target: Target) -> list[str]:
     return [default, *(mode for mode in target.npu.memory_modes if mode != default)]
 
 
-def list_models(*, show: bool) -> dict[str, Any]:
-    models = [{"name": m.name, "description": m.description} for m in catalogue().values()]
-    others = [{"name": u.name, "reason": u.reason} for u in unavailable().values()]
-    if show:
-        table = _table("model", "what it is")
-        for model in models:
-            table.add_row(model["name"], model["description"])
-        Terminal().print(table)
-        Terminal().print("\nnamed by ExecuTorch, not available here:", style="dim")
-        table = _table("model", "why not")
-        for other in others:
-            table.add_row(other["name"], other["reason"])
-        Terminal().print(table)
-    return {"models": models, "unavailable": others}
-
-
-def list_tools(*, show: bool) -> tuple[dict[str, Any], ExitCode]:
-    """The tools, and INFRASTRUCTURE when one that is required is missing."""
-    fvps = [t.simulators.fvp for t in load_targets() if t.simulators.fvp is not None]
-    tools = inspect_tools({fvp.executable: fvp.package for fvp in fvps})
-    if show:
-        _print_tools(tools)
-    zephyr = examine()
-    missing = [t.name for t in tools if t.required and t.path is None]
-    missing += [f"Zephyr's {f.name}" for f in zephyr if f.required and f.state is None]
-    for tool in tools:
-        if show and tool.note:
-            Terminal().print(f"{tool.name}: {tool.note}", style="dim", highlight=False)
-    if show and zephyr:
-        _print_workspace(zephyr)
-    if show and missing:
-        Terminal().print(f"missing: {', '.join(missing)}", style="red")
-    kept = _state(show=show)
-    rows = [
-        {
-            "name": t.name,
-            "version": t.version,
-            "path": t.path,
-            "required": t.required,
-            "how_to_get": t.how_to_get,
-            "note": t.note,
-            "purpose": t.purpose,
-        }
-        for t in tools
-    ]
-    return {
-        "tools": rows,
-        "zephyr": [asdict(finding) for finding in zephyr],
-        "missing": missing,
-        "state": kept,
-    }, ExitCode.INFRASTRUCTURE if missing else ExitCode.PASSED
-
-
 def _print_tools(tools: Sequence[Inspected]) -> None:
     """What is there, a line each; then what is not, the same advice once. No path is cut."""
     console = Terminal(highlight=False)
-    there = [("tool", "for", "version", "where")]
-    there += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
-    wide = [max(len(row[column]) for row in there) + 2 for column in range(3)]
-    for number, row in enumerate(there):
-        line = "".join(f"{text:{width}}" for text, width in zip(row, (*wide, 0), strict=True))
+    rows = [("tool", "for", "version", "where")]
+    rows += [(t.name, t.purpose, str(t.version), t.path) for t in tools if t.path is not None]
+    widths = [max(len(row[column]) for row in rows) + 2 for column in range(3)]
+    for number, row in enumerate(rows):
+        line = "".join(f"{text:{width}}" for text, width in zip(row, (*widths, 0), strict=True))
         console.print(line, style="bold" if number == 0 else "", soft_wrap=True)
     absent: dict[tuple[bool, str, str], list[str]] = {}
     for tool in tools:
         if tool.path is None:
             key = (not tool.required, tool.purpose, tool.how_to_get)
             absent.setdefault(key, []).append(tool.name)
-    said = ""
+    last_head = ""
     for (optional, purpose, how), names in sorted(absent.items()):
         head = f"\n{'not installed (optional)' if optional else 'missing'}, for {purpose}:"
-        if head != said:
+        if head != last_head:
             console.print(head, style="bold" if optional else "bold red")
-            said = head
+            last_head = head
         for line in wrapped(f"{', '.join(names)}: {how}", console.width):
             console.print(line, soft_wrap=True)
+    for tool in tools:
+        if tool.note:
+            console.print(f"{tool.name}: {tool.note}", style="dim")
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -202,28 +185,20 @@ def wrapped(text: str, width: int) -> list[str]:
     )
 
 
-def _state(*, show: bool) -> dict[str, Any]:
-    """How much there is of what we keep, and what of it is bounded."""
-    found, within = kinds(), bounds()
-    if show:
-        table = _table("kept in .hil", "entries", "MiB", "")
-        for kind in found:
-            how = "" if kind.bounded else "not bounded"
-            table.add_row(kind.name, str(kind.entries), f"{kind.bytes / _MIB:.1f}", how)
-        Terminal().print()
-        Terminal().print(table)
-        Terminal().print(
-            f"{state_dir()}: {sum(kind.bytes for kind in found) / _MIB:.1f} MiB; the cache is held "
-            f"to {within.cache / _MIB:.0f} MiB, runs stay {within.runs / _DAY:g} days (hil prune)",
-            style="dim",
-            highlight=False,
-        )
-    return {
-        "path": str(state_dir()),
-        "cache_max": within.cache,
-        "runs_keep_seconds": within.runs,
-        "kinds": [asdict(kind) for kind in found],
-    }
+def _print_state(kinds_kept: Sequence[Kind], limits: Bounds) -> None:
+    """How much is in the state directory, and what of it is bounded."""
+    table = _table("kept in .hil", "entries", "MiB", "")
+    for kind in kinds_kept:
+        how = "" if kind.bounded else "not bounded"
+        table.add_row(kind.name, str(kind.entries), f"{kind.bytes / _MIB:.1f}", how)
+    Terminal().print()
+    Terminal().print(table)
+    Terminal().print(
+        f"{state_dir()}: {sum(kind.bytes for kind in kinds_kept) / _MIB:.1f} MiB; the cache is "
+        f"held to {limits.cache / _MIB:.0f} MiB, runs stay {limits.runs / _DAY:g} days (hil prune)",
+        style="dim",
+        highlight=False,
+    )
 
 
 def _print_workspace(findings: Sequence[Finding]) -> None:
@@ -240,3 +215,97 @@ def _table(*headers: str) -> Table:
     for header in headers:
         table.add_column(header, overflow="fold")
     return table
+
+
+def _quantity(units: Mapping[str, float]) -> Callable[..., float | None]:
+    """Of an option: a number with one of these units."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+        number = None if value is None else quantity(value, units)
+        if value is not None and number is None:
+            message = f"{value!r} is not a number with one of the units {', '.join(units)}."
+            raise click.BadParameter(message, ctx, param)
+        return number
+
+    return read
+
+
+@click.command()
+@click.option(
+    "--cache-max",
+    callback=_quantity(BYTES),
+    metavar="SIZE",
+    help="Bring what can be made again below this (default: cache_max of the settings, 10GiB).",
+)
+@click.option(
+    "--runs-older-than",
+    "older",
+    callback=_quantity(SECONDS),
+    metavar="AGE",
+    help="Remove runs not used for so long (default: runs_keep of the settings, 30d).",
+)
+@click.option(
+    "--nights-older-than",
+    "nights_age",
+    callback=_quantity(SECONDS),
+    metavar="AGE",
+    help="Also remove nights of the history that began so long ago (default: none, ever).",
+)
+@history_option
+@click.option("--dry-run", is_flag=True, help="Say what would go, and leave it.")
+@verb
+def prune(
+    cache_max: float | None,
+    older: float | None,
+    nights_age: float | None,
+    url: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> tuple[Any, ExitCode]:
+    """Make .hil smaller: old runs, and what was not used for longest of programs, firmware, builds.
+
+    What another process uses stays, whatever the bound; a builder or exporter at work is not
+    disturbed. What goes is made again when it is wanted; only runs are gone for good. The same
+    is done without being asked, once an hour at most, after `hil run` and a pytest session, within
+    cache_max and runs_keep of [tool.hil]. `hil doctor` says how much there is.
+
+    \b
+    Examples:
+      hil prune --dry-run
+      hil prune --cache-max 2GiB --runs-older-than 7d
+      hil prune --cache-max 0B --runs-older-than 0h
+      hil prune --nights-older-than 90d
+    """
+    default = bounds()
+    within = Bounds(
+        default.cache if cache_max is None else int(cache_max),
+        default.runs if older is None else older,
+    )
+    nights = None if nights_age is None else _prune_nights(nights_age, url, dry_run=dry_run)
+    done = bring_within(within, dry_run=dry_run)
+    if not as_json:
+        would = "would remove" if dry_run else "removed"
+        counts = Counter(entry.kind for entry in done.gone)
+        what = ", ".join(f"{number} of {kind}" for kind, number in sorted(counts.items()))
+        echo(f"{would} {done.bytes / _MIB:.1f} MiB: {what or 'nothing'}")
+        if done.kept:
+            echo(f"in use, and kept: {len(done.kept)}")
+        if nights is not None:
+            echo(f"{would} {nights[0]} nights with {nights[1]} rows of the history")
+        echo(f"left in the cache: {done.left / _MIB:.1f} MiB of {within.cache / _MIB:.1f}")
+    return {
+        "dry_run": dry_run,
+        "bounds": asdict(within),
+        "bytes": done.bytes,
+        "gone": [{"kind": e.kind, "path": str(e.path), "bytes": e.bytes} for e in done.gone],
+        "in_use": [str(entry.path) for entry in done.kept],
+        "cache_bytes_left": done.left,
+        "nights": None if nights is None else {"nights": nights[0], "rows": nights[1]},
+    }, ExitCode.PASSED
+
+
+def _prune_nights(age: float, url: str | None, *, dry_run: bool) -> tuple[int, int]:
+    """How many nights and rows are older."""
+    before = (datetime.now(timezone.utc) - timedelta(seconds=age)).isoformat(timespec="seconds")
+    with opened(url) as database:
+        return database.prune(before, dry_run=dry_run)

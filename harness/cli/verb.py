@@ -1,10 +1,9 @@
-"""What verbs have in common: ``--json``, errors with exit codes, the options of more than one."""
+"""What verbs have in common: ``--json``, ``--debug`` and errors with exit codes."""
 
 from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -21,35 +20,6 @@ from harness.system.boundary import DEBUG, debugging, told, traceback_of
 # be added.
 JSON_VERSION: Final = 1
 _Verb = TypeVar("_Verb", bound=Callable[..., tuple[dict[str, Any], ExitCode]])
-
-
-class FiniteRange(click.FloatRange):
-    """``nan`` is in no range, though every comparison with it fails."""
-
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
-
-
-limit_factor_option = click.option(
-    "--limit-factor",
-    type=FiniteRange(min=0, min_open=True, max=1000),
-    help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
-)
-tolerance_option = click.option(
-    "--tolerance",
-    type=float,
-    metavar="LSB",
-    help="Accept outputs that are off by up to this many steps of their scale, 16 at most; every "
-    "report says so. Default: tolerance_lsb of the budgets in the model's or the target's YAML "
-    "file, else 0. In CI only those count: the option may be stricter, not laxer.",
-)
 
 
 def verb(function: _Verb) -> _Verb:

@@ -156,13 +156,13 @@ def hil_run(
     """A finished run of the case. Its verdict is PASS, or one that ``hil_expect`` names: else the
     test fails. JUnit gets verdict, cause, notes and figures as properties."""
     from harness.run.pipeline import RunOptions, run_case
-    from harness.sim.pick import missing_policy, pick
+    from harness.sim.pick import pick
 
     config = request.config
     options = RunOptions(
         simulator=simulator_of(config),
         limit_factor=asked(config, "limit-factor"),
-        fvp_missing=asked(config, "fvp-missing") or missing_policy(),
+        fvp_missing=asked(config, "fvp-missing"),
     )
     with _failing():
         chosen = pick(hil_target, options.simulator)

@@ -76,7 +76,7 @@ def execute(
             raise NotThere(path)
     if not base.parent.is_dir():
         raise NotThere(base.parent, "directory", hint="the outputs would go there")
-    if options.fvp_missing == "skip":
+    if options.skips_missing_fvp:
         skip_without_fvp(chosen)
     done: list[Execution] = []
     for source in options.firmware.sources:

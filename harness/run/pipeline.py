@@ -34,11 +34,12 @@ from harness.run.judging import RunPlan, expectation_of, record_run
 from harness.run.record import RunRecord, failed_record
 from harness.run.schema_fit import require_schema, schema_notes
 from harness.run.second_opinion import with_second_opinion
-from harness.sim.pick import AUTO, Chosen, pick, skip_without_fvp
+from harness.sim.pick import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.sim.simulation import simulate
 from harness.system.boundary import told
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
+from harness.system.settings import FvpPolicy
 
 if TYPE_CHECKING:
     from harness.export.checkout.exporter import CheckoutExporter
@@ -55,10 +56,10 @@ class RunOptions:
     expected outputs. ``tolerance_lsb``: the largest accepted difference in steps of the output's
     scale (None: what the budgets say). ``profile``: count ticks per operator. ``limit_factor``
     multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
-    whose FVP is not installed. ``firmware`` and ``exporter``: whose. ``oracle``: whose arithmetic
-    the outputs must show (None: the firmware's); the bundled runner is built to follow it, a
-    checkout's is not changed. ``isolate_export``: export in the guests' sandbox; ``fresh``:
-    without cached programs.
+    whose FVP is not installed (None: what the settings say). ``firmware`` and ``exporter``: whose.
+    ``oracle``: whose arithmetic the outputs must show (None: the firmware's); the bundled runner is
+    built to follow it, a checkout's is not changed. ``isolate_export``: export in the guests'
+    sandbox; ``fresh``: without cached programs.
     """
 
     simulator: str = AUTO
@@ -66,12 +67,16 @@ class RunOptions:
     pte: Path | None = None
     profile: bool = False
     limit_factor: float | None = None
-    fvp_missing: str = "fail"
+    fvp_missing: FvpPolicy | None = None
     firmware: FirmwareChoice = BUNDLED
     exporter: ExporterChoice = WHEEL
     oracle: Arithmetic | None = None
     isolate_export: bool = False
     fresh: bool = False
+
+    @property
+    def skips_missing_fvp(self) -> bool:
+        return (self.fvp_missing or missing_policy()) == "skip"
 
 
 def run_cases(
@@ -192,7 +197,7 @@ def run_case(
     it would misread, FvpMissing for a case to skip, InfraError when there is no run to be had.
     """
     progress(f"{case.id}: simulating")
-    if options.fvp_missing == "skip":
+    if options.skips_missing_fvp:
         skip_without_fvp(chosen)
     plan = plan_run(case, chosen, program, firmware, options)
     program, run_dir = plan.program, new_run_dir(case.slug)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from harness.cli.tools import list_targets, list_tools
+from harness.cli.main import main
 from harness.system import toolchain
 from harness.system.toolchain import FVP_DOWNLOADS
 
 
+def shown(verb: str) -> tuple[dict[str, Any], str]:
+    """As data and as text."""
+    answers = [CliRunner().invoke(main, [verb, *words]).stdout for words in (["--json"], [])]
+    return json.loads(answers[0]), answers[1]
+
+
 def test_what_went_wrong_with_a_version_reaches_the_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As text and as data."""
     tool = tmp_path / "cmake"
@@ -22,15 +31,15 @@ def test_what_went_wrong_with_a_version_reaches_the_reader(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HIL_HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "300")
-    data, _ = list_tools(show=True)
+    data, text = shown("doctor")
     (row,) = (row for row in data["tools"] if row["name"] == "cmake")
     assert "did not print its version" in row["note"]
-    assert f"cmake: {row['note']}" in " ".join(capsys.readouterr().out.split())
+    assert f"cmake: {row['note']}" in " ".join(text.split())
     assert next(row["note"] for row in data["tools"] if row["path"] is None) is None
 
 
 def test_what_is_missing_is_told_once_and_within_80_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No name, package or address is cut: only an address may be longer than its line."""
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -38,8 +47,7 @@ def test_what_is_missing_is_told_once_and_within_80_columns(
     monkeypatch.setenv("HIL_FVP_DIR", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
-    list_tools(show=True)
-    out = capsys.readouterr().out
+    _, out = shown("doctor")
     lines = out.splitlines()
     assert (
         max(len(line) for line in lines if "https://" not in line and "missing: " not in line) <= 80
@@ -49,17 +57,15 @@ def test_what_is_missing_is_told_once_and_within_80_columns(
     assert FVP_DOWNLOADS in out
 
 
-def test_a_target_s_lowerings_are_listed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_target_s_lowerings_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could guess what may stand behind the @."""
     monkeypatch.setenv("COLUMNS", "300")
-    (row,) = (r for r in list_targets(show=True)["targets"] if r["name"] == "corstone-1000-a320")
+    data, text = shown("targets")
+    (row,) = (r for r in data["targets"] if r["name"] == "corstone-1000-a320")
     assert set(row["lowerings"]) == {
         "portable-fp32",
         "portable-int8",
         "xnnpack-fp32",
         "xnnpack-int8",
     }
-    said = capsys.readouterr().out
-    assert "lowering @xnnpack-int8: int8, XNNPACK: corstone-1000-a320" in said
+    assert "lowering @xnnpack-int8: int8, XNNPACK: corstone-1000-a320" in text

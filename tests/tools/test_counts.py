@@ -13,7 +13,6 @@ NOT_YET = {
     "leaf commands of hil": 30,
     "options of hil run": 14,
     "environment variables": 17,
-    "functions with more than 8 parameters": 1,
 }
 
 

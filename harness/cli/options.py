@@ -1,0 +1,116 @@
+"""Options of more than one verb. Those of firmware and exporter give the verb one object each."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.export.exporter import ExporterSource
+from harness.firmware.choice import choose
+from harness.firmware.names import firmware_words
+from harness.sim.pick import AUTO
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+class FiniteRange(click.FloatRange):
+    """``nan`` is in no range, though every comparison with it fails."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+limit_factor_option = click.option(
+    "--limit-factor",
+    type=FiniteRange(min=0, min_open=True, max=1000),
+    help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
+)
+tolerance_option = click.option(
+    "--tolerance",
+    "tolerance_lsb",
+    type=float,
+    metavar="LSB",
+    help="Accept outputs that are off by up to this many steps of their scale, 16 at most; every "
+    "report says so. Default: tolerance_lsb of the budgets in the model's or the target's YAML "
+    "file, else 0. In CI only those count: the option may be stricter, not laxer.",
+)
+
+
+simulator_option = click.option(
+    "--simulator",
+    default=AUTO,
+    show_default=True,
+    help="One of the target's simulators; auto takes an installed FVP first.",
+)
+_FIRMWARE_OPTIONS = (
+    click.option(
+        "--executorch",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="A checkout of ExecuTorch whose own runner, kernels and drivers are built and put "
+        "under test. $EXECUTORCH_ROOT and `executorch` of [tool.hil] in pyproject.toml also "
+        "name one, for --firmware.",
+    ),
+    click.option(
+        "--firmware",
+        "word",
+        type=click.Choice(firmware_words()),
+        help="Whose firmware (default: bundled; executorch with --executorch). wheel: the runtime "
+        "and kernels of ExecuTorch's AArch64 wheel, for targets with Linux; both: bundled and "
+        "executorch.",
+    ),
+    click.option(
+        "--part",
+        "parts",
+        multiple=True,
+        metavar="NAME=DIR",
+        help="A local folder for what the checkout's build would download; may be repeated, "
+        "also in $HIL_EXECUTORCH_PARTS as NAME=DIR:NAME=DIR.",
+    ),
+)
+
+
+def firmware_options(function: _Verb) -> _Verb:
+    """The function gets ``firmware``, a FirmwareChoice."""
+
+    @functools.wraps(function)
+    def wrapped(
+        *args: Any, executorch: Path | None, word: str | None, parts: tuple[str, ...], **kwargs: Any
+    ) -> Any:
+        return function(*args, firmware=choose(word, executorch, parts), **kwargs)
+
+    for option in reversed(_FIRMWARE_OPTIONS):
+        option(wrapped)
+    return wrapped  # type: ignore[return-value]
+
+
+def exporter_option(function: _Verb) -> _Verb:
+    """The function gets ``exporter``, an ExporterChoice. Stands above ``firmware_options``, whose
+    ``--executorch`` it looks at."""
+
+    @click.option(
+        "--exporter",
+        type=click.Choice([source.value for source in ExporterSource]),
+        help="Who exports: the installed wheel (default), or the Python of the checkout that "
+        "--executorch names.",
+    )
+    @functools.wraps(function)
+    def wrapped(*args: Any, exporter: str | None, executorch: Path | None, **kwargs: Any) -> Any:
+        from harness.export.checkout.choice import choose_exporter
+
+        choice = choose_exporter(exporter, executorch)
+        return function(*args, exporter=choice, executorch=executorch, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
