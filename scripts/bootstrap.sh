@@ -95,9 +95,7 @@ PY
 }
 if ! has_torch; then
   cpu_index=https://download.pytorch.org/whl/cpu
-  if [ -n "${HIL_TORCH:-}" ]; then
-    step "installing torch from HIL_TORCH" pip install "$HIL_TORCH"
-  elif "$venv/bin/python" -c "
+  if "$venv/bin/python" -c "
 import urllib.request as u
 u.urlopen('$cpu_index/torch/', timeout=5).read(1)" >/dev/null 2>&1; then
     step "installing torch $torch_version (CPU build)" \
@@ -109,8 +107,8 @@ u.urlopen('$cpu_index/torch/', timeout=5).read(1)" >/dev/null 2>&1; then
     only_cpu "$report" ||
       die "pip would install torch $torch_version with several gigabytes of CUDA packages" \
         "PyTorch's CPU index ($cpu_index) cannot be reached from here." \
-        "Fetch a CPU wheel of torch $torch_version where it can be, and run" \
-        "HIL_TORCH=/path/to/torch-$torch_version+cpu-....whl ./hil doctor"
+        "Fetch a CPU wheel of torch $torch_version where it can be, into a folder of its own, and" \
+        "run PIP_FIND_LINKS=/that/folder ./hil doctor"
     step "installing torch $torch_version (CPU build)" pip install --no-deps "torch==$torch_version"
   fi
   has_torch || die "after the installation torch is not $torch_version" "see $log"

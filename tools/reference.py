@@ -176,7 +176,7 @@ def _settings() -> str:
 _KINDS = {
     "tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path",
     "int": "amount", "float": "duration", "str": "URL or path",
-    "FvpPolicy": "word",
+    "FvpPolicy": "word", "Factor": "number",
 }  # fmt: skip
 _SETTINGS = """# Settings and variables
 

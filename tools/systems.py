@@ -39,7 +39,7 @@ _UID = 1000
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # What a machine says of its network and where packages come from holds in its roots, too.
 _HANDED_ON = (
-    "HIL_TORCH",
+    "PIP_FIND_LINKS",
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
@@ -321,7 +321,7 @@ def _prove_wheel(root: Root) -> None:
     root.call("building the wheel", (*build, "-w", made, "."), where=system.clone)
     (wheel,) = (root.folder / made.lstrip("/")).glob("*.whl")
     root.call("an empty environment", ("python3", "-m", "venv", f"{made}/venv"))
-    torch = (os.environ.get("HIL_TORCH", "torch"), "--extra-index-url", _TORCH_INDEX)
+    torch = ("torch", "--extra-index-url", _TORCH_INDEX)
     install = (f"{made}/venv/bin/pip", "install", "-q", f"{made}/{wheel.name}[export]", *torch)
     root.call("installing the wheel", install)
     root.call("an empty folder", ("mkdir", f"{made}/empty"))

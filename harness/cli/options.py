@@ -35,7 +35,7 @@ class FiniteRange(click.FloatRange):
 limit_factor_option = click.option(
     "--limit-factor",
     type=FiniteRange(min=0, min_open=True, max=1000),
-    help="Multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1).",
+    help="Multiply all time limits, for a slow machine (default: limit_factor of the settings).",
 )
 tolerance_option = click.option(
     "--tolerance",
@@ -77,7 +77,7 @@ _FIRMWARE_OPTIONS = (
         multiple=True,
         metavar="NAME=DIR",
         help="A local folder for what the checkout's build would download; may be repeated, "
-        "also in $HIL_EXECUTORCH_PARTS as NAME=DIR:NAME=DIR.",
+        "also as `parts` of the settings.",
     ),
 )
 

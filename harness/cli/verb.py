@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -14,7 +13,7 @@ import click
 from harness.core.errors import HarnessError
 from harness.core.plain import plain
 from harness.core.verdict import ExitCode
-from harness.system.boundary import DEBUG, debugging, told, traceback_of
+from harness.system.boundary import told, traceback_of
 
 # Of every answer of --json. Within a version a field keeps its name, type and meaning; fields may
 # be added.
@@ -29,18 +28,19 @@ def verb(function: _Verb) -> _Verb:
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-    @click.option("--debug", is_flag=True, help=f"Show the traceback of an error (or {DEBUG}=1).")
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
     @functools.wraps(function)
     def wrapped(*args: Any, as_json: bool, debug: bool, **kwargs: Any) -> None:
-        if debug:
-            os.environ[DEBUG] = "1"
         try:
             result, code = function(*args, as_json=as_json, **kwargs)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise  # click has words of its own for these
         except Exception as error:  # the boundary of this face
             result, code = _error_object(told(error)), told(error).exit_code
-            say_error(error, quiet=as_json)
+            if debug:
+                click.echo(traceback_of(error), err=True, nl=False)
+            if not as_json:
+                say_error(error)
         except KeyboardInterrupt:
             click.echo("hil: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
@@ -64,12 +64,8 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
     }
 
 
-def say_error(error: Exception, *, quiet: bool = False) -> None:
-    """On standard error. ``quiet``: somebody else says it, so that only a traceback is left."""
-    if debugging():
-        click.echo(traceback_of(error), err=True, nl=False)
-    if quiet:
-        return
+def say_error(error: Exception) -> None:
+    """On standard error."""
     said = told(error)
     echo(f"hil: error: {said.message}", err=True, fg="red")
     if said.hint:

@@ -18,7 +18,7 @@ from harness.config.reading import read_target
 from harness.core.errors import NotThere, TargetError, Unknown, UsageError
 from harness.formats.cop import PRODUCTS
 from harness.system import paths
-from harness.system.settings import settings
+from harness.system.settings import MOST_FACTOR, is_factor, settings
 
 __all__ = [
     "Host",
@@ -29,7 +29,6 @@ __all__ = [
     "Target",
     "Variant",
     "Zephyr",
-    "global_factor",
     "limit_factor",
     "load_target",
     "load_targets",
@@ -38,8 +37,6 @@ __all__ = [
     "target_files",
 ]
 
-_MOST_FACTOR = 1000
-
 
 def limit_factor(said: str, what: str = "the limit factor") -> float:
     """By which time limits are multiplied. Raises UsageError; ``what``: who said it."""
@@ -47,21 +44,15 @@ def limit_factor(said: str, what: str = "the limit factor") -> float:
         factor = float(said)
     except ValueError:
         factor = math.nan
-    if not 0 < factor <= _MOST_FACTOR:
-        raise UsageError(f"{what} is {said!r}, not a number above 0 and up to {_MOST_FACTOR}")
+    if not is_factor(factor):
+        raise UsageError(f"{what} is {said!r}, not a number above 0 and up to {MOST_FACTOR}")
     return factor
 
 
-def global_factor(environ: Mapping[str, str] = os.environ) -> float:
-    """``$HIL_LIMIT_FACTOR``, by which all limits of all targets are multiplied; 1 without."""
-    return limit_factor(environ.get("HIL_LIMIT_FACTOR", "1"), "HIL_LIMIT_FACTOR")
-
-
 def target_directories(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """The project's ``targets``, those of the user's settings, and those in ``$HIL_TARGETS``."""
-    extra = environ.get("HIL_TARGETS", "").split(os.pathsep)
-    ours, users = paths.data_root() / "targets", settings(environ=environ).targets
-    return tuple(dict.fromkeys((ours, *users, *(Path(item).absolute() for item in extra if item))))
+    """The project's ``targets``, and those of the user's settings."""
+    ours = paths.data_root() / "targets"
+    return tuple(dict.fromkeys((ours, *settings(environ=environ).targets)))
 
 
 def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]:
@@ -71,7 +62,7 @@ def target_files(directories: tuple[Path, ...] | None = None) -> dict[str, Path]
         if not directory.is_dir():
             raise UsageError(
                 f"{directory} is not a directory of targets",
-                hint="`targets` of your settings or $HIL_TARGETS names it",
+                hint="`targets` of your settings names it",
                 path=directory,
             )
         for path in sorted(directory.glob("*.yaml")):

@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.config.loading import global_factor
 from harness.core.errors import ExportError, HarnessError, InfraError
 from harness.export.failures import ExporterUnusable, ImportFailed
 from harness.export.wire import AnswerReader, BadMessage, frame, restored
 from harness.system.confine import ENVIRONMENT, confined
 from harness.system.paths import import_root
 from harness.system.quota import Account, Quota
+from harness.system.settings import settings
 
 if TYPE_CHECKING:
     from harness.export.checkout.exporter import CheckoutExporter
@@ -292,7 +292,7 @@ class ExportProcess:
         if self._broken is not None:
             raise self._broken
         running = self._running or self._started()
-        seconds = REQUEST_SECONDS * global_factor()
+        seconds = REQUEST_SECONDS * settings().limit_factor
         running.collect_output()  # what was printed while torch was imported
         running.output.clear()
         running.send(pickle.dumps((function, arguments)))

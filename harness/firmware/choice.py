@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 from harness.core.errors import UsageError
 from harness.firmware import names
 from harness.firmware.source import FirmwareSource, source_named
-from harness.system.settings import settings
+from harness.system.settings import Settings, settings
 
 if TYPE_CHECKING:
     from harness.firmware.executorch.checkout import Checkout
 
 ROOT_VARIABLE = "EXECUTORCH_ROOT"
-PARTS_VARIABLE = "HIL_EXECUTORCH_PARTS"
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def choose(
     root = named_root(executorch, environ=environ, directory=directory)
     if root is None:
         raise NoCheckout(f"--firmware {wanted}")
-    return FirmwareChoice(sources, root, _parts(parts, environ))
+    return FirmwareChoice(sources, root, _parts(parts, settings(directory, environ)))
 
 
 def named_root(
@@ -105,11 +104,11 @@ def _named_elsewhere(environ: Mapping[str, str], directory: Path | None) -> Path
     return settings(directory, environ).executorch
 
 
-def _parts(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, Path]:
-    """Parts of the command line replace those of the environment."""
-    inherited = [word for word in environ.get(PARTS_VARIABLE, "").split(os.pathsep) if word]
-    if not (inherited or words):
+def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:
+    """Parts of the command line replace those of the settings."""
+    if not (project.parts or words):
         return {}
     from harness.firmware.executorch.parts import read_given
 
-    return {**read_given(inherited), **read_given(words)}
+    inherited = read_given(project.parts, project.folder) if project.parts else {}
+    return {**inherited, **read_given(words)}

@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """The boundary of a fixture: whatever goes wrong fails the test in a sentence."""
-    from harness.system.boundary import debugging, told
+    """The boundary of a fixture: whatever goes wrong fails the test in a sentence; a defect of the
+    harness shows its traceback, too."""
+    from harness.system.boundary import Unforeseen, told
 
     try:
         yield
     except Exception as error:
-        pytest.fail(explained(told(error)), pytrace=debugging())
+        said = told(error)
+        pytest.fail(explained(said), pytrace=isinstance(said, Unforeseen))
 
 
 @pytest.fixture(scope="session")

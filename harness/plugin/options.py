@@ -60,7 +60,7 @@ OPTIONS = (
     ),
     _Option(
         "limit-factor",
-        "multiply all time limits, for a slow machine (default: $HIL_LIMIT_FACTOR or 1)",
+        "multiply all time limits, for a slow machine (default: the settings' limit_factor)",
         metavar="FACTOR",
     ),
     _Option(
@@ -195,9 +195,8 @@ def activate(config: pytest.Config) -> None:
     """
     if config.stash.get(_ACTIVE, False):
         return
-    from harness.config.loading import global_factor, load_targets
+    from harness.config.loading import load_targets
 
-    global_factor()
     targets = load_targets()
     for marker in sorted({t.marker for t in targets}):
         register(config, marker, ", ".join(t.name for t in targets if t.marker == marker))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
-from harness.config.loading import global_factor, load_target, spelled
+from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError
 from harness.export.batch import ExportOptions
 from harness.export.checkout.choice import WHEEL, ExporterChoice
@@ -55,7 +55,7 @@ class RunOptions:
     ``pte`` replaces the exported program by the user's file, judged by the export's inputs and
     expected outputs. ``tolerance_lsb``: the largest accepted difference in steps of the output's
     scale (None: what the budgets say). ``profile``: count ticks per operator. ``limit_factor``
-    multiplies all limits (None: ``$HIL_LIMIT_FACTOR``). ``fvp_missing``: "fail" or "skip" a case
+    multiplies all limits (None: as the settings say). ``fvp_missing``: "fail" or "skip" a case
     whose FVP is not installed (None: what the settings say). ``firmware`` and ``exporter``: whose.
     ``oracle``: whose arithmetic the outputs must show (None: the firmware's); the bundled runner is
     built to follow it, a checkout's is not changed. ``isolate_export``: export in the guests'
@@ -143,8 +143,6 @@ def run_cases(
 
 def _validate(cases: Sequence[Case], options: RunOptions) -> None:
     """Raises UsageError for a bad variable, option or reference, before any work starts."""
-    if options.limit_factor is None:
-        global_factor()
     for case in cases:
         tolerance_of(case, budgets_of(case), options.tolerance_lsb)
         for name in source_names():

@@ -19,6 +19,7 @@ from harness.config.model import Limits, SimulatorName
 from harness.core.errors import UsageError
 from harness.sim.launch import Job, Launch, Simulator
 from harness.system import toolchain
+from harness.system.settings import settings
 from harness.system.toolchain import Tool
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
@@ -169,12 +170,11 @@ def _root(executable: Path) -> Path:
     return models.parent if models.name == "models" else executable.parent
 
 
-IMAGES = "HIL_BOARD_IMAGES"
 CARD = "card.img"  # in the run's directory: a FAT file system with the run's files
 _ROM = "bl1.bin"
 _HOW = (
     "build them with meta-arm (kas/corstone1000-a320-fvp.yml) and name the folder that has "
-    f"{_ROM} and the .wic image with ${IMAGES}"
+    f"{_ROM} and the .wic image with `board_images` of your settings"
 )
 
 
@@ -186,14 +186,11 @@ class BoardImages:
     flash: Path
 
 
-def board_images(environ: Mapping[str, str] = os.environ) -> BoardImages:
-    """Raises UsageError when nobody says where they are, or not all are there."""
-    said = environ.get(IMAGES)
-    if not said:
-        raise UsageError(
-            f"the FVP boots the board's own images, and {IMAGES} is not set", hint=_HOW
-        )
-    folder = Path(said).absolute()
+def board_images() -> BoardImages:
+    """Raises UsageError when the settings do not say where they are, or not all are there."""
+    folder = settings().board_images
+    if folder is None:
+        raise UsageError("the FVP boots the board's own images, and nothing names them", hint=_HOW)
     rom, flashes = folder / _ROM, sorted(folder.glob("*.wic"))
     if not rom.is_file() or len(flashes) != 1:
         raise UsageError(

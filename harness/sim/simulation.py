@@ -23,7 +23,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from harness.config.loading import Limits, global_factor
+from harness.config.loading import Limits
 from harness.core.errors import UsageError
 from harness.sim.launch import Job, Launch
 from harness.sim.one_process import ProcessRun, run_process
@@ -42,6 +42,7 @@ from harness.sim.run_files import (
 )
 from harness.system.clock import now
 from harness.system.files import disk_errors
+from harness.system.settings import settings
 
 if TYPE_CHECKING:  # what is only said of a run that has ended
     from harness.sim.gdbstub.instructions import CountedOperators
@@ -111,10 +112,10 @@ def simulate(
     ``run_dir/work`` must not exist yet, so whatever is found in it was made by this run. A run
     that ends badly is a Transcript; InfraError is for a run that could not be made. The limits,
     which are of each process, are multiplied by ``limit_factor``; None takes
-    ``$HIL_LIMIT_FACTOR``. With ``profile`` instructions are counted, by operator.
+    ``limit_factor`` of the settings. With ``profile`` instructions are counted, by operator.
     ``require_confinement``: as in ``run_process``.
     """
-    limits = chosen.target.limits.scaled(global_factor() if limit_factor is None else limit_factor)
+    limits = chosen.target.limits.scaled(limit_factor or settings().limit_factor)
     parts = _parts(chosen, firmware, program, sets, run_dir.absolute(), profile, limits)
     started = now()
 

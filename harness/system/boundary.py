@@ -2,22 +2,20 @@
 
 Every face (``hil``, the pytest plugin, a stand-in, a worker) asks here, so that memory that ran
 out, a disk that cannot be written and a defect of ours look alike wherever they are met. The
-traceback is for whoever asks for it: ``hil … --debug``, or ``HIL_DEBUG=1`` for all faces.
+traceback is for whoever asks ``hil`` for it with ``--debug``; pytest and a stand-in show that of a
+defect.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
 
 from harness.core.errors import HarnessError, InfraError
 from harness.system.files import DiskError
 from harness.system.paths import import_root
 
-DEBUG = "HIL_DEBUG"
 # threading.Thread.start; the dynamic linker's dlopen(3), in an ImportError
 _EXHAUSTED = ("can't start new thread", "failed to map segment", "Cannot allocate memory")
 
@@ -48,7 +46,7 @@ class Unforeseen(InfraError):
         said = f"{self.cause}: {self.detail}" if self.detail else self.cause
         super().__init__(
             f"unforeseen {said} (at {self.place})",
-            hint=f"this is a defect of the harness; --debug or {DEBUG}=1 shows the traceback, "
+            hint="this is a defect of the harness; --debug shows the traceback, "
             "which a report of it should have",
         )
 
@@ -85,11 +83,6 @@ def place_of(error: BaseException) -> str:
         if file.is_relative_to(root / "harness"):
             return f"{file.relative_to(root)}:{frame.lineno}"
     return ""
-
-
-def debugging(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the user asked every face for tracebacks."""
-    return environ.get(DEBUG, "") not in ("", "0")
 
 
 def traceback_of(error: BaseException) -> str:

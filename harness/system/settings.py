@@ -11,10 +11,14 @@ environment, and after it the command line, are stronger::
     budgets = "budgets"           # MODEL.yaml of catalogue models
     cache = ".hil"                # programs, firmware, runs
     executorch = "third_party/executorch"
+    parts = ["gflags=third_party/gflags"]
     cache_max = "10 GiB"          # of what can be made again; `hil prune`
     runs_keep = "30 d"            # how long run directories stay
     store = "/mnt/farm/hil"       # what the machines of a nightly share
     fvp_missing = "fail"          # or "skip": a case whose FVP is not installed
+    limit_factor = 2.5            # of all time limits, on a slow machine
+    board_images = "images"       # what the FVP of a Corstone-1000 boots
+    guest_packages = "debs"       # what the Linux guest is made of, for a machine without apt
 """
 
 from __future__ import annotations
@@ -45,7 +49,9 @@ BYTES: Mapping[str, float] = {
 SECONDS: Mapping[str, float] = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _QUANTITIES = {"cache_max": (BYTES, "10 GiB"), "runs_keep": (SECONDS, "30 d")}
 FvpPolicy = Literal["fail", "skip"]
+Factor = float  # above 0, at most MOST_FACTOR
 _CHOICES = {"fvp_missing": get_args(FvpPolicy)}
+MOST_FACTOR = 1000
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,14 @@ class Settings:
     budgets: Path | None = None
     cache: Path | None = None
     executorch: Path | None = None
+    parts: tuple[str, ...] = ()  # NAME=DIR
     cache_max: int | None = None  # bytes
     runs_keep: float | None = None  # seconds
     store: str | None = None  # a URL, or the whole path of a folder
     fvp_missing: FvpPolicy | None = None
+    limit_factor: Factor = 1.0
+    board_images: Path | None = None
+    guest_packages: Path | None = None
 
 
 DESCRIPTIONS: Final = {  # of each setting, for the documentation
@@ -74,10 +84,14 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "budgets": "the folder of MODEL.yaml of catalogue models; else `budgets`",
     "cache": "the state directory: programs, firmware, runs; else `.hil`",
     "executorch": "a checkout of ExecuTorch, for --firmware executorch and both",
+    "parts": "NAME=DIR, as --part: local folders for what the checkout's build would download",
     "cache_max": 'the most that the cache may hold, as "10 GiB": `hil prune`',
     "runs_keep": 'how long run directories stay, as "30 d"',
     "store": "the folder or URL where the machines of a nightly share programs and firmware",
     "fvp_missing": '"fail" or "skip" a case without its FVP; else fail in CI, skip at a desk',
+    "limit_factor": "multiplies all time limits, for a slow machine; --limit-factor is stronger",
+    "board_images": "the folder with the images that a Corstone-1000's FVP boots",
+    "guest_packages": "a folder with the Debian packages that the Linux guest is made of; else apt",
 }
 
 
@@ -181,6 +195,14 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
                 words = " or ".join(f'"{word}"' for word in _CHOICES[key])
                 raise SettingsError(file, f"{key} is not {words}", f"write {key} = {words}")
             yield key, value
+        elif kind == "Factor":
+            if not is_factor(value):
+                raise SettingsError(
+                    file,
+                    f"{key} is not a number above 0 and up to {MOST_FACTOR}",
+                    f"for example {key} = 2.5",
+                )
+            yield key, float(value)
         elif not isinstance(value, str) or not value:
             raise SettingsError(
                 file, f"{key} is not the path of a folder", f'for example {key} = "..."'
@@ -189,6 +211,12 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
             yield key, place(file.parent, value)
         else:
             yield key, _path(file, value)
+
+
+def is_factor(value: object) -> bool:
+    """Whether time limits can be multiplied by it; NaN is none."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 < value <= MOST_FACTOR  # type: ignore[operator]
 
 
 def quantity(said: str, units: Mapping[str, float]) -> float | None:

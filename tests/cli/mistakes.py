@@ -30,13 +30,6 @@ MISTAKES: dict[str, Mistake] = {
     "a factor that is none": M(
         "run host add --limit-factor 0", 2, "0 is not in the range", "--help"
     ),
-    "a factor in the environment": M(
-        "run host add",
-        2,
-        "HIL_LIMIT_FACTOR is 'fast'",
-        "a number above 0",
-        {"HIL_LIMIT_FACTOR": "fast"},
-    ),
     "a tolerance beyond reason": M(
         "run host add --tolerance 40", 2, "40 LSB is not between 0 and 16", "hil accept --truth"
     ),
@@ -158,8 +151,8 @@ MISTAKES: dict[str, Mistake] = {
         "targets",
         2,
         "is not a directory of targets",
-        "$HIL_TARGETS names it",
-        {"HIL_TARGETS": "no/where"},
+        "`targets` of your settings names it",
+        {"HIL_PROJECT": "nowhere"},
     ),
     "init over files": M("init taken", 2, "nothing was written", "name an empty folder"),
     "a log of no link": M("link explain none.log", 2, "no file none.log", "TARGET/runner"),

@@ -185,7 +185,8 @@ def test_limits_of_exec_can_be_scaled(
 
 def test_a_malformed_target_names_file_and_line(hil: Hil, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("extends: host\ndescription: mine\nlimits:\n  hots: 3\n")
-    result = hil("run", "mine", "add", "--json", HIL_TARGETS=str(tmp_path))
+    (tmp_path / "hil.toml").write_text('targets = ["."]')
+    result = hil("run", "mine", "add", "--json", HIL_PROJECT=str(tmp_path))
     assert result.code == 2
     assert result.json["cause"]["kind"] == "bad_target"
     assert "mine.yaml:4" in result.json["cause"]["text"]
@@ -247,12 +248,13 @@ def test_an_unwritable_state_directory(hil: Hil, tmp_path: Path) -> None:
     assert os.path.isfile(tmp_path / "file")
 
 
-def test_a_limit_factor_that_is_no_number(hil: Hil) -> None:
+def test_a_limit_factor_that_is_no_number(hil: Hil, tmp_path: Path) -> None:
     """Every comparison with NaN fails, so a range alone lets it in: and then nothing ever ends."""
     said = hil("run", "host", "add", "--limit-factor", "nan")
     assert (said.code, "--limit-factor" in said.err) == (2, True)
-    said = hil("run", "host", "add", HIL_LIMIT_FACTOR="nan")
-    assert (said.code, "HIL_LIMIT_FACTOR" in said.err) == (2, True)
+    (tmp_path / "hil.toml").write_text("limit_factor = nan")
+    said = hil("run", "host", "add", HIL_PROJECT=str(tmp_path))
+    assert (said.code, "limit_factor is not a number above 0" in said.err) == (2, True)
 
 
 def test_a_tolerance_that_is_no_number(hil: Hil) -> None:
@@ -295,12 +297,10 @@ def test_a_home_that_is_a_file(hil: Hil, tmp_path: Path) -> None:
 
 
 def test_a_traceback_is_for_whoever_asks(tmp_path: Path) -> None:
-    """``--debug`` after the verb, or the variable; standard output stays JSON."""
+    """``--debug`` after the verb; standard output stays JSON."""
     argv = [sys.executable, "-m", "harness", "judge", str(tmp_path), "--json"]
-    for more, environment in (([], {}), (["--debug"], {}), ([], {"HIL_DEBUG": "1"})):
-        done = subprocess.run(
-            [*argv, *more], capture_output=True, text=True, env={**os.environ, **environment}
-        )
+    for more in ([], ["--debug"]):
+        done = subprocess.run([*argv, *more], capture_output=True, text=True)
         assert done.returncode == 2
         assert json.loads(done.stdout)["cause"]["kind"] == "usage"
-        assert ("Traceback" in done.stderr) == bool(more or environment)
+        assert ("Traceback" in done.stderr) == bool(more)

@@ -26,6 +26,7 @@ _FILES = {
     "wrong/hil.toml": 'target = ["boards"]\n',
     "torn/hil.toml": "targets = [\n",
     "taken/hil.toml": "",
+    "nowhere/hil.toml": "targets = ['no/where']",
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.fvp import Fvp, models_file
-from harness.config.loading import Limits, global_factor, load_target, target_directories
+from harness.config.loading import Limits, limit_factor, load_target, target_directories
 from harness.config.schema import checked
 from harness.core.errors import TargetError, UsageError
 from harness.sim import fvp
@@ -148,8 +148,7 @@ def test_limit_factors_multiply() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "nan", "fast", "1e9"])
-def test_a_bad_global_factor_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="HIL_LIMIT_FACTOR"):
-        global_factor({"HIL_LIMIT_FACTOR": text})
-    assert global_factor({}) == 1
-    assert global_factor({"HIL_LIMIT_FACTOR": "2.5"}) == 2.5
+def test_a_bad_factor_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not a number above 0 and up to 1000"):
+        limit_factor(text)
+    assert limit_factor("2.5") == 2.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
@@ -231,9 +230,11 @@ def test_target_by_path(folder: Path) -> None:
 
 
 def test_other_directories(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """$HIL_TARGETS adds directories; a name in two of them is an error, not a choice."""
+    """The settings add directories; a name in two of them is an error, not a choice."""
     other = tmp_path_factory.mktemp("other")
-    directories = target_directories({"HIL_TARGETS": os.pathsep.join([str(folder), str(other)])})
+    project = tmp_path_factory.mktemp("project")
+    (project / "hil.toml").write_text(f'targets = ["{folder}", "{other}"]')
+    directories = target_directories({"HIL_PROJECT": str(project)})
     assert directories[1:] == (folder, other)
     (other / "mine.yaml").write_text("extends: board\n")
     assert load_target("mine", directories).cpu == "cortex-m55"

@@ -17,7 +17,7 @@ from harness.suites.standin.parameters import load_model
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"
-# A starved process is as still as an idle one: on a busy machine $HIL_LIMIT_FACTOR gives it time.
+# A starved process is as still as an idle one: `limit_factor` in a hil.toml gives it time.
 LIMITS = Limits(host=5.0, stall=1.5, model=60.0, simulated=60.0)
 
 

@@ -37,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def planted(folder: Path, ending: str) -> RunRecord:
-    """Build, run and judge; $HIL_LIMIT_FACTOR scales the limits on a busy machine."""
+    """Build, run and judge; `limit_factor` in a hil.toml scales the limits on a busy machine."""
     board = load_target("corstone-300-m55", target_directories({}))
     target = replace(board, limits=Limits(host=5.0, stall=1.0))
     program = double_program(folder / "program")

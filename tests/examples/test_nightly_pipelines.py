@@ -107,7 +107,7 @@ def place(tmp_path: Path, repository: Path, shared_hil_home: str) -> Place:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    kept = ("HIL_HOME", "HIL_PROJECT", "HIL_REFERENCES", "HIL_TARGETS", "HIL_HISTORY")
+    kept = ("HIL_HOME", "HIL_PROJECT", "HIL_REFERENCES", "HIL_HISTORY")
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {
         **{name: value for name, value in os.environ.items() if name not in kept},

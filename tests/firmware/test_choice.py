@@ -107,30 +107,32 @@ def test_a_project_that_says_nothing_of_us(tmp_path: Path) -> None:
         choose("executorch", None, (), environ={}, directory=tmp_path)
 
 
-def test_parts_of_the_command_line_lie_over_those_of_the_environment(tmp_path: Path) -> None:
-    environ = {"HIL_EXECUTORCH_PARTS": "cmsis-nn=/e/nn:gflags=/e/gflags:"}
+def test_parts_of_the_command_line_lie_over_those_of_the_settings(tmp_path: Path) -> None:
+    """Folders of the settings start at their file."""
+    project(tmp_path, '[tool.hil]\nparts = ["cmsis-nn=/e/nn", "gflags=third_party/gflags"]\n')
     words = ("cmsis-nn=/c/nn", "json=/c/json")
-    parts = choose("both", tmp_path, words, environ=environ).parts
+    parts = choose("both", tmp_path, words, environ={}, directory=tmp_path).parts
     assert parts == {
         "cmsis-nn": Path("/c/nn"),
-        "gflags": Path("/e/gflags"),
+        "gflags": tmp_path / "third_party/gflags",
         "json": Path("/c/json"),
     }
 
 
 @pytest.mark.parametrize(
-    ("words", "environ", "kind"),
+    ("words", "settings", "kind"),
     [
-        (("cmsis-nn",), {}, UsageError),
-        (("cmsis_nn=/x",), {}, Unknown),
-        ((), {"HIL_EXECUTORCH_PARTS": "nothing"}, UsageError),
+        (("cmsis-nn",), "", UsageError),
+        (("cmsis_nn=/x",), "", Unknown),
+        ((), "parts = ['nothing']", UsageError),
     ],
 )
 def test_a_malformed_part_is_wrong_usage(
-    words: tuple[str, ...], environ: dict[str, str], kind: type[UsageError], tmp_path: Path
+    words: tuple[str, ...], settings: str, kind: type[UsageError], tmp_path: Path
 ) -> None:
+    project(tmp_path, f"[tool.hil]\n{settings}\n")
     with pytest.raises(kind):
-        choose("executorch", tmp_path, words, environ=environ)
+        choose("executorch", tmp_path, words, environ={}, directory=tmp_path)
 
 
 def test_nothing_is_looked_for_when_only_the_bundled_runner_is_wanted() -> None:

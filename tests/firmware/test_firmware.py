@@ -72,7 +72,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "targets" / "t.yaml").write_text(TARGET)
     monkeypatch.setattr(paths, "data_root", lambda: root)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    monkeypatch.delenv("HIL_TARGETS", raising=False)
     return root
 
 

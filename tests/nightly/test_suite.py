@@ -174,7 +174,8 @@ def test_a_malformed_target_stays_in_the_suite(
     """Its cases fail, by name; the others are run."""
     (tmp_path / "boards").mkdir()
     (tmp_path / "boards" / "mine.yaml").write_text("extends: host\nport: [\n")
-    monkeypatch.setenv("HIL_TARGETS", str(tmp_path / "boards"))
+    (tmp_path / "hil.toml").write_text('targets = ["boards"]')
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
     suite = loaded(tmp_path, "cases:\n  - {targets: [mine, host], models: [add]}\n")
     assert [one.case for one in suite.plan] == ["mine/add", "host/add"]
 

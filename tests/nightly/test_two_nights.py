@@ -69,6 +69,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "suite.yaml").write_text(SUITE)
     (folder / "boards").mkdir()
     (folder / "boards" / "mine.yaml").write_text(f"extends: {TARGET}\n")
+    (folder / "hil.toml").write_text('targets = ["boards"]')
     return folder
 
 
@@ -81,7 +82,7 @@ def asked(hil: Hil, place: Path) -> Callable[..., Result]:
             *arguments,
             prefix=("env", "-C", str(project or project_root())),
             HIL_HISTORY=f"sqlite:///{place}/history.db",
-            HIL_TARGETS=str(place / "boards"),
+            HIL_PROJECT=str(place / "hil.toml"),
             **environment,
         )
 

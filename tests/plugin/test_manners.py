@@ -103,16 +103,6 @@ def test_options_of_a_users_own(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("--simulator=mine").assert_outcomes(passed=1)
 
 
-def test_broken_targets_are_not_even_read(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (pytester.mkdir("boards") / "broken.yaml").write_text("[")
-    monkeypatch.setenv("HIL_TARGETS", str(pytester.path / "boards"))
-    monkeypatch.setenv("HIL_LIMIT_FACTOR", "nonsense")
-    pytester.makepyfile("def test_it(): pass")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
-
-
 def test_what_a_session_without_us_imports(pytester: pytest.Pytester) -> None:
     """From its first line to its last: the plugin's own modules, and nothing large."""
     pytester.makepyfile("def test_it(): pass")

@@ -153,17 +153,12 @@ def test_a_case_that_is_not_pass_fails_with_its_cause(
     )
 
 
-def test_a_malformed_target_file_is_a_usage_error(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_malformed_target_file_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    """Before anything is collected."""
     targets = pytester.mkdir("targets")
     (targets / "broken.yaml").write_text("description: x\nno_such_key: 1\n")
-    monkeypatch.setenv("HIL_TARGETS", str(targets))
+    (pytester.path / "hil.toml").write_text('targets = ["targets"]')
     pytester.makepyfile("def test_model(hil_case): pass")
-    result = pytester.runpytest_subprocess()
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*test_a_malformed*.py:1: test_model: *broken.yaml:*"])
-    (pytester.path / "hil.toml").touch()  # a session for us: before anything is collected
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*broken.yaml:*"])
@@ -282,9 +277,7 @@ def test_a_checkout_that_cannot_export_fails_the_test(pytester: pytest.Pytester)
 
 
 @pytest.mark.parametrize("factor", ["nan", "0", "x"])
-def test_a_limit_factor_that_is_no_number(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, factor: str
-) -> None:
+def test_a_limit_factor_that_is_no_number(pytester: pytest.Pytester, factor: str) -> None:
     (pytester.path / "hil.toml").touch()
     pytester.makepyfile("def test_fine(): pass")
     result = pytester.runpytest_subprocess("--hil-limit-factor", factor)
@@ -293,10 +286,10 @@ def test_a_limit_factor_that_is_no_number(
     result = pytester.runpytest_subprocess("-o", f"hil_limit_factor={factor}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*hil_limit_factor of the ini file is*not a number above 0*"])
-    monkeypatch.setenv("HIL_LIMIT_FACTOR", factor)
+    (pytester.path / "hil.toml").write_text(f"limit_factor = {factor.replace('x', '[]')}")
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*HIL_LIMIT_FACTOR is*not a number above 0*"])
+    result.stderr.fnmatch_lines(["*hil.toml: limit_factor is not a number above 0*"])
 
 
 @pytest.mark.parametrize("option", ["fvp_missing", "firmware", "exporter", "npu_cases"])

@@ -6,7 +6,6 @@ build.
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -58,8 +57,8 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.delenv("EXECUTORCH_ROOT", raising=False)
     pytester.makepyfile(TESTS)
     root, parts = small_checkout(pytester.path / "src")
-    named = os.pathsep.join(f"{name}={folder}" for name, folder in parts.items())
-    monkeypatch.setenv("HIL_EXECUTORCH_PARTS", named)
+    named = [f"{name}={folder}" for name, folder in parts.items()]
+    (pytester.path / "hil.toml").write_text(f"parts = {named}")
     return root
 
 

@@ -8,7 +8,6 @@ one that other tests build.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -65,8 +64,9 @@ class Builds:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root, parts = small_checkout(tmp_path / "src")
-    named = os.pathsep.join(f"{name}={folder}" for name, folder in parts.items())
-    monkeypatch.setenv("HIL_EXECUTORCH_PARTS", named)
+    named = [f"{name}={folder}" for name, folder in parts.items()]
+    (tmp_path / "hil.toml").write_text(f"parts = {named}")
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
     return root
 
 

@@ -133,17 +133,11 @@ def test_cuda_is_refused_with_the_way_out(checkout: Path, package: str) -> None:
     done = bootstrap(checkout, plan=["torch", package])
     assert done.returncode == 3
     assert "gigabytes of CUDA packages" in done.stderr
-    assert "HIL_TORCH=" in done.stderr
+    assert "PIP_FIND_LINKS=" in done.stderr
     assert not any(
         line.endswith("install --no-deps torch==2.13.0")
         for line in (checkout / "pip.log").read_text().splitlines()
     )
-
-
-def test_a_named_wheel_is_taken(checkout: Path) -> None:
-    done = bootstrap(checkout, plan=["torch", "nvidia-cublas"], HIL_TORCH="/tmp/torch-cpu.whl")
-    assert done.returncode == 0, done.stderr
-    assert "install /tmp/torch-cpu.whl" in (checkout / "pip.log").read_text()
 
 
 def test_a_failing_install_is_not_taken_for_done(checkout: Path) -> None:

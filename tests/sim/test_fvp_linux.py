@@ -20,7 +20,8 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     for name in ("bl1.bin", "corstone1000.wic"):
         (folder / name).touch()
-    monkeypatch.setenv("HIL_BOARD_IMAGES", str(folder))
+    (tmp_path / "hil.toml").write_text('board_images = "images"')
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
     return folder
 
 
@@ -72,12 +73,14 @@ def test_it_is_not_run_yet_and_says_how_to_start_it(
 
 
 def test_the_boards_images(images: Path) -> None:
-    with pytest.raises(UsageError, match="HIL_BOARD_IMAGES is not set") as caught:
-        board_images({})
-    assert "meta-arm" in str(caught.value.hint)
     (images / "second.wic").touch()
     with pytest.raises(UsageError, match=r"has a bl1.bin and 2 .wic images"):
-        board_images({"HIL_BOARD_IMAGES": str(images)})
+        board_images()
+    (images.parent / "hil.toml").write_text("")
+    with pytest.raises(UsageError, match="nothing names them") as caught:
+        board_images()
+    assert "meta-arm" in str(caught.value.hint)
+    assert "board_images" in str(caught.value.hint)
 
 
 def test_a_model_without_an_operating_system(images: Path) -> None:

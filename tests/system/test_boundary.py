@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode
-from harness.system.boundary import OutOfMemory, Unforeseen, debugging, told, traceback_of
+from harness.system.boundary import OutOfMemory, Unforeseen, told, traceback_of
 from harness.system.files import DiskError, write_whole
 
 
@@ -65,9 +65,3 @@ def test_anything_else_is_a_defect_of_ours_with_its_place(tmp_path: Path) -> Non
 
 def test_an_exception_without_words() -> None:
     assert caught(KeyError()).message == "unforeseen KeyError (at )"
-
-
-@pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
-def test_debugging_is_asked_for(value: str, on: bool) -> None:
-    assert debugging({"HIL_DEBUG": value}) is on
-    assert not debugging({})

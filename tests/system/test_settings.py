@@ -22,12 +22,16 @@ references = "accepted"
 budgets = "limits"
 cache = "../cache"
 executorch = "/src/executorch"
+parts = ["gflags=third_party/gflags"]
+limit_factor = 2
+board_images = "images"
+guest_packages = "debs"
 """
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for variable in ("HIL_HOME", "HIL_REFERENCES", "HIL_TARGETS", "EXECUTORCH_ROOT"):
+    for variable in ("HIL_HOME", "HIL_REFERENCES", "EXECUTORCH_ROOT"):
         monkeypatch.delenv(variable, raising=False)
     root = tmp_path / "users"
     for folder in ("boards", "models", "tests/deep"):
@@ -50,6 +54,10 @@ def test_all_that_can_be_said(repository: Path) -> None:
         budgets=repository / "limits",
         cache=repository.parent / "cache",
         executorch=Path("/src/executorch"),
+        parts=("gflags=third_party/gflags",),
+        limit_factor=2.0,
+        board_images=repository / "images",
+        guest_packages=repository / "debs",
     )
 
 

@@ -13,6 +13,7 @@ from harness.config.loading import load_target
 from harness.config.models import find_model
 from harness.config.schema import checked
 from harness.core.errors import TargetError
+from harness.firmware.choice import choose
 from harness.suites.suites import SUITES
 from harness.system.paths import project_root
 from tools.bench.mutant_list import CheckoutMutant, read_mutants
@@ -109,10 +110,9 @@ def test_occurrences_that_overlap_are_counted_as_one() -> None:
 
 @pytest.mark.skipif("EXECUTORCH_ROOT" not in os.environ, reason="needs a checkout of ExecuTorch")
 def test_every_place_is_in_the_checkout() -> None:
-    """Of the parts, only those that are given in ``HIL_EXECUTORCH_PARTS``."""
+    """Of the parts, only those that are given in the settings."""
     root = Path(os.environ["EXECUTORCH_ROOT"])
-    words = os.environ.get("HIL_EXECUTORCH_PARTS", "").split(os.pathsep)
-    parts = {name: Path(folder) for name, _, folder in (w.partition("=") for w in words if w)}
+    parts = choose("executorch", root, ()).parts
     for name, mutant in read_mutants().mutants.items():
         base = root if mutant.part is None else parts.get(mutant.part)
         if base is not None:

@@ -100,8 +100,9 @@ class PartMissing(BuildError):
         )
 
 
-def read_given(words: Iterable[str]) -> dict[str, Path]:
-    """``NAME=DIR`` of a command line. Raises UsageError for what is none, Unknown for a name."""
+def read_given(words: Iterable[str], base: Path | None = None) -> dict[str, Path]:
+    """``NAME=DIR`` of a command line, or of settings in ``base``. Raises UsageError for what is
+    none, Unknown for a name."""
     given = {}
     for word in words:
         name, equals, folder = word.partition("=")
@@ -109,7 +110,7 @@ def read_given(words: Iterable[str]) -> dict[str, Path]:
             raise UsageError(f"not a part: {word!r}", hint="it is NAME=DIR, as cmsis-nn=/src/nn")
         if name not in SPECS:
             raise Unknown(f"ExecuTorch's build has no part {name!r}", name, SPECS)
-        given[name] = Path(folder).absolute()
+        given[name] = (base or Path.cwd()) / Path(folder).expanduser()
     return given
 
 

@@ -56,8 +56,8 @@ class OtherTarget(UsageError):
         what = f"is another one here: it differs in {', '.join(differing)}"
         super().__init__(
             f"the bundle's target {target} {what if differing else 'is not known here'}",
-            hint="$HIL_TARGETS names a folder with its file; or look at target.json in the bundle, "
-            "and use it with --bundled-target",
+            hint="`targets` of your settings names a folder with its file; or look at target.json "
+            "in the bundle, and use it with --bundled-target",
         )
 
 

@@ -2,7 +2,8 @@
 
 ``docker/guest-packages.txt`` names them. They come from where this machine's own packages come
 from, through apt with a state of its own, so that nothing is installed here and no architecture is
-added. ``$HIL_GUEST_PACKAGES`` names a folder that has them already. What was fetched is kept with
+added. ``guest_packages`` of the settings names a folder that has
+them already. What was fetched is kept with
 its sha256, and from then on no network is asked.
 """
 
@@ -15,7 +16,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -25,8 +26,8 @@ from filelock import FileLock
 from harness.core.errors import InfraError
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system.settings import settings
 
-FOLDER = "HIL_GUEST_PACKAGES"
 KERNEL, SHELL = "linux-image-arm64", "busybox-static"
 # What a module is built from: of the kernel's configuration, of all, and what builds it.
 HEADERS, COMMON, KBUILD = "linux-headers-arm64", "linux-headers-common", "linux-kbuild"
@@ -34,7 +35,8 @@ _ARCHITECTURE = "arm64"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # what Debian calls them
 _SECONDS = 900
 _HOW = (
-    f"where there is no such archive, put the .deb files into a folder and name it with ${FOLDER}"
+    "where there is no such archive, put the .deb files into a folder and name it with "
+    "`guest_packages` of your settings"
 )
 
 
@@ -67,14 +69,15 @@ def wanted_packages() -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
-def packages(environ: Mapping[str, str] = os.environ) -> dict[str, Package]:
+def packages() -> dict[str, Package]:
     """Every package of the list, by its name there; fetched where they are not kept yet.
 
     Raises NoGuestPackages, ToolMissing without apt.
     """
     names = wanted_packages()
-    if environ.get(FOLDER):
-        return _given(Path(environ[FOLDER]), names)
+    given = settings().guest_packages
+    if given is not None:
+        return _given(given, names)
     store = paths.cache_dir("guest") / "packages"
     with disk_errors("keeping the guest's packages"):
         store.mkdir(parents=True, exist_ok=True)

@@ -76,11 +76,16 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         return OWN_FAULT
     except Exception as error:  # the boundary of this command
         mark_refused()
-        from harness.system.boundary import debugging, told, traceback_of  # a suite starts it often
+        from harness.system.boundary import (  # a suite starts it often
+            Unforeseen,
+            told,
+            traceback_of,
+        )
 
-        if debugging():
+        said = told(error)
+        if isinstance(said, Unforeseen):
             print(traceback_of(error), end="", file=sys.stderr)
-        print(f"Error: {name}: {told(error).message}", file=sys.stderr)
+        print(f"Error: {name}: {said.message}", file=sys.stderr)
         return OWN_FAULT
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
-from harness.firmware.choice import PARTS_VARIABLE, ROOT_VARIABLE
+from harness.firmware.choice import ROOT_VARIABLE, choose
 from harness.firmware.executorch.checkout import Checkout, find_checkout
-from harness.firmware.executorch.parts import read_given
 from harness.firmware.executorch.plan import CheckoutPlan, make_plan
 from harness.sim.pick import pick
 from tests.firmware.executorch.small import small_checkout
@@ -47,8 +46,7 @@ def real(tmp_path: Path) -> Source:
     root = os.environ.get(ROOT_VARIABLE)
     if not root:
         pytest.skip(WITHOUT)
-    words = [word for word in os.environ.get(PARTS_VARIABLE, "").split(os.pathsep) if word]
-    return Source(Path(root).absolute(), read_given(words), tmp_path)
+    return Source(Path(root).absolute(), choose("executorch", Path(root), ()).parts, tmp_path)
 
 
 @pytest.fixture(params=["small", "real"])

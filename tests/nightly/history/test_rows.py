@@ -74,7 +74,8 @@ def test_a_case_is_called_the_same_whatever_commit_its_firmware_is_of() -> None:
 def test_a_target_is_known_by_what_its_files_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HIL_TARGETS", str(tmp_path))
+    (tmp_path / "hil.toml").write_text('targets = ["."]')
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
     board = tmp_path / "mine.yaml"
     digests = []
     for text in (

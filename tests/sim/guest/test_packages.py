@@ -31,7 +31,8 @@ def apt(folder: Path, script: str) -> None:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No package is kept, and apt is a double that writes down what it is asked."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
-    monkeypatch.delenv("HIL_GUEST_PACKAGES", raising=False)
+    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
+    (tmp_path / "hil.toml").touch()
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     return tmp_path
@@ -82,7 +83,7 @@ def test_what_apt_says_when_it_cannot(home: Path) -> None:
     ) as caught:
         packages()
     assert caught.value.step == "reading the lists of packages"
-    assert "HIL_GUEST_PACKAGES" in str(caught.value.hint)
+    assert "guest_packages" in str(caught.value.hint)
 
 
 def test_a_folder_of_packages(home: Path) -> None:
@@ -91,12 +92,13 @@ def test_a_folder_of_packages(home: Path) -> None:
     folder.mkdir()
     for name in (KERNEL, SHELL, *OTHERS, "linux-image-6.1.0-50-arm64_6.1.176-1_arm64.deb"):
         (folder / name).write_bytes(name.encode())
-    found = packages({"HIL_GUEST_PACKAGES": str(folder)})
+    (home / "hil.toml").write_text('guest_packages = "debs"')
+    found = packages()
     assert found["linux-image-arm64"].path.name == KERNEL
     assert {found[name].path.name: name for name in OTHERS.values()} == OTHERS
     (folder / SHELL).unlink()
     with pytest.raises(NoGuestPackages, match="it has no busybox-static"):
-        packages({"HIL_GUEST_PACKAGES": str(folder)})
+        packages()
 
 
 def test_a_machine_whose_name_debian_does_not_know(
