@@ -69,7 +69,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "suite.yaml").write_text(SUITE)
     (folder / "boards").mkdir()
     (folder / "boards" / "mine.yaml").write_text(f"extends: {TARGET}\n")
-    (folder / "hil.toml").write_text('targets = ["boards"]')
+    references = project_root() / "references"
+    (folder / "hil.toml").write_text(f'targets = ["boards"]\nreferences = "{references}"\n')
     return folder
 
 

@@ -115,6 +115,8 @@ def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
 
 
 def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progress) -> Firmware:
+    if not plan.is_linux:
+        toolchain.require_libstdcxx()
     tree = _place(plan)
     in_use(tree)
     tree.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,10 @@ byte written to the user's folders, and errors that name the user's files."""
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import shutil
 import stat
 import time
 from collections.abc import Callable
@@ -15,7 +17,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
-from harness.core.errors import BuildError, LinkError
+from harness.core.errors import BuildError, LinkError, ToolMissing
 from harness.firmware.executorch.checkout import find_checkout
 from harness.firmware.executorch.parts import SPECS
 from harness.firmware.firmware import Firmware, load_firmware
@@ -146,6 +148,26 @@ def test_a_configure_error_is_the_checkouts(small: Source) -> None:
     assert caught.value.step == "configure"
     git(small.root, "checkout", "-q", ".")
     built(small)
+
+
+def test_without_libstdcxx_nothing_is_built(
+    small: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundled runner needs its headers only, ExecuTorch's links it: its package is named before
+    a build of minutes."""
+    compiler = tmp_path / "bin" / "arm-none-eabi-g++"
+    compiler.parent.mkdir()
+    real = shutil.which(compiler.name)
+    bare = '[ "$1" = -print-file-name=libstdc++.a ] && { echo libstdc++.a; exit; }'
+    compiler.write_text(f'#!/bin/sh\n{bare}\nexec {real} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(compiler.parent), prepend=os.pathsep)
+    monkeypatch.setenv("HIL_NO_SYSTEM_PACKAGES", "1")
+    told: list[str] = []
+    with pytest.raises(ToolMissing, match=r"has no libstdc\+\+\.a") as caught:
+        built(small, M55, told.append)
+    assert "libstdc++-arm-none-eabi-newlib" in str(caught.value.hint)
+    assert not told
 
 
 def test_a_build_without_its_products(small: Source) -> None:
