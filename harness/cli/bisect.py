@@ -14,7 +14,7 @@ from harness.cli.options import (
     tolerance_option,
 )
 from harness.cli.progress import progress_shown
-from harness.cli.verb import echo, verb
+from harness.cli.verb import verb
 from harness.core.verdict import ExitCode, Verdict
 
 _UNDECIDED = ("build", "link", "export")
@@ -78,25 +78,20 @@ def bisect(
       hil bisect corstone-300-u55-128 resnet8 --good HEAD~40 -C ~/executorch --link-error bad
     """
     from harness.config.case import Case
-    from harness.run import bisect_case
-    from harness.run.bisect import Interrupted
+    from harness.run import bisect as run_bisect
 
     case = Case(target, model)
     bad_too = [stage for stage in _UNDECIDED if options[f"{stage}_error"] == "bad"]
     counted_bad = frozenset(Verdict[f"{stage.upper()}_ERROR"] for stage in bad_too)
     with progress_shown(as_json) as progress:
-        try:
-            bisection = bisect_case.bisect(
-                case,
-                options["good"],
-                options["bad"],
-                _run_options(options),
-                counted_bad=counted_bad,
-                progress=progress,
-            )
-        except Interrupted as so_far:
-            echo(f"hil: {so_far}", err=True)
-            raise
+        bisection = run_bisect.bisect(
+            case,
+            options["good"],
+            options["bad"],
+            _run_options(options),
+            counted_bad=counted_bad,
+            progress=progress,
+        )
     if not as_json:
         from harness.report.bisect import print_bisection
         from harness.report.console import Terminal

@@ -1,35 +1,43 @@
 """`hil bisect`: the first commit of a checkout at which a case fails, found by `git bisect run`.
 
-git searches in a worktree of its own, with bisect refs of its own (git-worktree(1), "Refs"), and
-checks nothing out: our step puts the worktree at each commit, runs the case there and ends with
-0 (good), 1 (bad) or 125 (says nothing of the product).
+git searches in a worktree of the harness, with bisect refs of its own (git-worktree(1), "Refs"),
+and checks nothing out. The step, ``run_step``, puts the worktree at each commit, runs the case
+there and exits with 0 (good), 1 (bad) or 125 (says nothing about the product).
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import shlex
 import subprocess
 import sys
 import tempfile
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from harness.core.errors import InfraError, UsageError
+from harness.config.budgets import budgets_of, tolerance_of
+from harness.config.case import Case
+from harness.config.loading import load_target, spelled
+from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import ExitCode, Verdict, Word
-from harness.core.words import counted
-from harness.run.record import RunRecord
+from harness.export.checkout.choice import ExporterChoice
+from harness.firmware.choice import FirmwareChoice
+from harness.firmware.executorch.checkout import BUILT
+from harness.run.pipeline import RunOptions, run_cases
+from harness.run.record import RunRecord, failed_record
+from harness.sim.pick import AUTO
+from harness.system.clock import now
 from harness.system.git import GitFailed, git, revision
 from harness.system.progress import Progress, silent
-from harness.system.worktree import Worktree
+from harness.system.worktree import Worktree, borrowed, top_of
 
 # May be the fault of the revision or of what it is built with: bad only if the user says so.
 UNDECIDED = (Verdict.EXPORT_ERROR, Verdict.BUILD_ERROR, Verdict.LINK_ERROR)
-_STEP = "from harness.run.bisect import step; step()"
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")  # the user's are for the user's own work
-_SHOWN = ("bisect: ", "Bisecting: ")  # how the step's and git's lines of progress begin
+_STEP = "from harness.run.bisect import run_step; run_step()"
+_COMMIT = "--format=%H%x00%h%x00%aI%x00%an%x00%s"
 
 
 class Mark(Word):
@@ -62,10 +70,7 @@ class Trial:
     record: RunRecord
 
     def summary(self) -> dict[str, Any]:
-        run = self.record.summary()
-        names = ("verdict", "verdict_text", "cause", "notes", "run_dir")
-        record = {**{name: run[name] for name in names}, "mismatch_at": self.record.mismatch_at}
-        return {"commit": asdict(self.commit), "mark": self.mark, **record}
+        return {**self.record.summary(), "commit": asdict(self.commit), "mark": self.mark}
 
 
 @dataclass(frozen=True)
@@ -94,59 +99,123 @@ class Bisection:
 
 
 class WrongEnd(UsageError):
-    """``end``: "good" or "bad". The revision named so is not; ``found`` is its verdict."""
+    """The revision named by ``--good`` or ``--bad`` (``end``) is not that."""
 
     kind = "wrong_end"
 
     def __init__(self, end: Mark, trial: Trial, hint: str) -> None:
-        self.end, self.commit = end, trial.commit.sha
-        self.found, self.run_dir = trial.record.verdict, trial.record.run_dir
-        what = {Mark.GOOD: "passes, too", Mark.BAD: "fails, too", Mark.SKIP: "cannot be judged"}
+        self.end, self.run_dir = end, trial.record.run_dir
+        result = {Mark.GOOD: "passes, too", Mark.BAD: "fails, too", Mark.SKIP: "cannot be judged"}
         why = failure(trial.record)
         super().__init__(
-            f"the {end} revision {trial.commit} {what[trial.mark]}{': ' + why if why else ''}",
+            f"the {end} revision {trial.commit} {result[trial.mark]}{': ' + why if why else ''}",
             hint=hint + (f"; the run is in {self.run_dir}" if self.run_dir else ""),
         )
-        if self.found is Verdict.INFRA:
+        if trial.record.verdict is Verdict.INFRA:
             self.exit_code = ExitCode.INFRASTRUCTURE
-
-
-class Interrupted(KeyboardInterrupt):
-    """Its text: what is known so far, and how to continue."""
-
-
-class Judge(Protocol):
-    """Runs a case with the checkout in ``folder``. It is pickled: each step is a process."""
-
-    def __call__(self, folder: Path) -> RunRecord: ...
 
 
 @dataclass(frozen=True)
 class Step:
-    """``counted_bad``: verdicts of UNDECIDED that are bad here."""
+    """What each process of the search does. ``counted_bad``: verdicts of UNDECIDED that are bad."""
 
     worktree: Worktree
-    judge: Judge
+    case: Case
+    options: RunOptions
     counted_bad: frozenset[Verdict] = frozenset()
 
     def run(self, name: str, progress: Progress) -> Trial:
+        """Runs the case at the revision ``name``, where the worktree then stands."""
         commit = commit_of(self.worktree.folder, name)
         progress(f"bisect: testing {commit}")
         self.worktree.stand_at(commit.sha)
-        record = self.judge(self.worktree.folder)
+        record = self.run_case()
         bad = record.verdict.product_failure and record.verdict not in UNDECIDED
         mark = Mark.BAD if bad or record.verdict in self.counted_bad else Mark.SKIP
         mark = Mark.GOOD if record.verdict.passed else mark
         progress(f"bisect: {commit.short} is {mark} ({record.verdict})")
         return Trial(commit, mark, record)
 
+    def run_case(self) -> RunRecord:
+        """Runs the case as ``hil run --executorch WORKTREE`` does."""
+        folder = self.worktree.folder
+        firmware = replace(self.options.firmware, root=folder)
+        exporter = ExporterChoice(None if self.options.exporter.root is None else folder)
+        options = replace(self.options, firmware=firmware, exporter=exporter)
+        try:
+            (record,) = run_cases([self.case], options)
+        except HarnessError as error:  # the revision's: the case was validated before
+            return failed_record(self.case, now(), error, firmware.sources[0].name)
+        return record
+
+    def command(self) -> str:
+        """The same for a shell."""
+        options, folder = self.options, str(self.worktree.folder)
+        words = ["hil", "run", self.case.target, self.case.model, "--executorch", folder]
+        for name, part in options.firmware.parts.items():
+            words += ["--part", f"{name}={part}"]
+        if options.exporter.root is not None:
+            words += ["--exporter", "checkout"]
+        if options.simulator != AUTO:
+            words += ["--simulator", options.simulator]
+        if options.tolerance_lsb is not None:
+            words += ["--tolerance", f"{options.tolerance_lsb:g}"]
+        return shlex.join(words)
+
+
+def run_step() -> None:
+    """The command of `git bisect run`. A defect of the harness exits with 255, which ends the
+    search: a lower status would be taken for a verdict."""
+    folder = Path(sys.argv[1])
+    try:
+        step: Step = pickle.loads((folder / "step").read_bytes())
+        trial = step.run("BISECT_HEAD", lambda text: print(text, flush=True))
+        number = len(list(folder.iterdir()))
+        (folder / f"trial-{number:06}").write_bytes(pickle.dumps(trial))
+    except BaseException:
+        traceback.print_exc()
+        sys.exit(255)
+    sys.exit(_STATUS[trial.mark])
+
+
+def bisect(
+    case: Case,
+    good: str,
+    bad: str,
+    options: RunOptions,
+    *,
+    counted_bad: frozenset[Verdict] = frozenset(),
+    progress: Progress = silent,
+) -> Bisection:
+    """``options.firmware`` names the checkout. Raises what ``search`` and ``find_checkout`` do,
+    WorktreeBusy."""
+    assert options.firmware.root is not None
+    case = replace(case, target=spelled(load_target(case.target), case.target))
+    tolerance_of(case, budgets_of(case), options.tolerance_lsb)  # validates target and model, too
+    top = top_of(options.firmware.root)
+    for name in (good, bad):
+        commit_of(top, name)
+    options = replace(options, firmware=with_parts(options.firmware))
+    within = BUILT if options.exporter.root is None else ("*",)
+    with borrowed(top, "bisect", within, progress) as worktree:
+        step = Step(worktree, case, options, counted_bad)
+        return replace(search(step, good, bad, progress), command=step.command())
+
+
+def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
+    """Names every part of the checkout's build where the checkout has it: another worktree of it
+    has no submodules and no SDK. Raises what ``find_checkout`` does."""
+    checkout = firmware.checkout()
+    assert checkout is not None
+    return replace(firmware, parts={n: part.folder for n, part in checkout.parts.items()})
+
 
 def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bisection:
     """The first commit of ``bad`` that is not in ``good`` and fails; the worktree then stands
-    there. Raises UsageError (also WrongEnd), InfraError, Interrupted."""
+    there. Raises UsageError (also WrongEnd), InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
-    git(folder, *_NO_HOOKS, "bisect", "reset", "HEAD")
+    git(folder, "-c", "core.hooksPath=/dev/null", "bisect", "reset", "HEAD")
     try:
         git(folder, "bisect", "start", "--no-checkout", *(end.sha for end in ends.values()))
     except GitFailed as error:
@@ -154,27 +223,26 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
             f"no search between {ends[Mark.GOOD]} and {ends[Mark.BAD]}: {error.said}",
             hint="--good names an older revision that passes, --bad a newer one that fails",
         ) from error
-    trials = [_end(step, end, commit, progress) for end, commit in ends.items()]
+    trials = [_run_end(step, end, commit, progress) for end, commit in ends.items()]
     notes: list[str] = []
-    if len(_left(folder)) > 1:
+    if len(_candidates(folder)) > 1:
         with tempfile.TemporaryDirectory(prefix="hil-bisect-") as scratch:
             (Path(scratch) / "step").write_bytes(pickle.dumps(step))
             notes += _git_bisect_run(folder, scratch, progress)
-            files = sorted(Path(scratch).glob("trial-*"))
-            trials += [pickle.loads(file.read_bytes()) for file in files]
-    left = _left(folder)
-    if len(left) > 1:
-        return Bisection(tuple(trials), None, tuple(commit_of(folder, s) for s in left), (*notes,))
-    first = next((trial for trial in trials if trial.commit.sha == left[0]), None)
-    if first is None:
-        raise InfraError(f"git bisect names {left[0]}, which was never run", path=folder)
-    if failure(first.record).partition(":")[0] != failure(trials[0].record).partition(":")[0]:
+            trials += [pickle.loads(f.read_bytes()) for f in sorted(Path(scratch).glob("trial-*"))]
+    first, *others = _candidates(folder)
+    if others:
+        return Bisection(tuple(trials), None, (first, *others), tuple(notes))
+    first_bad = next((trial for trial in trials if trial.commit == first), None)
+    if first_bad is None:
+        raise InfraError(f"git bisect names {first}, which was never run", path=folder)
+    if failure(first_bad.record).partition(":")[0] != failure(trials[0].record).partition(":")[0]:
         notes.append(f"the bad revision fails otherwise: {failure(trials[0].record)}")
-    step.worktree.stand_at(left[0])
-    return Bisection(tuple(trials), first, notes=tuple(notes))
+    step.worktree.stand_at(first.sha)
+    return Bisection(tuple(trials), first_bad, notes=tuple(notes))
 
 
-def _end(step: Step, end: Mark, commit: Commit, progress: Progress) -> Trial:
+def _run_end(step: Step, end: Mark, commit: Commit, progress: Progress) -> Trial:
     trial = step.run(commit.sha, progress)
     if trial.mark is end:
         return trial
@@ -190,9 +258,10 @@ def _end(step: Step, end: Mark, commit: Commit, progress: Progress) -> Trial:
 
 
 def _git_bisect_run(folder: Path, scratch: str, progress: Progress) -> list[str]:
-    """git's warnings. Raises UsageError, InfraError, Interrupted."""
+    """Returns git's warnings. Raises UsageError, InfraError."""
     command = ["git", "-C", str(folder), "bisect", "run", sys.executable, "-c", _STEP, scratch]
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join(sys.path)}
+    lines: list[str] = []
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -203,16 +272,15 @@ def _git_bisect_run(folder: Path, scratch: str, progress: Progress) -> list[str]
         env=environment,
     ) as run:
         assert run.stdout is not None
-        lines: list[str] = []
         try:
-            for line in run.stdout:
-                lines.append(line.strip())
-                if line.startswith(_SHOWN):
-                    progress(line.strip())
+            for line in map(str.strip, run.stdout):
+                lines.append(line)
+                if line.startswith(("bisect: ", "Bisecting: ")):  # the step's lines, and git's
+                    progress(line)
         except KeyboardInterrupt:
             run.terminate()
-            raise Interrupted(_so_far(folder)) from None
-    if run.returncode == 3:  # where good and bad parted, it fails already
+            raise
+    if run.returncode == 3:  # the merge base of good and bad already fails
         why = " ".join(line for line in lines if "merge base" in line or "means" in line)
         raise UsageError(why, hint="name a good revision that is part of the bad one")
     if run.returncode not in (0, 2):  # 2: only skipped ones are left
@@ -220,43 +288,10 @@ def _git_bisect_run(folder: Path, scratch: str, progress: Progress) -> list[str]
     return [line for line in lines if line.startswith("warning: the merge base")]
 
 
-def _refs(folder: Path) -> tuple[list[str], str]:
-    """What git knows to be good, and the oldest commit it knows to be bad."""
-    form = "--format=%(refname:lstrip=2) %(objectname)"
-    refs = dict(
-        line.split(" ") for line in git(folder, "for-each-ref", form, "refs/bisect").splitlines()
-    )
-    return [sha for name, sha in refs.items() if name.startswith("good-")], refs["bad"]
-
-
-def _left(folder: Path) -> list[str]:
+def _candidates(folder: Path) -> list[Commit]:
     """The commits that may be the first bad one, newest first."""
-    goods, bad = _refs(folder)
-    return git(folder, "rev-list", "--topo-order", bad, *(f"^{sha}" for sha in goods)).split()
-
-
-def _so_far(folder: Path) -> str:
-    goods, bad = _refs(folder)
-    good, bad = (commit_of(folder, sha).short for sha in (goods[-1], bad))
-    return (
-        f"so far: {counted(len(_left(folder)), 'candidate')}; continue with --good {good} "
-        f"--bad {bad}"
-    )
-
-
-def step() -> None:
-    """The command of `git bisect run`. A defect of ours ends with 255, which ends the search: a
-    lower status would be taken for a verdict."""
-    folder = Path(sys.argv[1])
-    try:
-        this: Step = pickle.loads((folder / "step").read_bytes())
-        trial = this.run("BISECT_HEAD", lambda text: print(text, flush=True))
-        number = len(list(folder.iterdir()))
-        (folder / f"trial-{number:06}").write_bytes(pickle.dumps(trial))
-    except BaseException:
-        traceback.print_exc()
-        sys.exit(255)
-    sys.exit(_STATUS[trial.mark])
+    text = git(folder, "log", "--bisect", "--topo-order", "--no-show-signature", _COMMIT)
+    return [Commit(*line.split("\0", 4)) for line in text.splitlines()]
 
 
 def failure(record: RunRecord) -> str:
@@ -271,7 +306,7 @@ def commit_of(repository: Path, name: str) -> Commit:
     """The commit of a revision (a tag, a branch, HEAD~3, a hash). Raises UsageError."""
     try:
         sha = git(repository, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
-        fields = git(repository, "show", "-s", "--format=%H%x00%h%x00%aI%x00%an%x00%s", sha)
+        return Commit(*git(repository, "show", "-s", _COMMIT, sha).split("\0", 4))
     except GitFailed as error:
         raise UsageError(
             f"{repository} has no revision {name!r}: {error.said}",
@@ -279,4 +314,3 @@ def commit_of(repository: Path, name: str) -> Commit:
             "with `git fetch --unshallow --tags`",
             path=repository,
         ) from error
-    return Commit(*fields.split("\0", 4))

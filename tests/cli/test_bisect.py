@@ -9,8 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli.main import main
-from harness.run import bisect_case
-from harness.run.bisect import Interrupted
 from tests.run.bisect.histories import linear
 
 
@@ -60,17 +58,3 @@ def test_no_checkout_at_all(
     result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "--json")
     assert result.exit_code == 2
     assert "needs a checkout of ExecuTorch" in json.loads(result.stdout)["cause"]["text"]
-
-
-def test_interrupted_it_says_where_to_go_on(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As data is not printed then, it is on stderr; the exit code is the shell's for SIGINT."""
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise Interrupted("so far: 3 candidates; continue with --good 1 --bad 2")
-
-    monkeypatch.setattr(bisect_case, "bisect", interrupted)
-    result = hil("corstone-300-m55", "ds_cnn", "--good", "c0", "-C", checkout)
-    assert result.exit_code == 130
-    assert "so far: 3 candidates; continue with --good 1 --bad 2" in result.output

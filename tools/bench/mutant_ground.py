@@ -21,7 +21,7 @@ from harness.core.errors import Unknown
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import BuildRequest
-from harness.run.bisect_case import with_parts
+from harness.run.bisect import with_parts
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.sim.pick import pick

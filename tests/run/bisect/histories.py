@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +9,7 @@ from harness.config.case import Case
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.run.bisect import Bisection, Step, search
+from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
 from harness.system.worktree import Worktree
 from tests.system.repository import Repository, make_repository
@@ -27,20 +25,14 @@ def record_of(content: str) -> RunRecord:
     return RunRecord(CASE, "2026-01-01T00:00:00+00:00", Judgement(verdict, cause))
 
 
-@dataclass(frozen=True)
-class ReadVerdict:
-    """Reads the commit's file "verdict": "crash" is a defect of the step, "wait" interrupts the
-    process ``parent`` and waits."""
+class ReadVerdict(Step):
+    """Reads the commit's file "verdict" in place of running the case; "crash" is a defect of the
+    step."""
 
-    parent: int = 0
-
-    def __call__(self, folder: Path) -> RunRecord:
-        content = (folder / "verdict").read_text()
+    def run_case(self) -> RunRecord:
+        content = (self.worktree.folder / "verdict").read_text()
         if content.startswith("crash"):
             raise ValueError("a defect of ours")
-        if content.startswith("wait"):
-            os.kill(self.parent, signal.SIGINT)
-            time.sleep(60)
         return record_of(content)
 
 
@@ -51,7 +43,7 @@ class Searched:
     progress: list[str] = field(default_factory=list)
 
     def run(self, good: str, bad: str, *counted_bad: Verdict) -> Bisection:
-        step = Step(self.worktree, ReadVerdict(os.getpid()), frozenset(counted_bad))
+        step = ReadVerdict(self.worktree, CASE, RunOptions(), frozenset(counted_bad))
         return search(step, good, bad, self.progress.append)
 
 

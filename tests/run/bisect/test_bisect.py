@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.run.bisect import Bisection, Interrupted, Mark, WrongEnd, commit_of
+from harness.run.bisect import Bisection, Mark, WrongEnd, commit_of
 from tests.system.repository import Repository, make_repository
 
 from .conftest import Search as Searches
@@ -154,15 +154,6 @@ def test_another_failure_than_the_one_searched_is_a_note(searched: Searches) -> 
     assert bisection.notes == (
         "the bad revision fails otherwise: MISMATCH outputs_differ: what MISMATCH is about",
     )
-
-
-def test_interrupted_it_says_how_to_continue(searched: Searches) -> None:
-    there = searched("PASS", "PASS", "wait", "PASS", "MISMATCH", "MISMATCH", "MISMATCH")
-    with pytest.raises(Interrupted, match="so far: ") as caught:
-        there.run("c0", "c4")
-    words = str(caught.value).split()
-    assert "--good" in words
-    assert words[-1] == commit_of(there.repository.folder, "c4").short
 
 
 def test_the_users_repository_and_bisect_are_as_before(searched: Searches) -> None:

@@ -12,10 +12,9 @@ from harness.core.verdict import Verdict
 from harness.export.checkout.choice import ExporterChoice
 from harness.firmware.choice import FirmwareChoice
 from harness.firmware.source import source_named
-from harness.run.bisect import Mark, Step
-from harness.run.bisect_case import JudgeCase, bisect
+from harness.run.bisect import Mark, Step, bisect
 from harness.run.pipeline import RunOptions
-from harness.system.worktree import borrowed
+from harness.system.worktree import Worktree, borrowed
 from tests.firmware.executorch.small import KERNEL, OPS, commit, edit, git, small_checkout
 
 from .conftest import Search as Searches
@@ -70,7 +69,7 @@ def test_a_revision_that_is_no_checkout_is_skipped(searched: Searches) -> None:
     """Through the real pipeline: what it raises for this revision does not end the search."""
     there = searched("PASS", "PASS")
     firmware = FirmwareChoice((source_named("executorch"),))
-    step = Step(there.worktree, JudgeCase(CASE, RunOptions(firmware=firmware)))
+    step = Step(there.worktree, CASE, RunOptions(firmware=firmware))
     trial = step.run("c0", there.progress.append)
     assert trial.mark is Mark.SKIP
     assert trial.record.verdict is Verdict.NO_VERDICT
@@ -84,7 +83,8 @@ def test_the_command_has_every_option(tmp_path: Path) -> None:
     options = RunOptions(
         simulator="qemu", tolerance_lsb=2, firmware=firmware, exporter=ExporterChoice(tmp_path)
     )
-    words = shlex.split(JudgeCase(CASE, options).command(Path("/state/w/et")))
+    worktree = Worktree(tmp_path, Path("/state/w/et"))
+    words = shlex.split(Step(worktree, CASE, options).command())
     assert " ".join(words) == (
         "hil run corstone-300-m55 qadd --executorch /state/w/et --part cmsis-nn=/src/my nn "
         "--exporter checkout --simulator qemu --tolerance 2"
