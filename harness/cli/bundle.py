@@ -44,7 +44,7 @@ def bundle(
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c -o bug-17.tar.zst
     """
-    from harness.run.bundle.pack import pack
+    from harness.run.pack import pack
 
     made = pack(run_dir, out or Path(f"{run_dir.absolute().name}.tar.zst"), keep_paths=keep_paths)
     if not as_json:
@@ -58,7 +58,7 @@ def bundle(
         "case": made.manifest.case,
         "verdict": made.manifest.verdict,
         "simulator": made.manifest.simulator,
-        "files": {name: vars(content) for name, content in made.manifest.files.items()},
+        "files": made.manifest.files,
     }, ExitCode.PASSED
 
 
@@ -94,9 +94,9 @@ def replay(
 ) -> tuple[Any, ExitCode]:
     """Run BUNDLE again here and compare verdict, outputs and figures.
 
-    BUNDLE is a file made by `hil bundle`, or the folder it was unpacked to. It is treated as
-    hostile: its program is confined as every guest is, and not run where that is not possible,
-    unless you say --no-require-confinement.
+    BUNDLE is a file made by `hil bundle`. It is treated as hostile: its program is confined as
+    every guest is, and not run where that is not possible, unless you say
+    --no-require-confinement.
 
     Ends with 0 only for a PASS that is the same here; a failure that is reproduced ends with 1.
 
@@ -105,8 +105,8 @@ def replay(
       hil replay bug-17.tar.zst
       hil replay bug-17.tar.zst --any-version --json
     """
-    from harness.run.bundle.replay import ReplayOptions
-    from harness.run.bundle.replay import replay as run_again
+    from harness.run.replay import ReplayOptions
+    from harness.run.replay import replay as run_again
 
     replay_options = ReplayOptions(
         max_bytes=max_mib * _MIB, require_confinement=not trusted, **options

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError
 from harness.nightly.history.model import Row
-from harness.run.bundle.pack import pack
+from harness.run.pack import pack
 from harness.system.files import disk_errors
 
 MAX_BUNDLES = 50  # enough of a fault that breaks everything

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.report.terminal import print_records, verdict_text
-from harness.run.bundle.replay import Replay
+from harness.run.replay import Replay
 
 _MOST = 12
 

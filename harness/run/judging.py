@@ -48,13 +48,23 @@ class RunPlan:
     export_notes: tuple[str, ...] = ()
 
 
-def record_run(plan: RunPlan, transcript: Transcript, time: str) -> RunRecord:
-    """The record of the run, judged; it is not saved yet."""
+def record_run(
+    plan: RunPlan, transcript: Transcript, time: str, known: RunRecord | None = None
+) -> RunRecord:
+    """The record of the run, judged; it is not saved yet. ``known``: the record of the same run on
+    another machine; with the same outputs the same is to blame."""
     program, firmware = plan.program, plan.firmware
     differences = (*_differences(plan.chosen, firmware, transcript), *plan.export_notes)
+    if known is not None and known.simulator is not None:
+        differences = known.simulator.differences
     facts = RunFacts.of(transcript, firmware.elf, plan.static, differences)
     evidence = gather(program, transcript.run_dir, facts, transcript.observation)
-    evidence, judgement = _judged(evidence, plan, transcript.run_dir / WORK)
+    if known is None:
+        evidence, judgement = _judged(evidence, plan, transcript.run_dir / WORK)
+    else:
+        if evidence.outputs.sha256 == known.output_sha256:
+            evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
+        judgement = judge(evidence, plan.expectation)
     return RunRecord(
         case=plan.case,
         time=time,

@@ -20,7 +20,7 @@ import yaml
 
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import last_tries
-from harness.run.bundle.archive import unpack
+from harness.run.bundle import unpack
 from harness.system.packages import packages
 from harness.system.paths import project_root
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.run.bundle.pack import pack
+from harness.run.pack import pack
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 

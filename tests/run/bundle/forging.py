@@ -11,7 +11,7 @@ from typing import Any
 
 import zstandard
 
-from harness.run.bundle.archive import MANIFEST, content_of
+from harness.run.bundle import MANIFEST, sha256
 
 
 def members(bundle: Path) -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def described(content: Mapping[str, bytes], **fields: Any) -> dict[str, bytes]:
     rest = {name: data for name, data in content.items() if name != MANIFEST}
     manifest = {
         **json.loads(content[MANIFEST]),
-        "files": {name: vars(content_of(data)) for name, data in rest.items()},
+        "files": {name: sha256(data) for name, data in rest.items()},
         **fields,
     }
     return {MANIFEST: json.dumps(manifest).encode(), **rest}

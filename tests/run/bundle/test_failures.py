@@ -9,7 +9,7 @@ import pytest
 
 from harness.nightly import bundles
 from harness.nightly.bundles import Bundled, pack_failures
-from harness.run.bundle.archive import unpack
+from harness.run.bundle import unpack
 from harness.run.record import RunRecord
 from harness.system.files import DiskError
 from tests.nightly.history.made import row

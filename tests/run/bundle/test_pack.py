@@ -14,8 +14,8 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.formats.elf import SHF_ALLOC, read_elf
-from harness.run.bundle.pack import PathInside, RunIncomplete, pack
-from harness.run.bundle.pack import _without_roots as without_roots
+from harness.run.pack import PathInside, RunIncomplete, pack
+from harness.run.pack import _without_roots as without_roots
 from harness.run.record import ProgramFacts, RunRecord, load_record
 from harness.run.seal import SealBroken
 

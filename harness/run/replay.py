@@ -1,9 +1,9 @@
-"""Run what is in a bundle again, here, and say what is the same."""
+"""Runs what is in a bundle again on this machine, and says what is the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,14 @@ from harness.config.model import SimulatorName, target_from
 from harness.core.errors import HarnessError, InfraError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program, load_program
-from harness.firmware.firmware import RUNNER, Firmware, read_firmware
-from harness.judge.rules import judge
-from harness.run.bundle.archive import FIRMWARE, MAX_BYTES, TARGET, BadBundle, Manifest, unpack
-from harness.run.bundle.pack import target_fields
+from harness.firmware.firmware import Firmware, read_firmware
+from harness.run.bundle import FIRMWARE, MAX_BYTES, TARGET, BadBundle, unpack
 from harness.run.directory import keep_expectations, new_run_dir
-from harness.run.gather import RunFacts, gather, static_metrics
-from harness.run.identity import host, revision
-from harness.run.record import RunRecord, SimulatorFacts, load_record
-from harness.sim.pick import Chosen, pick
+from harness.run.gather import static_metrics
+from harness.run.judging import RunPlan, record_run
+from harness.run.pack import target_fields
+from harness.run.record import RunRecord, load_record
+from harness.sim.pick import pick
 from harness.sim.simulation import simulate
 from harness.sim.transcript import Transcript
 from harness.system.clock import now
@@ -51,8 +50,8 @@ class OtherTarget(UsageError):
 
     kind = "other_target"
 
-    def __init__(self, target: str, differing: tuple[str, ...]) -> None:
-        self.target, self.differing = target, differing
+    def __init__(self, target: str, differing: Sequence[str] = ()) -> None:
+        self.target, self.differing = target, tuple(differing)
         what = f"is another one here: it differs in {', '.join(differing)}"
         super().__init__(
             f"the bundle's target {target} {what if differing else 'is not known here'}",
@@ -114,125 +113,90 @@ class Replay:
         }
 
 
-@dataclass(frozen=True)
-class _Bundle:
-    """Every file that program and firmware name is in it."""
-
-    record: RunRecord
-    simulator: SimulatorFacts
-    program: Program
-    firmware: Firmware
-    target: dict[str, Any]
-
-
 def replay(bundle: Path, options: ReplayOptions, progress: Progress = silent) -> Replay:
     """Raises BadBundle, OtherTarget, OtherSimulator, ToolMissing without the simulator, InfraError
     when it cannot be run."""
+    try:
+        return _replay(bundle, options, progress)
+    except MALFORMED as error:  # of facts in it that only their use shows to be wrong
+        raise BadBundle(bundle, f"what it describes cannot be run ({error!r})") from error
+
+
+def _replay(bundle: Path, options: ReplayOptions, progress: Progress) -> Replay:
     run_dir = new_run_dir("replay")
     root = run_dir / "bundle"
     with disk_errors("unpacking the bundle"):
         root.mkdir()
-    manifest = unpack(bundle, root, options.max_bytes)
-    there = _read(bundle, root, manifest)
+    names = unpack(bundle, root, options.max_bytes).files
+    there, program, firmware, fields = read_bundle(bundle, root, names)
     with disk_errors("unpacking the bundle"):
-        there.firmware.elf.chmod(0o755)  # a native one is started
-    target = _target(bundle, there, trusted=options.bundled_target)
+        firmware.elf.chmod(0o755)  # a native one is started
+    assert there.simulator is not None
+    assert there.expectation is not None
+    target = target_from(fields) if options.bundled_target else _known_target(there, fields)
     chosen = pick(target, str(there.simulator.name))
-    here = chosen.require().version
-    if here != there.simulator.version and not options.any_version:
-        raise OtherSimulator(str(there.simulator.name), there.simulator.version, here)
-    progress(f"{there.record.case.id}: simulating")
+    version = chosen.require().version
+    if version != there.simulator.version and not options.any_version:
+        raise OtherSimulator(str(there.simulator.name), there.simulator.version, version)
+    progress(f"{there.case.id}: simulating")
     transcript = simulate(
         chosen,
-        there.firmware,
-        program=there.program.pte_path,
-        sets=[[root / name for name in one.inputs] for one in there.program.sets],
+        firmware,
+        program=program.pte_path,
+        sets=[[root / name for name in input_set.inputs] for input_set in program.sets],
         run_dir=run_dir,
-        profile=bool(there.record.op_ticks),
+        profile=bool(there.op_ticks),
         limit_factor=options.limit_factor,
         require_confinement=options.require_confinement,
     )
-    keep_expectations(there.program, run_dir)
-    record = _judged(there, chosen, transcript)
-    record.save()
-    return _compared(there.record, record, transcript)
+    keep_expectations(program, run_dir)
+    static = static_metrics(target, firmware, program.pte_path)
+    plan = RunPlan(
+        there.case, chosen, program, firmware, program.pte_path, there.expectation, static
+    )
+    here = record_run(plan, transcript, now(), known=there)
+    here.save()
+    return _compared(there, here, transcript)
 
 
-def _read(bundle: Path, root: Path, manifest: Manifest) -> _Bundle:
-    """Raises BadBundle."""
+def read_bundle(
+    bundle: Path, root: Path, names: Collection[str]
+) -> tuple[RunRecord, Program, Firmware, dict[str, Any]]:
+    """Record, program, firmware and target's fields of a bundle that was unpacked to ``root``. What
+    they name is in it, among ``names``. Raises BadBundle."""
     try:
         record, program = load_record(root), load_program(root)
-        firmware = read_firmware(root / FIRMWARE)
+        firmware, target = read_firmware(root / FIRMWARE), read_json(root / TARGET)
         if program is None or firmware is None:
-            lacking = f"the firmware ({FIRMWARE}/{RUNNER})" if program else "the program"
-            raise BadBundle(bundle, f"{lacking} is not whole")
+            raise ValueError(f"the {'program' if program is None else 'firmware'} is not whole")
         TypeAdapter(Program).validate_python(asdict(program))
-        target = read_json(root / TARGET)
         if (name := target_from(target).name) != record.case.board:
-            raise BadBundle(bundle, f"{TARGET} is {name}, and the run was on {record.case.board}")
+            raise ValueError(f"{TARGET} is {name}, and the run was on {record.case.board}")
     except ValidationError as error:
         raise BadBundle(bundle, f"{error.title}: {error.errors()[0]['msg']}") from error
     except (OSError, HarnessError, *MALFORMED) as error:
-        if isinstance(error, BadBundle):
-            raise
         raise BadBundle(bundle, str(error)) from error
     sets = (name for s in program.sets for name in (*s.inputs, *s.expected, *s.by_design))
     for name in (program.pte, *sets):
-        if name not in manifest.files:
+        if name not in names:
             raise BadBundle(bundle, f"its program names {name!r}, which is not in it")
-    if record.simulator is None or record.expectation is None or record.ending is None:
+    whole = record.simulator and record.expectation and record.ending
+    if not (whole and record.firmware and record.program):
         raise BadBundle(bundle, "its record is not that of a whole run")
-    if record.firmware is None or record.program is None:
-        raise BadBundle(bundle, "its record does not name what ran")
-    return _Bundle(record, record.simulator, program, firmware, target)
+    return record, program, firmware, target
 
 
-def _target(bundle: Path, there: _Bundle, *, trusted: bool) -> Target:
-    """The target known here under the name, if it is the same; the bundle's own on demand. Raises
-    OtherTarget."""
-    if trusted:
-        return target_from(there.target)
-    name = there.record.case.board
+def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
+    """The target that is known here under the name of the bundle's. Raises OtherTarget."""
     try:
-        known = load_target(name)
+        known = load_target(there.case.board)
     except Unknown as error:
-        raise OtherTarget(name, ()) from error
+        raise OtherTarget(there.case.board) from error
     here = target_fields(known)
-    names = sorted({*here, *there.target})
-    differing = tuple(key for key in names if here.get(key) != there.target.get(key))
+    differing = [n for n in sorted({*here, *fields}) if here.get(n) != fields.get(n)]
     if differing:
-        raise OtherTarget(name, differing)
+        raise OtherTarget(there.case.board, differing)
     return known
-
-
-def _judged(there: _Bundle, chosen: Chosen, transcript: Transcript) -> RunRecord:
-    """By what the bundle expects, which is what the run was compared with."""
-    record, program, firmware = there.record, there.program, there.firmware
-    assert record.expectation is not None
-    assert record.program is not None
-    assert record.firmware is not None
-    static = static_metrics(chosen.target, firmware, program.pte_path)
-    differences = there.simulator.differences
-    facts = RunFacts.of(transcript, firmware.elf, static, differences)
-    evidence = gather(program, transcript.run_dir, facts, transcript.observation)
-    if evidence.outputs.sha256 == record.output_sha256:  # then the same is to blame
-        evidence = replace(evidence, mismatch_at=record.mismatch_at, blame=record.blame)
-    return replace(
-        record,
-        time=now(),
-        static_metrics=static,
-        run_dir=str(transcript.run_dir),
-        simulator=SimulatorFacts.of(transcript, differences),
-        npu=transcript.npu,
-        ending=evidence.ending,
-        program=replace(record.program, pte=str(program.pte_path)),
-        firmware=replace(record.firmware, elf=str(firmware.elf), sha256=firmware.elf_sha256),
-        seconds={"simulate": round(transcript.seconds, 4)},
-        starts=transcript.starts,
-        differential=None,
-        harness=revision(),
-        host=host(),
-    ).with_evidence(evidence, judge(evidence, record.expectation))
 
 
 def _compared(there: RunRecord, here: RunRecord, transcript: Transcript) -> Replay:
