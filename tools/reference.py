@@ -177,6 +177,7 @@ _KINDS = {
     "tuple[Path, ...]": "paths", "tuple[str, ...]": "texts", "Path": "path",
     "int": "amount", "float": "duration", "str": "URL or path",
     "FvpPolicy": "word", "Factor": "number",
+    "UnprovenPolicy": "word",
 }  # fmt: skip
 _SETTINGS = """# Settings and variables
 

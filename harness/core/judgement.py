@@ -16,6 +16,7 @@ class Reason(Word):
     OUTPUT_SIZE = "output_size"
     OUTPUTS_DIFFER = "outputs_differ"
     REFERENCE_OUTPUTS = "reference_outputs"
+    REFERENCE_PROGRAM = "reference_program"
     TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
     PROGRAM_CHANGED = "program_changed"

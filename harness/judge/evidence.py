@@ -9,6 +9,7 @@ from typing import Any
 from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
 from harness.judge.compare import TensorDiff
+from harness.judge.program_difference import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
 from harness.sim.transcript import NpuUse
@@ -95,8 +96,10 @@ class Expectation:
 
     ``build_id`` is None for firmware that does not print one; ``prints_all_figures``: the runner
     does, of those that a budget can limit. ``truth``: an accepted run whose
-    outputs every firmware has to give for the program, in place of the oracle's. Raises ValueError
-    for a tolerance that nobody can ask for.
+    outputs every firmware has to give for the program, in place of the oracle's.
+    ``program_difference``: what the program is against the one of the accepted run, None where it
+    is that one or there is none; with ``strict`` that is a failure. Raises ValueError for a
+    tolerance that nobody can ask for.
     """
 
     build_id: str | None
@@ -108,6 +111,14 @@ class Expectation:
     budgets: Budgets = field(default_factory=Budgets)
     prints_all_figures: bool = True
     truth: Reference | None = None
+    program_difference: ProgramDifference | None = None
+    strict: bool = False
+
+    @property
+    def other_program(self) -> Reference | None:
+        """The accepted run that nothing is compared with, as it was of another program."""
+        known = (r for r in (self.reference, self.truth) if r is not None)
+        return next((r for r in known if r.pte_sha256 not in ("", self.pte_sha256)), None)
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance_lsb <= MOST_TOLERANCE_LSB:

@@ -22,6 +22,7 @@ from harness.config.figures import Stage, is_accepted, is_per_toolchain, measure
 from harness.config.identity import is_user_file, repository_of
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.names import BUNDLED, label, source_names
+from harness.judge.program_contents import ProgramContents
 from harness.size.anatomy import Anatomy, FoldedAnatomy
 from harness.system.json_file import MALFORMED, read_json
 from harness.system.paths import references_dir
@@ -34,8 +35,8 @@ class Reference:
     """What was accepted for a subject.
 
     ``outputs`` are the sha256 of every output of every input set, in order; they are compared
-    only when the run's ``.pte`` is the accepted one (``pte_sha256``), because another host's
-    floating point may calibrate another program. Both are empty until a run was accepted.
+    only when the run's ``.pte`` is the accepted one (``pte_sha256``). ``contents``: what that
+    program contains, to say how another one differs. All are empty until a run was accepted.
     ``firmware`` has the figures of firmware and run by toolchain id. ``anatomies`` has that of
     a program under ``ANY_TOOLCHAIN``, that of a runner under its toolchain. ``history`` says
     when, why, for which toolchain, and what became of each figure, oldest first. ``truth``:
@@ -49,14 +50,15 @@ class Reference:
     history: tuple[dict[str, Any], ...]
     anatomies: dict[str, FoldedAnatomy] = field(default_factory=dict)
     truth: bool = False
+    contents: ProgramContents | None = None
 
     def accepted(self, toolchain: str) -> dict[str, int]:
         """The accepted figures for one toolchain."""
         return {**self.program, **self.firmware.get(toolchain, {})}
 
-    def without_anatomies(self) -> Reference:
+    def figures_and_outputs(self) -> Reference:
         """As a run's record keeps it."""
-        return replace(self, anatomies={})
+        return replace(self, anatomies={}, contents=None)
 
     def equals_without_history(self, other: Reference) -> bool:
         """Equal but for the history."""
@@ -68,7 +70,7 @@ class Acceptance:
     """What is accepted of a subject, and why.
 
     ``figures`` replace all that were accepted of the same ``stages``. ``outputs`` is None when
-    no run is accepted.
+    no run is accepted. ``program_change``: how its program differs from the one accepted before.
     """
 
     toolchain: str
@@ -80,6 +82,8 @@ class Acceptance:
     pte_sha256: str = ""
     outputs: tuple[tuple[str, ...], ...] | None = None
     truth: bool = False
+    contents: ProgramContents | None = None
+    program_change: str = ""
 
 
 def propose(old: Reference | None, accepting: Acceptance) -> Reference:
@@ -106,12 +110,14 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
             pte_sha256=accepting.pte_sha256,
             outputs=accepting.outputs,
             truth=accepting.truth,
+            contents=accepting.contents,
         )
     entry = {
         "when": accepting.when,
         "why": accepting.reason,
         "toolchain": accepting.toolchain,
         "what": _changes(old, new, accepting.toolchain),
+        **({"program": accepting.program_change} if accepting.program_change else {}),
     }
     return replace(new, history=(*old.history, entry))
 
@@ -187,11 +193,12 @@ def from_fields(fields: Mapping[str, Any]) -> Reference:
             str(t): FoldedAnatomy.from_fields(f) for t, f in fields.get("anatomies", {}).items()
         },
         truth=bool(fields.get("truth", False)),
+        contents=ProgramContents.from_fields(fields["contents"]) if "contents" in fields else None,
     )
 
 
 def render(reference: Reference) -> str:
-    """The file: figures first, one a line; the anatomy, which nobody reads, last."""
+    """The file: figures first, one a line; what nobody reads, last."""
     has_run = bool(reference.pte_sha256)
     fields = {
         "program": dict(sorted(reference.program.items())),
@@ -199,6 +206,7 @@ def render(reference: Reference) -> str:
         **({"pte_sha256": reference.pte_sha256, "outputs": reference.outputs} if has_run else {}),
         **({"truth": True} if reference.truth else {}),
         "history": reference.history,
+        **({} if reference.contents is None else {"contents": reference.contents.to_fields()}),
         "anatomies": {t: a.to_fields() for t, a in sorted(reference.anatomies.items())},
     }
     return _lines(fields, "") + "\n"

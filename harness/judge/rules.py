@@ -30,6 +30,7 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
         or _incomplete(evidence.outputs)
         or _mismatch(evidence.outputs, expectation)
         or _program_changed(expectation)
+        or _reference_program(evidence.outputs, expectation)
         or console_cut(evidence.ending, evidence.observation, evidence.console_bytes)
         or _over_budget(evidence.metrics, expectation)
     )
@@ -147,6 +148,27 @@ def _program_changed(expectation: Expectation) -> Finding:
     )
 
 
+def _reference_program(outputs: Outputs, expectation: Expectation) -> Finding:
+    """Nobody compared the outputs with an accepted run: the oracle alone stands behind them, and it
+    comes from the same export."""
+    other = expectation.other_program
+    if other is None or not expectation.strict:
+        return None
+    difference = expectation.program_difference
+    facts = None if difference is None else {"program_difference": asdict(difference)}
+    text = _another_program(other, outputs, expectation)
+    return Verdict.MISMATCH, Cause(Reason.REFERENCE_PROGRAM, text, None, facts)
+
+
+def _another_program(accepted: Reference, outputs: Outputs, expectation: Expectation) -> str:
+    same = "the same outputs" if outputs.sha256 == accepted.outputs else "other outputs"
+    return (
+        f"the program is not that of the accepted run ({accepted.pte_sha256[:12]}, this one is "
+        f"{expectation.pte_sha256[:12]}), and it gives {same}; what changed: "
+        f"{expectation.program_difference or 'not known'}"
+    )
+
+
 def _over_budget(metrics: Mapping[str, int], expectation: Expectation) -> Finding:
     reference = expectation.reference
     accepted = {} if reference is None else reference.accepted(expectation.toolchain)
@@ -190,6 +212,10 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
 
 def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tuple[str, ...]:
     notes = [*_expectation_notes(expectation), *limit_notes(evidence.observation)]
+    other = expectation.other_program
+    if other is not None and (finding is None or finding[1].kind != Reason.REFERENCE_PROGRAM):
+        text = _another_program(other, evidence.outputs, expectation)
+        notes.insert(0, f"the recorded outputs were not compared: {text}")
     silent = [n for n in _not_reported(evidence.metrics, expectation) if is_of_any_runner(n)]
     if silent:
         notes.append(f"limits not checked, the runner does not report them: {', '.join(silent)}")
@@ -218,12 +244,6 @@ def _expectation_notes(expectation: Expectation) -> list[str]:
     else:
         if expectation.toolchain not in reference.firmware:
             notes.append(f"no accepted footprint for toolchain {expectation.toolchain}")
-        if reference.pte_sha256 != expectation.pte_sha256:
-            notes.append(
-                "the recorded outputs were not compared: they are of another .pte "
-                f"({reference.pte_sha256[:12]}) than the one that ran "
-                f"({expectation.pte_sha256[:12]}); the oracle alone stands behind the outputs"
-            )
     if expectation.truth is not None:
         notes.append(
             "the case has no truth for this .pte: the oracle's outputs were expected"

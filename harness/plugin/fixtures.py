@@ -15,7 +15,7 @@ import pytest
 from harness.config.case import Case
 from harness.core.errors import FvpMissing, HarnessError
 from harness.plugin.faces import properties
-from harness.plugin.options import asked, exporter_choice, firmware_choice, simulator_of
+from harness.plugin.options import asked, exporter_choice, firmware_choice, is_strict, simulator_of
 from harness.plugin.proof import RECORD, explained
 from harness.plugin.selection import CASE
 
@@ -165,6 +165,7 @@ def hil_run(
         simulator=simulator_of(config),
         limit_factor=asked(config, "limit-factor"),
         fvp_missing=asked(config, "fvp-missing"),
+        strict=is_strict(config),
     )
     with _failing():
         chosen = pick(hil_target, options.simulator)

@@ -59,6 +59,12 @@ OPTIONS = (
         choices=("fail", "skip"),
     ),
     _Option(
+        "unproven",
+        "what a program or a size is that no accepted reference stands behind; fail when $CI is "
+        "set, else note",
+        choices=("fail", "note"),
+    ),
+    _Option(
         "limit-factor",
         "multiply all time limits, for a slow machine (default: the settings' limit_factor)",
         metavar="FACTOR",
@@ -240,6 +246,14 @@ def npu_cases(config: pytest.Config) -> Extent:
     products = "|".join(PRODUCTS)
     named = re.search(rf"(?<!not )\b({products})\b", config.option.markexpr or "")
     return said or ("all" if named else "sample")
+
+
+def is_strict(config: pytest.Config) -> bool:
+    """Whether what no accepted reference stands behind fails."""
+    from harness.system.ci import is_strict as by_default
+
+    said = asked(config, "unproven")
+    return by_default() if said is None else said == "fail"
 
 
 def simulator_of(config: pytest.Config) -> str:

@@ -150,6 +150,10 @@ CAUSES: Final[dict[str, Advice]] = {
         "the outputs are the oracle's, and not those that were accepted",
         "find what changed since; `hil accept CASE --only outputs` if it is meant",
     ),
+    "reference_program": Advice(
+        "in CI: the program is not that of the accepted run, so nothing was compared with that run",
+        "the cause names the operators; `hil accept CASE --reason` if the change is meant",
+    ),
     "truth_outputs": Advice("the outputs are not those accepted as the truth", "as above"),
     "nothing_compared": Advice("there was no output to compare", "the method has to return one"),
     "program_changed": Advice(

@@ -14,6 +14,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.growth import State, check
+from harness.judge.program_contents import contents_of
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Acceptance,
@@ -83,12 +84,16 @@ class Proposal:
         """What a reviewer must know about the run that gave these outputs and figures."""
         if self.record is None:
             return []
-        return [f"run: {self.record.verdict_text}", *(f"note: {n}" for n in self.record.notes)]
+        change = _program_change(self.record)
+        program = [f"program: {change}"] if change else []
+        notes = [f"note: {n}" for n in self.record.notes]
+        return [f"run: {self.record.verdict_text}", *program, *notes]
 
     def summary(self) -> dict[str, Any]:
         return {
             **({"case": self.case.id} if self.record is None else self.record.summary()),
             "reference": str(self.path),
+            "program_change": "" if self.record is None else _program_change(self.record),
             "diff": self.change,
             "written": self.written,
         }
@@ -108,7 +113,8 @@ def accept_case(
 
     ``options.firmware`` says whose reference: a checkout's runner has a file of its own. With
     ``truth`` these outputs are from now on what every firmware has to give, and may be others
-    than the oracle's.
+    than the oracle's; of another program than the accepted one that is refused, as nothing would
+    stand behind them.
 
     Growth is what accepting is for; a figure over its hard limit and a run that is wrong are
     refused (NotAcceptable), because a reference must never bless them. Raises what prevents the
@@ -175,6 +181,7 @@ def _run(
     truth: bool,
     progress: Progress,
 ) -> tuple[Acceptance, RunRecord]:
+    options = replace(options, strict=False)  # accepting is how another program is let in
     (record,) = run_cases([case], options, progress)
     cause = record.cause
     if cause is not None and record.wrong_use:
@@ -185,6 +192,12 @@ def _run(
             hint="a reference run must be right; only its size is a matter of acceptance",
         )
     assert record.expectation is not None
+    change = _program_change(record)
+    if truth and change:
+        raise NotAcceptable(
+            f"{case.id} ran another program than the accepted one: {change}",
+            hint="accept it without --truth first: then the oracle stands behind its outputs",
+        )
     outputs = Acceptance(
         toolchain=record.expectation.toolchain,
         reason=reason,
@@ -192,6 +205,8 @@ def _run(
         pte_sha256=record.expectation.pte_sha256,
         outputs=record.output_sha256,
         truth=truth,
+        contents=None if record.program is None else contents_of(Path(record.program.pte)),
+        program_change=change,
     )
     if only == "outputs":
         return outputs, record
@@ -203,6 +218,12 @@ def _run(
         figures={**record.metrics, **program.figures},
         anatomies={ANY_TOOLCHAIN: program.anatomy},
     ), record
+
+
+def _program_change(record: RunRecord) -> str:
+    """What the program is against the one accepted before; "" where it is that one."""
+    difference = None if record.expectation is None else record.expectation.program_difference
+    return "" if difference is None else str(difference)
 
 
 def _required(found: Measured | HarnessError) -> Measured:

@@ -18,6 +18,7 @@ from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.judge.evidence import Evidence, Expectation
+from harness.judge.program_difference import difference_from
 from harness.judge.reference import load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import kept_expectations
@@ -134,23 +135,33 @@ def expectation_of(
     tolerance_lsb: float | None,
     *,
     with_references: bool,
+    strict: bool = False,
 ) -> Expectation:
-    """``with_references``: whether the accepted runs followed the same arithmetic. Raises
-    UsageError for a ``pte`` that cannot be read, a malformed reference or a bad tolerance."""
+    """``with_references``: whether the accepted runs followed the same arithmetic; ``strict``: as
+    in Expectation. Raises UsageError for a ``pte`` that cannot be read, a malformed reference or
+    a bad tolerance."""
     pte_sha256 = _sha256(pte)
     root, budgets = references_of(case), budgets_of(case)
     reference = load_reference(root, case, firmware.source.name) if with_references else None
     truth = load_truth(root, case) if with_references else None
-    return Expectation(
+    expectation = Expectation(
         build_id=firmware.printed_build_id,
         pte_unchanged=pte_sha256 == program.pte_sha256,
         pte_sha256=pte_sha256,
         toolchain=firmware.toolchain_id,
         tolerance_lsb=tolerance_of(case, budgets, tolerance_lsb),
-        reference=None if reference is None else reference.without_anatomies(),
+        reference=reference,
         budgets=budgets,
         prints_all_figures=firmware.source.prints_all_figures,
-        truth=None if truth is None else truth.without_anatomies(),
+        truth=truth,
+        strict=strict,
+    )
+    other = expectation.other_program
+    return replace(
+        expectation,
+        reference=None if reference is None else reference.figures_and_outputs(),
+        truth=None if truth is None else truth.figures_and_outputs(),
+        program_difference=None if other is None else difference_from(other.contents, pte),
     )
 
 

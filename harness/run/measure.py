@@ -31,13 +31,15 @@ from harness.system.progress import Progress, silent
 
 @dataclass(frozen=True)
 class Measured:
-    """A case's program, or a target's runner, ready to be compared with what was accepted."""
+    """A case's program, or a target's runner, ready to be compared with what was accepted.
+    ``pte_sha256``: of a program."""
 
     case: Case
     stage: Stage  # "program" or "firmware"
     toolchain: str
     anatomy: Anatomy
     figures: dict[str, int]
+    pte_sha256: str = ""
 
 
 def measure_cases(
@@ -69,7 +71,8 @@ def measure_cases(
 
 def measure_program(case: Case, program: Program) -> Measured:
     anatomy = measure_file(program.pte_path)
-    return Measured(case, "program", ANY_TOOLCHAIN, anatomy, program_figures(anatomy))
+    figures = program_figures(anatomy)
+    return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, program.pte_sha256)
 
 
 def measure_firmware(case: Case, firmware: Firmware) -> Measured:

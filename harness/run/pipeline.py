@@ -37,6 +37,7 @@ from harness.run.second_opinion import with_second_opinion
 from harness.sim.pick import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.sim.simulation import simulate
 from harness.system.boundary import told
+from harness.system.ci import is_strict
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy
@@ -59,7 +60,8 @@ class RunOptions:
     whose FVP is not installed (None: what the settings say). ``firmware`` and ``exporter``: whose.
     ``oracle``: whose arithmetic the outputs must show (None: the firmware's); the bundled runner is
     built to follow it, a checkout's is not changed. ``isolate_export``: export in the guests'
-    sandbox; ``fresh``: without cached programs.
+    sandbox; ``fresh``: without cached programs. ``strict``: a program that is not the one of the
+    accepted run fails (None: what the settings say).
     """
 
     simulator: str = AUTO
@@ -73,6 +75,11 @@ class RunOptions:
     oracle: Arithmetic | None = None
     isolate_export: bool = False
     fresh: bool = False
+    strict: bool | None = None
+
+    @property
+    def fails_unproven(self) -> bool:
+        return is_strict() if self.strict is None else self.strict
 
     @property
     def skips_missing_fvp(self) -> bool:
@@ -235,7 +242,13 @@ def plan_run(
         firmware=firmware,
         pte=pte,
         expectation=expectation_of(
-            case, program, firmware, pte, options.tolerance_lsb, with_references=same_arithmetic
+            case,
+            program,
+            firmware,
+            pte,
+            options.tolerance_lsb,
+            with_references=same_arithmetic,
+            strict=options.fails_unproven,
         ),
         static=static_metrics(chosen.target, firmware, pte),
         export_notes=notes,

@@ -13,7 +13,7 @@ from harness.size.anatomy import Numbering, Part, Path, Tally
 from harness.size.claims import Claims
 
 # ScalarType of schema/scalar_type.fbs: bytes of an element, and its usual name.
-_SCALAR_TYPES = {
+SCALAR_TYPES = {
     "BYTE": (1, "uint8"),
     "CHAR": (1, "int8"),
     "SHORT": (2, "int16"),
@@ -191,7 +191,7 @@ class _Method:
     ) -> None:
         scalar_type = self._scalar_types.get(tensor.get("scalar_type"), "?")
         sizes = list(tensor.items("sizes"))
-        item_size, dtype = _SCALAR_TYPES.get(scalar_type, (1, scalar_type.lower()))
+        item_size, dtype = SCALAR_TYPES.get(scalar_type, (1, scalar_type.lower()))
         shape = f"{dtype}{sizes}".replace(" ", "")
         size = prod(max(0, s) for s in sizes) * item_size
         extra, where = tensor.get("extra_tensor_info"), tensor.get("allocation_info")

@@ -26,7 +26,7 @@ _ROOT_AND_IDENTIFIER = 8
 
 
 @dataclass(frozen=True)
-class _Header:
+class Header:
     length: int  # bytes of the extended header, 0 when there is none
     flatbuffer: int  # bytes of the FlatBuffer, the header included
     base: int  # where segment offsets count from; 0 without segments
@@ -34,7 +34,7 @@ class _Header:
 
 def anatomy(view: memoryview, schema: Schema) -> Anatomy:
     """Raises DamagedFile for a file that does not keep to the format."""
-    header = _read_header(view, schema)
+    header = read_header(view, schema)
     buffer = FlatBuffer(view, schema, header.flatbuffer)
     program = buffer.root()
     claims, tally = Claims(buffer, _GENERAL), Tally()
@@ -56,13 +56,13 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
     return Anatomy("pte", len(view), tally.parts(), memory)
 
 
-def _read_header(view: memoryview, schema: Schema) -> _Header:
+def read_header(view: memoryview, schema: Schema) -> Header:
     if len(view) < _ROOT_AND_IDENTIFIER + 4:
         raise DamagedFile(f"{len(view)} bytes are too few for a program", len(view))
     if bytes(view[4:8]) != schema.identifier.encode():
         raise DamagedFile(f"no {schema.identifier} file: its identifier is {bytes(view[4:8])!r}", 4)
     if bytes(view[8:12]) != _MAGIC:
-        return _Header(0, len(view), 0)
+        return Header(0, len(view), 0)
     if len(view) < _ROOT_AND_IDENTIFIER + _SHORTEST_HEADER:
         raise DamagedFile("the extended header is cut off", len(view))
     length, flatbuffer, base = struct.unpack_from("<IQQ", view, 12)
@@ -74,7 +74,7 @@ def _read_header(view: memoryview, schema: Schema) -> _Header:
         )
     if base and not flatbuffer <= base <= len(view):
         raise DamagedFile(f"the segments start at {base}, outside the rest of the file", 24)
-    return _Header(length, flatbuffer, base)
+    return Header(length, flatbuffer, base)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ environment, and after it the command line, are stronger::
     limit_factor = 2.5            # of all time limits, on a slow machine
     board_images = "images"       # what the FVP of a Corstone-1000 boots
     guest_packages = "debs"       # what the Linux guest is made of, for a machine without apt
+    unproven = "fail"             # or "note": what no accepted reference stands behind
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ SECONDS: Mapping[str, float] = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _QUANTITIES = {"cache_max": (BYTES, "10 GiB"), "runs_keep": (SECONDS, "30 d")}
 FvpPolicy = Literal["fail", "skip"]
 Factor = float  # above 0, at most MOST_FACTOR
-_CHOICES = {"fvp_missing": get_args(FvpPolicy)}
 MOST_FACTOR = 1000
+UnprovenPolicy = Literal["fail", "note"]
+_CHOICES = {"fvp_missing": get_args(FvpPolicy), "unproven": get_args(UnprovenPolicy)}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Settings:
     limit_factor: Factor = 1.0
     board_images: Path | None = None
     guest_packages: Path | None = None
+    unproven: UnprovenPolicy | None = None
 
 
 DESCRIPTIONS: Final = {  # of each setting, for the documentation
@@ -92,6 +95,8 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "limit_factor": "multiplies all time limits, for a slow machine; --limit-factor is stronger",
     "board_images": "the folder with the images that a Corstone-1000's FVP boots",
     "guest_packages": "a folder with the Debian packages that the Linux guest is made of; else apt",
+    "unproven": '"fail" or "note" a program or a size without its accepted reference; else fail in '
+    "CI, note at a desk",
 }
 
 

@@ -15,5 +15,6 @@ VARIABLES: Final[dict[str, str]] = {
     "ZEPHYR_BASE": "the workspace in which the zephyr-* targets are built",
     "HIL_PYTHON": "the interpreter that ./hil in a clone makes its environment with",
     "HIL_NO_SYSTEM_PACKAGES": "1: ./hil never calls apt",
-    "CI": "set: missing FVPs fail, guests have to be confined, tolerances are the reviewed ones",
+    "CI": "set: missing FVPs fail, guests have to be confined, tolerances are the reviewed ones, "
+    "and a program or a size without its accepted reference fails",
 }

@@ -19,7 +19,7 @@ __all__ = ["call", "repository"]  # fixtures
 
 BLOCKS = {block.id: block for block in blocks()}
 _RUN = {name: block for name, block in BLOCKS.items() if block.kind == "console"}
-_OTHER_PTE = "the recorded outputs were not compared: they are of another .pte "
+_OTHER_PTE = "the recorded outputs were not compared: "
 _FILES = {
     "models/forgot.py": "import torch\nModelUnderTest = torch.nn.ReLU()\n",
     "failed.log": "/usr/bin/ld: driver.o: in function `copy':\n"

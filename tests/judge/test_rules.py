@@ -191,6 +191,12 @@ CAUSES = {
         "program_changed",
         None,
     ),
+    "another program than the accepted run's, in CI": (
+        {"expectation": expecting(pte_sha256="bb", strict=True)},
+        "MISMATCH",
+        "reference_program",
+        None,
+    ),
     "growth beyond the slack": (
         {"metrics": {"pte_bytes": 1257, "elf_text": 10_000}},
         "OVER_BUDGET",
@@ -356,8 +362,8 @@ def test_recorded_outputs_that_do_not_apply_are_a_note() -> None:
     result = verdict(expectation=expecting(pte_sha256="bb" * 32))
     assert result.passed
     assert result.notes == (
-        "the recorded outputs were not compared: they are of another .pte (aa) than the one that "
-        "ran (bbbbbbbbbbbb); the oracle alone stands behind the outputs",
+        "the recorded outputs were not compared: the program is not that of the accepted run (aa, "
+        "this one is bbbbbbbbbbbb), and it gives the same outputs; what changed: not known",
     )
 
 

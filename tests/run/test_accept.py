@@ -22,12 +22,14 @@ from harness.firmware.choice import FirmwareChoice
 from harness.firmware.names import source_names
 from harness.firmware.source import source_named
 from harness.judge.evidence import Expectation
+from harness.judge.program_contents import ProgramContents
+from harness.judge.program_difference import OperatorChange, ProgramDifference
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
 from harness.run.accept import NoReferences, NotAcceptable, Proposal, accept_case
 from harness.run.measure import Measured
 from harness.run.pipeline import RunOptions
-from harness.run.record import RunRecord
+from harness.run.record import ProgramFacts, RunRecord
 from harness.size.anatomy import Anatomy, Part
 from harness.system.progress import silent
 
@@ -124,6 +126,7 @@ def test_only_size_runs_nothing_and_keeps_the_outputs(plants: Plants, tmp_path: 
     assert proposal.summary() == {
         "case": CASE.id,
         "reference": str(proposal.path),
+        "program_change": "",
         "diff": proposal.change,
         "written": True,
     }
@@ -173,6 +176,55 @@ def test_a_dry_run_writes_nothing(plants: Plants, tmp_path: Path) -> None:
 def test_a_named_default_memory_mode_is_the_same_case(plants: Plants) -> None:
     named = accept("corstone-300-u55-128@Shared_Sram/add", dry_run=True).path
     assert named == accept("corstone-300-u55-128/add", dry_run=True).path
+
+
+DIFFERENCE = ProgramDifference((OperatorChange("a::b.out", "added"),), 1)
+
+
+def ran_another_program(sha256: str = "bb") -> RunRecord:
+    assert RUN.expectation is not None
+    reference = Reference("aa", (("11",),), {}, {}, ())
+    return replace(
+        RUN,
+        expectation=replace(
+            RUN.expectation,
+            pte_sha256=sha256,
+            reference=reference,
+            program_difference=DIFFERENCE,
+        ),
+    )
+
+
+def test_a_change_of_the_program_is_shown_and_kept(plants: Plants, tmp_path: Path) -> None:
+    accept()
+    plants.record = ran_another_program()
+    proposal = accept(reason="torch 2.14")
+    assert "program: a::b.out added" in proposal.text()
+    assert proposal.summary()["program_change"] == "a::b.out added"
+    found = stored(tmp_path)
+    assert found.pte_sha256 == "bb"
+    assert found.history[-1]["program"] == "a::b.out added"
+
+
+def test_the_truth_of_another_program_is_refused(plants: Plants, tmp_path: Path) -> None:
+    """Nothing would stand behind its outputs: neither the truth until now nor the oracle."""
+    accept(truth=True)
+    plants.record = ran_another_program()
+    with pytest.raises(NotAcceptable, match="ran another program than the accepted one"):
+        accept(truth=True, reason="newer")
+    assert stored(tmp_path).pte_sha256 == "aa"
+
+
+@pytest.mark.parametrize("only", [None, "outputs"])
+def test_what_the_program_contains_is_kept(
+    plants: Plants, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, only: Any
+) -> None:
+    contents = ProgramContents((("a::b.out", 1, 0.5, None, True),), (0, 64), "w", "p")
+    monkeypatch.setattr(accepting, "contents_of", lambda pte: contents)
+    plants.record = replace(RUN, program=ProgramFacts("program.pte", "aa", "oracle"))
+    accept(only=only)
+    assert stored(tmp_path).contents == contents
+    assert stored(tmp_path).figures_and_outputs().contents is None
 
 
 @pytest.mark.parametrize("kind", ["grown", "reference_outputs", "not_measured"])
