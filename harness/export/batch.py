@@ -105,14 +105,17 @@ def export(
     requests: Sequence[ExportRequest],
     on_event: OnEvent = ignore,
     options: ExportOptions = WHEEL_OPTIONS,
+    process: ExportProcess | None = None,
 ) -> list[ExportResult]:
-    """One result per request, in order; a model that fails does not stop the others.
+    """One result per request, in order; a model that fails does not stop the others. ``process``
+    exports the models of the wheel and stays open; None: one that this call starts and ends.
 
     Raises NotConfined where isolation cannot be had.
     """
     if options.isolate and (missing := what_lacks()):
         raise NotConfined(missing)
-    with ExportProcess(options.checkout) as shared:
+    with ExitStack() as stack:
+        shared = process or stack.enter_context(ExportProcess(options.checkout))
         batch = _Batch(options, on_event, shared)
         return [batch.result(request) for request in requests]
 

@@ -29,6 +29,8 @@ from harness.plugin.faces import pytest_sessionfinish, pytest_terminal_summary
 from harness.plugin.fixtures import (
     hil_case,
     hil_checkout,
+    hil_export_process,
+    hil_exporter,
     hil_firmware,
     hil_firmware_source,
     hil_program,
@@ -48,6 +50,8 @@ from harness.plugin.selection import pytest_generate_tests
 __all__ = [
     "hil_case",
     "hil_checkout",
+    "hil_export_process",
+    "hil_exporter",
     "hil_firmware",
     "hil_firmware_source",
     "hil_program",

@@ -7,7 +7,7 @@ Their names begin with ``hil_``, so that they meet neither a user's own nor anot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,10 +17,11 @@ from harness.core.errors import FvpMissing, HarnessError
 from harness.plugin.faces import properties
 from harness.plugin.options import asked, exporter_choice, firmware_choice, is_strict, simulator_of
 from harness.plugin.proof import RECORD, explained
-from harness.plugin.selection import CASE
 
 if TYPE_CHECKING:
     from harness.config.loading import Target
+    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.process import ExportProcess
     from harness.export.program import Program
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
@@ -59,48 +60,47 @@ def hil_target(hil_case: Case) -> Target:
 
 
 @pytest.fixture(scope="session")
-def hil_program(hil_case: Case, request: pytest.FixtureRequest) -> Program:
+def hil_exporter(request: pytest.FixtureRequest) -> CheckoutExporter | None:
+    """The checkout whose Python exports; None: the installed wheel's."""
+    with _failing():
+        return exporter_choice(request.config).find()
+
+
+@pytest.fixture(scope="session")
+def hil_export_process(hil_exporter: CheckoutExporter | None) -> Iterator[ExportProcess]:
+    """Exports the programs of the session. It starts with the first that is not cached, and takes
+    seconds to: each worker has one."""
+    from harness.export.process import ExportProcess
+
+    with ExportProcess(hil_exporter) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def hil_program(
+    hil_case: Case,
+    hil_target: Target,
+    hil_exporter: CheckoutExporter | None,
+    hil_export_process: ExportProcess,
+) -> Program:
     """The exported program with inputs and expected outputs.
 
     Each worker exports what its own test needs, so that workers export side by side and the first
-    result does not wait for the last export. A checkout's exporter is another Python, which takes
-    seconds to start: the first test that needs one has it export for all collected cases.
+    result does not wait for the last export.
     """
-    from harness.config.loading import load_target
     from harness.export.batch import ExportOptions
     from harness.run.exports import export_cases
 
     with _failing():
-        exporter = exporter_choice(request.config).find()
-        wanted = [hil_case]
-        if exporter is not None:
-            wanted += [c for c in _collected(request.session) if c != hil_case]
-        targets = {name: load_target(name) for name in {c.target for c in wanted}}
-        with _one_at_a_time() if exporter is not None else nullcontext():
-            exported = export_cases(wanted, targets, options=ExportOptions(exporter))[0]
+        exported = export_cases(
+            [hil_case],
+            {hil_case.target: hil_target},
+            options=ExportOptions(hil_exporter),
+            process=hil_export_process,
+        )[0]
         if isinstance(exported, HarnessError):
             raise exported
     return exported
-
-
-def _one_at_a_time() -> AbstractContextManager[object]:
-    """One checkout's exporter for all workers."""
-    from filelock import FileLock
-
-    from harness.system.paths import cache_dir
-
-    cache_dir("programs").mkdir(parents=True, exist_ok=True)
-    return FileLock(cache_dir("programs") / "batch.lock")
-
-
-def _collected(session: pytest.Session) -> list[Case]:
-    """The cases of all selected tests, without repetition."""
-    cases = [
-        item.callspec.params[CASE]
-        for item in session.items
-        if hasattr(item, "callspec") and CASE in item.callspec.params
-    ]
-    return list(dict.fromkeys(c for c in cases if isinstance(c, Case)))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from harness.config.models import find_model
 from harness.core.errors import HarnessError, UsageError
 from harness.export import batch, cache
 from harness.export.batch import WHEEL_OPTIONS, ExportEvent, ExportOptions
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.files import sha256_of
@@ -28,9 +29,10 @@ def export_cases(
     targets: Mapping[str, Target],
     progress: Progress = silent,
     options: ExportOptions = WHEEL_OPTIONS,
+    process: ExportProcess | None = None,
 ) -> list[Program | HarnessError]:
-    """The Program of each case, or the error that prevented it, in order. ``targets`` by name.
-    Raises NotConfined."""
+    """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
+    ``process`` as of ``batch.export``. Raises NotConfined."""
 
     def report(event: ExportEvent) -> None:
         if event.kind == "stage":
@@ -40,7 +42,7 @@ def export_cases(
             progress(f"{event.request.model.name}: {text}")
 
     requests = [request_of(case.model, targets[case.target]) for case in cases]
-    results = batch.export(requests, report, options)
+    results = batch.export(requests, report, options, process)
     return [result.error or result.unwrap() for result in results]
 
 

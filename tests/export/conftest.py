@@ -12,6 +12,7 @@ import pytest
 
 from harness.config.models import ModelSource, find_model
 from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.system.paths import project_root, state_dir
@@ -29,13 +30,14 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hil"
 
 
-@pytest.fixture
-def exported() -> Callable[..., Program]:
+@pytest.fixture(scope="session")
+def exported(hil_export_process: ExportProcess) -> Callable[..., Program]:
     """Model, and compile target if it is not the Cortex-M55."""
 
     def get(model: str | ModelSource, target: str = "cortex-m55", mode: str = "") -> Program:
         source = find_model(model) if isinstance(model, str) else model
-        return export([ExportRequest(source, target, memory_mode=mode)])[0].unwrap()
+        request = ExportRequest(source, target, memory_mode=mode)
+        return export([request], process=hil_export_process)[0].unwrap()
 
     return get
 
@@ -54,13 +56,14 @@ def user_model(tmp_path: Path) -> Callable[[str], ModelSource]:
 
 # In place of harness.export.child.worker, which needs torch: the process runs this file first.
 _DOUBLE = """
-import sys, types
+import os, sys, types
 sys.path.append({root!r})
 
 def export(on_stage, request, versions, directory):
     from pathlib import Path
     from tests.export.checkout.made import Made
     on_stage("load")
+    print("in process", os.getpid())
     if request.model.file is not None:
         exec(compile(request.model.file.read_text(), str(request.model.file), "exec"), {{}})
     on_stage("serialise")

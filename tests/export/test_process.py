@@ -20,7 +20,7 @@ from harness.config.models import ModelSource, find_model
 from harness.core.errors import HarnessError, InfraError
 from harness.core.verdict import Verdict
 from harness.export import process
-from harness.export.batch import ExportEvent, export
+from harness.export.batch import ExportEvent, ExportResult, export
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.request import ExportRequest
 
@@ -50,6 +50,22 @@ ENDS = {
 @pytest.fixture(autouse=True)
 def _double(double: Callable[..., None], own_home: Path) -> None:
     double()
+
+
+def _process_of(export: ExportResult) -> str:
+    log = export.unwrap().directory / "export.log"
+    return next(line for line in log.read_text().splitlines() if line.startswith("in process"))
+
+
+def test_a_given_process_exports_the_wheels_models_of_every_call(user_model: Write) -> None:
+    """It takes seconds to start. A user's model still has a process of its own."""
+    with ExportProcess() as given:
+        first, second, mine = (
+            export([ExportRequest(model)], process=given)[0]
+            for model in (find_model("add"), find_model("mul"), user_model(NAMES))
+        )
+    assert _process_of(first) == _process_of(second)
+    assert _process_of(mine) != _process_of(first)
 
 
 def failure(source: ModelSource) -> HarnessError:
