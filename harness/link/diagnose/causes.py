@@ -1,17 +1,190 @@
-"""Causes of duplicates, overflows and mixed architectures, from the objects and the map."""
+"""Causes and fixes: from a message alone (``sentences.yaml``), or from the objects and the map."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
-from harness.link.diagnose.abi import attributes, difference
-from harness.link.diagnose.sentences import without_objects
-from harness.link.failure import Failure, LinkCause, archive_of
+from harness.link.configure.kconfig import RefusedOption
+from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, unknown
+from harness.link.facts import read_facts
+from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex
+
+_WORD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<default>[^}]*))?\}")
+_OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
+# What a linker writes: never the file that was built for another machine.
+_OUTPUT = re.compile(r"(?i)\.(?:elf|axf|out|exe)$|(?:^|[/\\])[^./\\]+$")
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    """A row of ``sentences.yaml``."""
+
+    kind: FailureKind
+    cause_kind: LinkCause
+    cause: str
+    fix: str
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", FailureKind(self.kind))
+        object.__setattr__(self, "cause_kind", LinkCause(self.cause_kind))
+
+    def fits(self, kind: FailureKind, words: Mapping[str, str]) -> bool:
+        return kind is self.kind and all(
+            re.search(pattern, words[name]) for name, pattern in self.where.items()
+        )
+
+
+@cache
+def _rows() -> tuple[_Sentences, ...]:
+    return read_facts(_Sentences, Path(__file__).with_name("sentences.yaml"))
+
+
+def without_objects(
+    failure: Failure, inputs: Sequence[str] = (), refused: Sequence[RefusedOption] = ()
+) -> Failure:
+    """The failure with cause and fix. ``inputs``: of the link line, where the log shows it.
+    ``refused``: the options that did not get their value, by Kconfig's warnings in the log."""
+    if failure.kind is FailureKind.UNDEFINED_SYMBOL:
+        return _undefined(failure, inputs, refused)
+    words = _words(failure)
+    row = next(row for row in _rows() if row.fits(failure.kind, words))
+    return replace(
+        failure,
+        cause_kind=failure.cause_kind or row.cause_kind,
+        cause=_filled(row.cause, words),
+        fix=_filled(row.fix, words),
+    )
+
+
+def _undefined(
+    failure: Failure, inputs: Sequence[str], refused: Sequence[RefusedOption]
+) -> Failure:
+    symbol = failure.symbol or ""
+    is_zephyr = any(word.endswith("zephyr/kernel/libkernel.a") for word in inputs)
+    known = in_zephyr(symbol) if is_zephyr else None
+    cause = known or unknown(symbol, failure.places, inputs, failure.linker)
+    cause = blamed_on_options(cause, refused)
+    needed = f"{symbol} is needed by {failure.places[0]}. " if failure.places else ""
+    return replace(failure, cause=needed + cause.cause, fix=cause.fix, cause_kind=cause.kind)
+
+
+def _words(failure: Failure) -> dict[str, str]:
+    inputs = [file for file in failure.files if not _OUTPUT.search(file)]
+    file = failure.files[0] if failure.files else ""
+    first, other = (*inputs, "", "")[:2]
+    mismatch = f"{first} was built for another machine or in another format"
+    if other:
+        mismatch = f"{first} and {other} were built for different machines or ABIs"
+    return {
+        "symbol": failure.symbol or "",
+        "region": failure.region or "",
+        "bytes": str(failure.bytes or ""),
+        "attribute": failure.attribute or "",
+        "text": failure.text.strip(),
+        "cause_kind": failure.cause_kind or "",
+        "file": file,
+        "library": file or failure.symbol or "",
+        "script": failure.attribute or failure.region or file,
+        "section": failure.sections[0] if failure.sections else "",
+        "sections": ", ".join(failure.sections[:5]),
+        "overlapping": " and ".join(failure.sections) or failure.region or "",
+        "place": str(failure.places[0]) if failure.places else "",
+        "places": " and ".join(map(str, failure.places[:3])),
+        "input": first,
+        "archive": archive_of(first),
+        "mismatch": mismatch,
+    }
+
+
+def _filled(template: str, words: Mapping[str, str]) -> str:
+    def optional(match: re.Match[str]) -> str:
+        return match["text"] if all(words[m["name"]] for m in _WORD.finditer(match[0])) else ""
+
+    text = _OPTIONAL.sub(optional, template)
+    return _WORD.sub(lambda match: words[match["name"]] or match["default"] or "", text)
+
+
+# Tags of the build attributes that decide whether objects fit together
+# ("Addenda to, and Errata in, the ABI for the Arm Architecture", section 3.3).
+_CPU_ARCH, _CPU_ARCH_PROFILE, _ABI_VFP_ARGS = 6, 7, 28
+_TAGS = {
+    _CPU_ARCH: "CPU architecture",
+    _CPU_ARCH_PROFILE: "architecture profile",
+    _ABI_VFP_ARGS: "how float arguments are passed",
+    26: "size of enums",
+    18: "size of wchar_t",
+    25: "stack alignment",
+}
+_VFP_ARGS = {0: "soft (core registers)", 1: "hard (VFP registers)", 2: "toolchain's own", 3: "any"}
+_ARCHITECTURES = {
+    0: "pre-v4",
+    6: "v6",
+    9: "v6K",
+    10: "v7",
+    11: "v6-M",
+    12: "v6S-M",
+    13: "v7E-M",
+    14: "v8-A",
+    15: "v8-R",
+    16: "v8-M Baseline",
+    17: "v8-M Mainline",
+    21: "v8.1-M Mainline",
+    22: "v9-A",
+}
+
+
+def attributes(unit: ElfFile) -> dict[str, str]:
+    """What an object was built for: machine, class, byte order, Arm build attributes, in words."""
+    built_for = {
+        "machine": unit.machine,
+        "class": f"{unit.bits} bit",
+        "byte order": unit.byte_order,
+    }
+    for tag, value in _arm_attributes(unit).items():
+        built_for[_TAGS[tag]] = _in_words(tag, value)
+    if unit.machine_number == EM_ARM:
+        built_for.setdefault(_TAGS[_ABI_VFP_ARGS], _VFP_ARGS[0])
+    return built_for
+
+
+def _arm_attributes(unit: ElfFile) -> dict[int, int]:
+    try:
+        attributes = unit.attributes
+    except DamagedFile:
+        return {}
+    return {
+        tag: value for tag, value in attributes.items() if tag in _TAGS and isinstance(value, int)
+    }
+
+
+def _in_words(tag: int, value: int) -> str:
+    if tag == _ABI_VFP_ARGS:
+        return _VFP_ARGS.get(value, str(value))
+    if tag == _CPU_ARCH:
+        return _ARCHITECTURES.get(value, f"architecture {value}")
+    if tag == _CPU_ARCH_PROFILE:
+        return {0: "none", ord("A"): "A", ord("R"): "R", ord("M"): "M"}.get(value, str(value))
+    return str(value)
+
+
+def difference(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """(attribute, in one, in the other) for the first that matters."""
+    for name in ("machine", "class", "byte order", *_TAGS.values()):
+        mine, theirs = one.get(name), other.get(name)
+        if mine is not None and theirs is not None and mine != theirs:
+            return name, mine, theirs
+    return None
+
 
 _SAMPLE = 60  # objects whose ABI is looked at
 

@@ -12,10 +12,9 @@ from harness.core.errors import InfraError, NotThere
 from harness.formats.linker_map import LinkMap, parse_map
 from harness.link.configure.failure import BuildFailure
 from harness.link.configure.kconfig import refused_options
-from harness.link.configure.parse import failure_in
-from harness.link.configure.statements import statements_of
+from harness.link.configure.parse import failure_in, statements_of
 from harness.link.diagnose import causes
-from harness.link.diagnose.sentences import without_objects
+from harness.link.diagnose.causes import without_objects
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of

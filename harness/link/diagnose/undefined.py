@@ -9,8 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.formats.demangle import base, demangled, mangled_base, qualified
-from harness.link.diagnose.options import behind_option, blamed_on_options, of_device
-from harness.link.diagnose.symbols import Undefined, in_zephyr, unknown
+from harness.link.diagnose.symbols import (
+    Undefined,
+    behind_option,
+    blamed_on_options,
+    in_zephyr,
+    of_device,
+    unknown,
+)
 from harness.link.diagnose.tree import (
     SourceDefinition,
     Tree,

@@ -11,9 +11,7 @@ import pytest
 
 from harness.formats.elf import read_elf
 from harness.formats.linker_map import Contributor, Orphan, parse_map
-from harness.link.diagnose.abi import attributes, difference
-from harness.link.diagnose.causes import explain_overflow
-from harness.link.diagnose.sentences import without_objects
+from harness.link.diagnose.causes import attributes, difference, explain_overflow, without_objects
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.log.parse import parse
 

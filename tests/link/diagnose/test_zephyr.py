@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.link.configure.kconfig import similar_options
-from harness.link.diagnose.options import behind_option, of_device
+from harness.link.diagnose.symbols import behind_option, of_device
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
 
