@@ -36,8 +36,10 @@ def explain_(
     """Explain why a link failed and how to fix it, from a log or a build directory.
 
     Reads GNU ld, lld, armlink and IAR's ilink; of other linkers the error lines. The objects are
-    read too, where they still exist. Exits with 0 when a link is known and nothing failed, else
-    with 1: an empty log proves nothing. TARGET/runner is the build tree of a target's firmware.
+    read too, where they still exist. A build directory is asked first what it still has to do.
+    Exits with 0 when the final link succeeded and the build ended, else with 1: an empty log
+    proves nothing, and one that is cut is `unfinished`. TARGET/runner is the build tree of a
+    target's firmware.
 
     \b
     Examples:
@@ -132,6 +134,9 @@ def print_explanation(explanation: Explanation) -> None:
     """For each failure: what to do first, then the cause."""
     if explanation.stopped is not None:
         _print_build_failure(explanation.source, explanation.stopped)
+    elif explanation.unfinished is not None:
+        echo(f"{explanation.source}: unfinished: {explanation.unfinished}", fg="red", bold=True)
+        echo("  cause  the build is not seen to have ended")
     elif not explanation.failures:
         result = "no failed link" if explanation.linked else "no link was recognised"
         echo(f"{explanation.source}: {result}")

@@ -12,24 +12,27 @@ from harness.core.errors import InfraError, NotThere
 from harness.formats.linker_map import LinkMap, parse_map
 from harness.link.configure.failure import BuildFailure
 from harness.link.configure.kconfig import refused_options
-from harness.link.configure.parse import failure_in, statements_of
+from harness.link.configure.parse import build_failure, failure_in, statements_of
 from harness.link.diagnose import causes
 from harness.link.diagnose.causes import without_objects
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
-from harness.link.line.capture import commands_in_log, failing_link, run_linker
+from harness.link.line.capture import commands_in_log, failing_link, link_commands, run_linker
 from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
+from harness.link.line.pending import Pending, pending_steps
 from harness.link.log.lines import Line, decode, lines_of
 from harness.link.log.parse import parse, parse_lines
+from harness.link.log.progress import last_step_of_unfinished, shows_steps
 from harness.system.progress import Progress
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """``linked``: a link was done, or is shown in the log. ``stopped``: why a build did not get to
-    its end, where no link is known to have failed."""
+    """``linked``: a link was done, or is shown in the log. Where no link is known to have failed,
+    ``stopped`` is why the build did not get to its end, and ``unfinished`` the last step that the
+    log shows, or the next one of a build directory."""
 
     source: str
     failures: tuple[Failure, ...]
@@ -37,11 +40,13 @@ class Explanation:
     text: str  # what the linker said
     linked: bool = True
     stopped: BuildFailure | None = None
+    unfinished: str | None = None
 
     @property
     def well(self) -> bool:
-        """A link is known, and nothing says that it or the build failed."""
-        return self.linked and self.stopped is None and not self.failures
+        """The final link is seen to have succeeded, and the build to have ended."""
+        ended = self.stopped is None and self.unfinished is None
+        return self.linked and ended and not self.failures
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -49,6 +54,7 @@ class Explanation:
             "failed": bool(self.failures),
             "linked": self.linked,
             "stopped": None if self.stopped is None else self.stopped.summary(),
+            "unfinished": self.unfinished,
             "output": self.command.output if self.command else None,
             "objects_read": self.command is not None,
             "failures": [failure.summary() for failure in self.failures],
@@ -70,7 +76,10 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
     parsed = parse_lines(lines)
     if not parsed.failures:
         stopped = failure_in(statements_of(lines))
-        return Explanation(str(path), (), None, text, parsed.linked, stopped)
+        cut = bool(text) and not text.endswith("\n")
+        shown = parsed.linked or shows_steps(lines)
+        step = last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
+        return Explanation(str(path), (), None, text, parsed.linked, stopped, step)
     for command in commands_in_log(lines, path.parent):
         try:
             call = linker_call(command)
@@ -102,15 +111,30 @@ def _inputs_shown(lines: Sequence[Line]) -> tuple[str, ...]:
 
 
 def _explain_build(build: Path, progress: Progress) -> Explanation:
+    link_commands(build)  # or it is no build directory
+    pending = pending_steps(build)
     progress(f"linking again what fails in {build.name}")
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-        again = failing_link(build, Path(scratch))
+        again = failing_link(build, Path(scratch), pending.feeds)
     if again is None:
-        return Explanation(str(build), (), None, "")
+        return _without_failed_link(build, pending, progress)
     progress(f"reading the objects of {again.command.output}")
     parsed = parse(again.text, failed=True)
     found = diagnose(parsed.failures, again.call, Tree(build))
     return Explanation(str(build), found, again.command, again.text)
+
+
+def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> Explanation:
+    """The build has ended, or what stops it comes before a link."""
+    if pending.compiles:
+        progress(f"compiling again what is not up to date in {build.name}")
+    text = pending.refused or pending.compiler_errors()
+    stopped = build_failure(text)
+    missing = stopped is not None and "No such file or directory" in stopped.text
+    if missing and pending.generates and not pending.refused:
+        stopped = None  # the file may be one that the build has yet to generate
+    unfinished = pending.next_step if stopped is None else None
+    return Explanation(str(build), (), None, text, True, stopped, unfinished or None)
 
 
 def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,9 +165,13 @@ def environment() -> dict[str, str]:
     return {"LC_ALL": "C", "PATH": os.environ.get("PATH", "/usr/bin:/bin")}
 
 
-def failing_link(build: Path, scratch: Path) -> Replay | None:
+def failing_link(
+    build: Path, scratch: Path, skipped: Callable[[LinkCommand], bool] = lambda _: False
+) -> Replay | None:
     """The first link of the directory that fails when it is done again; None when all link."""
     for command in _likeliest_first(link_commands(build)):
+        if skipped(command):
+            continue
         again = replay(command, scratch)
         if again.failed:
             return again

@@ -1,0 +1,100 @@
+"""A build directory says what it still has to do, and a compile error is told as the cause."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.link.configure.failure import BuildFailureKind
+from harness.link.diagnose.explain import Explanation, explain
+from harness.link.line.pending import pending_steps
+
+LISTS = """\
+cmake_minimum_required(VERSION 3.20)
+project(planted C)
+add_library(core STATIC core.c)
+add_executable(app main.c)
+target_link_libraries(app PRIVATE core)
+add_custom_target(always ALL COMMAND ${CMAKE_COMMAND} -E true)
+"""
+FILES = {
+    "CMakeLists.txt": LISTS,
+    "core.c": "int core(void) { return 1; }\n",
+    "main.c": "int core(void);\nint main(void) { return core(); }\n",
+}
+
+
+class Build:
+    def __init__(self, root: Path, generator: str) -> None:
+        self.source, self.directory = root / "source", root / "build"
+        self.source.mkdir()
+        for name, text in FILES.items():
+            (self.source / name).write_text(text)
+        self._run(["cmake", "-S", str(self.source), "-B", str(self.directory), "-G", generator])
+
+    def build(self) -> int:
+        return self._run(["cmake", "--build", str(self.directory)])
+
+    def explained(self) -> Explanation:
+        return explain(self.directory, lambda _: None)
+
+    @staticmethod
+    def _run(argv: list[str]) -> int:
+        return subprocess.run(argv, capture_output=True, check=False).returncode
+
+
+@pytest.fixture(params=["Ninja", "Unix Makefiles"])
+def built(request: pytest.FixtureRequest, tmp_path: Path) -> Build:
+    build = Build(tmp_path, request.param)
+    assert build.build() == 0
+    return build
+
+
+def test_a_build_that_ended_has_nothing_left(built: Build) -> None:
+    assert pending_steps(built.directory).next_step == ""
+    assert built.explained().well
+
+
+@pytest.mark.parametrize("name", ["main.c", "core.c"])
+def test_a_compile_error_is_the_cause(built: Build, name: str) -> None:
+    """Of a good build, then an error: the objects of an earlier state would still link."""
+    file = built.source / name
+    file.write_text(f"{FILES[name]}int broken(void) {{ return nothing; }}\n")
+    assert built.build() != 0
+    explained = built.explained()
+    assert not explained.well
+    assert explained.stopped is not None
+    assert explained.stopped.kind is BuildFailureKind.COMPILE
+    assert explained.stopped.file == str(file)
+    assert "nothing" in explained.stopped.text
+
+
+def test_a_build_that_was_killed_is_unfinished(built: Build) -> None:
+    (built.source / "core.c").write_text("int core(void) { return 2; }\n")
+    explained = built.explained()
+    assert not explained.well
+    assert explained.stopped is None
+    assert explained.unfinished is not None
+    assert explained.unfinished.startswith("compiling ")
+    assert built.build() == 0
+    assert built.explained().well
+
+
+def test_a_failed_link_is_explained_though_others_are_out_of_date(built: Build) -> None:
+    lists = f"{LISTS}add_executable(other other.c)\n"
+    (built.source / "CMakeLists.txt").write_text(lists)
+    (built.source / "other.c").write_text("int gone(void);\nint main(void) { return gone(); }\n")
+    assert built.build() != 0
+    (built.source / "main.c").touch()
+    (failure,) = built.explained().failures
+    assert failure.symbol == "gone"
+
+
+def test_what_cannot_be_made_is_told(built: Build) -> None:
+    (built.source / "core.c").unlink()
+    explained = built.explained()
+    assert not explained.well
+    assert explained.stopped is not None
+    assert "core.c" in explained.stopped.text

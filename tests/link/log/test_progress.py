@@ -1,0 +1,64 @@
+"""Whether a build's log is whole: no part of it is green."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.link.diagnose.explain import Explanation, explain_log
+
+SEED = 30
+NINJA = (
+    "-- west build: building application\n[1/4] Building C object a.c.obj\n"
+    "[2/4] Linking C static library libapp.a\n[3/4] Building C object b.c.obj\n"
+    "[4/4] Linking C executable zephyr.elf\n"
+)
+NESTED = (
+    "[1/3] Performing configure step\n[2/3] Performing build step\n[1/2] Building C object a.o\n"
+    "[2/2] Linking C executable boot.elf\n[3/3] Completed 'boot'\n"
+)
+CMAKE_MAKE = (
+    "[ 50%] Building C object a.c.o\n[100%] Linking C executable x.elf\n[100%] Built target x.elf\n"
+)
+MAKE = "  CC a.o\n  LD x.elf\n  CC b.o\n  LD y.elf\n  SIZE y.elf\n"
+KEIL = 'compiling a.c...\nlinking...\nProgram Size: Code=1\n"x.axf" - 0 Error(s), 0 Warning(s).\n'
+IAR = "IAR ELF Linker V9\n\nFinished: 0 information, 2 warning and 0 error messages.\n"
+WHOLE = {
+    "ninja": NINJA,
+    "nested": NESTED,
+    "cmake": CMAKE_MAKE,
+    "make": MAKE,
+    "keil": KEIL,
+    "iar": IAR,
+}
+
+
+def explained(text: str) -> Explanation:
+    return explain_log(text, Path("/nowhere/build.log"), lambda _: None)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_log_is_green(name: str) -> None:
+    assert explained(WHOLE[name]).well
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_cut_log_is_not_green(name: str) -> None:
+    text = WHOLE[name]
+    for end in random.Random(SEED).sample(range(len(text)), min(200, len(text))):
+        assert not explained(text[:end]).well, f"{text[:end]!r} (seed {SEED})"
+
+
+def test_the_last_step_is_told() -> None:
+    text = "[18/141] Building C object a.c.obj\n[19/141] Linking C static library libapp.a\n"
+    explanation = explained(text)
+    assert explanation.unfinished == "[19/141] Linking C static library libapp.a"
+    assert explanation.summary()["unfinished"] == explanation.unfinished
+
+
+def test_a_counter_may_change_on_its_way() -> None:
+    """ninja takes steps away that turn out to have nothing to do."""
+    text = "[0/1] Re-running CMake...\n[1/9] Building C object a.o\n[2/2] Linking C executable x\n"
+    assert explained(text).well
