@@ -93,8 +93,8 @@ def bisect(
             progress=progress,
         )
     if not as_json:
-        from harness.report.bisect import print_bisection
         from harness.report.console import Terminal
+        from harness.report.terminal import print_bisection
 
         print_bisection(Terminal(), bisection)
     return {"case": case.id, **bisection.summary()}, bisection.exit_code

@@ -115,7 +115,7 @@ def replay(
         replayed = run_again(bundle_file, replay_options, progress)
     if not as_json:
         from harness.report.console import Terminal
-        from harness.report.replay import print_replay
+        from harness.report.terminal import print_replay
 
         print_replay(Terminal(), replayed)
     return replayed.summary(), replayed.exit_code

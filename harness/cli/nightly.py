@@ -342,7 +342,7 @@ def _shown(
 ) -> tuple[dict[str, Any], ExitCode]:
     """The night printed, or as data. ``only``: the cases of a shard."""
     from harness.nightly.history.compare import code_of, standings
-    from harness.report.nightly import print_night, summary_of
+    from harness.report.history import print_night, summary_of
 
     found = [s for s in standings(history, night) if only is None or s.case in only]
     if not as_json:

@@ -33,12 +33,12 @@ def surface_options(function: _Verb) -> _Verb:
     def wrapped(*args: Any, html: Path | None, junit: Path | None, **kwargs: Any) -> Any:
         return function(*args, surfaces=Surfaces(html, junit), **kwargs)
 
-    for name, said in (
+    for name, description in (
         ("--junit", _JUNIT),
         ("--html", "Write the night as one HTML page, as `hil nightly page` does."),
     ):
         path = click.Path(path_type=Path, dir_okay=False)
-        click.option(name, type=path, metavar="FILE", help=said)(wrapped)
+        click.option(name, type=path, metavar="FILE", help=description)(wrapped)
     return wrapped  # type: ignore[return-value]
 
 
@@ -66,27 +66,26 @@ class Surfaces:
 
         self.write(page_of(history, night, only), as_json=as_json)
 
-    def write(self, found: Page, *, as_json: bool) -> None:
+    def write(self, page: Page, *, as_json: bool) -> None:
         """As ``show`` does."""
-        from harness.report.page import github
-        from harness.report.page.junit import write_junit
+        from harness.report.page.ci import workflow_commands, write_junit, write_summary
 
         if self.html is not None:
-            _write(self.html, found)
+            _write(self.html, page)
         if self.junit is not None:
-            write_junit(self.junit, found)
-        for line in github.workflow_commands(found, os.environ):
+            write_junit(self.junit, page)
+        for line in workflow_commands(page, os.environ):
             tell_ci(line, err=as_json)
         with disk_errors("writing the step's summary"):
-            github.write_summary(found, os.environ)
+            write_summary(page, os.environ)
 
 
-def _write(file: Path, found: Page) -> None:
+def _write(file: Path, page: Page) -> None:
     try:
         from harness.report.page.render import write_page
     except ModuleNotFoundError as error:
         raise NoPackage("the page", error.name) from error
-    write_page(file, found)
+    write_page(file, page)
 
 
 @click.command("page")
@@ -122,15 +121,15 @@ def page(
     with opened(url) as history:
         from harness.report.page.view import page_of
 
-        found = page_of(history, known_night(history, night))
-    Surfaces(out, junit).write(found, as_json=as_json)
+        view = page_of(history, known_night(history, night))
+    Surfaces(out, junit).write(view, as_json=as_json)
     if not as_json:
-        echo(f"{out}: {found.night.suite}, night {found.night.id}: {found.verdict}")
+        echo(f"{out}: {view.night.suite}, night {view.night.id}: {view.verdict}")
     return {
         "page": str(out),
-        "night": found.night.id,
-        "counts": {str(state): count for state, _, count in found.counts},
+        "night": view.night.id,
+        "counts": {str(state): count for state, _, count in view.counts},
         "groups": [
-            {"what": g.what, "why": g.why, "cases": [c.case for c in g.cases]} for g in found.groups
+            {"what": g.what, "why": g.why, "cases": [c.case for c in g.cases]} for g in view.groups
         ],
     }, ExitCode.PASSED

@@ -141,8 +141,7 @@ def _run(
 
     if not as_json:
         from harness.report.console import Terminal
-        from harness.report.differential import print_differentials
-        from harness.report.terminal import print_profile, print_records
+        from harness.report.terminal import print_differentials, print_profile, print_records
 
         print_records(Terminal(), records)
         print_differentials(Terminal(), records)

@@ -19,9 +19,8 @@ from harness.firmware.choice import BUNDLED, FirmwareChoice
 from harness.firmware.source import FirmwareSource
 from harness.report.console import Terminal
 from harness.report.suite import print_report, write_json, write_junit
-from harness.suites.results import SuiteReport
+from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
-from harness.suites.selection import Selection
 from harness.suites.standin.install import install
 from harness.suites.suites import SUITES, Tooling
 

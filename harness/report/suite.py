@@ -13,8 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness.core.plain import plain
-from harness.suites.results import RESULTS, SuiteReport, SuiteTest, worst_first
-from harness.suites.verdicts import NPU_MODEL
+from harness.suites.results import NPU_MODEL, RESULTS, SuiteReport, SuiteTest, worst_first
 from harness.system.files import disk_errors, write_whole
 
 _COLOURS = {"failed": "red", "unsupported": "yellow", "xfailed": "cyan", "skipped": "blue"}

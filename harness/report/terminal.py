@@ -1,7 +1,10 @@
-"""Run records as a table, and a judged log as text, for a person at a terminal."""
+"""What a person sees at a terminal of runs: records, a judged log, a bisection, a replay, and two
+runners side by side.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,10 +16,13 @@ from harness.core.plain import plain
 from harness.core.words import counted
 from harness.judge.console_log import JudgedLog
 from harness.report.summary import by_note, summarise
+from harness.run.bisect import Bisection, Mark, Trial
+from harness.run.differential import Differential, Pairs
 from harness.run.record import RunRecord
+from harness.run.replay import Replay
 
 # Other oracles that have a column; all are in the record.
-_SHOWN = {"quantised eager model": "eager"}
+_ORACLE_COLUMNS = {"quantised eager model": "eager"}
 
 
 def overall(records: Sequence[RunRecord]) -> RunRecord | None:
@@ -58,8 +64,7 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
     checkouts = {r.exporter_label for r in records if r.program and r.program.exporter}
     exporter = f"; exporter: {', '.join(sorted(checkouts))}" if checkouts else ""
     ran = f" on {where}; {counted(sets, 'input set')}, sizes in bytes" if where else ": nothing ran"
-    what = ran + exporter
-    console.print(Text.assemble((title, "bold"), what), soft_wrap=True)
+    console.print(Text.assemble((title, "bold"), ran + exporter), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", overflow="fold")
     table.add_column("verdict", no_wrap=True)
@@ -77,9 +82,9 @@ def _print_group(console: Console, title: str, records: Sequence[RunRecord]) -> 
 def _others(record: RunRecord) -> dict[str, str]:
     """How far, in LSB, the other oracles are from the expected outputs; by column."""
     return {
-        _SHOWN[oracle["name"]]: f"{max(w['lsb'] for w in oracle['worst']):.3g}"
+        _ORACLE_COLUMNS[oracle["name"]]: f"{max(w['lsb'] for w in oracle['worst']):.3g}"
         for oracle in (record.program.oracles if record.program is not None else ())
-        if oracle["name"] in _SHOWN and oracle["worst"]
+        if oracle["name"] in _ORACLE_COLUMNS and oracle["worst"]
     }
 
 
@@ -159,5 +164,151 @@ def log_text(log: JudgedLog, verbose: bool) -> str:
         lines.append(f"  line {cause.line}: {cause.text}" if cause.line else f"  {cause.text}")
         lines += [f"  {name}: {value}" for name, value in (cause.facts or {}).items()]
     lines += [f"  note: {note}" for note in log.judgement.notes]
-    lines += [f"  not known: {what}" for what in log.unknowable if verbose]
+    lines += [f"  not known: {aspect}" for aspect in log.unknowable if verbose]
     return "\n".join(lines)
+
+
+_MARK_STYLES = {Mark.GOOD: "green", Mark.BAD: "bold red", Mark.SKIP: "yellow"}
+_MOST_CANDIDATES = 20
+
+
+def print_bisection(console: Console, bisection: Bisection) -> None:
+    """Every revision that was run, then the first bad one."""
+
+    def say(*parts: str | Text | tuple[str, str]) -> None:
+        console.print(Text.assemble(*parts), soft_wrap=True)
+
+    for trial in bisection.trials:
+        say((f"{trial.mark:5}", _MARK_STYLES[trial.mark]), f" {trial.commit}  ", _verdict(trial))
+    counts = Counter(trial.mark for trial in bisection.trials)
+    say(
+        f"{counted(len(bisection.trials), 'revision')} run: "
+        + ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
+    )
+    say()
+    if bisection.first_bad is None:
+        say(
+            ("not decided: ", "yellow"),
+            "skipped revisions hide the first bad "
+            f"commit; it is one of these {len(bisection.candidates)}:",
+        )
+        for commit in bisection.candidates[:_MOST_CANDIDATES]:
+            say(f"  {commit}")
+        if (more := len(bisection.candidates) - _MOST_CANDIDATES) > 0:
+            say(f"  ... and {more} more (--json lists all)")
+    else:
+        _print_first_bad(console, bisection.first_bad, bisection.command)
+    for note in bisection.notes:
+        say((f"note: {note}", "dim"))
+
+
+def _print_first_bad(console: Console, trial: Trial, command: str) -> None:
+    commit, record = trial.commit, trial.record
+    lines = [
+        Text.assemble((commit.sha, "bold"), " is the first bad commit"),
+        Text(f"  {commit.date}  {commit.author}"),
+        Text(f"  {commit.subject}"),
+        Text.assemble("  ", _verdict(trial)),
+    ]
+    if record.cause is not None:
+        lines.append(Text(f"  {plain(record.cause.text)}"))
+    if record.run_dir:
+        lines.append(Text(f"  evidence: {record.run_dir}"))
+    lines.append(Text(f"  reproduce: {command}"))
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+def _verdict(trial: Trial) -> Text:
+    kind = "" if trial.record.cause is None else f" {trial.record.cause.kind}"
+    return Text.assemble(verdict_text(trial.record), kind)
+
+
+_MOST_DIFFERENCES = 12
+
+
+def print_replay(console: Console, replay: Replay) -> None:
+    print_records(console, [replay.here])
+    there, here = replay.versions
+    console.print(
+        Text.assemble("in the bundle: ", verdict_text(replay.there), f" on version {there}"),
+        soft_wrap=True,
+    )
+    if there != here:
+        console.print(Text(f"here: version {here}", style="yellow"), soft_wrap=True)
+    if replay.same:
+        console.print("the same: verdict, cause, outputs and figures", style="green")
+        return
+    if not replay.same_verdict:
+        console.print("another verdict or cause", style="red")
+    if replay.outputs:
+        console.print(
+            Text(f"other outputs: {', '.join(replay.outputs[:_MOST_DIFFERENCES])}", style="red")
+        )
+    for name, (before, after) in list(replay.metrics.items())[:_MOST_DIFFERENCES]:
+        console.print(
+            Text(
+                f"other figure: {name} was {_measured(before)}, is {_measured(after)}", style="red"
+            )
+        )
+
+
+def _measured(value: int | None) -> str:
+    return "not measured" if value is None else str(value)
+
+
+# Figures that have a row; all are in the record.
+_COMPARED_FIGURES = (
+    "elf_text",
+    "elf_data",
+    "elf_bss",
+    "method_allocator_planned",
+    "method_allocator_used",
+    "ticks_set0",
+)
+
+
+def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
+    """Of every case that ran with both runners."""
+    for record in records:
+        if record.differential is not None:
+            _print_differential(console, record.title, record.source, record.differential)
+
+
+def _print_differential(
+    console: Console, title: str, whose: str, differential: Differential
+) -> None:
+    outputs = (
+        f"{differential.agree} of {len(differential.tensors)} outputs are the bundled runner's"
+    )
+    console.print(Text.assemble((title, "bold"), f": {outputs}"), soft_wrap=True)
+    for diff in differential.tensors:
+        if not diff.exact:
+            console.print(Text(f"  {diff.describe()}"), soft_wrap=True)
+    if differential.first is not None:
+        console.print(Text(f"  they first differ at {differential.first}"), soft_wrap=True)
+    if differential.by_design:
+        console.print(Text(f"  by design: {', '.join(differential.by_design)}"), soft_wrap=True)
+    rows = {name: pair for name, pair in differential.figures.items() if name in _COMPARED_FIGURES}
+    if rows:
+        _print_pairs(console, "figure", whose, rows)
+    if differential.operators:
+        _print_pairs(console, "operator, instructions", whose, differential.operators)
+
+
+def _print_pairs(console: Console, heading: str, whose: str, rows: Pairs) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"  {heading}", no_wrap=True)
+    for header in ("bundled", whose, "ratio"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for name, (ours, theirs) in rows.items():
+        table.add_row(f"  {name}", _number(ours), _number(theirs), _ratio(ours, theirs))
+    console.print(table)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _ratio(ours: int | None, theirs: int | None) -> str:
+    return f"{theirs / ours:.3f}" if ours and theirs is not None else "-"

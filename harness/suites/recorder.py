@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from harness.suites.selection import Selection
+from harness.suites.results import Selection
 from harness.suites.standin.record import RECORD
 from harness.suites.store import save_collection, save_recording
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from harness.core.errors import InfraError, UsageError
-from harness.suites.selection import Selection
+from harness.suites.results import Selection
 from harness.suites.workspace import Workspace
 from harness.system import toolchain
 from harness.system.files import disk_errors

@@ -20,8 +20,7 @@ from typing import Any
 
 from harness.core.errors import UsageError
 from harness.suites.recorder import DONE, KEPT, RECORDED
-from harness.suites.results import StandinMissing
-from harness.suites.selection import Selection
+from harness.suites.results import Selection, StandinMissing
 from harness.suites.standin.install import install
 from harness.suites.standin.main import RUNNERS
 from harness.suites.standin.parameters import model_names

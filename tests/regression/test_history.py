@@ -25,8 +25,7 @@ from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
-from harness.suites.runner import WrongCore, check_core
-from harness.suites.suites import SUITES
+from harness.suites.suites import SUITES, WrongCore, check_core
 from harness.system.git import GitFailed, git
 from harness.system.worktree import Worktree, borrowed
 from tests.suites.test_runner import compiled

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from harness.report.bisect import print_bisection
+from harness.report.terminal import print_bisection
 from harness.run.bisect import Bisection, Commit, Mark, Trial
 from tests.run.bisect.histories import record_of
 

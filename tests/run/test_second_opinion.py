@@ -20,7 +20,7 @@ from harness.core.verdict import Verdict
 from harness.firmware.arithmetic import Arithmetic
 from harness.firmware.choice import FirmwareChoice, choose
 from harness.firmware.source import source_named
-from harness.report.differential import print_differentials
+from harness.report.terminal import print_differentials
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, load_record
 from tests.firmware.executorch.conftest import WITHOUT, Source, home, small

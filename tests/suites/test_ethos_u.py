@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.suites.results import SuiteReport
+from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
-from harness.suites.selection import Selection
 from harness.system.progress import silent
 
 

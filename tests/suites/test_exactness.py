@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.suites.recorder import observe_comparisons
-from harness.suites.results import Phase
-from harness.suites.verdicts import judge
+from harness.suites.results import Phase, judge
 
 torch = pytest.importorskip("torch")
 

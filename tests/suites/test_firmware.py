@@ -15,8 +15,7 @@ from harness.firmware.source import BuildRequest, FirmwareSource, source_named
 from harness.firmware.sources.wheel import NoWheelFor
 from harness.suites.results import SuiteReport, SuiteTest
 from harness.suites.run import SuiteOptions
-from harness.suites.runner import build_runner
-from harness.suites.suites import SUITES
+from harness.suites.suites import SUITES, build_runner
 from harness.system.progress import Progress, silent
 from tests.firmware.executorch.small import small_checkout
 

@@ -16,8 +16,8 @@ from harness.config.loading import load_target
 from harness.firmware import compiler_cache
 from harness.firmware.plan import make_plan
 from harness.firmware.sources.bundled import _configure, build
+from harness.suites.results import Selection
 from harness.suites.run import SuiteOptions, run_suite
-from harness.suites.selection import Selection
 from harness.system.paths import project_root
 from harness.system.progress import silent
 

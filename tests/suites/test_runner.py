@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.suite import suite
-from harness.suites.runner import WrongCore, check_core
-from harness.suites.suites import SUITES
+from harness.suites.suites import SUITES, WrongCore, check_core
 
 
 def compiled(folder: Path, *how: str) -> Path:

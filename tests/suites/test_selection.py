@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.suites.selection import Selection
+from harness.suites.results import Selection
 
 TESTS = [f"test_{letter}" for letter in "hgfedcba"]
 

@@ -14,10 +14,8 @@ from click.testing import CliRunner
 
 from harness.cli.suite import suite
 from harness.core.errors import HarnessError, UsageError
-from harness.suites.results import Phase
-from harness.suites.selection import Selection
+from harness.suites.results import Phase, Selection, judge
 from harness.suites.session import run_session
-from harness.suites.verdicts import judge
 from harness.suites.workspace import Workspace, identify, interrupted, prepare
 from harness.system.progress import silent
 from tests.suites.conftest import OWN

@@ -10,12 +10,10 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.core.errors import InfraError
-from harness.suites.results import Phase, SuiteReport, SuiteTest
+from harness.suites.results import Phase, Selection, SuiteReport, SuiteTest, judge
 from harness.suites.run import SuiteOptions
-from harness.suites.selection import Selection
 from harness.suites.session import run_session
 from harness.suites.suites import SUITES, KnownFailure, Tooling, apply_known_failures
-from harness.suites.verdicts import judge
 from harness.suites.workspace import Workspace, identify, prepare
 from harness.system.progress import Progress, silent
 from tests.export.checkout.conftest import Tree, tree  # noqa: F401  (a fixture)

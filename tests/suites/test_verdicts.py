@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.suites.results import Phase, Result, StandinMissing, SuiteReport, SuiteTest
-from harness.suites.verdicts import judge, require_found
+from harness.suites.results import (
+    Phase,
+    Result,
+    StandinMissing,
+    SuiteReport,
+    SuiteTest,
+    judge,
+    require_found,
+)
 
 TEST = "ops/test_add.py::test_implementation_add[cortex-m55-x]"
 MISSING = (

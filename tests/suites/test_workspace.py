@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import UsageError
-from harness.suites.results import StandinMissing
-from harness.suites.selection import Selection
+from harness.suites.results import Selection, StandinMissing
 from harness.suites.session import run_session
 from harness.suites.suites import SUITES
 from harness.suites.workspace import Workspace, identify, interrupted, prepare, require_standins

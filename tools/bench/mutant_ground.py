@@ -25,9 +25,8 @@ from harness.run.bisect import with_parts
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.sim.pick import pick
-from harness.suites.results import SuiteReport
+from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
-from harness.suites.selection import Selection
 from harness.suites.suites import SUITES
 from harness.system.files import disk_errors, write_whole
 from harness.system.git import git

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.nightly.history.compare import FirstBad
 from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
-from harness.report.identities import name_of
+from harness.report.history import name_of
 
 _ALONE = 1
 _NAMED = 4  # operators

@@ -10,10 +10,9 @@ from typing import Any
 import jinja2
 
 from harness.core.plain import plain
-from harness.report.identities import name_of
+from harness.report.history import name_of
 from harness.report.page.causes import short
-from harness.report.page.trend import HEIGHT, WIDTH
-from harness.report.page.view import Page
+from harness.report.page.view import HEIGHT, WIDTH, Page
 from harness.system.files import disk_errors, write_whole
 
 _HERE = Path(__file__).parent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.config.figures import is_accepted
@@ -11,10 +11,8 @@ from harness.core.verdict import Word
 from harness.nightly.history.compare import FirstBad, Standing, State, first_bad, standings
 from harness.nightly.history.model import Difference, Excluded, Night, Row, last_tries
 from harness.nightly.history.store import History
-from harness.report.identities import in_order
-from harness.report.nightly import reproducing
+from harness.report.history import in_order, reproducing
 from harness.report.page.causes import Failure, Group, changed_inputs, grouped
-from harness.report.page.trend import Trend, trends
 
 NIGHTS = 30  # of trends
 _MOST_DELTAS = 8
@@ -151,23 +149,23 @@ class Page:
         number = {state: count for state, _, count in self.counts}
         failing = sum(number.get(state, 0) for state in _FAILING)
         new = number.get(State.NEW, 0)
-        said = f"{new} new failure{'' if new == 1 else 's'}" if failing else "no failures"
+        text = f"{new} new failure{'' if new == 1 else 's'}" if failing else "no failures"
         if still := number.get(State.STILL, 0):
-            said += f", {still} still failing"
+            text += f", {still} still failing"
         if unknown := number.get(State.INFRA, 0) + number.get(State.MISSING, 0):
-            said += f"; of {unknown} nothing is known"
-        return said
+            text += f"; of {unknown} nothing is known"
+        return text
 
 
 def page_of(history: History, night: Night, only: Collection[str] | None = None) -> Page:
     """``only``: these cases instead of all that were planned. Raises HistoryUnreachable."""
     nights = _up_to(history, night)
-    order = {one.id: number for number, one in enumerate(reversed(nights))}
+    order = {each.id: number for number, each in enumerate(reversed(nights))}
     by_case = _by_case(history.rows(list({*order, night.id})), order)
-    found = [one for one in standings(history, night) if only is None or one.case in only]
-    cases = tuple(_view(n, one, by_case.get(one.case, ())) for n, one in enumerate(found))
+    shown = [s for s in standings(history, night) if only is None or s.case in only]
+    cases = tuple(_view(n, s, by_case.get(s.case, ())) for n, s in enumerate(shown))
     count = Counter(case.state for case in cases)
-    earlier = next((one for one in nights if one.id != night.id), None)
+    earlier = next((each for each in nights if each.id != night.id), None)
     return Page(
         night=night,
         earlier=earlier,
@@ -183,9 +181,9 @@ def page_of(history: History, night: Night, only: Collection[str] | None = None)
 def _up_to(history: History, night: Night) -> list[Night]:
     """The last nights of the suite up to this one, the newest first."""
     newest = history.nights(suite=night.suite, most=NIGHTS)
-    if all(one.id != night.id for one in newest):
+    if all(each.id != night.id for each in newest):
         newest = [n for n in history.nights(suite=night.suite) if n.began <= night.began]
-    return [one for one in newest if one.began <= night.began][:NIGHTS]
+    return [each for each in newest if each.began <= night.began][:NIGHTS]
 
 
 def _by_case(rows: Iterable[Row], order: Mapping[str, int]) -> dict[str, tuple[Row, ...]]:
@@ -197,18 +195,18 @@ def _by_case(rows: Iterable[Row], order: Mapping[str, int]) -> dict[str, tuple[R
     for name in sorted(nights, key=lambda name: order.get(name, len(order))):
         for case, row in last_tries(nights[name]).items():
             cases.setdefault(case, []).append(row)
-    return {case: tuple(found) for case, found in cases.items()}
+    return {case: tuple(tries) for case, tries in cases.items()}
 
 
-def _view(number: int, one: Standing, rows: Sequence[Row]) -> CaseView:
-    row = one.row
+def _view(number: int, standing: Standing, rows: Sequence[Row]) -> CaseView:
+    row = standing.row
     failing = row is not None and row.bad
     return CaseView(
         anchor=f"case-{number}",
-        standing=one,
-        since=first_bad(one.case, rows) if failing else None,
+        standing=standing,
+        since=first_bad(standing.case, rows) if failing else None,
         lines=_lines(row),
-        deltas=_deltas(one),
+        deltas=_deltas(standing),
         trends=trends(rows),
         command="" if row is None else reproducing(row),
     )
@@ -222,14 +220,14 @@ def _lines(row: Row | None) -> tuple[Line, ...]:
     return tuple(Line(number, text, number == marked) for number, text in numbered)
 
 
-def _deltas(one: Standing) -> tuple[Delta, ...]:
+def _deltas(standing: Standing) -> tuple[Delta, ...]:
     """The largest first, of what budgets may limit."""
-    if one.row is None or one.before is None:
+    if standing.row is None or standing.before is None:
         return ()
-    before, after = one.before.metrics, one.row.metrics
+    before, after = standing.before.metrics, standing.row.metrics
     both = (name for name in after if name in before and is_accepted(name))
-    found = [Delta(name, before[name], after[name]) for name in both]
-    changed = sorted((d for d in found if d.change), key=lambda d: (-abs(d.change), d.name))
+    deltas = [Delta(name, before[name], after[name]) for name in both]
+    changed = sorted((d for d in deltas if d.change), key=lambda d: (-abs(d.change), d.name))
     return tuple(changed[:_MOST_DELTAS])
 
 
@@ -267,3 +265,76 @@ def _place(case: CaseView) -> tuple[str, str]:
         return case.row.target, case.row.model
     target, _, model = case.case.partition("/")
     return target, model.partition(" [")[0]
+
+
+WIDTH, HEIGHT = 120.0, 24.0
+_EDGE = 2.0
+_Value = Callable[[Row], float | None]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """``line``: of a polyline; ``bad``: where nights failed; ``said``: the same in words."""
+
+    name: str
+    unit: str
+    line: str
+    bad: tuple[tuple[float, float], ...]
+    first: float
+    last: float
+    least: float
+    most: float
+    nights: int
+
+    @property
+    def said(self) -> str:
+        return (
+            f"{self.name} over {self.nights} nights: {self.first:,g} to {self.last:,g} "
+            f"{self.unit}, {self.least:,g} at least, {self.most:,g} at most"
+        )
+
+
+def _metric(name: str) -> _Value:
+    return lambda row: row.metrics.get(name)
+
+
+_FIGURES: tuple[tuple[str, str, _Value], ...] = (
+    ("size of the .pte", "bytes", _metric("pte_bytes")),
+    ("code", "bytes", _metric("elf_text")),
+    ("instructions", "ticks", _metric("ticks_set0")),
+    ("time", "s", lambda row: row.seconds.get("total")),
+)
+
+
+def trends(rows: Sequence[Row]) -> tuple[Trend, ...]:
+    """``rows`` of one case, one a night, the oldest first; a figure that two of them have."""
+    drawn = (_trend(name, unit, rows, value) for name, unit, value in _FIGURES)
+    return tuple(trend for trend in drawn if trend is not None)
+
+
+def _trend(name: str, unit: str, rows: Sequence[Row], value: _Value) -> Trend | None:
+    points = [(n, y, row.bad) for n, row in enumerate(rows) if (y := value(row)) is not None]
+    if len(points) < 2:
+        return None
+    values = [y for _, y, _ in points]
+    least, most = min(values), max(values)
+    steps, span = len(rows) - 1, (most - least) or 1
+    placed = [
+        (
+            round(_EDGE + (WIDTH - 2 * _EDGE) * n / steps, 1),
+            round(HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * (y - least) / span, 1),
+            bad,
+        )
+        for n, y, bad in points
+    ]
+    return Trend(
+        name=name,
+        unit=unit,
+        line=" ".join(f"{x:g},{y:g}" for x, y, _ in placed),
+        bad=tuple((x, y) for x, y, bad in placed if bad),
+        first=values[0],
+        last=values[-1],
+        least=least,
+        most=most,
+        nights=len(rows),
+    )

@@ -37,7 +37,7 @@ from harness.sim.gdbstub.hooks import (
     serving_hooks,
 )
 from harness.sim.gdbstub.program import Program
-from harness.suites.standin.failure import StandinError
+from harness.suites.standin import StandinError
 from harness.suites.standin.machine import DDR
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from harness.suites.standin.failure import StandinError
+from harness.suites.standin import StandinError
 
 _VALUED = {
     "-a": "--application",

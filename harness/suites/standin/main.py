@@ -21,15 +21,20 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError
 from harness.sim.gdbstub.heap import HeapInfo
-from harness.suites.standin import machine
+from harness.suites.standin import OWN_FAULT, StandinError, machine
 from harness.suites.standin.attachment import Attachment, NpuSettings, attached, npu_driver
-from harness.suites.standin.elf import Elf, read_elf
-from harness.suites.standin.failure import OWN_FAULT, StandinError
 from harness.suites.standin.grammar import HELP, Request, parse
+from harness.suites.standin.machine import Elf, read_elf
 from harness.suites.standin.parameters import Model, Settings, load_model
-from harness.suites.standin.record import RECORD, Recorder, mark_refused
-from harness.suites.standin.session import Channels, QemuEnding, run
-from harness.suites.standin.uart import UARTS, Uart, uart_settings, write_all
+from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
+from harness.suites.standin.session import (
+    UARTS,
+    Channels,
+    QemuEnding,
+    Uart,
+    run,
+    uart_settings,
+)
 from harness.system.confine import Confinement, NotConfined, confined, ending_signal, required
 from harness.system.packages import how_to_get
 from harness.system.quota import QUOTA

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.formats.cop import MACS
 from harness.sim.gdbstub.heap import HeapInfo
-from harness.suites.standin.failure import StandinError
+from harness.suites.standin import StandinError
 
 _DATA = Path(__file__).with_name("models.json")
 _TRUE, _FALSE = ("1", "true"), ("0", "false")

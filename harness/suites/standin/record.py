@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.suites.standin.uart import write_all
-
 RECORD = "HIL_STANDIN_RECORD"  # the variable with the folder
 REFUSED = "refused"  # a file in it: the stand-in ended with an error of its own
 _FILE_LIMIT = 8 << 20  # bytes of a file that is copied
@@ -96,6 +94,11 @@ class Recorder:
             and all(path.is_file() for path in self._cwd.iterdir()),
         }
         Path(f"{self._place}.json").write_text(json.dumps(fields))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _stamps(directory: Path) -> dict[str, _Stamp]:

@@ -1,4 +1,4 @@
-"""One run of QEMU: passes its bytes on while it lives, enforces the models' limits.
+"""One run of QEMU: passes the bytes of its UARTs on while it lives, enforces the models' limits.
 
 QEMU has no command for the simulated time, but the board's 100 Hz counter (CLK100HZ of the FPGAIO
 block, at 0x49302014 Non-secure and 0x59302014 Secure) counts in it, and the monitor can read it as
@@ -23,9 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.suites.standin import StandinError
 from harness.suites.standin.attachment import Attachment
 from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
-from harness.suites.standin.uart import Uart
+from harness.suites.standin.parameters import Model, Settings
+from harness.suites.standin.record import write_all
 from harness.system.confine import ENVIRONMENT, Confinement, ending_signal
 
 Reason = Literal["exited", "stopped", "--timelimit", "--cpulimit", "--simlimit", "--cyclelimit"]
@@ -220,3 +222,66 @@ def _simulated_limit(clock: Clock, limits: Mapping[str, float]) -> Reason | None
 def _limit_cpu(seconds: float) -> None:
     whole = max(1, math.ceil(seconds))
     resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
+
+
+UARTS = 5  # of the machine; the models have as many on the board
+_EOT = b"\x04"
+
+
+@dataclass(frozen=True)
+class UartSettings:
+    number: int
+    out_file: str
+    stops: tuple[bytes, ...]  # texts that end the simulation
+
+
+def uart_settings(model: Model, settings: Settings) -> Iterator[UartSettings]:
+    """The UARTs that have a parameter set."""
+    for number in range(UARTS):
+        name = f"{model.board}.uart{number}"
+        tag = settings.text(f"{name}.shutdown_tag").encode()
+        eot = [_EOT] if settings.flag(f"{name}.shutdown_on_eot") else []
+        out_file = settings.text(f"{name}.out_file")
+        if out_file or tag or eot:
+            yield UartSettings(number, out_file, (*eot, *([tag] if tag else [])))
+
+
+class Uart:
+    """Passes bytes on until one of the stop texts has passed."""
+
+    def __init__(self, settings: UartSettings, stdout: Callable[[bytes], object]) -> None:
+        self._stops = settings.stops
+        self._kept = max(map(len, self._stops), default=1) - 1
+        self._tail = b""
+        self._file: int | None = None
+        self._stdout = stdout if settings.out_file in ("-", "/dev/stdout") else None
+        if settings.out_file and self._stdout is None:
+            self._file = _create(settings)
+
+    def write(self, data: bytes) -> bool:
+        """Returns whether a stop text is complete, perhaps with bytes of earlier calls: the
+        simulation ends, and what comes after the text is dropped."""
+        seen = self._tail + data
+        ends = [start + len(s) for s in self._stops if (start := seen.find(s)) >= 0]
+        if ends:
+            data = data[: max(0, min(ends) - len(self._tail))]
+        self._tail = seen[-self._kept :] if self._kept else b""
+        if self._stdout is not None:
+            self._stdout(data)
+        elif self._file is not None:
+            write_all(self._file, data)
+        return bool(ends)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _create(settings: UartSettings) -> int:
+    try:
+        return os.open(Path(settings.out_file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    except OSError as error:
+        raise StandinError(
+            f"uart{settings.number}.out_file: cannot write {settings.out_file}: {error.strerror}"
+        ) from error

@@ -11,7 +11,7 @@ import pytest
 
 from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
-from harness.report.page.github import summary, workflow_commands, write_summary
+from harness.report.page.ci import summary, workflow_commands, write_summary
 from harness.report.page.view import Page, page_of
 
 from .nights import M55, U55, U85, many, night, row, two_nights

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.report.page.junit import write_junit
+from harness.report.page.ci import write_junit
 from harness.report.page.view import page_of
 from harness.system.files import DiskError
 

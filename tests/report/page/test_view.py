@@ -12,8 +12,7 @@ import pytest
 from harness.nightly.history.compare import State, first_bad
 from harness.nightly.history.model import Difference
 from harness.report.page.causes import Failure, grouped
-from harness.report.page.trend import trends
-from harness.report.page.view import CaseView, Page, page_of
+from harness.report.page.view import CaseView, Page, page_of, trends
 
 from .nights import CONV, KNOWN, LINEAR, M55, PAD, U55, U85, many, row, two_nights
 

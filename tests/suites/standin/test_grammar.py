@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.suites.standin.failure import StandinError
+from harness.suites.standin import StandinError
 from harness.suites.standin.grammar import LoadedData, parse
 
 
