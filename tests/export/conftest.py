@@ -63,8 +63,9 @@ def export(on_stage, request, versions, directory):
     from pathlib import Path
     from tests.export.checkout.made import Made
     on_stage("load")
-    print("in process", os.getpid())
-    if request.model.file is not None:
+    if request.model.file is None:
+        print("in process", os.getpid())
+    else:
         exec(compile(request.model.file.read_text(), str(request.model.file), "exec"), {{}})
     on_stage("serialise")
     Made(request, versions, "double").write(Path(directory)).save()

@@ -26,6 +26,7 @@ from harness.export.request import ExportRequest
 
 Write = Callable[..., ModelSource]
 NAMES = "ModelUnderTest = ModelInputs = None\n"
+SAYS_ITS_PROCESS = NAMES + "import os; print('in process', os.getpid())\n"
 C_EXIT = "import ctypes; ctypes.CDLL(None).exit(0)"
 RUBBISH = """
 import os
@@ -62,7 +63,7 @@ def test_a_given_process_exports_the_wheels_models_of_every_call(user_model: Wri
     with ExportProcess() as given:
         first, second, mine = (
             export([ExportRequest(model)], process=given)[0]
-            for model in (find_model("add"), find_model("mul"), user_model(NAMES))
+            for model in (find_model("add"), find_model("mul"), user_model(SAYS_ITS_PROCESS))
         )
     assert _process_of(first) == _process_of(second)
     assert _process_of(mine) != _process_of(first)
