@@ -293,7 +293,7 @@ def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, l
 
 def _row_printer(rows: list[Row], *, quiet: bool) -> Callable[[Row, int, int], None]:
     """Prints a line for each row, and each note on the store once."""
-    from harness.nightly.work import StoreNote
+    from harness.nightly.pool import StoreNote
 
     printed: set[str] = set()
 

@@ -1,46 +1,47 @@
 """Workers on any number of machines: the tasks of a night are tasks of ``dask.distributed``.
 
-dask has the queues, the balance and the watch over its workers. Added here: labels for whoever
-joins (``remote``), and an end for what can end in no other way: a scheduler that is gone, a task
-that no worker can do.
+dask has the queues, the balance and the watch over its workers. Labels are added for whoever joins:
+dask resources, one of each, which a task takes for itself. A worker has one for its harness and one
+for each FVP that is installed there. So it runs one case at a time, none of another harness, and
+none whose FVP it does not have.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from distributed import Client, KilledWorker
+from distributed import Client, KilledWorker, get_worker
 from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.registry import get_backend
+from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 from harness.config.loading import Target, load_target
 from harness.config.model import SimulatorName
-from harness.core.errors import HarnessError, InfraError, UsageError
+from harness.core.errors import InfraError, UsageError
 from harness.nightly.history.model import Row
-from harness.nightly.pool import NotDone, WorkerLost
-from harness.nightly.remote import (
-    OneLife,
-    fvp_label,
-    harness_label,
-    label,
-    labels_of_workers,
-    run_task,
-)
+from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job
-from harness.nightly.work import Task
+from harness.run.identity import exact_revision
 from harness.sim.pick import AUTO
 from harness.system.boundary import told
 from harness.system.progress import Progress
+from harness.system.toolchain import find_fvp
 
-_POLL_S = 2.0  # between two looks at the workers
-_ROOM = 10_000  # tasks that wait at the scheduler
-_HOW = "each worker is `dask worker URL --nthreads 1`, with the harness in its environment"
+if TYPE_CHECKING:
+    from distributed import Scheduler, Worker
+
+_POLL_S = 2.0  # between two looks for new workers
+_WAITING_TASKS = 10_000  # at the scheduler
+_STARTED = "hil-started"  # a topic of dask's events
+_START = "each worker is `dask worker URL --nthreads 1`, with the harness in its environment"
 Answer = Future[tuple[Row, ...]]
 
 
@@ -67,13 +68,13 @@ class NoWorkers(InfraError):
 
     kind = "no_workers"
 
-    def __init__(self, url: str, wanted: str, others: Mapping[str, str]) -> None:
-        self.url, self.wanted, self.others = url, wanted, dict(others)
+    def __init__(self, url: str, harness: str, others: Mapping[str, str]) -> None:
+        self.url, self.others = url, dict(others)
         reasons = "; ".join(f"{address} has {why}" for address, why in sorted(others.items())[:5])
         super().__init__(
-            f"the scheduler {url} has no worker with harness {wanted}"
+            f"the scheduler {url} has no worker with harness {harness}"
             + (f": {reasons}" if reasons else ""),
-            hint="update and restart those workers; " + _HOW if reasons else _HOW,
+            hint="update and restart those workers; " + _START if reasons else _START,
         )
 
 
@@ -87,7 +88,7 @@ class NoWorkerFor(NotDone):
         super().__init__(
             f"for {seconds:.0f} s there was no worker for the case, which needs one with "
             f"{' and '.join(self.lacking)}",
-            hint="did the workers stop, or restart with another harness? " + _HOW,
+            hint="did the workers stop, or restart with another harness? " + _START,
         )
 
 
@@ -102,6 +103,70 @@ class WorkerFailed(NotDone):
             f"the worker could not do the task: {self.detail}",
             hint="the worker's own log has more",
         )
+
+
+def run_task(task: Task, store: str) -> tuple[Row, ...]:
+    """In a thread of a worker."""
+    report_start()
+    return work(task, store)
+
+
+def report_start() -> None:
+    """Tells the scheduler that the task has begun: it now dies with its worker (``OneLife``)."""
+    worker = get_worker()
+    worker.log_event(_STARTED, worker.get_current_task())
+
+
+class OneLife(SchedulerPlugin):  # type: ignore[misc]
+    """A task that had begun when its worker was lost fails instead of being started again
+    elsewhere: the night keeps both tries. One that still waited there goes elsewhere.
+
+    ``TaskState.suspicious`` counts the workers that a task was lost with, and more than
+    ``allowed_failures`` end it (distributed's documentation, "Scheduling State"). ``patience``:
+    seconds that a task waits for a worker that can do it.
+    """
+
+    name = "hil-one-life"
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+
+    def start(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        scheduler.no_workers_timeout = self._patience
+
+    def log_event(self, topic: str, msg: object) -> None:
+        if topic == _STARTED and msg in self._scheduler.tasks:
+            self._scheduler.tasks[msg].suspicious = self._scheduler.allowed_failures
+
+
+async def label_worker(fvps: Sequence[str], dask_worker: Worker) -> str:
+    """Gives a worker its labels; returns its harness. ``fvps``: executables to look for."""
+    labels = [harness_label(_revision()), *(fvp_label(name) for name in fvps if find_fvp(name))]
+    await dask_worker.set_resources(**dict.fromkeys(labels, 1))
+    return _revision()
+
+
+def labels_of_workers(dask_scheduler: Scheduler) -> Mapping[str, frozenset[str]]:
+    """By address."""
+    return {
+        address: frozenset(name for name, number in worker.resources.items() if number > 0)
+        for address, worker in dask_scheduler.workers.items()
+    }
+
+
+def harness_label(revision: str) -> str:
+    return f"hil {revision}"
+
+
+def fvp_label(executable: str) -> str:
+    return f"hil {executable}"
+
+
+@cache
+def _revision() -> str:
+    """As it was when the worker started, which is what it has loaded."""
+    return exact_revision()
 
 
 @dataclass(frozen=True)
@@ -133,10 +198,7 @@ class DaskPool:
         self._fvps = tuple(sorted({name for job in jobs if (name := self._choice.of(job))}))
         self._harness = harness_label(revision)
         self._others: dict[str, str] = {}
-        self._members: dict[str, frozenset[str]] = {}
-        self._waiting: dict[Answer, tuple[frozenset[str], Future[Any]]] = {}
-        self._last_seen: dict[frozenset[str], float] = {}
-        self._lock = threading.Lock()
+        self._labels: dict[str, frozenset[str]] = {}  # of each worker, by address
         self._closed = threading.Event()
         self._client = _connected(cluster)
         try:
@@ -154,58 +216,50 @@ class DaskPool:
 
     @property
     def room(self) -> int:
-        return _ROOM
+        return _WAITING_TASKS
 
     def submit(self, task: Task) -> Answer:
         job, fvp = self._choice.settle(task.job, self._installed)
-        labels = frozenset([self._harness, *([fvp_label(fvp)] if fvp else [])])
-        answer: Answer = Future()
-        answer.set_running_or_notify_cancel()
+        labels = [self._harness, *([fvp_label(fvp)] if fvp else [])]
         executor = self._client.get_executor(
             pure=False, retries=0, resources=dict.fromkeys(labels, 1)
         )
-        given = executor.submit(self._call, replace(task, job=job), self._cluster.store)
-        with self._lock:
-            self._waiting[answer] = labels, given
-        given.add_done_callback(lambda done: self._pass_on(done, answer))
+        answer: Answer = Future()
+        answer.set_running_or_notify_cancel()
+        submitted = executor.submit(self._call, replace(task, job=job), self._cluster.store)
+        submitted.add_done_callback(lambda done: self._pass_on(done, answer, labels))
         return answer
 
     def close(self) -> None:
         """What runs on a worker runs to its end there; what waits is forgotten."""
         self._closed.set()
-        with self._lock:
-            left = [given for _, given in self._waiting.values()]
-            self._waiting.clear()
-        for given in left:
-            given.cancel()
         self._watcher.join()
         self._client.close()
 
-    def _usable(self) -> list[frozenset[str]]:
-        return [labels for labels in self._members.values() if self._harness in labels]
+    def _pass_on(self, done: Future[Any], answer: Answer, labels: Sequence[str]) -> None:
+        error = None if done.cancelled() else done.exception()
+        with suppress(InvalidStateError):  # the night is over
+            if done.cancelled():  # by the client, which has lost its connection
+                answer.set_exception(SchedulerLost(self._cluster.url))
+            elif error is None:
+                answer.set_result(done.result())
+            elif isinstance(error, KilledWorker):
+                answer.set_exception(WorkerLost(str(error.last_worker.address)))
+            elif isinstance(error, NoValidWorkerError | NoWorkerError):
+                answer.set_exception(NoWorkerFor(labels, self._cluster.patience))
+            else:
+                answer.set_exception(WorkerFailed(error))
 
-    def _pass_on(self, done: Future[Any], answer: Answer) -> None:
-        with self._lock:
-            if self._waiting.pop(answer, None) is None:
-                return
-        if done.cancelled():
-            _fail(answer, SchedulerLost(self._cluster.url))
-            return
-        error = done.exception()
-        if error is None:
-            answer.set_result(done.result())
-        elif isinstance(error, KilledWorker):
-            _fail(answer, WorkerLost(str(error.last_worker.address)))
-        else:
-            _fail(answer, WorkerFailed(error))
+    def _usable(self) -> list[frozenset[str]]:
+        return [labels for labels in self._labels.values() if self._harness in labels]
 
     def _wait_for_a_worker(self) -> None:
-        until = time.monotonic() + self._cluster.patience
+        deadline = time.monotonic() + self._cluster.patience
         while True:
-            self._look()
+            self._label_new_workers()
             if self._usable():
                 return
-            if time.monotonic() >= until or self._others:
+            if time.monotonic() >= deadline or self._others:
                 raise NoWorkers(self._cluster.url, self._revision, self._others)
             self._closed.wait(self._pause)
 
@@ -213,65 +267,27 @@ class DaskPool:
     def _pause(self) -> float:
         return min(_POLL_S, self._cluster.patience / 4)
 
-    def _look(self) -> None:
-        """Reads who is there, and labels whoever is new."""
+    def _watch(self) -> None:
+        while not self._closed.wait(self._pause):
+            with suppress(Exception):  # the tasks report a scheduler that is gone
+                self._label_new_workers()
+
+    def _label_new_workers(self) -> None:
         addresses = self._client.run_on_scheduler(labels_of_workers).keys()
-        new = sorted(addresses - self._members.keys())
+        new = sorted(addresses - self._labels.keys())
         if new:
-            answers = self._client.run(label, self._fvps, workers=new, on_error="return")
+            answers = self._client.run(label_worker, self._fvps, workers=new, on_error="return")
             for address, revision in answers.items():
                 if revision != self._revision:
                     self._refuse(address, revision)
-        self._members = dict(self._client.run_on_scheduler(labels_of_workers))
+        self._labels = dict(self._client.run_on_scheduler(labels_of_workers))
 
     def _refuse(self, address: str, answer: object) -> None:
         """``answer``: its revision, or why its harness cannot be loaded."""
         known = isinstance(answer, str)
-        why = f"harness {answer}" if known else f"no harness that loads ({_line(answer)})"
+        why = f"harness {answer}" if known else f"no harness that loads ({_first_line(answer)})"
         self._others[address] = why
         self._progress(f"the worker {address} is not used: it has {why}, not {self._revision}")
-
-    def _watch(self) -> None:
-        while not self._closed.wait(self._pause):
-            try:
-                self._look()
-            except Exception:  # whatever the connection ended with
-                if not self._closed.is_set() and not self._answers():
-                    self._give_up(lambda _: SchedulerLost(self._cluster.url), lambda _: True)
-            else:
-                self._end_what_nobody_can_do()
-
-    def _answers(self) -> bool:
-        """A worker that goes while it is asked is no fault of the scheduler's."""
-        with suppress(Exception):
-            self._client.run_on_scheduler(labels_of_workers)
-            return True
-        return False
-
-    def _end_what_nobody_can_do(self) -> None:
-        now = time.monotonic()
-        with self._lock:
-            wanted = {labels for labels, _ in self._waiting.values()}
-        for labels in wanted:
-            if labels not in self._last_seen or any(labels <= m for m in self._members.values()):
-                self._last_seen[labels] = now
-        patience = self._cluster.patience
-        late = {labels for labels in wanted if now - self._last_seen[labels] >= patience}
-        if late:
-            self._give_up(lambda labels: NoWorkerFor(labels, patience), late.__contains__)
-
-    def _give_up(
-        self,
-        why: Callable[[frozenset[str]], HarnessError],
-        which: Callable[[frozenset[str]], bool],
-    ) -> None:
-        with self._lock:
-            ended = {a: entry for a, entry in self._waiting.items() if which(entry[0])}
-            for answer in ended:
-                del self._waiting[answer]
-        for answer, (labels, given) in ended.items():
-            given.cancel()
-            _fail(answer, why(labels))
 
 
 class FvpChoice:
@@ -311,7 +327,7 @@ class FvpChoice:
 
 
 def _connected(cluster: Cluster) -> Client:
-    try:  # what Client would find out later, and not get over
+    try:  # Client itself would retry a wrong address for ever
         scheme, place = parse_address(cluster.url, strict=True)
         get_backend(scheme)
         parse_host_port(place)
@@ -324,22 +340,18 @@ def _connected(cluster: Cluster) -> Client:
         client = Client(cluster.url, timeout=cluster.connect, set_as_default=False)
     except OSError as error:
         hint = "is `dask scheduler` running there, in an environment that has the harness?"
-        raise SchedulerFailed(cluster.url, f"does not answer: {_line(error)}", hint) from error
+        detail = f"does not answer: {_first_line(error)}"
+        raise SchedulerFailed(cluster.url, detail, hint) from error
     try:
-        client.register_plugin(OneLife())
+        client.register_plugin(OneLife(cluster.patience))
         client.run_on_scheduler(labels_of_workers)
     except Exception as error:  # of its environment
         client.close()
-        detail = f"cannot serve a night: {type(error).__name__}: {_line(error)}"
+        detail = f"cannot serve a night: {type(error).__name__}: {_first_line(error)}"
         hint = "start `dask scheduler` in an environment with this harness, executorch-hil"
         raise SchedulerFailed(cluster.url, detail, hint) from error
     return client
 
 
-def _line(error: object) -> str:
+def _first_line(error: object) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
-
-
-def _fail(answer: Answer, error: HarnessError) -> None:
-    with suppress(InvalidStateError):  # it was answered meanwhile
-        answer.set_exception(error)

@@ -22,9 +22,8 @@ from harness.nightly.history.model import MOST_ATTEMPTS, Night, Planned, Row, la
 from harness.nightly.history.store import History
 from harness.nightly.outbox import Recorder
 from harness.nightly.plan import WHOLE, Shard, distribute, in_order, usual_seconds
-from harness.nightly.pool import NotDone, Pool
+from harness.nightly.pool import NotDone, Pool, Task, lost
 from harness.nightly.suite import Job, Suite
-from harness.nightly.work import Task, lost
 from harness.run.identity import exact_revision, host
 from harness.run.pipeline import RunOptions
 from harness.system.clock import now

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from harness.nightly.dask_pool import report_start
 from harness.nightly.history.model import Row
-from harness.nightly.remote import report_start
-from harness.nightly.work import Task
+from harness.nightly.pool import Task
 from tests.nightly.history.made import row
 
 

@@ -23,6 +23,7 @@ from harness.nightly.dask_pool import (
     NoWorkers,
     SchedulerFailed,
     SchedulerLost,
+    fvp_label,
 )
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Planned, Row
@@ -30,7 +31,6 @@ from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.outbox import Recorder
 from harness.nightly.plan import WHOLE
-from harness.nightly.remote import fvp_label
 from harness.nightly.suite import Job, Suite
 from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions

@@ -31,9 +31,8 @@ from harness.nightly.night import (
 )
 from harness.nightly.outbox import Recorder
 from harness.nightly.plan import Shard
-from harness.nightly.pool import LocalPool, WorkerLost
+from harness.nightly.pool import LocalPool, Task, WorkerLost
 from harness.nightly.suite import Job, Suite
-from harness.nightly.work import Task
 from harness.run.pipeline import RunOptions
 from tests.nightly.history.made import row
 

@@ -18,6 +18,7 @@ import zstandard
 
 from harness.config.case import Case
 from harness.nightly.history.model import Planned, Row
+from harness.nightly.pool import StoreNote, Task, work
 from harness.nightly.shared import (
     SharedCase,
     Store,
@@ -27,7 +28,6 @@ from harness.nightly.shared import (
     StoreUnusable,
 )
 from harness.nightly.suite import Job
-from harness.nightly.work import StoreNote, Task, work
 from harness.run.pipeline import RunOptions
 from harness.system import sealed
 

@@ -20,15 +20,14 @@ from pathlib import Path
 
 from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
-from harness.nightly.dask_pool import Cluster, DaskPool
+from harness.nightly.dask_pool import Cluster, DaskPool, report_start, run_task
 from harness.nightly.history.model import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.outbox import Recorder
 from harness.nightly.plan import WHOLE
-from harness.nightly.remote import report_start, run_task
+from harness.nightly.pool import Task
 from harness.nightly.suite import Suite
-from harness.nightly.work import Task
 from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions
 from harness.system.paths import import_root
