@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from harness.nightly.history.model import Night, Row
     from harness.nightly.history.store import History
     from harness.nightly.outbox import Recorder
-    from harness.nightly.plan import Shard
     from harness.nightly.pool import Pool
+    from harness.nightly.shards import Shard
     from harness.nightly.suite import Suite
     from harness.run.pipeline import RunOptions
     from harness.system.progress import Progress
@@ -220,7 +220,7 @@ def run_(url: str | None, surfaces: Surfaces, as_json: bool, **words: Any) -> tu
       dask worker tcp://farm:8786 --nthreads 1     on each, once for each core
       hil nightly suite.yaml --scheduler tcp://farm:8786 --store /mnt/farm/hil
     """
-    from harness.nightly.plan import parse_shard
+    from harness.nightly.shards import parse_shard
     from harness.nightly.suite import default_suite, load_suite
 
     options = NightOptions(**words)
@@ -280,7 +280,7 @@ def _bundled(rows: list[Row], folder: Path | None, as_json: bool) -> dict[str, l
     """Bundles of what failed now, not of what was judged before a kill."""
     if folder is None:
         return {}
-    from harness.nightly.bundles import pack_failures
+    from harness.nightly.night import pack_failures
 
     made: list[str] = []
     for bundled in pack_failures(rows, folder):
@@ -377,7 +377,7 @@ def merge_(
       hil nightly merge shard-1/.hil shard-2/.hil --history sqlite:///night.db
     """
     with opened(url) as history:
-        from harness.nightly.merge import merge
+        from harness.nightly.shards import merge
 
         merged = merge(folders, history)
         summary, code = _shown(merged.night, history, as_json=as_json)

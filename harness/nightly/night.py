@@ -8,28 +8,31 @@ from __future__ import annotations
 import os
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from queue import SimpleQueue
 
 import filelock
 
-from harness.core.errors import UsageError
+from harness.core.errors import HarnessError, UsageError
 from harness.nightly.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
 from harness.nightly.history.store import History
 from harness.nightly.outbox import Recorder
-from harness.nightly.plan import WHOLE, Shard, distribute, in_order, usual_seconds
 from harness.nightly.pool import NotDone, Pool, Task, lost
+from harness.nightly.shards import WHOLE, Shard, distribute, in_order, usual_seconds
 from harness.nightly.suite import Job, Suite
 from harness.run.identity import exact_revision, host
+from harness.run.pack import pack
 from harness.run.pipeline import RunOptions
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
+MAX_BUNDLES = 50  # enough of a fault that breaks everything
 OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how many
 
 
@@ -218,3 +221,34 @@ def workers(jobs: int | None) -> int:
 def _new_id() -> str:
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     return f"{stamp}-{uuid.uuid4().hex[:6]}"
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """``path``: None if there is no bundle; ``why`` says the reason."""
+
+    case: str
+    path: Path | None
+    why: str = ""
+
+
+def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[Bundled]:
+    """One for each bad row that ran on this machine, in the new ``folder``. Raises DiskError."""
+    bad = [row for row in rows if row.bad]
+    if bad:
+        with disk_errors("making the folder of the bundles"):
+            folder.mkdir(parents=True, exist_ok=True)
+    for number, row in enumerate(bad):
+        if number >= MAX_BUNDLES:
+            yield Bundled(row.case, None, f"{MAX_BUNDLES} failures have one")
+        elif row.run_dir is None:
+            yield Bundled(row.case, None, "nothing was run")
+        else:
+            yield _packed(row.case, Path(row.run_dir), folder)
+
+
+def _packed(case: str, run_dir: Path, folder: Path) -> Bundled:
+    try:
+        return Bundled(case, pack(run_dir, folder / f"{run_dir.name}.tar.zst").path)
+    except HarnessError as error:
+        return Bundled(case, None, error.message)

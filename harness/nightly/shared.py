@@ -1,8 +1,8 @@
 """Programs and firmware of a night, shared through one folder or bucket that all machines see.
 
 ``URL/programs/<key>`` and ``URL/firmware/<key>`` are the cache's sealed folders (``system.sealed``)
-as one file each: a tar archive in a Zstandard frame. What was damaged, cut or moved is found when
-it is read. A store that does not serve costs time and a note: what it lacks is made where it is
+as one file each: a zip archive behind its sha256. What was damaged, cut or moved is found when it
+is read. A store that does not serve costs time and a note: what it lacks is made where it is
 needed.
 
 The URL is what fsspec takes: a folder (NFS), ``s3://bucket/folder``, ``gs://…``, ``az://…``.
@@ -10,23 +10,22 @@ The URL is what fsspec takes: a folder (NFS), ``s3://bucket/folder``, ``gs://…
 
 from __future__ import annotations
 
+import hashlib
 import io
-import tarfile
 import tempfile
 import uuid
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-import zstandard
-
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.core.errors import HarnessError, InfraError, ToolMissing, UsageError
+from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.export import cache
 from harness.export.batch import ExportOptions
 from harness.firmware.arithmetic import build_options
@@ -41,7 +40,7 @@ from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
 _T = TypeVar("_T")
-_MAX_BYTES = 1 << 30  # of an entry
+_DIGEST = 32  # bytes of a sha256
 PROGRAMS, FIRMWARE = "programs", "firmware"
 
 
@@ -53,19 +52,6 @@ class StoreUnusable(UsageError):
         super().__init__(
             f"{url} cannot be a store: {why}",
             hint="name a folder that all machines see, or a bucket as s3://bucket/folder",
-        )
-
-
-class StorePackageMissing(ToolMissing):
-    kind = "store_package_missing"
-
-    def __init__(self, url: str, missing: str) -> None:
-        self.url = url
-        package = "executorch-hil[nightly]" if missing == "fsspec" else missing
-        super().__init__(
-            f"the store {url} needs the Python package {missing}, which is not installed",
-            tool=missing,
-            hint=f"pip install '{package}'",
         )
 
 
@@ -84,8 +70,8 @@ class StoreDamaged(StoreError):
 
 
 class Store:
-    """At ``url``; nothing is asked of it before the first call. All methods raise StoreUnusable,
-    StorePackageMissing, StoreError."""
+    """At ``url``; nothing is asked of it before the first call. All methods raise StoreUnusable
+    and StoreError."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -126,15 +112,12 @@ class Store:
             data = self._call(lambda: fs.cat_file(f"{root}/{kind}/{key}"))
         except FileNotFoundError:
             return None
-        try:
+        with suppress(zipfile.BadZipFile, ValueError):
             place = _unpack(data, into)
             # the inputs of an export are named behind its key
-            if sealed.load(place, key) is None or place.name.partition("+")[0] != key:
-                raise ValueError(place.name)
-        except (tarfile.TarError, zstandard.ZstdError, ValueError) as error:
-            message = f"has a damaged {kind}/{key}"
-            raise StoreDamaged(self.shown, message, "nothing: it is replaced") from error
-        return place
+            if sealed.load(place, key) is not None and place.name.partition("+")[0] == key:
+                return place
+        raise StoreDamaged(self.shown, f"has a damaged {kind}/{key}", "nothing: it is replaced")
 
     def keep(self, kind: str, key: str, folder: Path) -> None:
         """Puts a sealed folder there, in place of one that may be. Raises OSError."""
@@ -179,51 +162,36 @@ class Store:
             import fsspec
 
             fs, root = fsspec.core.url_to_fs(self.url)
-        except ModuleNotFoundError as error:
-            raise StorePackageMissing(self.shown, str(error.name)) from error
-        except ImportError as error:  # in fsspec's words: "Install s3fs to access S3"
-            words = str(error).split()
-            missing = words[words.index("Install") + 1] if "Install" in words[:-1] else error.name
-            raise StorePackageMissing(self.shown, str(missing)) from error
+        except ImportError as error:  # also in fsspec's words: "Install s3fs to access S3"
+            message = f"needs a Python package that is not installed: {error}"
+            hint = "pip install 'executorch-hil[nightly]', and the package for this kind of URL"
+            raise StoreError(self.shown, message, hint) from error
         except ValueError as error:
             raise StoreUnusable(self.shown, str(error)) from error
         return fs, root
 
 
 def _pack(folder: Path) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and not path.is_symlink():
-                member = tarfile.TarInfo(path.relative_to(folder.parent).as_posix())
-                member.size, member.mode = path.stat().st_size, path.stat().st_mode & 0o777
-                with path.open("rb") as content:
-                    archive.addfile(member, content)
-    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
-    return compressor.compress(made.getvalue())
+                archive.write(path, path.relative_to(folder.parent).as_posix())
+    return hashlib.sha256(packed.getvalue()).digest() + packed.getvalue()
 
 
 def _unpack(packed: bytes, into: Path) -> Path:
-    """The one folder of an archive. Raises OSError, and ValueError, TarError or ZstdError for what
-    ``_pack`` did not make."""
-    if not 0 <= zstandard.frame_content_size(packed) <= _MAX_BYTES:
-        raise ValueError("too large")
-    plain = zstandard.ZstdDecompressor().decompress(packed)
-    names: set[str] = set()
-    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
-        for member in archive:
-            content = archive.extractfile(member) if member.isreg() else None
-            parts = PurePosixPath(member.name).parts
-            if content is None or len(parts) < 2 or parts[0] == "/" or ".." in parts:
-                raise ValueError(member.name)
-            names.add(parts[0])
-            path = into / member.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                file.write(content.read())
-            path.chmod(member.mode & 0o777)
-    (name,) = names
-    return into / name
+    """The one folder of an archive; ``extract`` takes out of a name what leads elsewhere. Raises
+    OSError, and BadZipFile or ValueError for what ``_pack`` did not make."""
+    digest, content = packed[:_DIGEST], packed[_DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("damaged")
+    into.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for member in archive.infolist():
+            Path(archive.extract(member, into)).chmod(member.external_attr >> 16 & 0o777)
+    (place,) = into.iterdir()
+    return place
 
 
 @dataclass(frozen=True)
@@ -256,53 +224,49 @@ class SharedCase:
     def fetch(self) -> None:
         """Before the run: what is not here and is there."""
         for entry in self._entries:
-            self._try(entry, self._fetch)
+            self._try(partial(self._fetch, entry), entry)
 
     def keep(self) -> None:
         """After the run: what is here and not there, and what is damaged there."""
         for entry in self._entries:
-            self._try(entry, self._keep)
+            self._try(partial(self._keep, entry), entry)
 
-    def _fetch(self, entry: _Entry) -> None:
-        if entry.place() is None:
-            _fetch(entry, self._store)
-
-    def _keep(self, entry: _Entry) -> None:
-        place = entry.place()
-        if place is not None and (
-            entry.key in self._damaged or not self._store.has(entry.kind, entry.key)
-        ):
-            self._store.keep(entry.kind, entry.key, place)
-
-    def _try(self, entry: _Entry, call: Callable[[_Entry], object]) -> None:
-        if not self._answers:
-            return
+    def _try(self, call: Callable[[], object], entry: _Entry) -> None:
         try:
-            call(entry)
+            if self._answers:
+                call()
         except StoreDamaged as error:
             self._damaged.add(entry.key)
             self.notes.append(error.message)
-        except (StoreError, StoreUnusable, StorePackageMissing) as error:
+        except (StoreError, StoreUnusable) as error:
             self._answers = False
             self.notes.append(error.message)
         except HarnessError:
             pass  # of the case: it is found again when the case is run
 
+    def _fetch(self, entry: _Entry) -> None:
+        if entry.place() is not None:
+            return
+        folder = cache_dir(entry.kind)
+        with disk_errors("taking from the store"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{entry.key}.", dir=folder) as scratch:
+                fetched = self._store.fetch(entry.kind, entry.key, Path(scratch))
+                if fetched is None:
+                    return
+                place = folder / fetched.name
+                with entry.locked():
+                    if entry.place() is None:
+                        in_use(place)
+                        sealed.clear(place)
+                        fetched.rename(place)
 
-def _fetch(entry: _Entry, store: Store) -> None:
-    folder = cache_dir(entry.kind)
-    with disk_errors("taking from the store"):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{entry.key}.", dir=folder) as scratch:
-            fetched = store.fetch(entry.kind, entry.key, Path(scratch))
-            if fetched is None:
-                return
-            place = folder / fetched.name
-            with entry.locked():
-                if entry.place() is None:
-                    in_use(place)
-                    sealed.clear(place)
-                    fetched.rename(place)
+    def _keep(self, entry: _Entry) -> None:
+        place, store = entry.place(), self._store
+        if place is not None and (
+            entry.key in self._damaged or not store.has(entry.kind, entry.key)
+        ):
+            store.keep(entry.kind, entry.key, place)
 
 
 def _entries_of(case: Case, options: RunOptions) -> Iterator[_Entry]:
@@ -312,8 +276,8 @@ def _entries_of(case: Case, options: RunOptions) -> Iterator[_Entry]:
     key = export_options.key(request)
 
     def program() -> Path | None:
-        found = export_options.cached(request)
-        return None if found is None else found.directory
+        cached = export_options.cached(request)
+        return None if cached is None else cached.directory
 
     yield _Entry(PROGRAMS, key, program, partial(cache.locked, key))
     checkout = options.firmware.checkout()

@@ -30,7 +30,7 @@ from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.outbox import Recorder
-from harness.nightly.plan import WHOLE
+from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Job, Suite
 from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions

@@ -9,8 +9,7 @@ import pytest
 from harness.nightly.history.compare import State, standings
 from harness.nightly.history.database import open_history
 from harness.nightly.history.store import History
-from harness.nightly.merge import NoShard, NotOneNight, merge
-from harness.nightly.plan import Shard
+from harness.nightly.shards import NoShard, NotOneNight, Shard, merge
 from tests.nightly.history.made import at, night, row
 
 CASES = ("t/a", "t/b", "t/c", "t/d")

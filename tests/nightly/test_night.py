@@ -30,8 +30,8 @@ from harness.nightly.night import (
     unfinished,
 )
 from harness.nightly.outbox import Recorder
-from harness.nightly.plan import Shard
 from harness.nightly.pool import LocalPool, Task, WorkerLost
+from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions
 from tests.nightly.history.made import row

@@ -25,8 +25,8 @@ from harness.nightly.history.model import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.outbox import Recorder
-from harness.nightly.plan import WHOLE
 from harness.nightly.pool import Task
+from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Suite
 from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions

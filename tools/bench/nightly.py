@@ -25,8 +25,8 @@ from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.outbox import Recorder
-from harness.nightly.plan import WHOLE
 from harness.nightly.pool import LocalPool, Task
+from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions, run_cases
 from harness.system.progress import Progress

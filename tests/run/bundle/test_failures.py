@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly import bundles
-from harness.nightly.bundles import Bundled, pack_failures
+from harness.nightly import night
+from harness.nightly.night import Bundled, pack_failures
 from harness.run.bundle import unpack
 from harness.run.record import RunRecord
 from harness.system.files import DiskError
@@ -37,7 +37,7 @@ def test_failures_have_one_and_nothing_else(
 
 
 def test_there_is_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "MAX_BUNDLES", 2)
+    monkeypatch.setattr(night, "MAX_BUNDLES", 2)
     rows = [replace(row(1, "FAULT", f"t/{i}"), run_dir=None) for i in range(3)]
     assert [one.why for one in pack_failures(rows, tmp_path)] == [
         "nothing was run",

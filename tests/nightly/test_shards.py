@@ -10,7 +10,7 @@ import pytest
 from harness.config.case import Case
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Planned
-from harness.nightly.plan import (
+from harness.nightly.shards import (
     BadShard,
     Shard,
     distribute,
