@@ -191,34 +191,59 @@ def _compare(
 
 @click.command("gate")
 @click.argument("subjects", nargs=-1, metavar="[TARGET/MODEL|TARGET/runner]...")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail for what was never accepted and for references that are left over; in CI by itself.",
+)
+@click.option(
+    "--allow-new",
+    multiple=True,
+    metavar="NAME",
+    help="A model or TARGET/MODEL that may have no reference yet; * stands for anything.",
+)
 @verb
-def gate(subjects: tuple[str, ...], as_json: bool) -> tuple[dict[str, Any], ExitCode]:
+def gate(
+    subjects: tuple[str, ...], strict: bool, allow_new: tuple[str, ...], as_json: bool
+) -> tuple[dict[str, Any], ExitCode]:
     """Hold sizes against budgets and accepted references; without names, all of them.
+
+    In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
+    subject that nothing was accepted of fails, and so does a reference whose model or target is no
+    longer there, with the name that it may have now. At a desk both are told, and exit 0.
 
     \b
     Examples:
       hil gate
+      hil gate --strict --allow-new my_model
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     from harness.config.case import parse_case
     from harness.report.size import workflow_commands, write_summary
     from harness.run.gate import every_subject, gate_cases
+    from harness.run.left_over import left_over
+    from harness.system.ci import is_strict
 
+    strict = strict or is_strict()
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown(as_json) as progress:
-        gates = gate_cases(cases, progress)
-    for line in workflow_commands(gates, os.environ):
+        gates = gate_cases(cases, progress, strict=strict, allow_new=allow_new)
+        rest = [] if subjects else left_over(strict=strict, progress=progress)
+    for line in workflow_commands([*gates, *rest], os.environ):
         tell_ci(line, err=as_json)
     try:
-        write_summary(gates, os.environ)
+        write_summary(gates, os.environ, rest)
     except OSError as error:
         raise InfraError(f"cannot write the step summary: {error}") from error
     if not as_json:
         _say_gates(gates)
-    failed = any(g.failed for g in gates)
+        for one in rest:
+            echo(one.message(), fg="red" if one.failed else "yellow")
+    failed = any(g.failed for g in gates) or any(one.failed for one in rest)
     return {
         "failed": failed,
         "gates": [g.summary() for g in gates],
+        "left_over": [one.summary() for one in rest],
     }, ExitCode.FAILED if failed else ExitCode.PASSED
 
 

@@ -157,10 +157,13 @@ def reference_path(root: Path, case: Case, source: str = BUNDLED) -> Path:
 def load_reference(root: Path, case: Case, source: str = BUNDLED) -> Reference | None:
     """The accepted reference of a subject, or None. Raises UsageError on a malformed file."""
     path = reference_path(root, case, source)
+    return read_reference(path) if path.exists() else None
+
+
+def read_reference(path: Path) -> Reference:
+    """Raises UsageError on a malformed file."""
     try:
         return from_fields(read_json(path))
-    except FileNotFoundError:
-        return None
     except OSError as error:
         raise InfraError(f"cannot read {path}: {error.strerror}", path=path) from error
     except MALFORMED as error:

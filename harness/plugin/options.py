@@ -65,6 +65,12 @@ OPTIONS = (
         choices=("fail", "note"),
     ),
     _Option(
+        "allow-new",
+        "a model or TARGET/MODEL whose size may have no reference yet; * stands for anything",
+        metavar="NAME",
+        several=True,
+    ),
+    _Option(
         "limit-factor",
         "multiply all time limits, for a slow machine (default: the settings' limit_factor)",
         metavar="FACTOR",

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from harness.core.plain import as_markdown, workflow_command
 from harness.run.gate import Gate
+from harness.run.left_over import LeftOver
 from harness.size.anatomy import Anatomy, Part, group, shown
 from harness.size.difference import Change, Difference
 
@@ -137,7 +138,7 @@ def markdown(title: str, difference: Difference, top: int, reasons: Sequence[str
 _MOST_CHANGES = 20
 
 
-def workflow_commands(gates: Sequence[Gate], environ: Mapping[str, str]) -> list[str]:
+def workflow_commands(gates: Sequence[Gate | LeftOver], environ: Mapping[str, str]) -> list[str]:
     """One line per failed gate; nothing outside of GitHub Actions."""
     if environ.get("GITHUB_ACTIONS") != "true":
         return []
@@ -148,17 +149,19 @@ def workflow_commands(gates: Sequence[Gate], environ: Mapping[str, str]) -> list
     ]
 
 
-def write_summary(gates: Sequence[Gate], environ: Mapping[str, str]) -> Path | None:
+def write_summary(
+    gates: Sequence[Gate], environ: Mapping[str, str], rest: Sequence[LeftOver] = ()
+) -> Path | None:
     """Append to the step's summary page, when there is one."""
     name = environ.get("GITHUB_STEP_SUMMARY")
     if not name:
         return None
     with Path(name).open("a", encoding="utf-8") as file:
-        file.write(summary(gates))
+        file.write(summary(gates, rest))
     return Path(name)
 
 
-def summary(gates: Sequence[Gate]) -> str:
+def summary(gates: Sequence[Gate], rest: Sequence[LeftOver] = ()) -> str:
     lines = [
         "## Sizes",
         "",
@@ -169,9 +172,10 @@ def summary(gates: Sequence[Gate]) -> str:
         subject = as_markdown(gate.subject)
         for f in gate.findings:
             cells = ["" if n is None else f"{n:,}" for n in (f.measured, f.accepted, f.limit)]
-            mark = "❌ " if f.failed else ""
+            mark = "❌ " if f.failed or (gate.failed and gate.is_new) else ""
             lines.append(f"| {subject} | {f.figure} | {' | '.join(cells)} | {mark}{f.state} |")
-    lines.append("")
+    lines += ["", *(f"- {'❌ ' if one.failed else ''}{as_markdown(one.message())}" for one in rest)]
+    lines += [""] if rest else []
     for gate in gates:
         if gate.failed and gate.difference is not None:
             reasons = [r for causes in gate.reasons.values() for r in causes]

@@ -1,13 +1,15 @@
 """Sizes of programs and runners held against budgets and what was accepted. Runs nothing.
 
-A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware).
+A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware). Where the
+gate is strict, as in CI, a subject that nothing was accepted of fails.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any
 
@@ -33,7 +35,7 @@ class Gate:
     """The outcome for one subject.
 
     ``reasons`` has the top causes of each failed figure. ``is_new``: nothing was ever accepted
-    for this toolchain, so nothing could be compared.
+    for this toolchain, so nothing could be compared. ``refuses_new``: then it fails.
     """
 
     subject: str  # "corstone-300-m55/ds_cnn"
@@ -41,10 +43,11 @@ class Gate:
     findings: tuple[HeldFigure, ...]
     reasons: dict[str, list[str]]
     difference: Difference | None
+    refuses_new: bool = False
 
     @property
     def failed(self) -> bool:
-        return any(f.failed for f in self.findings)
+        return any(f.failed for f in self.findings) or (self.refuses_new and self.is_new)
 
     @property
     def is_new(self) -> bool:
@@ -61,6 +64,10 @@ class Gate:
         for reasons, figures in groupby(failed, lambda f: self.reasons.get(f.figure, [])):
             lines += [f"{self.subject}: {f.describe()}" for f in figures]
             lines += [f"  {reason}" for reason in reasons]
+        if not failed:
+            whose = f" with {self.toolchain}" if self.subject.endswith(f"/{RUNNER}") else ""
+            lines.append(f"{self.subject}: new: nothing was accepted yet{whose} to compare it with")
+            lines.append(f"accept it with: {self.accept_command}; or name it with --allow-new")
         states = {f.state for f in failed}
         if states == {State.GROWN}:
             lines.append(f"accept it with: {self.accept_command}")
@@ -104,12 +111,29 @@ def every_subject() -> list[Case]:
     return runners + [case for case, _ in default_matrix(targets, default_models(), "sample")]
 
 
-def gate_cases(subjects: Sequence[Case], progress: Progress = silent) -> list[Gate]:
-    """One gate per subject, in order. What cannot be measured is a failed gate."""
-    return [
+def gate_cases(
+    subjects: Sequence[Case],
+    progress: Progress = silent,
+    *,
+    strict: bool = False,
+    allow_new: Sequence[str] = (),
+) -> list[Gate]:
+    """One gate per subject, in order. What cannot be measured is a failed gate; with ``strict`` so
+    is a new one, but for those that ``allow_new`` names (``is_allowed``)."""
+    gates = [
         unmeasured(case, found) if isinstance(found, HarnessError) else hold_measured(found)
         for case, found in zip(subjects, measure_cases(subjects, progress), strict=True)
     ]
+    return [
+        replace(gate, refuses_new=strict and not is_allowed(case, allow_new))
+        for case, gate in zip(subjects, gates, strict=True)
+    ]
+
+
+def is_allowed(case: Case, allow_new: Sequence[str]) -> bool:
+    """Whether a subject may be new: by TARGET/MODEL or by the model's name, in which ``*`` stands
+    for anything."""
+    return any(fnmatchcase(name, one) for one in allow_new for name in (case.id, case.name))
 
 
 def unmeasured(case: Case, error: HarnessError) -> Gate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from click.testing import CliRunner, Result
 from harness.cli.main import main
 from harness.config.case import RUNNER, Case
 from harness.core.errors import ExportError, HarnessError
-from harness.run import accept
+from harness.run import accept, left_over
 from harness.run import gate as size_gate
 from harness.run.measure import Measured
 from harness.size.figures import program_figures
@@ -89,6 +90,8 @@ def measured(files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(size_gate, "measure_cases", measure)
     monkeypatch.setattr(accept, "measure_cases", measure)
     monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
+    monkeypatch.setattr(left_over, "measure_cases", measure)
+    monkeypatch.delenv("CI", raising=False)  # the gate of a desk; a test of CI's sets it
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     return seen
@@ -124,6 +127,56 @@ def test_new_accept_grow_fail(
     assert "+900 B: added the constant tensor int8[900]." in failed.output
     assert f"./hil accept {CASE.id} --only size --reason" in failed.output
     assert "int8" in (tmp_path / "summary.md").read_text()
+
+
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    monkeypatch.setenv("CI", "true")
+    return ()
+
+
+def by_option(_: pytest.MonkeyPatch) -> tuple[str, ...]:
+    return ("--strict",)
+
+
+def by_setting(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    folder = Path(os.environ["HIL_REFERENCES"]).parent
+    (folder / "hil.toml").write_text('unproven = "fail"\n')
+    monkeypatch.setenv("HIL_PROJECT", str(folder))
+    return ()
+
+
+@pytest.mark.parametrize("strictly", [in_ci, by_option, by_setting])
+def test_in_ci_the_gate_fails_closed(
+    measured: list[Any], monkeypatch: pytest.MonkeyPatch, strictly: Any
+) -> None:
+    """With ``references/`` moved away nothing is compared: told at a desk, red in CI."""
+    desk = call("gate", CASE.id)
+    assert (desk.exit_code, "new, nothing accepted yet" in desk.output) == (0, True)
+    options = strictly(monkeypatch)
+    done = call("gate", CASE.id, *options)
+    assert done.exit_code == 1
+    assert f"{CASE.id}: new: nothing was accepted yet to compare it with" in done.output
+    assert call("gate", CASE.id, *options, "--allow-new", CASE.model).exit_code == 0
+    assert call("gate", CASE.id, *options, "--allow-new", "other").exit_code == 1
+
+
+def test_a_renamed_model_is_told_at_a_desk_and_red_in_ci(
+    measured: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its reference is left over, and the report says what it may be called now."""
+    accepted = tmp_path / "references" / CASE.target
+    call("accept", CASE.id, "--only", "size", "--reason", "first")
+    (accepted / "ds_cnn.json").rename(accepted / "ds_cn.json")
+    monkeypatch.setattr(size_gate, "every_subject", lambda: [CASE])
+    old = f"{CASE.target}/ds_cn"
+    desk = call("gate")
+    assert desk.exit_code == 0
+    assert f"{old}: {accepted / 'ds_cn.json'} is left over" in desk.output
+    assert f"it was renamed to {CASE.id}, which has the same program" in desk.output
+    assert call("gate", "--strict", "--allow-new", "ds_cnn").exit_code == 1
+    told = json.loads(call("gate", "--strict", "--json").output)
+    assert [one["subject"] for one in told["left_over"]] == [old]
+    assert call("gate", CASE.id, "--strict", "--allow-new", "ds_cnn").exit_code == 0  # not asked
 
 
 def test_what_cannot_be_measured_fails(measured: list[Any]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,20 +14,28 @@ from harness.config.case import RUNNER, Case
 from harness.config.loading import Target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
+from harness.plugin.options import asked, is_strict
 from harness.report.size import workflow_commands, write_summary
-from harness.run.gate import Gate, hold_measured
-from harness.run.measure import measure_firmware, measure_program
+from harness.run.gate import hold_measured, is_allowed
+from harness.run.left_over import left_over
+from harness.run.measure import Measured, measure_firmware, measure_program
 
 pytestmark = pytest.mark.size
 
 
 @pytest.fixture
 def require_gate(
-    record_property: Callable[[str, Any], None], capsys: pytest.CaptureFixture[str]
-) -> Callable[[Gate], None]:
-    """Report a gate everywhere it may be read, then fail the test if it failed."""
+    record_property: Callable[[str, Any], None],
+    capsys: pytest.CaptureFixture[str],
+    pytestconfig: pytest.Config,
+) -> Callable[[Measured], None]:
+    """Report a gate everywhere it may be read, then fail the test if it failed. In CI a subject
+    fails that has no reference, but for those of --hil-allow-new."""
+    allowed = asked(pytestconfig, "allow-new") or []
 
-    def require(gate: Gate) -> None:
+    def require(measured: Measured) -> None:
+        refuses_new = is_strict(pytestconfig) and not is_allowed(measured.case, allowed)
+        gate = replace(hold_measured(measured), refuses_new=refuses_new)
         for finding in gate.findings:
             record_property(finding.figure, finding.measured)
             record_property(f"{finding.figure}_accepted", finding.accepted)
@@ -41,17 +51,26 @@ def require_gate(
 
 
 def test_program(
-    hil_case: Case, hil_program: Program, require_gate: Callable[[Gate], None]
+    hil_case: Case, hil_program: Program, require_gate: Callable[[Measured], None]
 ) -> None:
-    require_gate(hold_measured(measure_program(hil_case, hil_program)))
+    require_gate(measure_program(hil_case, hil_program))
 
 
 # One per target. The model does not matter; this one is exported anyway.
 @pytest.mark.hil_cases(models=["ds_cnn"])
 def test_runner(
-    hil_target: Target, hil_firmware: Firmware, require_gate: Callable[[Gate], None]
+    hil_target: Target, hil_firmware: Firmware, require_gate: Callable[[Measured], None]
 ) -> None:
     if not hil_target.memory:
         pytest.skip(f"{hil_target.name} has no memory map: its runner's size is of no interest")
     subject = Case(hil_target.name, RUNNER)
-    require_gate(hold_measured(measure_firmware(subject, hil_firmware)))
+    require_gate(measure_firmware(subject, hil_firmware))
+
+
+def test_no_reference_is_left_over(pytestconfig: pytest.Config) -> None:
+    """A reference whose model is gone gates nothing."""
+    found = left_over(strict=is_strict(pytestconfig))
+    for one in found:
+        warnings.warn(one.message(), stacklevel=1)
+    if any(one.failed for one in found):
+        pytest.fail("\n".join(one.message() for one in found), pytrace=False)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from harness.config.budget import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
 from harness.report.size import summary, workflow_commands, write_summary
-from harness.run.gate import Gate, hold, unmeasured
+from harness.run import gate as gates
+from harness.run.gate import Gate, gate_cases, hold, unmeasured
+from harness.run.left_over import LeftOver
 from harness.run.measure import Measured
 from harness.size.anatomy import Anatomy, Part
 from harness.size.figures import firmware_figures, program_figures
@@ -90,6 +95,44 @@ def test_nothing_accepted_yet_is_new() -> None:
     assert gate.is_new
     assert not gate.failed
     assert gate.summary()["state"] == "new"
+
+
+def test_where_the_gate_is_strict_a_new_subject_fails() -> None:
+    """As in CI after ``references/`` was moved away."""
+    gate = replace(held(program(1000), None), refuses_new=True)
+    assert gate.failed
+    assert gate.summary()["state"] == "failed"
+    assert "t/m: new: nothing was accepted yet to compare it with" in gate.message()
+    assert './hil accept t/m --only size --reason "..."; or name it with' in gate.message()
+    assert "❌ new" in summary([gate])
+    other = replace(held(runner(9000, "gcc 13"), accepted(runner(1000))), refuses_new=True)
+    assert "nothing was accepted yet with gcc 13" in other.message()
+    assert not replace(held(program(1000), accepted(program(1000))), refuses_new=True).failed
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [("m", True), ("t/m", True), ("t/*", True), ("u/m", False), ("model", False)],
+)
+def test_a_new_subject_is_let_in_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, allowed: bool
+) -> None:
+    monkeypatch.setattr(gates, "measure_cases", lambda *_: [program(1000)])
+    monkeypatch.setattr(gates, "load_reference", lambda *_: None)
+    monkeypatch.setattr(gates, "budgets_of", lambda _: Budgets())
+    (gate,) = gate_cases([CASE], strict=True, allow_new=[name])
+    assert gate.failed is not allowed
+    assert not gate_cases([CASE], allow_new=[])[0].failed
+
+
+def test_what_is_left_over_is_on_the_page_and_an_annotation(tmp_path: Path) -> None:
+    one = LeftOver("t/old", tmp_path / "old.json", "model", ("t/m",), True)
+    (line,) = workflow_commands([one], {"GITHUB_ACTIONS": "true"})
+    assert line.startswith("::error title=size of t/old::t/old: ")
+    page = tmp_path / "summary.md"
+    write_summary([], {"GITHUB_STEP_SUMMARY": str(page)}, [one])
+    assert "- ❌ t/old: " in page.read_text()
+    assert workflow_commands([replace(one, failed=False)], {"GITHUB_ACTIONS": "true"}) == []
 
 
 def test_another_toolchain_is_new() -> None:
