@@ -41,10 +41,11 @@ class OtherSuite(UsageError):
 
     kind = "other_suite"
 
-    def __init__(self, night: Night, what: str) -> None:
+    def __init__(self, night: Night, difference: str) -> None:
         self.night = night.id
         super().__init__(
-            f"the night {night.id} of {night.suite}, begun at {night.began}, has another {what}",
+            f"the night {night.id} of {night.suite}, begun at {night.began}, has another "
+            f"{difference}",
             hint="begin a new one, without --night and --resume",
         )
 
@@ -122,10 +123,10 @@ def unfinished(suite: Suite, history: History) -> Night | None:
 
 
 def _unfinished(suite: Suite, history: History) -> Night:
-    found = unfinished(suite, history)
-    if found is None:
+    night = unfinished(suite, history)
+    if night is None:
         raise NothingToResume(suite.name)
-    return found
+    return night
 
 
 def run_night(
@@ -140,7 +141,7 @@ def run_night(
     """Runs the shard's cases that are not settled. Raises NightBusy; what is wrong with a case is
     in its row."""
     with _alone(night.id, shard):
-        mine = {one.case: one for one in night.of_shard(shard.number)}
+        mine = {planned.case: planned for planned in night.of_shard(shard.number)}
         last = last_tries(recorder.history.rows([night.id]))
         times = usual_seconds(recorder.history)
         jobs = in_order([j for j in suite.jobs if j.planned[0].case in mine], pool.workers, times)

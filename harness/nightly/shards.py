@@ -173,8 +173,7 @@ def _read_part(folder: Path) -> _Part:
     history = open_history(f"sqlite:///{file.absolute()}")
     try:
         for night in history.nights(most=1):
-            rows = [history.checked(row) for row in history.rows([night.id])]
-            return _Part(history.checked(night), rows, history.endings(night.id))
+            return _Part(night, history.rows([night.id]), history.endings(night.id))
         raise NoShard(folder)
     finally:
         history.close()

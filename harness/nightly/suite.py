@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,7 +16,6 @@ from harness.config import strict_yaml
 from harness.config.case import Case
 from harness.config.identity import located
 from harness.config.loading import (
-    Target,
     load_target,
     load_targets,
     spelled,
@@ -107,25 +107,25 @@ class Suite:
 
     @property
     def plan(self) -> tuple[Planned, ...]:
-        return tuple(one for job in self.jobs for one in job.planned)
+        return tuple(planned for job in self.jobs for planned in job.planned)
 
 
 def load_suite(file: Path, today: date) -> Suite:
     """Raises TargetError, and Unknown for a target or a model that nobody has. A target whose file
     is malformed stays in the suite: its cases say so."""
     document = strict_yaml.read(file)
-    said = checked_document(SuiteFile, document)
-    target_files()  # what is wrong with all of them is nothing of a case
+    contents = checked_document(SuiteFile, document)
+    target_files()  # an error of all of them is no case's
     jobs: list[Job] = []
-    for index, group in enumerate(said.cases):
+    for index, group in enumerate(contents.cases):
         place = document.place(("cases", index))
         try:
-            jobs += _jobs_of(said, group, file.absolute().parent)
+            jobs += _jobs_of(contents, group, file.absolute().parent)
         except HarnessError as error:
             raise place.error(error.message, hint=error.hint) from error
-        for double in _doubles(jobs):
-            raise place.error(f"{double} is in the suite twice")
-    return _without(file.stem, said, jobs, document, today)
+        for name in _twice(jobs):
+            raise place.error(f"{name} is in the suite twice")
+    return _without(file.stem, contents, jobs, document, today)
 
 
 def default_suite(firmware: str = "bundled") -> Suite:
@@ -137,11 +137,11 @@ def default_suite(firmware: str = "bundled") -> Suite:
     return Suite(DEFAULT, _digest(jobs, ()), jobs, ())
 
 
-def _jobs_of(said: SuiteFile, group: Group, folder: Path) -> Iterator[Job]:
+def _jobs_of(contents: SuiteFile, group: Group, folder: Path) -> Iterator[Job]:
     models = [located(name, folder) for name in group.models or default_models()]
     for model in models:
         find_model(model)
-    sources = names_of(group.firmware or said.firmware)
+    sources = names_of(group.firmware or contents.firmware)
     for name in group.targets:
         for target in _modes(located(name, folder), group.memory_modes):
             for model in models:
@@ -149,9 +149,9 @@ def _jobs_of(said: SuiteFile, group: Group, folder: Path) -> Iterator[Job]:
                 yield Job(
                     case,
                     sources,
-                    _planned(case, sources, group.owner or said.owner),
+                    _planned(case, sources, group.owner or contents.owner),
                     group.simulator,
-                    group.limit_factor or said.limit_factor,
+                    group.limit_factor or contents.limit_factor,
                 )
 
 
@@ -164,46 +164,38 @@ def _modes(name: str, wanted: str | Sequence[str]) -> list[str]:
     if target.npu is None or wanted == "default" or "@" in name:
         return [spelled(target, name)]
     modes = target.npu.memory_modes if wanted == "all" else wanted
-    return [spelled(_in_mode(name, mode), f"{name}@{mode}") for mode in modes]
-
-
-def _in_mode(name: str, mode: str) -> Target:
-    return load_target(f"{name}@{mode}")
+    return [spelled(load_target(f"{name}@{mode}"), f"{name}@{mode}") for mode in modes]
 
 
 def _planned(case: Case, sources: Sequence[str], owner: str = "") -> tuple[Planned, ...]:
     return tuple(Planned(case_name(case, source), owner=owner) for source in sources)
 
 
-def _doubles(jobs: Sequence[Job]) -> Iterator[str]:
-    seen: set[str] = set()
-    for job in jobs:
-        for one in job.planned:
-            if one.case in seen:
-                yield one.case
-            seen.add(one.case)
+def _twice(jobs: Sequence[Job]) -> list[str]:
+    counts = Counter(planned.case for job in jobs for planned in job.planned)
+    return [case for case, count in counts.items() if count > 1]
 
 
 def _without(
-    name: str, said: SuiteFile, jobs: list[Job], document: strict_yaml.Document, today: date
+    name: str, contents: SuiteFile, jobs: list[Job], document: strict_yaml.Document, today: date
 ) -> Suite:
-    """The exclusions and quarantines laid over the jobs. One that no case fits is an error: it
+    """The exclusions and quarantines laid over the jobs. One that fits no case is an error: it
     would look as if it held."""
     excluded: list[Excluded] = []
-    for index, one in enumerate(said.exclude):
-        hit = [job for job in jobs if fnmatchcase(job.case.id, one.case)]
-        if not hit:
-            raise _fits_nothing(document, "exclude", index, one.case)
-        excluded += [Excluded(job.case.id, one.reason) for job in hit]
-        jobs = [job for job in jobs if job not in hit]
+    for index, exclusion in enumerate(contents.exclude):
+        matching = [job for job in jobs if fnmatchcase(job.case.id, exclusion.case)]
+        if not matching:
+            raise _fits_nothing(document, "exclude", index, exclusion.case)
+        excluded += [Excluded(job.case.id, exclusion.reason) for job in matching]
+        jobs = [job for job in jobs if job not in matching]
     expired: list[str] = []
-    for index, kept in enumerate(said.quarantine):
-        if not any(fnmatchcase(job.case.id, kept.case) for job in jobs):
-            raise _fits_nothing(document, "quarantine", index, kept.case)
-        if today > kept.until:
-            expired.append(f"{kept.case}: since {kept.until}: {kept.reason}")
+    for index, quarantine in enumerate(contents.quarantine):
+        if not any(fnmatchcase(job.case.id, quarantine.case) for job in jobs):
+            raise _fits_nothing(document, "quarantine", index, quarantine.case)
+        if today > quarantine.until:
+            expired.append(f"{quarantine.case}: since {quarantine.until}: {quarantine.reason}")
         else:
-            jobs = [_quarantined(job, kept) for job in jobs]
+            jobs = [_quarantined(job, quarantine) for job in jobs]
     if not jobs:
         raise document.place(("cases",)).error("every case of the suite is excluded")
     return Suite(name, _digest(jobs, excluded), tuple(jobs), tuple(excluded), tuple(expired))
@@ -217,16 +209,16 @@ def _fits_nothing(
     )
 
 
-def _quarantined(job: Job, kept: Quarantine) -> Job:
-    if not fnmatchcase(job.case.id, kept.case):
+def _quarantined(job: Job, quarantine: Quarantine) -> Job:
+    if not fnmatchcase(job.case.id, quarantine.case):
         return job
-    whose = f" ({kept.owner})" if kept.owner else ""
-    why = f"until {kept.until}: {kept.reason}{whose}"
-    return replace(job, planned=tuple(replace(one, quarantined=why) for one in job.planned))
+    owner = f" ({quarantine.owner})" if quarantine.owner else ""
+    why = f"until {quarantine.until}: {quarantine.reason}{owner}"
+    return replace(job, planned=tuple(replace(planned, quarantined=why) for planned in job.planned))
 
 
 def _digest(jobs: Sequence[Job], excluded: Sequence[Excluded]) -> str:
     """Of what is run, not of words: a comment, an owner or a quarantine may change meanwhile."""
-    said: list[Any] = [[one.case for one in excluded]]
-    said += [[job.case.id, list(job.sources), job.simulator, job.limit_factor] for job in jobs]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:_DIGEST]
+    facts: list[Any] = [[exclusion.case for exclusion in excluded]]
+    facts += [[job.case.id, list(job.sources), job.simulator, job.limit_factor] for job in jobs]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:_DIGEST]

@@ -6,10 +6,10 @@ row in a night, or two: only INFRA is tried again, and both tries are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from dataclasses import fields as dataclass_fields
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.core.judgement import Blame, Cause
 from harness.core.verdict import ExitCode, Verdict
@@ -84,6 +84,8 @@ class Row:
     it does. ``run_dir``: of the evidence, on ``identity.host``.
     """
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read only as this version writes it
+
     night: str
     case: str
     time: str
@@ -125,27 +127,8 @@ class Row:
         return self.verdict is not Verdict.INFRA or self.attempt >= MOST_ATTEMPTS
 
     def to_fields(self) -> dict[str, Any]:
-        """Plain data for JSON; ``row_from`` is the way back."""
+        """Plain data for JSON; ``read`` of the store is the way back."""
         return asdict(self)
-
-
-def row_from(fields: Mapping[str, Any]) -> Row:
-    """From plain data. Raises one of MALFORMED for what is no row."""
-    cause, blame, excerpt = fields.get("cause"), fields.get("blame"), fields.get("excerpt")
-    return Row(
-        **{
-            **fields,
-            "verdict": Verdict[fields["verdict"]],
-            "cause": None if cause is None else Cause(**cause),
-            "blame": None if blame is None else Blame(**blame),
-            "excerpt": None
-            if excerpt is None
-            else Excerpt(excerpt["first"], tuple(excerpt["lines"])),
-            "identity": Identity(**fields.get("identity", {})),
-            "notes": tuple(fields.get("notes", ())),
-            "operators": tuple(fields.get("operators", ())),
-        }
-    )
 
 
 @dataclass(frozen=True)
@@ -172,6 +155,8 @@ class Night:
     ``shards``: how many processes or machines share it.
     """
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
     id: str
     suite: str
     suite_sha256: str
@@ -188,17 +173,6 @@ class Night:
 
     def of_shard(self, shard: int) -> tuple[Planned, ...]:
         return tuple(planned for planned in self.plan if planned.shard == shard)
-
-
-def night_from(fields: Mapping[str, Any]) -> Night:
-    """From plain data. Raises one of MALFORMED for what is no night."""
-    return Night(
-        **{
-            **fields,
-            "plan": tuple(Planned(**planned) for planned in fields.get("plan", ())),
-            "excluded": tuple(Excluded(**excluded) for excluded in fields.get("excluded", ())),
-        }
-    )
 
 
 def last_tries(rows: Iterable[Row]) -> dict[str, Row]:

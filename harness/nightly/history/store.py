@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 
 from harness.core.errors import InfraError, UsageError
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Night, Row, night_from, row_from
-from harness.system.json_file import MALFORMED
+from harness.nightly.history.model import Night, Row
 
 _Item = TypeVar("_Item", Night, Row)
 _TYPES: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (Night, Row)}
@@ -145,12 +144,12 @@ class History:
         if suite is not None:
             query = query.where(nights.c.suite == suite)
         with self._transaction() as connection:
-            return [self._night(body) for body in connection.scalars(query.limit(most))]
+            return [self._read(Night, body) for body in connection.scalars(query.limit(most))]
 
     def night(self, id: str) -> Night | None:
         with self._transaction() as connection:
             body = connection.scalar(sa.select(nights.c.body).where(nights.c.id == id))
-        return None if body is None else self._night(body)
+        return None if body is None else self._read(Night, body)
 
     def ended(self, night: Night) -> bool:
         """All its shards have."""
@@ -187,8 +186,8 @@ class History:
         same = sa.and_(rows.c.case == last.c.case, rows.c.time == last.c.time)
         query = sa.select(rows.c.body).join(last, same).where(settled).order_by(rows.c.attempt)
         with self._transaction() as connection:
-            found = [self._row(body) for body in connection.scalars(query)]
-        return {row.case: row for row in found}
+            last_rows = [self._read(Row, body) for body in connection.scalars(query)]
+        return {row.case: row for row in last_rows}
 
     def cases(self) -> list[str]:
         """Every name in the history."""
@@ -201,19 +200,18 @@ class History:
         query = sa.select(rows.c.body).order_by(rows.c.time, rows.c.id)
         with self._transaction() as connection:
             bodies = connection.execution_options(yield_per=_AT_ONCE).scalars(query)
-            yield from map(self._row, bodies)
+            yield from (self._read(Row, body) for body in bodies)
 
     def copy_to(self, other: History, night: str | None = None) -> Copied:
-        """Adds what ``other`` lacks: of one night, or of all. To do it again does no harm. Every
-        value has the type that it should, or it is an UnreadableRow."""
+        """Adds what ``other`` lacks: of one night, or of all. To do it again does no harm."""
         known = new_nights = new_rows = 0
-        for one in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
-            is_new = other.night(one.id) is None
-            other.begin(self.checked(one))
+        for copied in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
+            is_new = other.night(copied.id) is None
+            other.begin(copied)
             new_nights, known = new_nights + is_new, known + (not is_new)
         batch: list[Row] = []
         for row in self.every() if night is None else self.rows([night]):
-            batch.append(self.checked(row))
+            batch.append(row)
             if len(batch) == _AT_ONCE:
                 new = other.append(batch)
                 new_rows, known, batch = new_rows + new, known + len(batch) - new, []
@@ -243,33 +241,25 @@ class History:
     def _rows(self, where: Any, *order: Any, most: int | None = None) -> list[Row]:
         query = sa.select(rows.c.body).where(where).order_by(*order).limit(most)
         with self._transaction() as connection:
-            return [self._row(body) for body in connection.scalars(query)]
+            return [self._read(Row, body) for body in connection.scalars(query)]
 
-    def checked(self, item: _Item) -> _Item:
-        """The same, if each value has the type that it should; somebody else may have written it.
-        Raises UnreadableRow."""
+    def _read(self, kind: type[_Item], body: Any) -> _Item:
         try:
-            checked: _Item = _TYPES[type(item)].validate_python(item.to_fields())
-            return checked
+            return read(kind, body)
         except ValueError as error:
-            raise UnreadableRow(self.url, error) from error
-
-    def _row(self, body: Any) -> Row:
-        try:
-            return row_from(body)
-        except MALFORMED as error:
-            raise UnreadableRow(self.url, error) from error
-
-    def _night(self, body: Any) -> Night:
-        try:
-            return night_from(body)
-        except MALFORMED as error:
             raise UnreadableRow(self.url, error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         with raises_unreachable(self.url), self._engine.begin() as connection:
             yield connection
+
+
+def read(kind: type[_Item], fields: Any) -> _Item:
+    """A row or night from plain data, each value of the type that it should have; somebody else
+    may have written it. Raises ValueError."""
+    item: _Item = _TYPES[kind].validate_python(fields)
+    return item
 
 
 def _insert_of(dialect: str) -> Callable[[sa.Table], Any]:

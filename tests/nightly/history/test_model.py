@@ -13,10 +13,11 @@ from harness.nightly.history.model import (
     Excerpt,
     Excluded,
     Identity,
+    Night,
+    Row,
     last_tries,
-    night_from,
-    row_from,
 )
+from harness.nightly.history.store import read
 
 from .made import KNOWN, night, row
 
@@ -32,12 +33,12 @@ def test_a_row_comes_back_from_json_as_it_was() -> None:
         quarantined="until …",
         worst_lsb=0.5,
     )
-    assert row_from(json.loads(json.dumps(there.to_fields()))) == there
+    assert read(Row, json.loads(json.dumps(there.to_fields()))) == there
 
 
 def test_a_night_comes_back_from_json_as_it_was() -> None:
     there = night(1, "a/b", "a/c", shards=2, excluded=(Excluded("a/d", "slow"),))
-    assert night_from(json.loads(json.dumps(there.to_fields()))) == there
+    assert read(Night, json.loads(json.dumps(there.to_fields()))) == there
     assert [one.case for one in there.of_shard(2)] == ["a/c"]
 
 
