@@ -19,6 +19,8 @@ class Reason(Word):
     REFERENCE_PROGRAM = "reference_program"
     TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
+    NO_INFERENCE = "no_inference"
+    ONLY_NAN = "only_nan"
     PROGRAM_CHANGED = "program_changed"
     WRONG_FIRMWARE = "wrong_firmware"
     OVER_LIMIT = "over_limit"

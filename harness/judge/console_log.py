@@ -52,12 +52,18 @@ def _unproven(observation: Observation) -> Finding:
             _suspect(observation),
         )
     runs = _runs(observation)
-    return _incomplete(runs) or _said_to_have_failed(observation) or _not_compared(runs)
+    return (
+        _incomplete(runs)
+        or _said_to_have_failed(observation)
+        or _nothing_ran(observation)
+        or _not_compared(runs)
+    )
 
 
 _PREPARATION = (Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
 _EXECUTION = (Stage.EXECUTING, Stage.EXECUTED)
 _ENDS = (Stage.COMPLETE, Stage.ENDED)
+_SHOWS_INFERENCE = (*_EXECUTION, Stage.OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -115,12 +121,33 @@ def _incomplete(runs: _Runs) -> Finding:
 
 
 def _said_to_have_failed(observation: Observation) -> Finding:
-    said = next((s for s in observation.suspects if s.kind is Kind.EXIT_STATUS), None)
+    said = next((s for s in observation.suspects if s.kind is Kind.JOB_FAILED), None)
     if said is None:
         return None
     return Verdict.NO_VERDICT, Cause(
-        Reason.EXIT_STATUS, f"the runner completed, and yet the log says: {said.text}", said.line
+        Kind.JOB_FAILED, f"the runner completed, and yet the log says: {said.text}", said.line
     )
+
+
+def _nothing_ran(observation: Observation) -> Finding:
+    """No inference, no output, or nothing but NaN: a run that completed has done nothing."""
+    if observation.bundle_lines:
+        return None
+    tensors, last = observation.tensors, observation.lines or None
+    executed = any(step.stage in _SHOWS_INFERENCE for step in observation.progress)
+    shown = executed or tensors or observation.output_files or observation.op_ticks
+    nothing = observation.complete_line is not None and not shown
+    if nothing or (observation.output_count == 0 and not tensors):
+        return Verdict.NO_VERDICT, Cause(
+            Reason.NO_INFERENCE,
+            "the runner completed, but the log shows no inference and no output",
+            last,
+        )
+    values = [value for tensor in tensors for value in tensor.values]
+    if values and all(value != value for value in values):
+        line = tensors[0].line
+        return Verdict.NO_VERDICT, Cause(Reason.ONLY_NAN, "every output in the log is NaN", line)
+    return None
 
 
 def _reached(observation: Observation) -> str:
@@ -168,7 +195,7 @@ def _notes(observation: Observation) -> tuple[str, ...]:
         notes.append("the last line has no end: the log may be cut")
     if observation.failures_dropped:
         notes.append(f"{observation.failures_dropped} more failure lines")
-    gone_on = (s for s in observation.suspects if s.kind is not Kind.EXIT_STATUS)
+    gone_on = (s for s in observation.suspects if s.kind is not Kind.JOB_FAILED)
     if observation.over and (said := next(gone_on, None)):
         notes.append(f"the run went on after line {said.line}: {said.text}")
     return tuple(notes)

@@ -51,7 +51,8 @@ class Kind(Word):
     EULA = "eula"
     SIMULATOR_ERROR = "simulator_error"
     IMAGE_NOT_LOADED = "image_not_loaded"  # only ever a suspect: secure aliases are also told so
-    EXIT_STATUS = "exit_status"  # a suspect, unless the program itself says it
+    EXIT_STATUS = "exit_status"  # that the program itself says
+    JOB_FAILED = "job_failed"  # only ever a suspect: a tool or a CI system says it
 
 
 # The simulator or what it boots did not work; says nothing about what was to be tested.
@@ -138,6 +139,7 @@ class Item(Word):
     COUNTER = "counter"
     BUNDLE_PASS = "bundle_pass"
     OUTPUT_FILE = "output_file"
+    OUTPUT_COUNT = "output_count"
     JOB = "job"
     PORT = "port"
     VERSION = "version"
@@ -276,6 +278,7 @@ class Observation:
     versions: dict[str, str] = field(default_factory=dict)  # what the console says ran
     cut: bool = False  # the last line has no end
     ended_line: int | None = None
+    output_count: int | None = None  # how many outputs the runner last said that it has
 
     @property
     def complete_line(self) -> int | None:

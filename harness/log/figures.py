@@ -15,6 +15,8 @@ _MOST: Final = 100_000  # entries of a list
 _MOST_NAMES: Final = 1000
 _MOST_PORTS: Final = 100
 _MOST_STAGES: Final = 1000
+# What a verdict rests on.
+_MARKERS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
 
 
 class Jobs:
@@ -53,6 +55,7 @@ class Figures:
         self.build_id: str | None = None
         self.complete_line: int | None = None
         self.ended_line: int | None = None
+        self.output_count: int | None = None
         self.stop: ModelStop | None = None
         self.ports: dict[str, int] = {}  # terminal -> telnet port
         self.versions: dict[str, str] = {}
@@ -67,6 +70,7 @@ class Figures:
             Item.COUNTER: self._counter,
             Item.BUNDLE_PASS: self._bundle_pass,
             Item.OUTPUT_FILE: self._output_file,
+            Item.OUTPUT_COUNT: self._output_count,
             Item.PRINTED_ELEMENT: self._element,
             Item.JOB: self._job,
             Item.PORT: self._port,
@@ -75,10 +79,12 @@ class Figures:
             Stage.ENDED: self._ended,
         }
 
-    def message(self, number: int, message: bytes) -> None:
-        """A runner's message that is no failure."""
+    def message(self, number: int, message: bytes, *, quoted: bool = False) -> None:
+        """A runner's message that is no failure. ``quoted``: perhaps in another program's line,
+        where it proves nothing."""
         found = head_table("message_heads", "heads").first(message)
-        if found := found or table("inside").first(message):
+        found = found or table("inside").first(message)
+        if found is not None and not (quoted and found[0].kind in _MARKERS):
             self.match(number, message, *found)
 
     def bare(self, number: int, line: bytes) -> None:
@@ -135,6 +141,9 @@ class Figures:
         if len(self.output_files) < _MOST:
             self.output_files.append(text(match[1]))
         self.reached(Stage.OUTPUT, number, line)
+
+    def _output_count(self, _number: int, _line: bytes, match: Match) -> None:
+        self.output_count = int(match[1])
 
     def _element(self, number: int, _line: bytes, match: Match) -> None:
         self._tensors.add(number, 0, int(match[1]), b"", match[2])

@@ -80,7 +80,7 @@ class Matches:
         doubt: Doubt | None = None,
     ) -> None:
         if doubt is Doubt.ALWAYS:
-            if len(self.suspects) < MOST:
+            if len(self.suspects) < MOST or self._is_first_failed_job(kind):
                 self.suspects.append(Event(kind, number, text(line.strip())))
         elif doubt is not None:
             self._doubt(Event(kind, number, text(line.strip()), dict(facts)), doubt)
@@ -89,6 +89,10 @@ class Matches:
         else:
             self.final = self.final or kind in FINAL
             self.failures.append(Event(kind, number, text(line.strip()), dict(facts)))
+
+    def _is_first_failed_job(self, kind: Kind) -> bool:
+        """It decides the verdict on a log, however many suspects there are."""
+        return kind is Kind.JOB_FAILED and all(s.kind is not kind for s in self.suspects)
 
     def _doubt(self, event: Event, doubt: Doubt) -> None:
         if doubt is Doubt.SUCCESS:  # the line speaks of the error right before it

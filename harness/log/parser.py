@@ -30,8 +30,16 @@ _ANSI = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 )
 # What CI systems put before every line: GitHub "2026-01-01T00:00:00.0000000Z ", Jenkins the same in
-# brackets.
-_TIMESTAMP = re.compile(rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ")
+# brackets, GitLab the stream behind it.
+_TIMESTAMP = re.compile(
+    rb"\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? (?:[0-9a-f]{2}[OE]\+? ?)?"
+)
+# What tools put before every line of a program: ctest -V, docker compose, buildkit, Twister.
+_TOOL = re.compile(
+    rb"(?:\d{1,4}: |[\w.-]{1,60} {0,20}\| |#\d+ \d+\.\d+ |\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? "
+    rb"|(?:DEBUG|INFO) +- (?:DEVICE: )?)*"
+)
+_QUOTES = b"\"'`"
 _BOM = b"\xef\xbb\xbf"
 # A message of Linux, which may come in the middle of another program's line
 # (Linux kernel/printk/printk.c, print_time).
@@ -54,7 +62,7 @@ _HINTS: Final = {
 # The sections of patterns.yaml for a line that no runner wrote, beside those of prefixes.
 _BARE: Final = (
     *("outputs", "faults", "anywhere", "npu", "inside", "heads", "stops", "ports", "versions"),
-    *("stages", "launches", "guest", "harmless", "suspects"),
+    *("stages", "launches", "guest", "harmless", "failed_jobs", "suspects"),
 )
 
 
@@ -161,6 +169,7 @@ class LogParser:
             versions=figures.versions,
             cut=cut,
             ended_line=figures.ended_line,
+            output_count=figures.output_count,
         )
 
     def _settle(self) -> None:
@@ -254,17 +263,19 @@ class LogParser:
         if prefix is None:
             self._bare(number, line)
             return
-        if prefix.start():
-            self._bare(number, line[: prefix.start()])
+        before = line[: prefix.start()]
+        quoted = _may_quote(before)
+        if before:
+            self._bare(number, before)
         while prefix is not None:  # two lines may have run into one
             again = line.find(_RUNNER_WORD, prefix.end()) > 0
             following = runner.search(line, prefix.end()) if again else None
             end = following.start() if following else len(line)
-            self._message(number, prefix[1], line[prefix.end() : end])
+            self._message(number, prefix[1], line[prefix.end() : end], quoted)
             prefix = following
 
-    def _message(self, number: int, level: bytes, message: bytes) -> None:
-        """A runner's message, of level D, I, W, E or F."""
+    def _message(self, number: int, level: bytes, message: bytes, quoted: bool) -> None:
+        """A runner's message, of level D, I, W, E or F. ``quoted``: perhaps by another program."""
         if self._runner is None:
             self._runner = number
             self._figures.reached(Stage.RUNNER, number, message)
@@ -276,7 +287,7 @@ class LogParser:
             return
         if self._known_failure(number, message):
             return
-        self._figures.message(number, message)
+        self._figures.message(number, message, quoted=quoted)
         if b"Info: " in message:  # the simulator's words on the same line
             self._simulator_line(number, message[message.index(b"Info: ") :], True)
 
@@ -315,7 +326,7 @@ class LogParser:
         elif _ZEPHYR_OS in line:
             matches.dump(number, line.partition(_ZEPHYR_OS)[2])
         elif not self._simulator_line(number, line, self._runner is not None):
-            self._figures.bare(number, line)
+            self._figures.bare(number, _without_tool(line))
 
     def _driver(self, number: int, level: bytes, message: bytes, line: bytes) -> None:
         """Ethos-U driver and Zephyr's minimal logging: ``E: text (file.c:12)``."""
@@ -338,6 +349,9 @@ class LogParser:
         for section in (("ports", "versions"), ("stages",)):
             if found := table(*section).first(line):
                 figures.match(number, line, *found)
+        if failed := table("failed_jobs").first(_without_tool(line)):
+            matches.match(number, line, *failed)
+            return True
         launch = table("launches").first(line)
         if launch is not None and launch[0].kind is not Item.NOISE:
             kind, facts = Kind(launch[0].kind), named_groups(launch[1])
@@ -362,6 +376,22 @@ def _without_decoration(number: int, line: bytes) -> bytes:
     if line.startswith((b"20", b"[20")) and (stamp := _TIMESTAMP.match(line)):
         line = line[stamp.end() :]
     return line
+
+
+def _without_tool(line: bytes) -> bytes:
+    """A line without what a tool puts before it."""
+    match = _TOOL.match(line)
+    return line if match is None else line[match.end() :]
+
+
+def _may_quote(before: bytes) -> bool:
+    """Whether the words in front of a runner's prefix may be those of a program that quotes it.
+
+    Nothing is quoted behind what tools put before lines, nor behind a line without its end, which
+    the runner's own ran into.
+    """
+    rest = _without_tool(before)
+    return bool(rest) and (rest[-1:].isspace() or rest[-1:] in _QUOTES)
 
 
 def merge_observations(processes: Sequence[Observation]) -> Observation:

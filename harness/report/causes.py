@@ -138,6 +138,10 @@ CAUSES: Final[dict[str, Advice]] = {
     "eula": Advice("the simulator's licence was not accepted", "start it once by hand"),
     "simulator_error": Advice("the simulator itself failed", _SIMULATOR),
     "image_not_loaded": Advice("the simulator did not load the program", "its memory map"),
+    "job_failed": Advice(
+        "the runner completed, and a tool or CI system in the log says that something failed",
+        "that line",
+    ),
     "exit_status": Advice("the run ended with a status that is not 0", "the line above the end"),
     # what no line of a console says (harness.judge)
     "output_missing": Advice("an output that the method has was not written", "the console"),
@@ -155,6 +159,11 @@ CAUSES: Final[dict[str, Advice]] = {
         "the cause names the operators; `hil accept CASE --reason` if the change is meant",
     ),
     "truth_outputs": Advice("the outputs are not those accepted as the truth", "as above"),
+    "no_inference": Advice(
+        "the log shows a runner that completed, and no inference or output of it",
+        "how many inferences were asked for",
+    ),
+    "only_nan": Advice("every output that the log shows is NaN", "the inputs and the model"),
     "nothing_compared": Advice("there was no output to compare", "the method has to return one"),
     "program_changed": Advice(
         "the program that ran is not the one whose outputs are expected",

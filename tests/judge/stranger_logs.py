@@ -175,7 +175,7 @@ UNPROVEN: dict[str, Row] = {
     "nothing compared, and the CI system says it failed": (
         RUNS + END + b"##[error]Process completed with exit code 1.\n",
         "NO_VERDICT",
-        "exit_status",
+        "job_failed",
         4,
     ),
     "the test passed, the end is missing": (RUNS + PASS, "NO_VERDICT", "no_end_marker", 3),
@@ -232,13 +232,13 @@ UNPROVEN: dict[str, Row] = {
     "the CI system says it failed": (
         OK + b"##[error]Process completed with exit code 1.\n",
         "NO_VERDICT",
-        "exit_status",
+        "job_failed",
         5,
     ),
     "run_fvp says a status": (
         OK + b"[run_fvp] Simulation complete, 137\n",
         "NO_VERDICT",
-        "exit_status",
+        "job_failed",
         5,
     ),
     "nothing but NUL and half UTF-8": (

@@ -101,7 +101,7 @@ SUSPICIONS = {
 @pytest.mark.parametrize("line", SUSPICIONS)
 def test_words_that_may_explain_a_bad_end(line: str) -> None:
     seen = parse_console(line.encode() + b"\n")
-    assert [event.kind for event in seen.suspects] == [Kind.EXIT_STATUS] * SUSPICIONS[line]
+    assert [event.kind for event in seen.suspects] == [Kind.JOB_FAILED] * SUSPICIONS[line]
     assert seen.failures == ()
 
 

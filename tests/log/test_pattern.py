@@ -28,7 +28,7 @@ ROWS = {
 LINES = {
     *("runner", "host", "driver", "zephyr", "no_driver", "outputs", "faults", "anywhere", "npu"),
     *("harmless", "inside", "heads", "stops", "ports", "versions", "stages", "launches", "guest"),
-    "suspects",
+    *("failed_jobs", "suspects"),
 }
 MESSAGES = {
     *("harmless", "ignored", "anywhere", "messages", "npu", "steps"),
@@ -65,6 +65,7 @@ FIELDS = {
     Item.COUNTER: "pmu",
     Item.BUNDLE_PASS: "bundle_passes",
     Item.OUTPUT_FILE: "output_files",
+    Item.OUTPUT_COUNT: "output_count",
     Item.PRINTED_ELEMENT: "tensors",
     Item.ELEMENT: "tensors",
     Item.TENSOR: "tensors",
@@ -83,6 +84,7 @@ def said(seen: Observation) -> list[str]:
         "build_id": [seen.build_id] if seen.build_id else [],
         "bundle_passes": seen.bundle_lines,
         "output_files": seen.output_files,
+        "output_count": [] if seen.output_count is None else [seen.output_count],
         "tensors": seen.tensors,
         "blocks": seen.blocks,
         "ports": seen.ports,

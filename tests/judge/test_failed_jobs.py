@@ -1,0 +1,192 @@
+"""A log of a whole job is no PASS when anything in it says that something failed.
+
+Each line is as the tool prints it, beside a run that compared its outputs and completed.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.core.verdict import Verdict
+from harness.judge.console_log import judge_log
+from harness.log import parse_console
+from tests.judge.stranger_logs import END, MATRIX, OK, PASS, RUNS, i
+
+FAILED = {
+    "make": "make: *** [Makefile:12: run] Error 2",
+    "make in a folder": "make[2]: *** [CMakeFiles/run.dir/build.make:70: run] Error 1",
+    "ninja": "ninja: build stopped: subcommand failed.",
+    "a step of ninja": "FAILED: zephyr/zephyr.elf",
+    "west": "FATAL ERROR: command exited with status 1: /usr/bin/cmake --build build",
+    "CMake": "CMake Error at CMakeLists.txt:3 (message):",
+    "compiler": "main.c:3:5: error: expected ';' before 'return'",
+    "collect2": "collect2: error: ld returned 1 exit status",
+    "ctest": "50% tests passed, 1 tests failed out of 2",
+    "ctest's test": "2/2 Test #2: runner_u85 .......................***Failed    0.01 sec",
+    "ctest's time": "2/2 Test #2: runner_u85 .......................***Timeout  10.01 sec",
+    "ctest's list": "The following tests FAILED:",
+    "pytest": "========================= 1 failed, 1 passed in 0.12s =========================",
+    "pytest -q": "1 failed, 1 passed in 0.12s",
+    "pytest, an error": "=========== 3 passed, 1 error in 2.30s ===========",
+    "pytest's summary": "FAILED tests/test_add.py::test_u55 - assert 1 == 2",
+    "pytest -v": "tests/test_add.py::test_u55 FAILED                            [ 50%]",
+    "JUnit": '<testsuite name="pytest" errors="0" failures="1" skipped="0" tests="2">',
+    "unittest": "FAILED (failures=1)",
+    "gtest": "[  FAILED  ] Conv.Int8 (3 ms)",
+    "gtest's sum": " 1 FAILED TEST",
+    "Twister": "INFO    - 1 of 2 test configurations passed (50.00%), 1 failed, 0 errored",
+    "Twister's test": "ERROR   - mps3/corstone300/fvp sample.run FAILED : Timeout",
+    "ztest": "PROJECT EXECUTION FAILED",
+    "bazel": "Executed 1 out of 1 test: 1 fails locally.",
+    "bazel's test": "//arm:runner_test                                          FAILED in 3.1s",
+    "bazel's build": "ERROR: Build did NOT complete successfully",
+    "cargo": "test result: FAILED. 0 passed; 1 failed; 0 ignored",
+    "gradle": "BUILD FAILED in 3s",
+    "TAP": "not ok 2 - conv",
+    "Python": "Traceback (most recent call last):",
+    "subprocess": "Command '['./run.sh']' returned non-zero exit status 2.",
+    "timeout": "timeout: sending signal TERM to command './run.sh'",
+    "a signal": "Terminated",
+    "a signal, in a script": "run.sh: line 3:  4711 Killed                  ./FVP_Corstone",
+    "docker": "The command '/bin/sh -c make' returned a non-zero code: 2",
+    "GitHub": "##[error]Process completed with exit code 1.",
+    "GitHub's newer page": "Error: Process completed with exit code 1.",
+    "GitHub's cancellation": "##[error]The operation was canceled.",
+    "Azure": "##[error]Bash exited with code '1'.",
+    "GitLab": "ERROR: Job failed: exit code 1",
+    "GitLab's time": "ERROR: Job failed: execution took longer than 1h0m0s seconds",
+    "Jenkins": "Finished: FAILURE",
+    "Jenkins, unstable": "Finished: UNSTABLE",
+    "CircleCI": "Exited with code exit status 1",
+    "Buildkite": "\U0001f6a8 Error: The command exited with status 1",
+    "Travis": 'The command "./run.sh" exited with 1.',
+    "run_fvp": "[run_fvp] Simulation complete, 1",
+    "run_fvp.sh by its path": "[backends/arm/scripts/run_fvp.sh] Simulation complete, 1",
+    "run_fvp.sh's bundle": "[/x/run_fvp.sh] Bundled I/O check FAILED for add.bpte",
+    "run_fvp.sh found none": "[/x/run_fvp.sh] No Test_result line found",
+    "run_fvp.sh without its name": "No Test_result line found in the log",
+}
+WELL = {
+    "pytest": "========================= 2 passed, 1 xfailed in 0.12s =========================",
+    "ctest": "100% tests passed, 0 tests failed out of 2",
+    "gtest": "[  PASSED  ] 2 tests.",
+    "Twister": "INFO    - 2 of 2 test configurations passed (100.00%), 0 failed, 0 errored",
+    "bazel": "//arm:runner_test                                          PASSED in 3.1s",
+    "cargo": "test result: ok. 2 passed; 0 failed; 0 ignored",
+    "Jenkins": "Finished: SUCCESS",
+    "GitHub": "Process completed with exit code 0.",
+    "JUnit": '<testsuite name="pytest" errors="0" failures="0" skipped="0" tests="2">',
+    "run_fvp": "[/x/run_fvp.sh] Simulation complete, 0",
+    "CircleCI": "Exited with code exit status 0",
+    "make": "make: Leaving directory '/x'",
+}
+PREFIXES = [
+    "",
+    "2026-03-04T05:06:07.1234567Z ",
+    "2026-03-04T05:06:07.123456Z 01O ",
+    "[2026-03-04T05:06:07.123Z] ",
+    "runner-1  | ",
+]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", FAILED)
+def test_a_line_that_says_that_something_failed(name: str, prefix: str) -> None:
+    """Before the run, behind it, and where nothing was compared."""
+    line = f"{prefix}{FAILED[name]}\n".encode()
+    for log, number in ((line + OK, 1), (OK + line, 5), (RUNS + MATRIX + END + line, 8)):
+        judged = judge_log(parse_console(log))
+        assert judged.verdict is Verdict.NO_VERDICT, judged
+        assert judged.cause is not None
+        assert (judged.cause.kind, judged.cause.line) == ("job_failed", number)
+        shown = FAILED[name].strip().replace("##[", "## [")  # no command for a CI system
+        assert shown in judged.cause.text
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", WELL)
+def test_a_job_that_went_well_passes(name: str, prefix: str) -> None:
+    lines = [prefix.encode() + line for line in OK.splitlines()]
+    log = b"\n".join([*lines, prefix.encode() + WELL[name].encode(), b""])
+    judged = judge_log(parse_console(log))
+    assert judged.passed, judged
+
+
+def test_a_thousand_other_doubts_hide_no_failed_job() -> None:
+    noise = b"ERROR:   BL2: no measured boot\n" * 1200
+    judged = judge_log(parse_console(OK + noise + b"make: *** [run] Error 2\n"))
+    assert judged.cause is not None
+    assert judged.cause.kind == "job_failed"
+
+
+QUOTED = PASS.decode().strip()
+BARE = "TEST: BundleIO index[0] Test_result: PASS"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"checking for: {BARE}",
+        f'grep -q "{BARE}" fvp.log',
+        f'grep -q "{QUOTED}" fvp.log',
+        f"checking for: {QUOTED}",
+        f"E       AssertionError: assert '{BARE}' in 'I [executorch'",
+        f"+ expect '{QUOTED}'",
+        f"{BARE}' not in fvp.log",
+    ],
+)
+def test_a_marker_that_is_quoted_compares_nothing(line: str) -> None:
+    judged = judge_log(parse_console(RUNS + MATRIX + line.encode() + b"\n" + END))
+    assert judged.verdict is Verdict.COMPLETED
+
+
+@pytest.mark.parametrize("before", [b"1: ", b"12:34:56 ", b"DEBUG   - DEVICE: ", b"\x04"])
+def test_a_marker_behind_a_tools_prefix_or_a_line_without_end_counts(before: bytes) -> None:
+    log = RUNS + before + PASS + before + END
+    assert judge_log(parse_console(log)).passed
+
+
+def test_the_all_ops_image_passes_by_its_own_summary() -> None:
+    log = (
+        "Test_exec: add\nTest_result: add PASS\nTest_exec: conv\nTest_result: conv PASS\n"
+        "Test_result: SUMMARY 2/2 PASS\n"
+    )
+    assert judge_log(parse_console(log.encode())).passed
+    failed = log.replace("conv PASS", "conv FAIL (execute)").replace("2/2 PASS", "1/2 FAIL")
+    judged = judge_log(parse_console(failed.encode()))
+    assert judged.verdict is Verdict.MISMATCH
+    assert judged.cause is not None
+    assert judged.cause.kind == "test_failed"
+    assert judged.cause.facts == {"test": "conv", "step": "execute"}
+
+
+@pytest.mark.parametrize("summary", ["166/167 FAIL", "166/167 PASS", "0/0 PASS"])
+def test_a_summary_that_is_not_of_all_tests_passes_nothing(summary: str) -> None:
+    log = f"Test_result: add PASS\nTest_result: SUMMARY {summary}\n"
+    judged = judge_log(parse_console(log.encode()))
+    assert judged.verdict in (Verdict.MISMATCH, Verdict.NO_VERDICT)
+
+
+NAN = b"Output[0][0]: (float) nan\nOutput[0][1]: (float) -nan\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [
+        (RUNS + NAN + END, "only_nan"),
+        (RUNS + END, "no_inference"),
+        (RUNS + i("Model executed successfully 0 time(s) in 0.00 ms."), "no_end_marker"),
+        (RUNS + i("0 inferences finished") + END, "no_inference"),
+        (RUNS + i("Starting the model execution...") + i("0 outputs: ") + END, "no_inference"),
+    ],
+)
+def test_a_run_that_did_nothing_is_not_completed(log: bytes, kind: str) -> None:
+    judged = judge_log(parse_console(log))
+    assert judged.verdict is Verdict.NO_VERDICT
+    assert judged.cause is not None
+    assert judged.cause.kind == kind
+
+
+def test_one_number_among_nan_is_an_output() -> None:
+    judged = judge_log(parse_console(RUNS + NAN + b"Output[0][2]: (float) 1.0\n" + END))
+    assert judged.verdict is Verdict.COMPLETED
