@@ -166,6 +166,11 @@ _STYLES = {
 
 
 def print_night(console: Console, night: Night, found: Sequence[Standing]) -> None:
+    drifted = [(one.case, drift) for one in found if (drift := one.drift) is not None]
+    if drifted:
+        console.print(Text(f"same model, other program ({len(drifted)})", "yellow"))
+        for case, drift in drifted:
+            console.print(Text(plain(f"  {case}: {drift}")), soft_wrap=True)
     for state in _TOLD:
         group = [one for one in found if one.state is state]
         if group:
@@ -226,6 +231,7 @@ def _summary(one: Standing) -> dict[str, Any]:
         "state": one.state,
         "verdict": row.verdict,
         "cause": None if row.cause is None else vars(row.cause),
+        "drift": None if one.drift is None else str(one.drift),
         "tries": [{"verdict": t.verdict, "time": t.time} for t in one.tries],
         "seconds": row.seconds,
         "metrics": row.metrics,

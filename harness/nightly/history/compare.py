@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict, Word, exit_code
+from harness.judge.program_difference import outline_difference
 from harness.nightly.history.model import Difference, Night, Row, last_tries
 
 if TYPE_CHECKING:
@@ -28,6 +29,39 @@ class State(Word):
 
 
 @dataclass(frozen=True)
+class Drift:
+    """A model whose file is the same became another program. ``versions``: what exported it, where
+    that changed; ``program``: its operators that changed, in words."""
+
+    versions: tuple[Difference, ...]
+    program: str
+
+    def __str__(self) -> str:
+        changed = [f"{v.what} {v.before or '(none)'} -> {v.after}" for v in self.versions]
+        by = ", ".join(changed) or "with the same exporter"
+        return f"same model, other program: {by}; what changed: {self.program}"
+
+
+def drift_of(before: Row | None, row: Row | None) -> Drift | None:
+    """None where the program is the same, or the model may be another."""
+    if before is None or row is None or not row.identity.program or not before.identity.program:
+        return None
+    if row.identity.program == before.identity.program:
+        return None
+    if not row.model_source or row.model_source != before.model_source:
+        return None
+    names = sorted({*before.versions, *row.versions})
+    versions = tuple(
+        Difference(name, before.versions.get(name, ""), row.versions.get(name, ""))
+        for name in names
+        if before.versions.get(name) != row.versions.get(name)
+    )
+    if not before.outline or not row.outline:
+        return Drift(versions, "not known, its operators were not kept")
+    return Drift(versions, str(outline_difference(before.outline, row.outline)))
+
+
+@dataclass(frozen=True)
 class Standing:
     """``row``: its last try, None if it is missing; ``before``: the last row of an earlier night of
     the suite that says something of the product."""
@@ -37,6 +71,11 @@ class Standing:
     row: Row | None
     before: Row | None
     tries: tuple[Row, ...] = ()
+
+    @property
+    def drift(self) -> Drift | None:
+        """Told before sizes and outputs: they follow from it."""
+        return drift_of(self.before, self.row)
 
 
 def standings(history: History, night: Night) -> list[Standing]:

@@ -78,7 +78,9 @@ class Row:
     behind it if the firmware is not the bundled one. ``attempt`` counts from 1.
 
     ``metrics``: bytes and ticks by name; ``seconds``: ``total`` of the case, ``simulate`` of the
-    simulation, ``cause`` until its line. ``operators``: of the program. ``mismatch_at``: where NPU
+    simulation, ``cause`` until its line. ``operators``: of the program; ``outline``: each that it
+    executes, with a digest. ``versions``: of what exported it. ``model_source``: digest of the
+    model's file, the name of one of the catalogue. ``mismatch_at``: where NPU
     and TOSA first disagree, ``blame``: whose fault that is. ``output``: digest of all outputs.
     ``owner``: named by the suite; ``quarantined``: why a failure does not count this night, "" if
     it does. ``run_dir``: of the evidence, on ``identity.host``.
@@ -101,6 +103,9 @@ class Row:
     worst_lsb: float | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
+    outline: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    model_source: str = ""
     mismatch_at: str | None = None
     blame: Blame | None = None
     output: str = ""

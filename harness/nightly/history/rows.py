@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config.case import Case
+from harness.config.identity import is_user_file
 from harness.config.loading import load_target, target_files
 from harness.config.npu import split_mode
 from harness.config.schema import as_json
@@ -18,10 +19,11 @@ from harness.core.judgement import Cause
 from harness.core.plain import plain
 from harness.firmware.names import label
 from harness.judge.evidence import Expectation
+from harness.judge.program_contents import contents_of
 from harness.nightly.history.model import Excerpt, Identity, Planned, Row
 from harness.run.record import RunRecord
 from harness.sim.run_files import CONSOLE
-from harness.system.files import read_regular
+from harness.system.files import read_regular, sha256_of
 
 _DIGEST = 16  # hex digits of a digest that is only compared
 _LINES, _AFTER = 10, 3  # of the console: how many, and how many after the cause's line
@@ -29,6 +31,7 @@ _MOST_LINE = 120  # characters kept of a line
 _MOST_TEXT = 600  # of a cause, and of each of its facts: a row has 4 KiB at most
 _MOST_NOTE, _MOST_NOTES = 200, 4
 _MOST_CONSOLE = 16 << 20
+_MOST_OPERATORS = 100
 
 
 def case_name(case: Case, source: str) -> str:
@@ -65,6 +68,9 @@ def row_of(
         worst_lsb=record.worst_lsb,
         seconds={**record.seconds, "total": round(seconds, 3)},
         operators=() if record.program is None else record.program.operators,
+        outline=_outline(record),
+        versions={} if record.program is None else dict(record.program.versions),
+        model_source=_model_source(record.case),
         mismatch_at=record.mismatch_at,
         blame=record.blame,
         output=_digest(record.output_sha256) if record.output_sha256 else "",
@@ -74,6 +80,26 @@ def row_of(
         quarantined=planned.quarantined,
         run_dir=record.run_dir,
     )
+
+
+def _outline(record: RunRecord) -> tuple[str, ...]:
+    """Nothing of a program that is gone, is none or is very long: a row is small."""
+    if record.program is None:
+        return ()
+    try:
+        outline = contents_of(Path(record.program.pte)).outline
+    except (OSError, HarnessError):
+        return ()
+    return outline if len(outline) <= _MOST_OPERATORS else ()
+
+
+def _model_source(case: Case) -> str:
+    if not is_user_file(case.model):
+        return case.model
+    try:
+        return sha256_of(Path(case.model))[:_DIGEST]
+    except OSError:
+        return ""
 
 
 def _identity(record: RunRecord, harness: str, host: str) -> Identity:

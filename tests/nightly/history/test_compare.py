@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from harness.core.verdict import ExitCode
-from harness.nightly.history.compare import State, code_of, first_bad, flaky, standings
+from harness.nightly.history.compare import (
+    State,
+    code_of,
+    drift_of,
+    first_bad,
+    flaky,
+    standings,
+)
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Row
+from harness.report.history import print_night, summary_of
 
 from .made import KNOWN, night, row
 
@@ -68,6 +78,71 @@ def test_each_case_stands_against_the_nights_before(tmp_path: Path) -> None:
     assert [one.attempt for one in infra.tries] == [1, 2]
     assert infra.before is not None
     assert infra.before.night == "n1"
+
+
+BEFORE = row(
+    1,
+    versions={"torch": "2.13.0", "executorch": "1.5.1"},
+    outline=("cortex_m::quantize_per_tensor.out 11111111", "aten::add.out 22222222"),
+    model_source="m1",
+)
+
+
+def drifted(**more: Any) -> Row:
+    """The night after, with another program."""
+    told = {
+        "versions": {"torch": "2.14.0", "executorch": "1.5.1"},
+        "outline": ("cortex_m::quantize_per_tensor.out 33333333", "aten::add.out 22222222"),
+        "model_source": "m1",
+        "identity": replace(KNOWN, program="p2"),
+        **more,
+    }
+    return row(2, **told)
+
+
+def test_drift_of_the_exporter_names_versions_and_operators() -> None:
+    """A case that passes, too: nothing else of it may look different."""
+    assert str(drift_of(BEFORE, drifted())) == (
+        "same model, other program: torch 2.13.0 -> 2.14.0; "
+        "what changed: cortex_m::quantize_per_tensor.out changed"
+    )
+    same = str(drift_of(BEFORE, drifted(versions=BEFORE.versions)))
+    assert "same model, other program: with the same exporter" in same
+    unknown = str(drift_of(BEFORE, drifted(outline=())))
+    assert "not known, its operators were not kept" in unknown
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        drifted(identity=KNOWN),
+        drifted(model_source="m2"),
+        drifted(model_source=""),
+        drifted(identity=replace(KNOWN, program="")),
+        None,
+    ],
+    ids=["same program", "edited model", "unknown model", "not exported", "missing"],
+)
+def test_what_is_no_drift(later: Row | None) -> None:
+    assert drift_of(BEFORE, later) is None
+    assert drift_of(None, later) is None
+
+
+def test_a_night_tells_drift_before_all_else(tmp_path: Path) -> None:
+    history = open_history(f"sqlite:///{tmp_path}/h.db")
+    case = BEFORE.case
+    history.begin(night(1, case))
+    now = history.begin(night(2, case))
+    history.append([BEFORE, drifted(verdict="MISMATCH")])
+    found = standings(history, now)
+    history.close()
+    console = Console(file=StringIO(), width=200)
+    print_night(console, now, found)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.startswith("same model, other program (1)")
+    assert shown.index("torch 2.13.0 -> 2.14.0") < shown.index("outputs_differ")
+    (told,) = summary_of(now, found)["cases"]
+    assert "quantize_per_tensor.out changed" in told["drift"]
 
 
 @pytest.mark.parametrize(

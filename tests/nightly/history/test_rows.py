@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.nightly.history.model import Excerpt, Planned, Row
 from harness.nightly.history.rows import case_name, row_of, target_digest
-from harness.run.record import RunRecord, failed_record
+from harness.run.record import ProgramFacts, RunRecord, failed_record
+from tests.size.samples import sample_pte
 
 CASE = Case("corstone-300-m55", "add")
 
@@ -57,6 +59,24 @@ def test_a_row_stays_small_whatever_the_run_said(tmp_path: Path) -> None:
     assert row.cause.facts == {"lsb": 3}
     assert row.cause.text.endswith("…")
     assert len(json.dumps(row.to_fields())) < 4096
+
+
+def test_the_program_and_its_model_are_kept_to_tell_drift(tmp_path: Path) -> None:
+    pte, model = tmp_path / "program.pte", tmp_path / "mine.py"
+    pte.write_bytes(sample_pte())
+    model.write_text("ModelUnderTest = 1\n")
+    facts = ProgramFacts(str(pte), "aa", "oracle", versions={"torch": "2.13.0"})
+    record = RunRecord(
+        Case(CASE.target, str(model)), "2026", Judgement(Verdict.PASS), program=facts
+    )
+    row = kept(record)
+    assert [line.split()[0] for line in row.outline] == ["my::linear.out"]
+    assert row.versions == {"torch": "2.13.0"}
+    assert len(row.model_source) == 16
+    assert kept(replace(record, case=CASE)).model_source == "add"
+    pte.write_bytes(b"no program")
+    model.unlink()
+    assert (kept(record).outline, kept(record).model_source) == ((), "")
 
 
 def test_a_case_that_ended_before_it_ran_has_a_row() -> None:
