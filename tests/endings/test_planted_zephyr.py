@@ -51,8 +51,10 @@ def test_a_fatal_error_of_zephyr_has_its_kind(logging: str, way: str) -> None:
 
 @pytest.mark.parametrize("logging", LOGGING)
 def test_lines_of_the_log_thread_among_others_hide_nothing(logging: str) -> None:
-    judged = judge_file(CONSOLES / f"{logging}-interleave.log")
-    assert judged.judgement.verdict == "COMPLETED", judged.judgement.cause
+    """The end marker is found; the sample runs no inference."""
+    cause = judge_file(CONSOLES / f"{logging}-interleave.log").judgement.cause
+    assert cause is not None
+    assert cause.kind == "no_inference"
 
 
 @pytest.mark.parametrize("logging", LOGGING)
