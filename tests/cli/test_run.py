@@ -222,6 +222,70 @@ def test_recorded_outputs_that_are_lost_are_said_on_every_face(hil: Hil, tmp_pat
     assert f"note: {lost}" in hil("judge", report["run_dir"]).out
 
 
+def test_a_reference_of_another_program_is_red_in_ci(hil: Hil, tmp_path: Path) -> None:
+    """An output changed by one byte, and the program's hash with it, once passed."""
+    references = tmp_path / "references"
+    environment = {"HIL_REFERENCES": str(references)}
+    hil("accept", f"{TARGET}/add", "--reason", "first", **environment)
+    path = references / TARGET / "add.json"
+    stored = json.loads(path.read_text())
+    stored["pte_sha256"] = "ab" * 32
+    stored["outputs"][0][0] = "00" + stored["outputs"][0][0][2:]
+    stored["contents"]["operators"][0][2] = 0.125  # the scale of the first quantiser
+    path.write_text(json.dumps(stored))
+    done = hil("run", TARGET, "add", **environment, CI="true")
+    assert done.code == 1
+    said = " ".join(done.out.split())
+    assert "MISMATCH" in said
+    assert "reference_program" in said
+    assert "and it gives other outputs" in said
+    assert "cortex_m::quantize_per_tensor.out #1: scale is 0.0" in said
+    assert ", was 0.125" in said
+    (case,) = hil("run", TARGET, "add", "--json", **environment, CI="true").json["cases"]
+    (change,) = case["cause"]["facts"]["program_difference"]["operators"]
+    assert change["parts"][0]["before"] == 0.125
+    assert "MISMATCH" in hil("judge", case["run_dir"]).out  # also where CI is not set
+
+
+# A model file is run in the exporter's process: here it stands for an exporter that has changed.
+_MODEL = """
+import torch
+class Network(torch.nn.Module):
+    def forward(self, x):
+        return x * x + x
+ModelUnderTest = Network().eval()
+ModelInputs = (torch.ones(1, 4),)
+"""
+_PLANTED = """
+import harness.export.child.calibrate as calibrate
+answering = calibrate._answering
+first = []
+def planted(scale, zero_point):
+    first.append(scale)
+    return answering(scale * 1.25 if len(first) == 1 else scale, zero_point)
+calibrate._answering = planted
+"""
+
+
+def test_a_scale_that_the_exporter_changed_is_red_in_ci(hil: Hil, tmp_path: Path) -> None:
+    """The outputs match: what they are expected to be comes from the same export."""
+    model = tmp_path / "mine.py"
+    (tmp_path / ".git").mkdir()
+    model.write_text(_MODEL)
+    environment = {"HIL_REFERENCES": str(tmp_path / "references")}
+    assert hil("accept", f"{TARGET}/{model}", "--reason", "first", **environment).code == 0
+    assert hil("run", TARGET, model, **environment, CI="true").code == 0
+    model.write_text(_MODEL + _PLANTED)
+    done = hil("run", TARGET, model, **environment, CI="true")
+    said = " ".join(done.out.split())
+    assert done.code == 1
+    assert "reference_program" in said
+    assert "cortex_m::quantize_per_tensor.out: scale is 0.0" in said
+    desk = hil("run", TARGET, model, **environment, CI="")
+    assert desk.code == 0
+    assert "note: the recorded outputs were not compared" in desk.out
+
+
 def test_a_step_summary_that_cannot_be_written_is_infrastructure(hil: Hil, tmp_path: Path) -> None:
     result = hil("run", TARGET, "add", GITHUB_STEP_SUMMARY=str(tmp_path))
     assert result.code == 3
