@@ -48,6 +48,8 @@ FAILED = {
     "timeout": "timeout: sending signal TERM to command './run.sh'",
     "a signal": "Terminated",
     "a signal, in a script": "run.sh: line 3:  4711 Killed                  ./FVP_Corstone",
+    "a command that is not there": "run.sh: line 4: west: command not found",
+    "dash": "sh: 1: cmake: not found",
     "docker": "The command '/bin/sh -c make' returned a non-zero code: 2",
     "GitHub": "##[error]Process completed with exit code 1.",
     "GitHub's newer page": "Error: Process completed with exit code 1.",
@@ -79,6 +81,8 @@ WELL = {
     "run_fvp": "[/x/run_fvp.sh] Simulation complete, 0",
     "CircleCI": "Exited with code exit status 0",
     "make": "make: Leaving directory '/x'",
+    "make, asked to go on": "make: [Makefile:8: tidy] Error 1 (ignored)",
+    "no terminal for the FVP": "sh: 1: xterm: not found",
 }
 PREFIXES = [
     "",
