@@ -51,11 +51,19 @@ class Farm:
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         self.members: list[Process] = []
-        said = folder / "scheduler.json"
-        words = ("--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", said)
+        address_file = folder / "scheduler.json"
+        words = (
+            "--port",
+            "0",
+            "--host",
+            "127.0.0.1",
+            "--no-dashboard",
+            "--scheduler-file",
+            address_file,
+        )
         self.scheduler = self._start("scheduler", words, **environment)
-        until(lambda: said.exists() and said.read_text().endswith("}"))
-        self.url: str = json.loads(said.read_text())["address"]
+        until(lambda: address_file.exists() and address_file.read_text().endswith("}"))
+        self.url: str = json.loads(address_file.read_text())["address"]
 
     def worker(self, name: str, **environment: str) -> Process:
         """One that has answered the scheduler."""

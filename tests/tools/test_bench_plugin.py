@@ -15,7 +15,7 @@ def test_a_suite_of_others(tmp_path: Path) -> None:
     suite(tmp_path / "suite", 120)
     done = session(tmp_path / "suite")
     assert done.status == 1
-    assert "2 failed, 106 passed, 12 deselected" in done.said
+    assert "2 failed, 106 passed, 12 deselected" in done.output
     assert alike(tmp_path / "suite")
 
 

@@ -27,8 +27,8 @@ from tools.bench.mutant_runs import Runs
 from tools.bench.mutants import (
     BaselineFails,
     Fate,
+    MutantResult,
     MutantResults,
-    Told,
     chosen,
     measure,
 )
@@ -97,7 +97,7 @@ def mutant(find: str, put: str, **more: object) -> CheckoutMutant:
     return checked(CheckoutMutant, entry)
 
 
-def told(product: Product, *mutants: CheckoutMutant) -> Sequence[Told]:
+def results_of(product: Product, *mutants: CheckoutMutant) -> Sequence[MutantResult]:
     before = product.source.read_text()
     rows = measure({f"m{n}": one for n, one in enumerate(mutants)}, [product.ground()], silent)
     assert product.source.read_text() == before
@@ -105,21 +105,21 @@ def told(product: Product, *mutants: CheckoutMutant) -> Sequence[Told]:
 
 
 def test_a_bug_is_caught_and_taken_out_again(product: Product) -> None:
-    (row,) = told(product, mutant("+2", "+3"))
+    (row,) = results_of(product, mutant("+2", "+3"))
     assert (row.fate, row.by, row.verdict) == (Fate.CAUGHT, CASE, "MISMATCH")
     assert row.text == "sum: another sum"
     assert product.runs == ["1+2+3 # fine\n", "1+3+3 # fine\n"]
 
 
 def test_one_at_a_time_and_cleaned_after_each(product: Product) -> None:
-    rows = told(product, mutant("+2", "+3"), mutant("+3", "+4"))
+    rows = results_of(product, mutant("+2", "+3"), mutant("+3", "+4"))
     assert [row.fate for row in rows] == [Fate.CAUGHT, Fate.CAUGHT]
     assert product.runs[1:] == ["1+3+3 # fine\n", "1+2+4 # fine\n"]
     assert product.cleaned == 2
 
 
 def test_a_survivor_and_one_that_is_said_to_be_equivalent(product: Product) -> None:
-    rows = told(
+    rows = results_of(
         product, mutant("1+2", "2+1"), mutant("fine", "good", equivalent="a comment, no more")
     )
     assert [row.fate for row in rows] == [Fate.SURVIVED, Fate.EQUIVALENT]
@@ -127,31 +127,31 @@ def test_a_survivor_and_one_that_is_said_to_be_equivalent(product: Product) -> N
 
 
 def test_what_is_said_to_be_equivalent_and_is_not(product: Product) -> None:
-    (row,) = told(product, mutant("+2", "+3", equivalent="so it was thought"))
+    (row,) = results_of(product, mutant("+2", "+3", equivalent="so it was thought"))
     assert row.fate is Fate.CAUGHT
 
 
 def test_a_suite_catches_what_the_cases_do_not(product: Product) -> None:
     check = {"name": "cortex-m", "tests": "order"}
-    (row,) = told(product, mutant("1+2", "2+1", suite=check))
+    (row,) = results_of(product, mutant("1+2", "2+1", suite=check))
     assert (row.fate, row.by, row.text) == (Fate.CAUGHT, "cortex-m", "1 tests, order first")
 
 
 def test_only_tests_that_passed_without_it_notice_a_bug(product: Product) -> None:
     """One that was known to fail and passes now is an error of the suite, and says nothing."""
     check = {"name": "cortex-m", "tests": "order"}
-    (row,) = told(product, mutant("fine", "mends", suite=check))
+    (row,) = results_of(product, mutant("fine", "mends", suite=check))
     assert row.fate is Fate.SURVIVED
 
 
 def test_without_a_bug_a_suite_is_started_once(product: Product) -> None:
     checks = [{"name": "cortex-m", "tests": tests} for tests in ("order", "odd", "order")]
-    told(product, *(mutant("1+2", "2+1", suite=check, cases=()) for check in checks))
+    results_of(product, *(mutant("1+2", "2+1", suite=check, cases=()) for check in checks))
     assert product.asked == ["(order) or (odd)", "order", "odd", "order"]
 
 
 def test_a_place_that_is_not_there_is_stale_and_the_others_are_run(product: Product) -> None:
-    rows = told(
+    rows = results_of(
         product,
         mutant("+9", "+8"),
         mutant("+2", "+3"),
@@ -174,7 +174,7 @@ def test_a_place_that_is_not_there_is_stale_and_the_others_are_run(product: Prod
     ],
 )
 def test_what_does_not_catch(product: Product, put: str, fate: Fate) -> None:
-    (row,) = told(product, mutant("fine", put))
+    (row,) = results_of(product, mutant("fine", put))
     assert row.fate is fate
 
 
@@ -209,7 +209,7 @@ def test_nothing_is_planted_when_it_fails_without(
     product.source.write_text(content)
     check = {"name": "cortex-m", "tests": "order"}
     with pytest.raises(BaselineFails, match=said) as caught:
-        told(product, mutant("1+2", "2+2", suite=check))
+        results_of(product, mutant("1+2", "2+2", suite=check))
     assert caught.value.exit_code is code
     assert set(product.runs) == {content}
 
@@ -263,14 +263,16 @@ def test_wrong_usage_is_exit_2(
     ],
 )
 def test_exit_codes(fates: list[Fate], code: int) -> None:
-    rows = tuple(Told(f"m{n}", "b", "f", fate) for n, fate in enumerate(fates))
+    rows = tuple(MutantResult(f"m{n}", "b", "f", fate) for n, fate in enumerate(fates))
     assert MutantResults(rows, "c" * 40, "abc").exit_code == code
 
 
 def test_the_table(product: Product) -> None:
     rows = (
-        Told("one", "stride", "a/x.c", Fate.CAUGHT, CASE, "MISMATCH", "sum: another sum", 90.0),
-        Told("two", "padding", "b/y.c", Fate.STALE, text="`x` is not 1 times in f"),
+        MutantResult(
+            "one", "stride", "a/x.c", Fate.CAUGHT, CASE, "MISMATCH", "sum: another sum", 90.0
+        ),
+        MutantResult("two", "padding", "b/y.c", Fate.STALE, text="`x` is not 1 times in f"),
     )
     results = MutantResults(rows, "0123456789abcdef", "abc")
     assert results.text().splitlines() == [

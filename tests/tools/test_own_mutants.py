@@ -17,7 +17,7 @@ from harness.config.schema import checked
 from harness.system.paths import project_root
 from harness.system.progress import silent
 from tools.bench.mutant_list import OwnMutant
-from tools.bench.mutants import BaselineFails, Fate, Told, _planted, measure
+from tools.bench.mutants import BaselineFails, Fate, MutantResult, _planted, measure
 from tools.bench.own_ground import Ledger, OwnGround, digest, prepared
 
 FILES = {
@@ -66,7 +66,7 @@ def mutant(file: str, find: str, put: str, *tests: str, **more: object) -> OwnMu
     return checked(OwnMutant, fields)
 
 
-def told(project: Path, jobs: int, *mutants: OwnMutant) -> Sequence[Told]:
+def results_of(project: Path, jobs: int, *mutants: OwnMutant) -> Sequence[MutantResult]:
     grounds = prepared(project, project.parent / "own", jobs, silent)
     rows = measure({f"m{n}": one for n, one in enumerate(mutants)}, grounds, silent)
     assert all(digest(ground.project) == digest(project) for ground in grounds)
@@ -74,7 +74,7 @@ def told(project: Path, jobs: int, *mutants: OwnMutant) -> Sequence[Told]:
 
 
 def test_bugs_of_both_kinds_are_caught_and_a_change_that_is_none_is_not(project: Path) -> None:
-    rows = told(
+    rows = results_of(
         project,
         1,
         mutant(HEADER, "a + b", "a - b", "runner_tests", SUM),
@@ -106,7 +106,7 @@ def test_bugs_of_both_kinds_are_caught_and_a_change_that_is_none_is_not(project:
 def test_the_room_is_asked_when_a_bug_s_own_tests_notice_nothing(project: Path) -> None:
     """And only then: the order within one run would be pytest's, that of the file."""
     own = f"{SUM}::test_two_and_two"
-    rows = told(
+    rows = results_of(
         project,
         1,
         mutant(MODULE, "a + b", "a - b", own, room=(SUM,)),
@@ -127,7 +127,7 @@ def test_a_loop_without_an_end_is_ended_by_its_own_time(
 ) -> None:
     """Not by the clock on the wall: on a crowded machine that says nothing about the bug."""
     monkeypatch.setattr("tools.bench.own_ground._CPU_SECONDS", 4)
-    (row,) = told(project, 1, mutant(MODULE, "return a", "while a: pass\n    return a", SUM))
+    (row,) = results_of(project, 1, mutant(MODULE, "return a", "while a: pass\n    return a", SUM))
     assert (row.fate, row.by) == (Fate.CAUGHT, "pytest")
     assert row.verdict == "killed: SIGXCPU"
 
@@ -135,7 +135,7 @@ def test_a_loop_without_an_end_is_ended_by_its_own_time(
 def test_what_somebody_else_killed_noticed_nothing(project: Path) -> None:
     """As the kernel does where there is too little memory."""
     kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    (row,) = told(project, 1, mutant(MODULE, "return a", f"{kill}; return a", SUM))
+    (row,) = results_of(project, 1, mutant(MODULE, "return a", f"{kill}; return a", SUM))
     assert row.fate is Fate.NOT_RUN
 
 
@@ -150,7 +150,7 @@ def test_built():
     assert not folder.exists()
 """)
     bug = mutant(MODULE, "a + b", "a - b", SUM)
-    rows = told(project, 2, bug, bug)
+    rows = results_of(project, 2, bug, bug)
     assert [(row.fate, row.by) for row in rows] == [(Fate.NOT_BUILT, "build")] * 2
 
 
@@ -175,7 +175,7 @@ def test_nothing_is_planted_when_a_test_fails_without(project: Path, test: str, 
     with (project / SUM).open("a") as file:
         file.write("def test_wrong():\n    assert sum_of(1, 1) == 3\n")
     with pytest.raises(BaselineFails, match=said):
-        told(project, 1, mutant(MODULE, "a + b", "a - b", f"{SUM}::{test}"))
+        results_of(project, 1, mutant(MODULE, "a + b", "a - b", f"{SUM}::{test}"))
 
 
 def test_this_project_s_own(tmp_path: Path) -> None:
@@ -190,10 +190,10 @@ def test_this_project_s_own(tmp_path: Path) -> None:
     assert rows[0].by.startswith(f"{test}::")
 
 
-def test_what_was_told_is_told_again_as_long_as_the_sources_are_the_same(tmp_path: Path) -> None:
-    row = Told("one", "stride", "f", Fate.CAUGHT, "t", "failed", "why", 1.0)
-    unknown = Told("two", "stride", "f", Fate.NOT_RUN)
-    ledger = Ledger(tmp_path / "told.jsonl", "abc")
+def test_results_are_kept_as_long_as_the_sources_are_the_same(tmp_path: Path) -> None:
+    row = MutantResult("one", "stride", "f", Fate.CAUGHT, "t", "failed", "why", 1.0)
+    unknown = MutantResult("two", "stride", "f", Fate.NOT_RUN)
+    ledger = Ledger(tmp_path / "results.jsonl", "abc")
     assert ledger.begin(resume=True) == {}
     for each in (row, unknown):
         ledger.add(each)

@@ -53,7 +53,7 @@ class Farm:
     def __init__(self, folder: Path, workers: int, processes: int) -> None:
         self.folder = folder
         self._children: list[subprocess.Popen[bytes]] = []
-        said = folder / "scheduler.json"
+        scheduler_file = folder / "scheduler.json"
         scheduler = self._start(
             "-m",
             "distributed.cli.dask_scheduler",
@@ -63,11 +63,11 @@ class Farm:
             "0",
             "--no-dashboard",
             "--scheduler-file",
-            str(said),
+            str(scheduler_file),
         )
         self.pid = scheduler.pid
-        self._wait(lambda: said.exists() and said.read_text().endswith("}"))
-        self.url: str = json.loads(said.read_text())["address"]
+        self._wait(lambda: scheduler_file.exists() and scheduler_file.read_text().endswith("}"))
+        self.url: str = json.loads(scheduler_file.read_text())["address"]
         for number in range(processes):
             share = workers // processes + (number < workers % processes)
             self._start("-c", f"from {__name__} import host; host({self.url!r}, {share})")

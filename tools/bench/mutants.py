@@ -71,7 +71,7 @@ class Ground(Protocol[M_in]):
 
 
 @dataclass(frozen=True)
-class Told:
+class MutantResult:
     """What became of one mutant. ``by``: the run that noticed it, or that ended the matter."""
 
     name: str
@@ -93,7 +93,7 @@ class MutantResults:
     """``sources``: the commit, or the digest, of what they were planted in. ``written_for``: the
     commit of ExecuTorch whose files a list of mutants of a checkout knows."""
 
-    rows: tuple[Told, ...]
+    rows: tuple[MutantResult, ...]
     sources: str
     written_for: str | None = None
 
@@ -115,12 +115,12 @@ class MutantResults:
             lines.append(f"stale: the list is written for ExecuTorch {self.written_for}")
         return "\n".join(lines)
 
-    def rooms(self) -> dict[str, list[Told]]:
+    def rooms(self) -> dict[str, list[MutantResult]]:
         """By the folder that the bug is in."""
-        found: dict[str, list[Told]] = {}
+        rooms: dict[str, list[MutantResult]] = {}
         for row in self.rows:
-            found.setdefault(str(Path(row.file).parent), []).append(row)
-        return found
+            rooms.setdefault(str(Path(row.file).parent), []).append(row)
+        return rooms
 
     def summary(self) -> dict[str, Any]:
         counts = Counter(row.fate for row in self.rows)
@@ -132,10 +132,10 @@ class MutantResults:
         }
 
 
-def _counted(rows: Sequence[Told]) -> str:
+def _counted(rows: Sequence[MutantResult]) -> str:
     counts = Counter(row.fate for row in rows)
-    said = ", ".join(f"{counts[fate]} {fate}" for fate in Fate if counts[fate])
-    return f"{len(rows)} bugs, {said}; {sum(row.seconds for row in rows) / 60:.1f} min"
+    fates = ", ".join(f"{counts[fate]} {fate}" for fate in Fate if counts[fate])
+    return f"{len(rows)} bugs, {fates}; {sum(row.seconds for row in rows) / 60:.1f} min"
 
 
 class BaselineFails(HarnessError):
@@ -176,8 +176,8 @@ def measure(
     mutants: Mapping[str, M],
     grounds: Sequence[Ground[M]],
     progress: Progress,
-    keep: Callable[[Told], None] = lambda row: None,
-) -> tuple[Told, ...]:
+    keep: Callable[[MutantResult], None] = lambda row: None,
+) -> tuple[MutantResult, ...]:
     """One row for each, in order; ``keep`` is given each when it is there. As many at a time as
     there are grounds. Raises BaselineFails before any bug is planted."""
     ground = grounds[0]
@@ -186,27 +186,27 @@ def measure(
     if alive:
         ground.baseline([*alive.values()], progress)
     free: SimpleQueue[Ground[M]] = SimpleQueue()
-    for one in grounds:
-        free.put(one)
+    for each in grounds:
+        free.put(each)
     counted = _Count(len(alive), progress)
 
-    def tell(name: str) -> Told:
+    def result_of(name: str) -> MutantResult:
         mutant = mutants[name]
         if name in stale:
             place = f"`{mutant.find}` is not {mutant.of} times in {mutant.file}"
-            row = Told(name, mutant.bug, mutant.file, Fate.STALE, text=place)
+            row = MutantResult(name, mutant.bug, mutant.file, Fate.STALE, text=place)
         else:
             mine = free.get()
             try:
                 counted.begin(name)
-                row = _one(name, mutant, mine)
+                row = _measured(name, mutant, mine)
             finally:
                 free.put(mine)
         keep(row)
         return row
 
     with ThreadPoolExecutor(len(grounds)) as pool:
-        return tuple(pool.map(tell, mutants))
+        return tuple(pool.map(result_of, mutants))
 
 
 @dataclass
@@ -253,7 +253,7 @@ def _planted(mutant: M, ground: Ground[M]) -> Iterator[None]:
             write_whole(path, before)
 
 
-def _one(name: str, mutant: M, ground: Ground[M]) -> Told:
+def _measured(name: str, mutant: M, ground: Ground[M]) -> MutantResult:
     started = time.monotonic()
     try:
         with _planted(mutant, ground):
@@ -267,7 +267,7 @@ def _one(name: str, mutant: M, ground: Ground[M]) -> Told:
         kind = Fate.SURVIVED if mutant.equivalent is None else Fate.EQUIVALENT
         found = Noticed(kind, "", "", mutant.equivalent or "")
     seconds = round(time.monotonic() - started, 1)
-    return Told(
+    return MutantResult(
         name, mutant.bug, mutant.file, found.fate, found.by, found.verdict, found.text, seconds
     )
 

@@ -94,8 +94,8 @@ def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]
                 pool.close()
             rows = history.rows([night.id])
         with farm(scratch / "two", 2) as two:
-            for said in ("for the first time", "warm"):
-                progress(f"the same with two workers of dask, {said}")
+            for round in ("for the first time", "warm"):
+                progress(f"the same with two workers of dask, {round}")
                 took[0], _, others = night_at(two, suite, history, workers=2)
     rows += others
     failed = [row.case for row in rows if not row.good]
@@ -155,13 +155,18 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
         "history CASE": ("history", "t/m0"),
         "nightly page": ("nightly", "page", "-o", f"{scratch}/night.html"),
     }
-    few = {verb: _asked(said, small) for verb, said in verbs.items()}
+    few = {verb: _cpu_seconds(words, small) for verb, words in verbs.items()}
     for name, url in urls.items():
         progress(f"writing {_RUNS} runs into {name}")
         _fill(url, _RUNS // _CASES)
         ratios += [
-            Ratio(f"`hil {verb}` of 100,000 runs, {name}", _asked(said, url), few[verb], "s of CPU")
-            for verb, said in verbs.items()
+            Ratio(
+                f"`hil {verb}` of 100,000 runs, {name}",
+                _cpu_seconds(words, url),
+                few[verb],
+                "s of CPU",
+            )
+            for verb, words in verbs.items()
         ]
         with _opened(url) as history:
             started = time.monotonic()
@@ -190,16 +195,16 @@ def _fill(url: str, nights: int) -> None:
             history.append([empty_row(night.id, one.case, at) for one in plan])
 
 
-def _asked(said: tuple[str, ...], url: str) -> float:
+def _cpu_seconds(words: tuple[str, ...], url: str) -> float:
     """Seconds of CPU that a verb of ``hil`` takes as a process: what others do does not count."""
-    argv = [sys.executable, "-m", "harness", *said, "--history", url]
+    argv = [sys.executable, "-m", "harness", *words, "--history", url]
     took = []
     for _ in range(_REPEATS):
         before = _of_children()
         done = subprocess.run(argv, capture_output=True, check=False)
         took.append(_of_children() - before)
         if done.returncode != 0:
-            raise InfraError(f"`hil {said[0]}` ended with {done.returncode}")
+            raise InfraError(f"`hil {words[0]}` ended with {done.returncode}")
     return statistics.median(took)
 
 

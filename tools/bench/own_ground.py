@@ -31,9 +31,9 @@ from tools.bench.mutant_list import UNIT_TESTS, OwnMutant, read_own
 from tools.bench.mutants import (
     BaselineFails,
     Fate,
+    MutantResult,
     MutantResults,
     Noticed,
-    Told,
     chosen,
     measure,
 )
@@ -67,18 +67,18 @@ def measure_own(
 ) -> MutantResults:
     """Every bug of the lists, or those that are chosen, ``jobs`` at a time.
 
-    ``resume``: what was told of the same sources before is told again. Raises what ``measure``
+    ``resume``: results of the same sources from before are kept. Raises what ``measure``
     does, TargetError for a malformed list, Unknown for a name, InfraError (disk full, no tool).
     """
     mutants = chosen(read_own(), only, word)
     folder = state_dir() / "mutants" / "own"
     grounds = prepared(project_root(), folder, jobs, progress)
     sources = digest(grounds[0].project)
-    ledger = Ledger(folder / "told.jsonl", sources)
+    ledger = Ledger(folder / "results.jsonl", sources)
     known = ledger.begin(resume)
     left = {name: mutant for name, mutant in mutants.items() if name not in known}
     if known:
-        progress(f"{len(mutants) - len(left)} of {len(mutants)} were told before")
+        progress(f"{len(mutants) - len(left)} of {len(mutants)} are known from before")
     new = {row.name: row for row in measure(left, grounds, progress, ledger.add)} if left else {}
     return MutantResults(tuple({**known, **new}[name] for name in mutants), sources)
 
@@ -104,29 +104,29 @@ def _remember_compilations(folder: Path) -> None:
         for name in _COMPILERS:
             (compilers / name).symlink_to(ccache.path)
     (folder / "ccache").mkdir(exist_ok=True)
-    # Trees differ in their paths alone. A build is told no more of it than CCACHE_DIR.
+    # Trees differ in their paths alone. A build gets no more of them than CCACHE_DIR.
     settings = f"base_dir = {folder}\nhash_dir = false\nmax_size = 2G\n"
     write_whole(folder / "ccache" / "ccache.conf", settings)
 
 
 def digest(folder: Path) -> str:
     """Stands for all files below."""
-    found = hashlib.sha256()
+    content_digest = hashlib.sha256()
     for name in sorted(files_below(folder, _LEFT_OUT)):
         content = (folder / name).read_bytes()
-        found.update(f"{name}\0{len(content)}\0".encode())
-        found.update(content)
-    return found.hexdigest()
+        content_digest.update(f"{name}\0{len(content)}\0".encode())
+        content_digest.update(content)
+    return content_digest.hexdigest()
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """What was told so far, in a file of one line each; the first names the sources."""
+    """The results so far, in a file of one line each; the first names the sources."""
 
     file: Path
     sources: str
 
-    def begin(self, resume: bool) -> dict[str, Told]:
+    def begin(self, resume: bool) -> dict[str, MutantResult]:
         """What is known of these sources; without ``resume``, or of others, nothing."""
         known = self._read() if resume else {}
         with disk_errors(f"writing {self.file}"):
@@ -135,18 +135,18 @@ class Ledger:
             self.add(row)
         return known
 
-    def add(self, row: Told) -> None:
+    def add(self, row: MutantResult) -> None:
         with disk_errors(f"writing {self.file}"), self.file.open("a") as file:
             file.write(json.dumps(asdict(row)) + "\n")
 
-    def _read(self) -> dict[str, Told]:
+    def _read(self) -> dict[str, MutantResult]:
         """The last line may have been cut."""
         if not self.file.is_file():
             return {}
         first, *lines = [line for line in self.file.read_text().splitlines() if line[-1:] in '"}']
         rows = [json.loads(line) for line in lines if json.loads(first) == self.sources]
-        told = [Told(**{**row, "fate": Fate(row["fate"])}) for row in rows]
-        return {row.name: row for row in told if row.fate is not Fate.NOT_RUN}
+        results = [MutantResult(**{**row, "fate": Fate(row["fate"])}) for row in rows]
+        return {row.name: row for row in results if row.fate is not Fate.NOT_RUN}
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,10 @@ def test_{number}(run, case, target, program):
 
 @dataclass(frozen=True)
 class Session:
-    """``cpu``, ``wall``: seconds. ``said``: without times."""
+    """``cpu``, ``wall``: seconds. ``output``: without times."""
 
     status: int
-    said: str
+    output: str
     cpu: float
     wall: float
 
@@ -114,7 +114,7 @@ def measure_plugin(progress: Progress, pairs: int = PAIRS, tests: int = TESTS) -
 
 def alike(folder: Path) -> bool:
     ours, without = session(folder), session(folder, _WITHOUT)
-    return (ours.status, ours.said) == (without.status, without.said)
+    return (ours.status, ours.output) == (without.status, without.output)
 
 
 def suite(folder: Path, tests: int) -> None:
@@ -137,7 +137,7 @@ def session(folder: Path, plugins: Sequence[str] = ()) -> Session:
     argv = [sys.executable, "-m", "pytest", "-q", *plugins]
     # compiled once, as for a user
     others = ("PYTEST_", "PYTHONDONTWRITEBYTECODE")
-    environ = {name: said for name, said in os.environ.items() if not name.startswith(others)}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     before, started = os.times(), time.perf_counter()
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True)
     wall, after = time.perf_counter() - started, os.times()
