@@ -99,9 +99,9 @@ def test_first_use_installs_cpu_torch_alone_then_the_project(checkout: Path) -> 
     assert done.stdout == "hil got: doctor --json\n"
     asked = (checkout / "pip.log").read_text().splitlines()
     installs = [line for line in asked if "--dry-run" not in line]
-    assert installs[0].endswith(f"--require-hashes --no-deps -r {checkout}/scripts/run.lock")
-    assert installs[1].endswith("install --no-deps torch==2.13.0")
-    assert installs[2].endswith(f"install --no-deps --no-build-isolation -e {checkout}")
+    assert installs[0].endswith(f"install --no-compile --require-hashes --no-deps -r {checkout}/scripts/run.lock")
+    assert installs[1].endswith("install --no-compile --no-deps torch==2.13.0")
+    assert installs[2].endswith(f"install --no-compile --no-deps --no-build-isolation -e {checkout}")
 
 
 def test_what_our_own_tests_need_is_for_them_alone(checkout: Path) -> None:
@@ -135,7 +135,7 @@ def test_cuda_is_refused_with_the_way_out(checkout: Path, package: str) -> None:
     assert "gigabytes of CUDA packages" in done.stderr
     assert "PIP_FIND_LINKS=" in done.stderr
     assert not any(
-        line.endswith("install --no-deps torch==2.13.0")
+        line.endswith("install --no-compile --no-deps torch==2.13.0")
         for line in (checkout / "pip.log").read_text().splitlines()
     )
 
