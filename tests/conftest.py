@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.firmware.choice import ROOT_VARIABLE
-from harness.firmware.compiler_cache import launchers
+from harness.firmware.step import launchers
 from harness.system.paths import state_dir
 
 _OF_CHECKOUTS = "tests/firmware/executorch/"

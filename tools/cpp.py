@@ -25,9 +25,9 @@ from harness.core.errors import ToolMissing
 from harness.export.batch import export
 from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
-from harness.firmware.compiler_cache import environment as compiler_cache
-from harness.firmware.compiler_cache import launchers
 from harness.firmware.installed import executorch_package
+from harness.firmware.step import environment as compiler_cache
+from harness.firmware.step import launchers
 from harness.npu import kernel_library
 from harness.npu.blob import find_blobs
 from harness.run.exports import program_of

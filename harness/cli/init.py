@@ -13,9 +13,8 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.zephyr.init import InitPlan, plan_init
+from harness.firmware.zephyr.init import UPSTREAM, InitPlan, plan_init
 from harness.firmware.zephyr.init import init as make_workspace
-from harness.firmware.zephyr.manifest import UPSTREAM
 from harness.system.files import disk_errors
 from harness.system.paths import data_root
 from harness.system.settings import OWN

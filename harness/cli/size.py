@@ -222,7 +222,7 @@ def gate(
     from harness.report.size import workflow_commands, write_summary
     from harness.run.gate import every_subject, gate_cases
     from harness.run.left_over import left_over
-    from harness.system.ci import is_strict
+    from harness.system.settings import is_strict
 
     strict = strict or is_strict()
     cases = [parse_case(s) for s in subjects] or every_subject()

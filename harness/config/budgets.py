@@ -20,9 +20,9 @@ from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
 from harness.config.models import Calibration, find_model
 from harness.core.errors import UsageError
-from harness.system.ci import in_ci
 from harness.system.paths import data_root
 from harness.system.settings import settings
+from harness.system.variables import in_ci
 
 
 class ToleranceTooLarge(UsageError):

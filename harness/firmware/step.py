@@ -1,21 +1,44 @@
-"""One command of a build: bounded in time, with a log of its own."""
+"""One command of a build: bounded in time, with a log of its own, of which a failure is the first
+error, as the right kind of error.
+
+Equal compilations are made once, whatever the tree: ccache in front of the compilers, where there
+is one. It is no part of what decides a build: code and data are the same with and without it.
+Debug information names the tree's own headers otherwise, so that the build id may differ.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from harness.core.errors import InfraError
-from harness.firmware import log as build_log
-from harness.system import toolchain
+from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
+from harness.system import paths, toolchain
 from harness.system.process import Bounds, Stop, run
 from harness.system.progress import Progress
 
 _BUILD_SECONDS = 1800.0
 _SILENT_SECONDS = 300.0
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
+_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_KILLED = re.compile(r"Killed signal terminated program|internal compiler error: Killed")
+_LINK_FAILED = re.compile(
+    r"collect2: (?:error|fatal error): .*ld|ld returned \d+ exit|linker command failed"
+)
+_LINK_ERROR = re.compile(
+    r"undefined reference to|will not fit in region|overflowed by|multiple definition of"
+    r"|cannot find -l|undefined symbol:|\bld(?:\.\w+)?: (?!warning)|duplicate symbol"
+    r"|linker script|ASSERT"
+)
+_COMPILE_ERROR = re.compile(r"(?:^|[:\s])(?:fatal )?[Ee]rror: ")
+_STEP = re.compile(r"^\[\d+/\d+\] ")
+_UNUSED = re.compile(
+    r"Manually-specified variables were not used by the project:\n\n((?:[ \t]+\w+\n)+)"
+)
+_MOST = 20  # failures of one link that a record keeps
 
 
 def run_step(
@@ -54,4 +77,165 @@ def run_step(
         text = log.read_text("utf-8", "replace")
         for built, shown in (places or {}).items():
             text = text.replace(f"{built}/", f"{shown}/")
-        raise build_log.diagnose(text, build_log.FailedStep(step, log, target, ended.status))
+        raise diagnose(text, FailedStep(step, log, target, ended.status))
+
+
+@dataclass(frozen=True)
+class FailedStep:
+    """One command of a build ("configure", "build") that ended with ``status``."""
+
+    step: str
+    log: Path
+    target: str
+    status: int | None
+
+
+class StepError(HarnessError):
+    """What a failed step said. ``log_line``: of the first error, from 1, if one was found."""
+
+    def __init__(
+        self, message: str, failed: FailedStep, line: int | None, *, hint: str | None = None
+    ) -> None:
+        self.step = failed.step
+        self.log = str(failed.log)
+        self.log_line = line
+        self.target = failed.target
+        self.status = failed.status
+        super().__init__(message, hint=hint or f"the whole output is in {failed.log}")
+
+
+class StepStarved(StepError, InfraError):
+    """No room on the disk, or not enough memory."""
+
+
+class StepFailed(StepError, BuildError):
+    """CMake or a compiler refused something. ``stop``: why, as data, where it is known."""
+
+    def __init__(
+        self,
+        message: str,
+        failed: FailedStep,
+        line: int | None,
+        *,
+        hint: str | None = None,
+        stop: dict[str, Any] | None = None,
+    ) -> None:
+        self.stop = stop
+        super().__init__(message, failed, line, hint=hint)
+
+
+class LinkFailed(StepError, LinkError):
+    """``failures``: why, one summary each, when they could be explained."""
+
+    def __init__(
+        self,
+        message: str,
+        failed: FailedStep,
+        line: int | None,
+        *,
+        hint: str | None = None,
+        failures: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self.failures = failures
+        super().__init__(message, failed, line, hint=hint)
+
+
+def diagnose(text: str, failed: FailedStep) -> StepError:
+    """The error to raise for a step whose log says ``text``."""
+    line, said = _first_error(text)
+    shown = said or f"the {failed.step} step failed and its log does not say why"
+    if match := _DISK_FULL.search(text):
+        return StepStarved(f"{match[0]} while the runner was built", failed, line)
+    if _KILLED.search(text):
+        return StepStarved(f"the compiler was killed (out of memory?): {shown}", failed, line)
+    if failed.step != "configure" and _LINK_FAILED.search(text):
+        return _link_failed(shown, text, failed, line)
+    return _step_failed(shown, text, failed, line)
+
+
+def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> StepFailed:
+    """With why and what to do. A compiler's message speaks for itself."""
+    from harness.link.configure.failure import BuildFailureKind  # only a failure pays for it
+    from harness.link.configure.parse import build_failure
+
+    stop = build_failure(text)
+    if stop is None or (
+        stop.kind in (BuildFailureKind.COMPILE, BuildFailureKind.NOT_KNOWN) and line is not None
+    ):
+        return StepFailed(shown, failed, line)
+    hint = f"{stop.fix} (the whole output is in {failed.log})".lstrip()
+    return StepFailed(stop.cause, failed, stop.line, hint=hint, stop=stop.summary())
+
+
+def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> LinkFailed:
+    """With why the link failed and what to do."""
+    from harness.link.diagnose.explain import explain_log
+
+    hint = f"the whole output is in {failed.log}"
+    try:
+        failures = explain_log(text, failed.log, lambda _message: None).failures
+    except HarnessError as error:
+        return LinkFailed(shown, failed, line, hint=f"{hint} (not explained: {error.message})")
+    if not failures:
+        return LinkFailed(shown, failed, line)
+    first, known = failures[0], [failure.summary() for failure in failures[:_MOST]]
+    return LinkFailed(
+        shown, failed, line, hint=f"{first.cause} {first.fix} ({hint})", failures=known
+    )
+
+
+def unused_options(text: str) -> tuple[str, ...]:
+    """Options that CMake was given and nothing asked for: a misspelt name."""
+    return tuple(name for block in _UNUSED.findall(text) for name in block.split())
+
+
+def _first_error(text: str) -> tuple[int | None, str | None]:
+    """Line number and text of the first error; of the step that failed, where ninja says so."""
+    lines = text.splitlines()
+    if (found := _cmake_error(lines)) is not None:
+        return found
+    failed = next((i for i, line in enumerate(lines) if line.startswith("FAILED: ")), 0)
+    end = next((i for i in range(failed + 1, len(lines)) if _STEP.match(lines[i])), len(lines))
+    link = any(_LINK_FAILED.search(line) for line in lines[failed:end])
+    for pattern in (_LINK_ERROR, _COMPILE_ERROR) if link else (_COMPILE_ERROR,):
+        # the lines after FAILED are the command; it may contain words that look like errors
+        for index in range(failed + 2 if failed else 0, end):
+            if pattern.search(lines[index]):
+                return index + 1, lines[index].strip()
+    return None, None
+
+
+def _cmake_error(lines: list[str]) -> tuple[int, str] | None:
+    for index, line in enumerate(lines):
+        if line.startswith("CMake Error"):
+            words = [line.strip()]
+            for more in lines[index + 1 :]:
+                if more and not more.startswith(" "):
+                    break
+                if not more and len(words) > 1:
+                    break
+                if more.strip():
+                    words.append(more.strip())
+            return index + 1, " ".join(words)
+    return None
+
+
+def launchers(*languages: str) -> dict[str, str]:
+    """CMake's options for the languages of a project; none where there is no ccache."""
+    found = toolchain.find("ccache")
+    return {
+        f"CMAKE_{language}_COMPILER_LAUNCHER": str(found.path)
+        for language in languages
+        if found is not None
+    }
+
+
+def environment(tree: Path) -> dict[str, str]:
+    """What ccache is told: ``tree``, where the build is, does not count (BASEDIR), nor does the
+    current directory (NOHASHDIR), which the compilers are told to leave out. ``$CCACHE_DIR`` names
+    another place for what it keeps."""
+    return {
+        "CCACHE_DIR": os.environ.get("CCACHE_DIR") or str(paths.cache_dir("ccache")),
+        "CCACHE_BASEDIR": str(tree),
+        "CCACHE_NOHASHDIR": "1",
+    }

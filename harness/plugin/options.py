@@ -256,7 +256,7 @@ def npu_cases(config: pytest.Config) -> Extent:
 
 def is_strict(config: pytest.Config) -> bool:
     """Whether what no accepted reference stands behind fails."""
-    from harness.system.ci import is_strict as by_default
+    from harness.system.settings import is_strict as by_default
 
     said = asked(config, "unproven")
     return by_default() if said is None else said == "fail"

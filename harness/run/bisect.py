@@ -30,9 +30,8 @@ from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
 from harness.sim.pick import AUTO
 from harness.system.clock import now
-from harness.system.git import GitFailed, git, revision
+from harness.system.git import GitFailed, Worktree, borrowed, git, revision, top_of
 from harness.system.progress import Progress, silent
-from harness.system.worktree import Worktree, borrowed, top_of
 
 # May be the fault of the revision or of what it is built with: bad only if the user says so.
 UNDECIDED = (Verdict.EXPORT_ERROR, Verdict.BUILD_ERROR, Verdict.LINK_ERROR)

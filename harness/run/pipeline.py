@@ -37,10 +37,9 @@ from harness.run.second_opinion import with_second_opinion
 from harness.sim.pick import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.sim.simulation import simulate
 from harness.system.boundary import told
-from harness.system.ci import is_strict
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
-from harness.system.settings import FvpPolicy
+from harness.system.settings import FvpPolicy, is_strict
 
 if TYPE_CHECKING:
     from harness.export.checkout.exporter import CheckoutExporter

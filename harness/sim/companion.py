@@ -18,13 +18,17 @@ from harness.config.loading import Qemu, Target
 from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
-from harness.sim.gdbstub.console_injector import ConsoleInjector
 from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.guest import GuestMemory
 from harness.sim.gdbstub.heap import HeapInfo
-from harness.sim.gdbstub.hooks import DrivenNpu, GuestEnd, ListeningSocket, serving_hooks
-from harness.sim.gdbstub.instructions import CountedOperators
-from harness.sim.gdbstub.program import Program
+from harness.sim.gdbstub.hooks import (
+    ConsoleInjector,
+    DrivenNpu,
+    GuestEnd,
+    GuestMemory,
+    ListeningSocket,
+    serving_hooks,
+)
+from harness.sim.gdbstub.program import CountedOperators, Program
 from harness.sim.launch import Companion
 from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from harness.config.loading import Limits, Target
     from harness.config.model import SimulatorName
-    from harness.sim.gdbstub.instructions import CountedOperators
+    from harness.sim.gdbstub.program import CountedOperators
     from harness.sim.transcript import NpuUse
     from harness.system.toolchain import Tool
 

@@ -11,9 +11,9 @@ from harness.config.loading import Target
 from harness.config.model import SimulatorName
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.sim.launch import Simulator
-from harness.system.ci import in_ci
 from harness.system.settings import FvpPolicy, settings
 from harness.system.toolchain import Tool
+from harness.system.variables import in_ci
 
 AUTO = "auto"
 

@@ -45,7 +45,7 @@ from harness.system.files import disk_errors
 from harness.system.settings import settings
 
 if TYPE_CHECKING:  # what is only said of a run that has ended
-    from harness.sim.gdbstub.instructions import CountedOperators
+    from harness.sim.gdbstub.program import CountedOperators
     from harness.sim.transcript import NpuUse, Transcript
 
 
@@ -269,7 +269,7 @@ def _counted(
         return None
     from harness.formats.damage import DamagedFile
     from harness.formats.pte_cut import CuttableProgram
-    from harness.sim.gdbstub.instructions import CountedOperators
+    from harness.sim.gdbstub.program import CountedOperators
 
     try:
         instructions = CuttableProgram(program).instructions()

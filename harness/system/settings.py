@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from harness.core.errors import UsageError
+from harness.system.variables import in_ci
 
 OWN = "hil.toml"
 _PROJECT = "pyproject.toml"
@@ -111,6 +112,13 @@ def settings(directory: Path | None = None, environ: Mapping[str, str] = os.envi
     """What holds in ``directory`` (None: the current one). Raises SettingsError."""
     file = settings_file(directory, environ)
     return Settings() if file is None else _read(file)
+
+
+def is_strict(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether it is a failure that no accepted reference stands behind something: as the settings
+    have it, else in CI. Raises SettingsError."""
+    said = settings(environ=environ).unproven
+    return in_ci(environ) if said is None else said == "fail"
 
 
 def settings_file(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from harness.firmware.compiler_cache import launchers
 from harness.firmware.installed import executorch_package
+from harness.firmware.step import launchers
 from harness.system import toolchain
 from harness.system.paths import project_root
 

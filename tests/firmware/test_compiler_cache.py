@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.firmware import compiler_cache
+from harness.firmware import step
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.system import toolchain
@@ -69,7 +69,7 @@ def test_the_code_is_the_same_without(
     first = built("plain")
     find = toolchain.find
     monkeypatch.setattr(toolchain, "find", lambda name: None if name == "ccache" else find(name))
-    assert compiler_cache.launchers("C", "CXX") == {}
+    assert step.launchers("C", "CXX") == {}
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "another"))
     misses = counted(kept, "cache_miss")
     second = built("plain")
@@ -89,8 +89,8 @@ def test_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """With the state; another place that the user names wins."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     monkeypatch.delenv("CCACHE_DIR")
-    own = compiler_cache.environment(tmp_path / "tree")
+    own = step.environment(tmp_path / "tree")
     assert own["CCACHE_DIR"] == str(tmp_path / "hil" / "cache" / "ccache")
     assert own["CCACHE_BASEDIR"] == str(tmp_path / "tree")
     monkeypatch.setenv("CCACHE_DIR", "/elsewhere")
-    assert compiler_cache.environment(tmp_path)["CCACHE_DIR"] == "/elsewhere"
+    assert step.environment(tmp_path)["CCACHE_DIR"] == "/elsewhere"

@@ -19,9 +19,9 @@ from harness.config.loading import Qemu, Region, Target, load_target
 from harness.core.errors import BuildError, InfraError, LinkError, UsageError
 from harness.firmware import plan as build_plan
 from harness.firmware.firmware import Firmware, load_firmware
-from harness.firmware.log import LinkFailed, StepFailed
 from harness.firmware.source import source_named
 from harness.firmware.sources.bundled import UnusedOptions, build
+from harness.firmware.step import LinkFailed, StepFailed
 from harness.sim.pick import pick
 from harness.system import paths, toolchain
 

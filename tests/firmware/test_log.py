@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
-from harness.firmware.log import (
+from harness.firmware.step import (
     FailedStep,
     LinkFailed,
     StepFailed,

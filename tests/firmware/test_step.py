@@ -11,8 +11,7 @@ import pytest
 
 from harness.core.errors import InfraError
 from harness.firmware import step
-from harness.firmware.log import StepFailed
-from harness.firmware.step import run_step
+from harness.firmware.step import StepFailed, run_step
 
 
 def script(tmp_path: Path, text: str, *, places: dict[str, str] | None = None) -> list[str]:

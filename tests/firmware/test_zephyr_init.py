@@ -18,6 +18,8 @@ from harness.cli.main import main
 from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.firmware.zephyr.examine import examine
 from harness.firmware.zephyr.init import (
+    MODULES,
+    UPSTREAM,
     InsideWorkspace,
     NotEmpty,
     OtherWorkspace,
@@ -25,7 +27,6 @@ from harness.firmware.zephyr.init import (
     init,
     plan_init,
 )
-from harness.firmware.zephyr.manifest import MODULES, UPSTREAM
 from harness.firmware.zephyr.workspace import find_workspace
 
 _REPOSITORIES = {name: "CMSIS_6" if name == "cmsis_6" else name for name in MODULES}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.log import FailedStep, LinkFailed, StepFailed, diagnose
+from harness.firmware.step import FailedStep, LinkFailed, StepFailed, diagnose
 from harness.link.configure.failure import BuildFailureKind
 from harness.link.configure.parse import build_failure
 from harness.link.diagnose.explain import explain

@@ -26,8 +26,7 @@ from harness.firmware.source import source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.suites.suites import SUITES, WrongCore, check_core
-from harness.system.git import GitFailed, git
-from harness.system.worktree import Worktree, borrowed
+from harness.system.git import GitFailed, Worktree, borrowed, git
 from tests.suites.test_runner import compiled
 
 SCRATCH_AHEAD_OF_TIME = "b581615fa86dd2357d866064427a0b93b2ad947f"  # pull request 19636

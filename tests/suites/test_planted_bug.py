@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.firmware import compiler_cache
+from harness.firmware import step
 from harness.firmware.plan import make_plan
 from harness.firmware.sources.bundled import _configure, build
 from harness.suites.results import Selection
@@ -40,7 +40,7 @@ def built_with_a_bug(directory: Path) -> Path:
     tree = directory / "build"
     walls = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
     walls += ["--ro-bind", str(planted), str(source), "--"]
-    environment = {**os.environ, **compiler_cache.environment(tree)}
+    environment = {**os.environ, **step.environment(tree)}
     plan = make_plan(load_target("corstone-300-m55"), "plain", {})
     for words in (_configure(plan, tree), ["ninja", "-C", str(tree), "-j", "2", "executor_runner"]):
         subprocess.run([*walls, *words], check=True, capture_output=True, env=environment)

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness.system import confine, toolchain
-from harness.system.confine import what_lacks, why_not
+from harness.system.confine import filter_program, what_lacks, why_not
 from harness.system.process import Bounds, Ended, run
-from harness.system.syscalls import filter_program
 
 # A simulator that is a script has the system's programs in sight; these tests want a shell.
 SCRIPT = Path(__file__).parent.parent / "doubles" / "fvp.sh"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.git import revision
-from harness.system.worktree import NotARepository, WorktreeBusy, borrowed, top_of
+from harness.system.git import NotARepository, WorktreeBusy, borrowed, revision, top_of
 
 from .repository import Repository, make_repository
 
@@ -205,7 +204,7 @@ def test_a_killed_one_leaves_it_free(two: tuple[Repository, str, str]) -> None:
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from harness.system.worktree import borrowed\n"
+        "from harness.system.git import borrowed\n"
         "with borrowed(Path(sys.argv[1]), 'test') as tree:\n"
         "    print('here', flush=True)\n"
         "    time.sleep(60)\n"

@@ -29,10 +29,9 @@ from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.suites import SUITES
 from harness.system.files import disk_errors, write_whole
-from harness.system.git import git
+from harness.system.git import borrowed, git, top_of
 from harness.system.paths import cache_dir, project_root
 from harness.system.progress import Progress
-from harness.system.worktree import borrowed, top_of
 from tools.bench.mutant_list import SuiteCheck, read_mutants
 from tools.bench.mutant_runs import Runs
 from tools.bench.mutants import MutantResults, chosen, measure

@@ -21,12 +21,12 @@ from harness.config import strict_yaml
 from harness.config.loading import Target
 from harness.config.model import SimulatorName
 from harness.core.errors import UsageError
-from harness.firmware.compiler_cache import launchers
 from harness.firmware.executorch import linux
 from harness.firmware.executorch.checkout import LINUX_PRESET, Checkout, RevisionUnsupported
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.executorch.parts import SPECS, PartMissing, places
 from harness.firmware.executorch.zephyr_sample import refuse
+from harness.firmware.step import launchers
 from harness.system import paths, toolchain
 
 _LAYOUT = 1  # raise it when what a build tree holds changes

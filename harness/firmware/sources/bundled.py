@@ -9,8 +9,7 @@ from pathlib import Path
 
 from harness.config.loading import Target
 from harness.core.errors import BuildError, InfraError
-from harness.firmware import compiler_cache
-from harness.firmware import log as build_log
+from harness.firmware import step
 from harness.firmware.firmware import REGION, RUNNER, STRIPPED, Firmware, build_id, obtain
 from harness.firmware.names import BUNDLED
 from harness.firmware.plan import BuildPlan, make_plan
@@ -120,11 +119,11 @@ def _with_cmake(plan: BuildPlan, directory: Path, target: str, progress: Progres
     tree.mkdir()
     fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
     progress(f"{target}: configuring the runner")
-    environment = compiler_cache.environment(tree)
+    environment = step.environment(tree)
     run_step("configure", _configure(plan, tree), directory, target, progress, environment)
     said = (directory / "configure.log").read_text("utf-8", "replace")
     # a port need not use every region of its target
-    unused = [n for n in build_log.unused_options(said) if not n.startswith(REGION)]
+    unused = [n for n in step.unused_options(said) if not n.startswith(REGION)]
     if unused:
         raise UnusedOptions(unused, directory / "configure.log")
     ninja = str(toolchain.locate("ninja"))
@@ -165,7 +164,7 @@ def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree),
         "HIL_SCHEMA_DIR": str(plan.schemas / "schema"),
-        **compiler_cache.launchers("CXX"),
+        **step.launchers("CXX"),
         **plan.options,
     }
     if plan.toolchain_file is not None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.config.loading import Target
 from harness.core.errors import BuildError, InfraError
-from harness.firmware import compiler_cache
+from harness.firmware import step
 from harness.firmware.executorch import freshness
 from harness.firmware.executorch.checkout import Checkout, find_checkout
 from harness.firmware.executorch.overlay import Overlay, lay
@@ -187,7 +187,7 @@ def _environment(tree: Path) -> dict[str, str]:
     between trees, whose own paths do not count."""
     return {
         "PYTHONDONTWRITEBYTECODE": "1",
-        **compiler_cache.environment(tree),
+        **step.environment(tree),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
 

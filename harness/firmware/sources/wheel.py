@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.config.loading import Target
 from harness.core.errors import UsageError
-from harness.firmware import compiler_cache
+from harness.firmware import step
 from harness.firmware.firmware import ROOT, RUNNER, Firmware, build_id, obtain
 from harness.firmware.source import BuildRequest, FirmwareSource
 from harness.firmware.step import run_step
@@ -102,7 +102,7 @@ SOURCE = Wheel()
 def _build(plan: WheelPlan, directory: Path, target: Target, progress: Progress) -> Firmware:
     tree = directory / "build"
     tree.mkdir()
-    environment = compiler_cache.environment(tree)
+    environment = step.environment(tree)
     name = f"{target.name} (ExecuTorch {plan.wheel.version})"
     progress(f"{name}: configuring the runner")
     run_step("configure", _configure(plan, tree), directory, name, progress, environment)
@@ -138,7 +138,7 @@ def _configure(plan: WheelPlan, tree: Path) -> Sequence[str]:
         **plan.options,
         "HIL_WHEEL": str(plan.wheel.root),
         "CMAKE_TOOLCHAIN_FILE": str(_toolchain_file()),
-        **compiler_cache.launchers("CXX"),
+        **step.launchers("CXX"),
     }
     return (
         str(toolchain.locate("cmake")),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError
 from harness.firmware.zephyr.compiler import find_compiler
-from harness.firmware.zephyr.manifest import PROJECTS, is_old
+from harness.firmware.zephyr.init import PROJECTS, is_old
 from harness.firmware.zephyr.workspace import find_west, is_zephyr, zephyr_version
 from harness.system.packages import how_to_get
 

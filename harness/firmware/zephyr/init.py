@@ -1,6 +1,7 @@
 """`hil zephyr init`: a workspace with what our targets need, by west, without history.
 
-What is there already is kept, so that the same command goes on where an earlier one ended.
+Its manifest names the projects that our targets are built of, and no others. What is there already
+is kept, so that the same command goes on where an earlier one ended.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
-from harness.firmware.zephyr.manifest import FOLDER, PROJECTS, UPSTREAM, check_version, manifest
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
 from harness.system.files import write_whole
@@ -28,6 +28,10 @@ _BOUNDS = Bounds(4 * 3600.0, 900.0)
 # git's and west's words for a remote that does not answer, or has no such thing.
 _FATAL = re.compile(r"^(?:fatal|error|ERROR): .*$", re.MULTILINE)
 _PROJECT = re.compile(rb"^=== updating (\S+)", re.MULTILINE)
+UPSTREAM = "https://github.com/zephyrproject-rtos"
+FOLDER = "hil-manifest"  # in the workspace
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-rc[0-9]+)?")
+_OLDEST = (4, 1)
 
 
 class NotEmpty(UsageError):
@@ -262,3 +266,65 @@ def _reason(log: str) -> str:
 
 def _repository(name: str) -> str:
     return "CMSIS_6" if name == "cmsis_6" else name
+
+
+@dataclass(frozen=True)
+class Project:
+    """``megabytes``: about what a fetch without history downloads, of Zephyr 4.1.0 (the release's
+    files, compressed by gzip)."""
+
+    name: str
+    why: str
+    megabytes: float
+
+
+PROJECTS = (
+    Project("zephyr", "the kernel, its boards and its build", 99),
+    Project("cmsis", "Arm's headers, where Zephyr has not moved to CMSIS 6", 1),
+    Project("cmsis_6", "Arm's headers for Cortex-M", 10),
+    Project("picolibc", "the C library, where the toolchain has none that fits", 6),
+    Project("hal_ethos_u", "the driver of the Ethos-U", 1),
+)
+MODULES = tuple(project.name for project in PROJECTS[1:])
+
+
+def check_version(version: str) -> str:
+    """Raises UsageError for what is no release of Zephyr, or one that is too old."""
+    if not _VERSION.fullmatch(version):
+        raise UsageError(
+            f"{version!r} is not a version of Zephyr", hint="give one such as 4.1.0 or 4.2.0-rc1"
+        )
+    if is_old(version):
+        raise UsageError(
+            f"Zephyr {version} is too old for our targets",
+            hint=f"give {'.'.join(map(str, _OLDEST))}.0 or a later one",
+        )
+    return version
+
+
+def is_old(version: str) -> bool:
+    """False for a version that nobody knows."""
+    numbers = re.match(r"(\d+)\.(\d+)\.", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) < _OLDEST
+
+
+def manifest(version: str, url: str) -> str:
+    """The text of its west.yml: Zephyr's own manifest says which revision of a module fits."""
+    allowed = "\n".join(f"          - {name}" for name in MODULES)
+    return f"""\
+# Made by `hil zephyr init`: Zephyr and the modules that the zephyr-* targets need.
+manifest:
+  remotes:
+    - name: upstream
+      url-base: {url}
+  projects:
+    - name: zephyr
+      remote: upstream
+      revision: v{version}
+      west-commands: scripts/west-commands.yml
+      import:
+        name-allowlist:
+{allowed}
+  self:
+    path: {FOLDER}
+"""

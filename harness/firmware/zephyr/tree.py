@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import BuildError, UsageError
-from harness.firmware import compiler_cache
+from harness.firmware import step
 from harness.firmware.step import run_step
 from harness.firmware.zephyr.workspace import Workspace
 from harness.system import paths, sealed, toolchain
@@ -140,7 +140,7 @@ def take_products(tree: Path, name: str) -> None:
 
 def _environment(job: Job) -> dict[str, str]:
     """Equal compilations are shared between trees, whose own paths do not count."""
-    return {**job.workspace.environment, **compiler_cache.environment(job.place)}
+    return {**job.workspace.environment, **step.environment(job.place)}
 
 
 def _facts(job: Job) -> list[object]:

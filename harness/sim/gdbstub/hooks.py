@@ -6,6 +6,9 @@ stands at each place where it asks, and it goes on with the answer.
 QEMU is started with ``-S`` and waits for the first word on its gdb stub, a socket: one that it
 inherits, or one of a short name in its current directory to which it connects. So nobody has to
 poll for it, and a QEMU that cannot connect says so and ends.
+
+QEMU writes the console to a pipe that the transcript reader owns. While the guest is stopped in the
+gdb stub, everything it printed is already in that pipe, so a line written now appears in order.
 """
 
 from __future__ import annotations
@@ -18,20 +21,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
-from harness.sim.gdbstub.console_injector import ConsoleInjector
-from harness.sim.gdbstub.driver import Driver, GuestMemory
-from harness.sim.gdbstub.guest import argument, give_back
+from harness.sim.gdbstub.driver import Driver, GuestStuck
 from harness.sim.gdbstub.heap import SYS_HEAPINFO, HeapCall, HeapInfo
-from harness.sim.gdbstub.instructions import CountedOperators, InstructionCounter
-from harness.sim.gdbstub.program import Program
+from harness.sim.gdbstub.program import CountedOperators, InstructionCounter, Program
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Run
+    from harness.npu.doorbell import Identity, Run, SharedMemory
+
 
 QEMU_ARGUMENTS = ("-gdb", "chardev:gdb", "-S")  # behind a chardev of this name
+_PIECE = 1024  # bytes that are written together when one of them has changed
+CONNECT_TIMEOUT_S = 10.0  # the pipe exists before QEMU starts the guest; this only bounds a bug
 
 
 @dataclass(frozen=True)
@@ -248,3 +252,99 @@ class HookLoop:
         stub.set_register(0, 0)
         behind = stub.register(LR) if call.tail else call.address + call.size
         stub.set_register(PC, behind & ~1)
+
+
+def argument(stub: Stub, number: int) -> int:
+    """Of the function that is being called: Arm AAPCS32, four words in registers, the rest on
+    the stack."""
+    if number < 4:
+        return stub.register(number)
+    return stub.word(stub.register(SP) + 4 * (number - 4))
+
+
+def give_back(stub: Stub, result: int) -> None:
+    """Return from the function at whose first instruction the core is; r1 is the caller's to lose,
+    and half of a result of 64 bits."""
+    stub.set_register(0, result)
+    stub.set_register(1, result >> 32)
+    stub.set_register(PC, stub.register(LR) & ~1)
+
+
+class GuestMemory:
+    """What is shared is read and written in place; the rest is copied by the debugger interface.
+
+    ``origin`` and ``size``: where the shared memory is, if there is any.
+    """
+
+    def __init__(
+        self, stub: Stub, shared: SharedMemory | None = None, origin: int = 0, size: int = 0
+    ) -> None:
+        self._stub = stub
+        self._shared = shared
+        self._origin = origin
+        self._end = origin + size
+        self._before: dict[int, bytes] = {}  # what was copied, by address
+
+    def read(self, address: int, size: int) -> bytes:
+        shared = self._in_place(address, size)
+        return self._copied(address, size) if shared is None else bytes(shared)
+
+    def view(self, address: int, size: int) -> memoryview:
+        shared = self._in_place(address, size)
+        if shared is not None:
+            return shared
+        self._before[address] = self._copied(address, size)
+        return memoryview(bytearray(self._before[address]))
+
+    def commit(self, address: int, view: memoryview) -> None:
+        """Only what has changed is written, since that takes time."""
+        before = self._before.pop(address, None)
+        if before is None:
+            return
+        for at in range(0, len(view), _PIECE):
+            piece = bytes(view[at : at + _PIECE])
+            if piece != before[at : at + _PIECE]:
+                self._stub.write(address + at, piece)
+
+    def _copied(self, address: int, size: int) -> bytes:
+        try:
+            return self._stub.read(address, size)
+        except StubError as error:
+            raise GuestStuck(
+                f"the program gave its NPU's driver {size} bytes at 0x{address:x}, and not all of "
+                "them are memory"
+            ) from error
+
+    def _in_place(self, address: int, size: int) -> memoryview | None:
+        if self._shared is None or not self._origin <= address <= address + size <= self._end:
+            return None
+        return self._shared.at(address, size)
+
+
+class ConsoleInjector:
+    """Thread-safe. ``connect`` is called once, when the transcript reader has opened the pipe."""
+
+    def __init__(self) -> None:
+        self._connected = Event()
+        self._read_end = -1
+
+    def connect(self, read_end: int) -> None:
+        self._read_end = os.dup(read_end)
+        self._connected.set()
+
+    def write_line(self, text: str) -> None:
+        """Appends ``text`` and a newline. Dropped if the pipe is full or the reader has gone."""
+        if not self._connected.wait(CONNECT_TIMEOUT_S):
+            return
+        # Opened for each line and closed at once: end-of-file must come from QEMU alone.
+        with suppress(BlockingIOError):
+            pipe = os.open(f"/proc/self/fd/{self._read_end}", os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(pipe, f"{text}\n".encode())
+            finally:
+                os.close(pipe)
+
+    def close(self) -> None:
+        if self._read_end >= 0:
+            os.close(self._read_end)
+            self._read_end = -1

@@ -1,8 +1,16 @@
-"""What an ELF asks of whoever runs it on QEMU, read from its bytes and its symbol table."""
+"""What an ELF asks of whoever runs it on QEMU, read from its bytes and its symbol table.
+
+Also instructions per operator of ExecuTorch's runner, which counts none itself.
+``Method::execute_instruction`` runs one instruction of a program; the core is stopped where it
+begins and where it returns, and the board's system counter is read. While the core stands still
+the counter does, too, and our start-up code makes it count instructions (QEMU with ``-icount
+shift=5``; registers: Arm SSE-300 Technical Reference Manual, system counter control frame).
+The counts are written to the console as the bundled runner prints its own (``op_ticks``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,12 +20,16 @@ from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, STT_FUNC, ElfFile, read_elf
 from harness.sim.gdbstub.driver import CALLBACKS, handled
 from harness.sim.gdbstub.heap import Code, HeapCall, heap_calls
-from harness.sim.gdbstub.instructions import FUNCTION
+from harness.sim.gdbstub.stub import Stub
 
 _DOORBELL = b"npu-request\0"
 _NAMED = b"\0ethosu_invoke"  # in a symbol table's names, or in what assert() prints
 # Messages that a driver built with its logs has (src/ethosu_driver.c); ours has neither.
 _MESSAGES = (b"Failed to create global driver semaphore", b"Inference job not running...")
+# executorch::runtime::Method::execute_instruction(), as GCC and clang name it.
+FUNCTION = "_ZN10executorch7runtime6Method19execute_instructionEv"
+_COUNT_LOW, _COUNT_HIGH = 0x5810_0008, 0x5810_000C  # CNTCV, Secure
+_PREFIX = "I [executorch:counted_outside]"
 
 
 class SymbolsMissing(UsageError):
@@ -107,3 +119,38 @@ def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:
     for symbol in elf.symbols:
         if symbol.type == STT_FUNC and symbol.value:
             yield symbol.name, elf.address(symbol)
+
+
+@dataclass(frozen=True)
+class CountedOperators:
+    """The operators of a program's instructions, which are counted for one input set."""
+
+    input_set: int
+    operators: tuple[str, ...]
+
+
+class InstructionCounter:
+    def __init__(self, stub: Stub, counted: CountedOperators, log: Callable[[str], None]) -> None:
+        self._stub = stub
+        self._counted = counted
+        self._log = log
+        self._began = 0
+        self._first: int | None = None
+        self._number = 0
+
+    def enter(self) -> None:
+        self._began = self._count()
+        self._first = self._began if self._first is None else self._first
+
+    def leave(self) -> None:
+        now = self._count()
+        names: Sequence[str] = self._counted.operators
+        name = names[self._number] if self._number < len(names) else "?"
+        k = self._counted.input_set
+        self._log(f"{_PREFIX} op_ticks: {k} {self._number} {name} {now - self._began}")
+        self._number += 1
+        if self._number == len(names) and self._first is not None:
+            self._log(f"{_PREFIX} system_counter_ticks: {now - self._first} (set {k})")
+
+    def _count(self) -> int:
+        return self._stub.word(_COUNT_HIGH) << 32 | self._stub.word(_COUNT_LOW)

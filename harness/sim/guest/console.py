@@ -4,16 +4,28 @@ What the guest says goes, byte for byte, to a record first; here it is read with
 messages, which come when they like, also in the middle of a line. What is wrong is said in a
 sentence of ours that begins with ``SAYS``; the grammar of logs knows it (``harness.log``), so
 that the verdict is the same when the record is read again.
+
+``LinuxConsole`` does it beside a simulator: one thread, from the login to the power-off. The
+guest's console is a socket of the simulator's; what comes from it is put into the pipe that the
+simulator writes to, so that the record has all that was said, in one order.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Event, Thread
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
+
+from harness.config.model import Linux
+from harness.sim.launch import Job
+from harness.sim.transcript import NpuUse
 
 SAYS = "hil: "
 _READ = 65536
@@ -24,6 +36,8 @@ _BEGINNING = re.compile(rb"\[(?: {0,4}\d{0,7}(?:\.\d{0,6}(?:\](?: [^\n]*)?)?)?)?
 _LOGIN = rb"\blogin: ?"
 _PASSWORD = rb"[Pp]assword: ?"
 _REFUSED = rb"Login incorrect"
+COMMANDS = "run.sh"
+_PATIENCE = 10.0  # seconds for the pipe to be known, which it is before the simulator is at work
 
 
 @dataclass(frozen=True)
@@ -129,3 +143,92 @@ def without_kernel(data: bytes) -> tuple[bytes, bytes]:
     if beginning is None:
         return data, b""
     return data[: beginning.start()], data[beginning.start() :]
+
+
+class LinuxConsole:
+    """A Companion (``launch.py``). ``status`` is what the shell said that the runner ended with."""
+
+    def __init__(self, linux: Linux, job: Job, mount: str) -> None:
+        limits = job.limits
+        self._login = Login(linux.user, linux.prompt, limits.boot, limits.shell)
+        self._mount = mount
+        self._ours, self._guests = socket.socketpair()
+        self._pipe = -1
+        self._known = Event()
+        self._thread = Thread(target=self._talk, name="console", daemon=True)
+        self.status: int | None = None
+        self.descriptors: tuple[int, ...] = (self._guests.fileno(),)
+        self.words: tuple[str, ...] = (
+            *("-chardev", f"socket,id=console,fd={self._guests.fileno()}"),
+            *("-serial", "chardev:console"),
+        )
+
+    @property
+    def busy(self) -> bool:
+        return False
+
+    def use(self) -> NpuUse | None:
+        return None
+
+    def console(self, read_end: int) -> None:
+        """The simulator has been started: it has its end of the socket, and here is the pipe."""
+        self._guests.close()
+        self._pipe = os.open(f"/proc/self/fd/{read_end}", os.O_WRONLY | os.O_CLOEXEC)
+        self._known.set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """When the simulator has ended."""
+        self._known.set()
+        for end in (self._ours, self._guests):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._ours.close()
+        self._guests.close()
+
+    def _talk(self) -> None:
+        if not self._known.wait(_PATIENCE) or self._pipe < 0:
+            return
+        try:
+            console = GuestConsole(self._ours.fileno(), self._login, self._record)
+            console.log_in()
+            if console.command(f"cd {self._mount}", self._login.shell):
+                raise Trouble(f"the guest has no directory {self._mount}")
+            self.status = console.command(f"sh {COMMANDS}", None)
+            console.command("sync", self._login.shell)
+            console.power_off()
+        except Closed:
+            pass  # the simulator has ended, or was ended; whoever reads the record sees how
+        except Trouble as trouble:
+            self._record(f"\n{SAYS}{trouble}\n".encode())
+        finally:
+            os.close(self._pipe)
+
+    def _record(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):  # nobody reads any more
+            while data:
+                data = data[os.write(self._pipe, data) :]
+
+
+def commands(runner: str, arguments: Sequence[str]) -> bytes:
+    """The file that the guest's shell is given: the runner's command line."""
+    words = " ".join(_quoted(word) for word in (runner, *arguments[1:]))
+    return f"exec {words}\n".encode()
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+@contextmanager
+def talking(linux: Linux, job: Job, mount: str) -> Iterator[LinuxConsole]:
+    """While the block runs, a simulator that is given the words has a console that is talked to."""
+    console = LinuxConsole(linux, job, mount)
+    console.start()
+    try:
+        yield console
+    finally:
+        console.close()

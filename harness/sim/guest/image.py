@@ -14,8 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.sim.guest import cpio
-from harness.sim.guest.driver import driver
-from harness.sim.guest.kernel import Kernel, kernel_of, unpack
+from harness.sim.guest.kernel import Kernel, driver, kernel_of, unpack
 from harness.sim.guest.packages import KERNEL, SHELL, Package, packages
 from harness.system import paths
 from harness.system.files import disk_errors, write_whole

@@ -25,14 +25,14 @@ from harness.npu.doorbell import (
     serving,
 )
 from harness.npu.npu_process import NpuProcess
-from harness.sim.gdbstub.console_injector import ConsoleInjector
 from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.guest import GuestMemory
 from harness.sim.gdbstub.heap import HeapInfo
 from harness.sim.gdbstub.hooks import (
     QEMU_ARGUMENTS,
+    ConsoleInjector,
     DrivenNpu,
     GuestEnd,
+    GuestMemory,
     InheritedSocket,
     serving_hooks,
 )

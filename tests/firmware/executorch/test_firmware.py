@@ -21,8 +21,8 @@ from harness.core.errors import BuildError, LinkError, ToolMissing
 from harness.firmware.executorch.checkout import find_checkout
 from harness.firmware.executorch.parts import SPECS
 from harness.firmware.firmware import Firmware, load_firmware
-from harness.firmware.log import LinkFailed, StepFailed
 from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.step import LinkFailed, StepFailed
 from harness.formats.elf import read_elf
 from harness.sim.pick import pick
 from harness.system import paths

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.log import StepFailed
 from harness.firmware.sources.executorch import CheckoutChanged
+from harness.firmware.step import StepFailed
 from harness.system import paths, toolchain
 from harness.system.progress import Progress
 from tests.firmware.executorch.conftest import Source

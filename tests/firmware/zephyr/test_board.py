@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.zephyr.board import BoardUnknown
-from harness.firmware.zephyr.workspace import require_workspace
+from harness.firmware.zephyr.workspace import BoardUnknown, require_workspace
 from tests.link.workspace import REAL, enter, make_workspace, needs_real_zephyr
 
 BOARD_320 = "mps4/corstone320/fvp"

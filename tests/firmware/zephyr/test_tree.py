@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.log import StepFailed
+from harness.firmware.step import StepFailed
 from harness.firmware.zephyr.tree import Job, build_in_tree, in_kconfig, unsettle
 from harness.firmware.zephyr.workspace import find_workspace
 from tests.link.workspace import REAL, enter, make_workspace, needs_real_zephyr

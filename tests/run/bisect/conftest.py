@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.worktree import borrowed
+from harness.system.git import borrowed
 from tests.system.repository import Repository
 
 from .histories import Searched, linear

@@ -11,7 +11,7 @@ from harness.core.verdict import Verdict
 from harness.run.bisect import Bisection, Step, search
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
-from harness.system.worktree import Worktree
+from harness.system.git import Worktree
 from tests.system.repository import Repository, make_repository
 
 CASE = Case("corstone-300-m55", "ds_cnn")

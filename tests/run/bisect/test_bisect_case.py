@@ -14,7 +14,7 @@ from harness.firmware.choice import FirmwareChoice
 from harness.firmware.source import source_named
 from harness.run.bisect import Mark, Step, bisect
 from harness.run.pipeline import RunOptions
-from harness.system.worktree import Worktree, borrowed
+from harness.system.git import Worktree, borrowed
 from tests.firmware.executorch.small import KERNEL, OPS, commit, edit, git, small_checkout
 
 from .conftest import Search as Searches

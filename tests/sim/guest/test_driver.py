@@ -18,9 +18,9 @@ from harness.npu.blob import Blob, read_blob
 from harness.npu.doorbell import Outcome
 from harness.npu.npu_process import STOPPED, NpuProcess
 from harness.sim import qemu_linux
-from harness.sim.guest import driver as guest_driver
 from harness.sim.guest import image as guest_image
-from harness.sim.guest.driver import DriverNotBuilt, driver
+from harness.sim.guest import kernel as guest_driver
+from harness.sim.guest.kernel import DriverNotBuilt, driver
 from harness.sim.guest.packages import packages
 from harness.sim.pick import pick
 from harness.sim.simulation import simulate
