@@ -9,7 +9,8 @@ PASS. What no log can tell is said beside the judgement, whatever the verdict.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,18 @@ from harness.judge.symbols import with_symbols
 from harness.log import Kind, LogParser, Observation, Progress, Stage
 
 _PIECE = 1 << 20  # bytes read at a time
+# Files that are no console, by what stands in their first piece.
+_OTHER_FILES = {
+    "a JUnit report; the console is what its tests printed": re.compile(rb"<testsuites?\b"),
+    "pytest's own report; the console is what its tests printed": re.compile(
+        rb"^=+ test session starts =+", re.MULTILINE
+    ),
+    "a build log, which `hil link explain` reads": re.compile(
+        rb"^\[ *\d+(?:/\d+|%)\] (?:Building|Linking|Generating|Built target)\b"
+        rb"|^-- Configuring |^ninja: |^make(?:\[\d+\])?: ",
+        re.MULTILINE,
+    ),
+}
 
 
 def judge_log(observation: Observation) -> Judgement:
@@ -251,14 +264,19 @@ class JudgedLog:
 
 def judge_file(path: Path, elf: Path | None = None) -> JudgedLog:
     """Raises UsageError when the log cannot be read."""
-    reader = LogParser()
+    reader, first = LogParser(), b""
     try:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):
+                first = first or piece
                 reader.feed(piece)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
     observation = reader.finish()
     if elf is not None:
         observation = with_symbols(observation, elf)
-    return JudgedLog(path, judge_log(observation), observation)
+    judgement = judge_log(observation)
+    if judgement.cause is not None and judgement.cause.kind == Reason.NO_RUNNER_LINE:
+        named = (f"this is {what}" for what, words in _OTHER_FILES.items() if words.search(first))
+        judgement = replace(judgement, notes=(*judgement.notes, *list(named)[:1]))
+    return JudgedLog(path, judgement, observation)

@@ -5,10 +5,12 @@ Each line is as the tool prints it, beside a run that compared its outputs and c
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.core.verdict import Verdict
-from harness.judge.console_log import judge_log
+from harness.judge.console_log import judge_file, judge_log
 from harness.log import parse_console
 from tests.judge.stranger_logs import END, MATRIX, OK, PASS, RUNS, i
 
@@ -194,3 +196,28 @@ def test_a_run_that_did_nothing_is_not_completed(log: bytes, kind: str) -> None:
 def test_one_number_among_nan_is_an_output() -> None:
     judged = judge_log(parse_console(RUNS + NAN + b"Output[0][2]: (float) 1.0\n" + END))
     assert judged.verdict is Verdict.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('<?xml version="1.0"?><testsuites><testsuite name="pytest" failures="0">', "JUnit"),
+        ("===== test session starts =====\ncollected 2 items\n", "pytest"),
+        ("[1/9] Building C object a.o\n", "hil link explain"),
+        ("[ 50%] Building C object a.o\n", "hil link explain"),
+        ("make: *** [all] Error 2\n", "hil link explain"),
+    ],
+)
+def test_a_file_that_is_no_console_is_named(text: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(text)
+    judgement = judge_file(tmp_path / "log").judgement
+    assert judgement.verdict is Verdict.NO_VERDICT
+    note = judgement.notes[-1]
+    assert what in note
+
+
+def test_a_console_is_not_taken_for_a_build_log(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"[1/9] Building C object a.o\n" + OK)
+    judgement = judge_file(tmp_path / "log").judgement
+    assert judgement.passed
+    assert not any("hil link explain" in note for note in judgement.notes)
