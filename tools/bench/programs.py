@@ -62,12 +62,14 @@ LOWERINGS = (
 
 @dataclass(frozen=True)
 class Export:
-    """``sha256``: of the .pte, or the error. ``data``: of the inputs and the expected outputs."""
+    """``sha256``: of the .pte, "" with an ``error``. ``data``: of the inputs and the expected
+    outputs."""
 
     sha256: str
     data: str
     not_reproducible: str
     seconds: float
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ class Row:
 
     @property
     def equal(self) -> bool:
-        return len({one.sha256 for one in self.exports}) == 1
+        digests = {one.sha256 for one in self.exports}
+        return len(digests) == 1 and "" not in digests
 
     @property
     def data_equal(self) -> bool:
@@ -89,7 +92,8 @@ class Row:
     def text(self) -> str:
         seen = ", ".join(dict.fromkeys(one.sha256[:12] for one in self.exports))
         outputs = "" if self.data_equal else "; expected outputs differ"
-        why = f"; {self.exports[0].not_reproducible}" if self.exports[0].not_reproducible else ""
+        first = self.exports[0]
+        why = "".join(f"; {text}" for text in (first.not_reproducible, first.error) if text)
         word = "equal" if self.equal else "DIFFERENT"
         return f"{self.model:18} {self.target:28} {word:10} {seen}{outputs}{why}"
 
@@ -170,7 +174,7 @@ def _request(model: str, target: str) -> ExportRequest:
 
 def _outcome(result: ExportResult) -> Export:
     if result.error is not None:
-        return Export(str(result.error), "", "", result.seconds)
+        return Export("", "", "", result.seconds, str(result.error))
     program = result.unwrap()
     outputs = [sha256_of(program.directory / n) for s in program.sets for n in s.expected]
     return Export(
