@@ -18,11 +18,10 @@ import click
 from harness.cli.main import EPILOG, main
 from harness.cli.verb import JSON_VERSION
 from harness.config.loading import load_targets
-from harness.core.verdict import Verdict
 from harness.log.pattern import rows, text
 from harness.plugin import fixtures
 from harness.plugin.options import OPTIONS
-from harness.report.causes import CAUSES, VERDICTS
+from harness.report.causes import causes, verdicts
 from harness.system.settings import DESCRIPTIONS, Settings
 from harness.system.variables import VARIABLES
 
@@ -116,13 +115,13 @@ def _code(said: str) -> str:
 
 
 def _verdicts() -> str:
-    verdicts = (
-        (f"`{one}`", str(int(one.exit_code)), VERDICTS[one].meaning, VERDICTS[one].do)
-        for one in Verdict
+    rows = (
+        (f"`{verdict}`", str(int(verdict.exit_code)), *advice)
+        for verdict, advice in verdicts().items()
     )
-    lines = [_VERDICTS, *_table(("verdict", "exit", "meaning", "what to do"), verdicts), _CAUSES]
+    lines = [_VERDICTS, *_table(("verdict", "exit", "meaning", "what to do"), rows), _CAUSES]
     examples = _examples()
-    for kind, advice in CAUSES.items():
+    for kind, advice in causes().items():
         lines += [f"### {kind}", "", f"{_plain(advice.meaning[:1].upper() + advice.meaning[1:])}."]
         if kind in examples:
             lines += ["", "```text", examples[kind], "```"]

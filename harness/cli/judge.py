@@ -139,14 +139,14 @@ def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
       hil why corstone-300-m55/ds_cnn
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
-    from harness.report.causes import VERDICTS, advice
+    from harness.report.causes import advice, verdicts
     from harness.run.last import last_run
 
     record = last_run(subject)
     explained = advice(record.verdict, None if record.cause is None else record.cause.kind)
     console = list(_console(record))
     if not as_json:
-        for line in _explanation(record, VERDICTS[record.verdict].meaning, explained, console):
+        for line in _explanation(record, verdicts()[record.verdict].meaning, explained, console):
             echo(line)
     return {
         **record.summary(),

@@ -54,10 +54,10 @@ class _Group(click.Group):
             return super().main(*args, **kwargs)
         except Exception as error:  # the boundary of this face
             from harness.cli.verb import say_error
-            from harness.system.boundary import told
+            from harness.system.boundary import as_harness_error
 
             say_error(error)
-            sys.exit(told(error).exit_code)
+            sys.exit(as_harness_error(error).exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_VERBS)

@@ -14,7 +14,6 @@ import click
 from harness.cli.history_options import NoPackage, history_option, known_night, opened
 from harness.cli.verb import echo, tell_ci, verb
 from harness.core.verdict import ExitCode
-from harness.system.files import disk_errors
 
 if TYPE_CHECKING:
     from harness.nightly.history.model import Night
@@ -68,7 +67,8 @@ class Surfaces:
 
     def write(self, page: Page, *, as_json: bool) -> None:
         """As ``show`` does."""
-        from harness.report.page.ci import workflow_commands, write_junit, write_summary
+        from harness.report.page.ci import summary, workflow_commands, write_junit
+        from harness.report.summary import append_to_step_summary
 
         if self.html is not None:
             _write(self.html, page)
@@ -76,8 +76,7 @@ class Surfaces:
             write_junit(self.junit, page)
         for line in workflow_commands(page, os.environ):
             tell_ci(line, err=as_json)
-        with disk_errors("writing the step's summary"):
-            write_summary(page, os.environ)
+        append_to_step_summary(summary(page), os.environ)
 
 
 def _write(file: Path, page: Page) -> None:

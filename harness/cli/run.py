@@ -21,7 +21,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.config.loading import target_files
 from harness.config.models import catalogue
-from harness.core.errors import HarnessError, InfraError, UsageError
+from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.arithmetic import Arithmetic
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from harness.config.case import Case
     from harness.run.execute import Execution
     from harness.run.pipeline import RunOptions
-    from harness.run.record import RunRecord
 
 
 def complete_target(
@@ -135,6 +134,7 @@ def _run(
 
     with progress_shown(as_json) as progress:
         records = run_cases(cases, options, progress)
+    from harness.report.summary import append_to_step_summary, summarise, summary_of_runs
     from harness.report.terminal import overall
     from harness.run.prune import prune_when_due
     from harness.run.record import exit_code
@@ -147,22 +147,11 @@ def _run(
         print_differentials(Terminal(), records)
         if options.profile:
             print_profile(Terminal(), records)
-    _write_step_summary(records)
+    append_to_step_summary(summary_of_runs(map(summarise, records)), os.environ)
     prune_when_due()
     speaker = overall(records)
     summary = {**(speaker.summary() if speaker else {}), "cases": [r.summary() for r in records]}
     return summary, exit_code(records)
-
-
-def _write_step_summary(records: Sequence[RunRecord]) -> None:
-    if "GITHUB_STEP_SUMMARY" not in os.environ:
-        return
-    from harness.report.summary import summarise, write_summary
-
-    try:
-        write_summary([summarise(record) for record in records], os.environ)
-    except OSError as error:
-        raise InfraError(f"cannot write the step summary: {error}") from error
 
 
 @click.command("exec")

@@ -13,7 +13,7 @@ import click
 from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, tell_ci, verb
-from harness.core.errors import InfraError, UsageError
+from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.firmware.choice import BUNDLED, FirmwareChoice
 from harness.firmware.names import full_label
@@ -219,7 +219,8 @@ def gate(
       hil gate corstone-300-m55/runner corstone-300-m55/ds_cnn
     """
     from harness.config.case import parse_case
-    from harness.report.size import workflow_commands, write_summary
+    from harness.report.size import summary, workflow_commands
+    from harness.report.summary import append_to_step_summary
     from harness.run.gate import every_subject, gate_cases
     from harness.run.left_over import left_over
     from harness.system.settings import is_strict
@@ -231,10 +232,7 @@ def gate(
         rest = [] if subjects else left_over(strict=strict, progress=progress)
     for line in workflow_commands([*gates, *rest], os.environ):
         tell_ci(line, err=as_json)
-    try:
-        write_summary(gates, os.environ, rest)
-    except OSError as error:
-        raise InfraError(f"cannot write the step summary: {error}") from error
+    append_to_step_summary(summary(gates, rest), os.environ)
     if not as_json:
         _say_gates(gates)
         for one in rest:

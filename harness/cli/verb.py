@@ -13,7 +13,7 @@ import click
 from harness.core.errors import HarnessError
 from harness.core.plain import plain
 from harness.core.verdict import ExitCode
-from harness.system.boundary import told, traceback_of
+from harness.system.boundary import as_harness_error, traceback_of
 
 # Of every answer of --json. Within a version a field keeps its name, type and meaning; fields may
 # be added.
@@ -36,7 +36,8 @@ def verb(function: _Verb) -> _Verb:
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise  # click has words of its own for these
         except Exception as error:  # the boundary of this face
-            result, code = _error_object(told(error)), told(error).exit_code
+            failure = as_harness_error(error)
+            result, code = _error_object(failure), failure.exit_code
             if debug:
                 click.echo(traceback_of(error), err=True, nl=False)
             if not as_json:
@@ -66,10 +67,10 @@ def _error_object(error: HarnessError) -> dict[str, Any]:
 
 def say_error(error: Exception) -> None:
     """On standard error."""
-    said = told(error)
-    echo(f"hil: error: {said.message}", err=True, fg="red")
-    if said.hint:
-        echo(f"hil: {said.hint}", err=True)
+    shown = as_harness_error(error)
+    echo(f"hil: error: {shown.message}", err=True, fg="red")
+    if shown.hint:
+        echo(f"hil: {shown.hint}", err=True)
 
 
 def echo(text: object = "", *, err: bool = False, **style: Any) -> None:

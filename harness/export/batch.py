@@ -23,7 +23,7 @@ from harness.export.failures import InputChanged
 from harness.export.process import TEMPORARY, ExportProcess, ExportProcessFailed, Walls
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
-from harness.system.boundary import told
+from harness.system.boundary import as_harness_error
 from harness.system.confine import NotConfined, what_lacks
 from harness.system.json_file import MALFORMED
 
@@ -128,7 +128,7 @@ def all_cached(requests: Sequence[ExportRequest]) -> list[ExportResult] | None:
         try:
             program = WHEEL_OPTIONS.cached(request)
         except Exception as error:  # the boundary of a model: the others go on
-            results.append(_failed(request, told(error), started))
+            results.append(_failed(request, as_harness_error(error), started))
             continue
         if program is None:
             return None
@@ -157,7 +157,7 @@ class _Batch:
                     if result is None:
                         result = self._export(request, key, started)
         except Exception as error:  # the boundary of a model: the others go on
-            result = _failed(request, told(error), started)
+            result = _failed(request, as_harness_error(error), started)
         kind = "failed" if result.error else "cached" if result.cached else "done"
         self._on_event(ExportEvent(kind, request, result.seconds, result.error, result.program))
         return result

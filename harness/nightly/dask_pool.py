@@ -31,7 +31,7 @@ from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job
 from harness.run.identity import exact_revision
 from harness.sim.pick import AUTO
-from harness.system.boundary import told
+from harness.system.boundary import as_harness_error
 from harness.system.progress import Progress
 from harness.system.toolchain import find_fvp
 
@@ -98,7 +98,7 @@ class WorkerFailed(NotDone):
     kind = "worker_failed"
 
     def __init__(self, error: BaseException) -> None:
-        self.cause, self.detail = type(error).__name__, told(error).message
+        self.cause, self.detail = type(error).__name__, as_harness_error(error).message
         super().__init__(
             f"the worker could not do the task: {self.detail}",
             hint="the worker's own log has more",

@@ -26,7 +26,7 @@ from harness.nightly.suite import Job
 from harness.run.identity import host
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
-from harness.system.boundary import told
+from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -104,7 +104,8 @@ def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
 
 def failed(job: Job, error: BaseException) -> list[RunRecord]:
     time = now()
-    return [failed_record(job.case, time, told(error), source) for source in job.sources]
+    failure = as_harness_error(error)
+    return [failed_record(job.case, time, failure, source) for source in job.sources]
 
 
 def _row(task: Task, record: RunRecord, planned: Planned, seconds: float) -> Row:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.core.errors import HarnessError
 from harness.plugin.proof import cause_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     runs = _runs(terminalreporter)
     if not runs:
         return
-    from harness.report.summary import by_note, write_summary
+    from harness.report.summary import append_to_step_summary, by_note, summary_of_runs
 
     notes = by_note(runs)
     tolerant = [run for run in runs if run.tolerance_lsb]
@@ -55,30 +56,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         more = f" and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else ""
         terminalreporter.line(f"note: {note} ({', '.join(titles[:_MOST_TITLES])}{more})")
     try:
-        write_summary(runs, os.environ)
-    except OSError as error:
-        terminalreporter.line(f"hil: cannot write the step summary: {error}", red=True)
+        append_to_step_summary(summary_of_runs(runs), os.environ)
+    except HarnessError as error:
+        terminalreporter.line(f"hil: {error.message}", red=True)
 
 
 def _runs(reporter: pytest.TerminalReporter) -> list[RunSummary]:
-    found: dict[str, RunSummary] = {}
+    runs: dict[str, RunSummary] = {}
     for outcome in _OUTCOMES:
         for report in reporter.stats.get(outcome, ()):
-            said = list(getattr(report, "user_properties", ()))
-            if {"case", "verdict_text", "tolerance_lsb"} <= {name for name, _ in said}:
-                found[report.nodeid] = _told(said)
-    return list(found.values())
+            properties = list(getattr(report, "user_properties", ()))
+            if {"case", "verdict_text", "tolerance_lsb"} <= {name for name, _ in properties}:
+                runs[report.nodeid] = _summary(properties)
+    return list(runs.values())
 
 
-def _told(properties: Sequence[tuple[str, object]]) -> RunSummary:
+def _summary(properties: Sequence[tuple[str, object]]) -> RunSummary:
     from harness.report.summary import RunSummary  # few sessions have one
 
-    one = dict(properties)
+    fields = dict(properties)
     return RunSummary(
-        title=str(one["case"]),
-        verdict_text=str(one["verdict_text"]),
-        tolerance_lsb=float(str(one["tolerance_lsb"])),
-        cause=str(one.get("cause", "")),
+        title=str(fields["case"]),
+        verdict_text=str(fields["verdict_text"]),
+        tolerance_lsb=float(str(fields["tolerance_lsb"])),
+        cause=str(fields.get("cause", "")),
         notes=tuple(str(value) for name, value in properties if name == "note"),
     )
 
@@ -104,5 +105,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _is_ours(report: Any) -> bool:
     """Whether a test that was skipped asked for a case. A report has a test's markers and
     properties, which is all that comes from pytest-xdist's workers."""
-    said = dict(getattr(report, "user_properties", ()))
-    return "hil_cases" in getattr(report, "keywords", ()) or "verdict" in said
+    properties = dict(getattr(report, "user_properties", ()))
+    return "hil_cases" in getattr(report, "keywords", ()) or "verdict" in properties

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 def _failing() -> Iterator[None]:
     """The boundary of a fixture: whatever goes wrong fails the test in a sentence; a defect of the
     harness shows its traceback, too."""
-    from harness.system.boundary import Unforeseen, told
+    from harness.system.boundary import Unforeseen, as_harness_error
 
     try:
         yield
     except Exception as error:
-        said = told(error)
-        pytest.fail(explained(said), pytrace=isinstance(said, Unforeseen))
+        failure = as_harness_error(error)
+        pytest.fail(explained(failure), pytrace=isinstance(failure, Unforeseen))
 
 
 @pytest.fixture(scope="session")

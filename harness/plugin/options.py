@@ -120,11 +120,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(option.ini, f"{option.flag} of every session", type=kind, default=None)
 
 
-def _factor(said: str) -> float:
+def _factor(text: str) -> float:
     from harness.config.loading import limit_factor
 
     try:
-        return limit_factor(said)
+        return limit_factor(text)
     except HarnessError as error:
         raise argparse.ArgumentTypeError(error.message) from error
 
@@ -135,17 +135,17 @@ def asked(config: pytest.Config, name: str) -> Any:
     Raises UsageError and Unknown for a value in the ini file that is none.
     """
     option = _BY_NAME[name]
-    said = config.getoption(option.flag)
-    if said is not None:
-        return said
-    said = config.getini(option.ini) or None
-    if said is not None and option.choices and said not in option.choices:
-        raise Unknown(f"{option.ini} of the ini file is {said!r}", str(said), option.choices)
-    if said is not None and name == "limit-factor":
+    value = config.getoption(option.flag)
+    if value is not None:
+        return value
+    value = config.getini(option.ini) or None
+    if value is not None and option.choices and value not in option.choices:
+        raise Unknown(f"{option.ini} of the ini file is {value!r}", str(value), option.choices)
+    if value is not None and name == "limit-factor":
         from harness.config.loading import limit_factor
 
-        return limit_factor(said, f"{option.ini} of the ini file")
-    return said
+        return limit_factor(value, f"{option.ini} of the ini file")
+    return value
 
 
 @contextmanager

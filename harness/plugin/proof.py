@@ -55,7 +55,7 @@ def _require_expected(item: pytest.Item) -> None:
         wanted = f"the test expects {' or '.join(expected)} ({EXPECT})"
     else:
         wanted = f'a test that wants to look at it says @pytest.mark.{EXPECT}("{record.verdict}")'
-    pytest.fail(plain(f"{told(record)}\n{wanted}"), pytrace=False)
+    pytest.fail(plain(f"{described(record)}\n{wanted}"), pytrace=False)
 
 
 def require_pass(record: RunRecord) -> None:
@@ -65,10 +65,10 @@ def require_pass(record: RunRecord) -> None:
     ``hil_run`` fixture.
     """
     if not record.verdict.passed:
-        pytest.fail(plain(told(record)), pytrace=False)
+        pytest.fail(plain(described(record)), pytrace=False)
 
 
-def told(record: RunRecord) -> str:
+def described(record: RunRecord) -> str:
     """The verdict with its cause, its notes and where its evidence is."""
     lines = [f"{record.title}: {record.verdict_text}{cause_of(record)}"]
     lines += [f"note: {note}" for note in record.notes]

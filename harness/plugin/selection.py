@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.config.matrix import Extent
 
 CASE, SOURCE = "hil_case", "hil_firmware_source"  # fixtures
-Found = list[tuple[Case, "Target"]]
+Cases = list[tuple[Case, "Target"]]
 _LISTS = ("targets", "models")
 _KEYS = (*_LISTS, "npu")
 
@@ -42,14 +42,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if CASE not in metafunc.fixturenames:
         return
     config, definition = metafunc.config, metafunc.definition
-    with _said_where_it_is_written(definition):
+    with _collect_error_at(definition):
         activate(config)
         expected_verdicts(definition)
         marker = definition.get_closest_marker("hil_cases")
-        found = _marked(marker, npu_cases(config), config.rootpath)
-    for _, target in found:
+        selected = _marked(marker, npu_cases(config), config.rootpath)
+    for _, target in selected:
         register(config, target.marker, target.name)  # one of a file that is in no folder of them
-    metafunc.parametrize(CASE, [*map(_parameter, found)], indirect=True)
+    metafunc.parametrize(CASE, [*map(_parameter, selected)], indirect=True)
     sources = firmware_choice(config).sources
     ours = all(str(source) == "bundled" for source in sources)  # then no id says whose it is
     if SOURCE in metafunc.fixturenames and not ours:
@@ -57,7 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @contextmanager
-def _said_where_it_is_written(definition: pytest.Item) -> Iterator[None]:
+def _collect_error_at(definition: pytest.Item) -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
@@ -72,7 +72,7 @@ def _parameter(chosen: tuple[Case, Target]) -> Any:
     return pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
 
 
-def _marked(marker: pytest.Mark | None, extent: Extent, rootpath: Path) -> Found:
+def _marked(marker: pytest.Mark | None, extent: Extent, rootpath: Path) -> Cases:
     """Raises UsageError for a marker that says nothing sensible, NothingSelected, and what is
     wrong with a target or a model."""
     if marker is None:
@@ -82,14 +82,16 @@ def _marked(marker: pytest.Mark | None, extent: Extent, rootpath: Path) -> Found
     return cases(extent, rootpath, **_checked(marker.kwargs))
 
 
-def _checked(said: Mapping[str, Any]) -> dict[str, Any]:
-    for key in said:
+def _checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    for key in keywords:
         if key not in _KEYS:
             raise Unknown(f"hil_cases has no {key!r}", key, _KEYS)
     for key in _LISTS:
-        if isinstance(said.get(key), str):
-            raise UsageError(f"{key} of hil_cases is one text", hint=f"write {key}=[{said[key]!r}]")
-    return {k: list(v) if k in _LISTS and v is not None else v for k, v in said.items()}
+        if isinstance(keywords.get(key), str):
+            raise UsageError(
+                f"{key} of hil_cases is one text", hint=f"write {key}=[{keywords[key]!r}]"
+            )
+    return {k: list(v) if k in _LISTS and v is not None else v for k, v in keywords.items()}
 
 
 def cases(
@@ -98,7 +100,7 @@ def cases(
     targets: list[str] | None = None,
     models: list[str] | None = None,
     npu: bool | None = None,
-) -> Found:
+) -> Cases:
     """Raises NothingSelected, and what is wrong with a target or a model.
 
     A model file is looked for in the current directory and in ``rootpath``.
@@ -108,23 +110,31 @@ def cases(
     from harness.config.matrix import default_matrix, default_models
     from harness.config.models import find_model
 
-    for name, said in zip(_LISTS, (targets, models), strict=True):
-        if said == []:
+    for name, listed in zip(_LISTS, (targets, models), strict=True):
+        if listed == []:
             raise NothingSelected(f"hil_cases has {name}=[]")
     names = [located(m, rootpath) for m in (default_models() if models is None else models)]
     for name in names:
         find_model(name)
     if targets is None:
-        found = default_matrix(_usable(load_targets()), names, extent)
+        candidates = default_matrix(_usable(load_targets()), names, extent)
     else:
         loaded = [(name, load_target(located(name, rootpath))) for name in targets]
-        found = [
-            (Case(spelled(target, said), name), target) for said, target in loaded for name in names
+        candidates = [
+            (Case(spelled(target, spelling), name), target)
+            for spelling, target in loaded
+            for name in names
         ]
-    chosen = [one for one in found if npu is None or npu == (one[1].npu is not None)]
+    chosen = [
+        (case, target)
+        for case, target in candidates
+        if npu is None or npu == (target.npu is not None)
+    ]
     if not chosen:
-        there = ", ".join(dict.fromkeys(target.name for _, target in found))
-        raise NothingSelected(f"hil_cases has npu={npu}, and of its targets none is so: {there}")
+        names = list(dict.fromkeys(target.name for _, target in candidates))
+        raise NothingSelected(
+            f"hil_cases has npu={npu}, and of its targets none is so: {', '.join(names)}"
+        )
     return chosen
 
 

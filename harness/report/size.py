@@ -6,7 +6,6 @@ Workflow commands: https://docs.github.com/actions/reference/workflow-commands-f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -147,18 +146,6 @@ def workflow_commands(gates: Sequence[Gate | LeftOver], environ: Mapping[str, st
         for g in gates
         if g.failed
     ]
-
-
-def write_summary(
-    gates: Sequence[Gate], environ: Mapping[str, str], rest: Sequence[LeftOver] = ()
-) -> Path | None:
-    """Append to the step's summary page, when there is one."""
-    name = environ.get("GITHUB_STEP_SUMMARY")
-    if not name:
-        return None
-    with Path(name).open("a", encoding="utf-8") as file:
-        file.write(summary(gates, rest))
-    return Path(name)
 
 
 def summary(gates: Sequence[Gate], rest: Sequence[LeftOver] = ()) -> str:

@@ -5,12 +5,13 @@ The page: https://docs.github.com/actions/reference/workflow-commands-for-github
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.plain import as_markdown
 from harness.run.record import RunRecord
+from harness.system.files import disk_errors
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,21 @@ def by_note(runs: Iterable[RunSummary]) -> dict[str, list[str]]:
     return notes
 
 
-def write_summary(runs: Sequence[RunSummary], environ: Mapping[str, str]) -> None:
-    """Append to the step's page, when there is one. Raises OSError."""
-    name = environ.get("GITHUB_STEP_SUMMARY")
-    if name:
-        with Path(name).open("a", encoding="utf-8") as file:
-            file.write(summary(runs))
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-def summary(runs: Sequence[RunSummary]) -> str:
+def append_to_step_summary(markdown: str, environ: Mapping[str, str]) -> None:
+    """To the page of the CI step, when there is one. Raises DiskError."""
+    if name := environ.get(STEP_SUMMARY):
+        with (
+            disk_errors("writing the step summary"),
+            Path(name).open("a", encoding="utf-8") as file,
+        ):
+            file.write(markdown)
+
+
+def summary_of_runs(runs: Iterable[RunSummary]) -> str:
+    runs = list(runs)
     lines = ["## Runs", "", "| case | verdict | cause |", "|---|---|---|"]
     for run in runs:
         cells = (run.title, run.verdict_text, run.cause)

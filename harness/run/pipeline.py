@@ -36,7 +36,7 @@ from harness.run.schema_fit import require_schema, schema_notes
 from harness.run.second_opinion import with_second_opinion
 from harness.sim.pick import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.sim.simulation import simulate
-from harness.system.boundary import told
+from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
@@ -184,7 +184,7 @@ def _run_one(
             raise program
         return run_case(case, chosen, program, firmware.result(), options, progress)
     except Exception as error:  # the boundary of a case: the others go on
-        return failed_record(case, now(), told(error), source.name)
+        return failed_record(case, now(), as_harness_error(error), source.name)
 
 
 def run_case(

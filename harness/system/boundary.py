@@ -51,7 +51,7 @@ class Unforeseen(InfraError):
         )
 
 
-def told(error: BaseException) -> HarnessError:
+def as_harness_error(error: BaseException) -> HarnessError:
     """The exception as an error of the harness; one that is already comes back as it is."""
     if isinstance(error, HarnessError):
         return error

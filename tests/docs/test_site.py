@@ -19,7 +19,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.core.verdict import Verdict
-from harness.report.causes import CAUSES
+from harness.report.causes import causes
 from harness.system.paths import project_root
 from harness.system.settings import DESCRIPTIONS, Settings
 from harness.system.variables import VARIABLES
@@ -113,7 +113,7 @@ def test_the_reference_has_all(site: Path) -> None:
     context = click.Context(main, info_name="hil")
     verbs = {f"hil {name}" for name in main.list_commands(context)}
     for page, words in (
-        ("verdicts", {*map(str, Verdict), *CAUSES}),
+        ("verdicts", {*map(str, Verdict), *causes()}),
         ("settings", {*DESCRIPTIONS, *VARIABLES}),
         ("cli", verbs),
     ):

@@ -15,7 +15,8 @@ from harness.config.loading import Target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.plugin.options import asked, is_strict
-from harness.report.size import workflow_commands, write_summary
+from harness.report.size import summary, workflow_commands
+from harness.report.summary import append_to_step_summary
 from harness.run.gate import hold_measured, is_allowed
 from harness.run.left_over import left_over
 from harness.run.measure import Measured, measure_firmware, measure_program
@@ -44,7 +45,7 @@ def require_gate(
             for line in workflow_commands([gate], os.environ):
                 print(f"\n{line}")
         if gate.failed:
-            write_summary([gate], os.environ)
+            append_to_step_summary(summary([gate]), os.environ)
             pytest.fail(gate.message(), pytrace=False)
 
     return require

@@ -7,20 +7,20 @@ import pytest
 from harness.core.judgement import Reason
 from harness.core.verdict import Verdict
 from harness.log.events import Kind, StopReason
-from harness.report.causes import CAUSES, VERDICTS, advice
+from harness.report.causes import advice, causes, verdicts
 from harness.system.process import Stop
 
 _NO_CAUSE = {Stop.EXITED, Stop.FAULT, StopReason.STOPPED}  # the cause is what they came of
 
 
 def test_every_verdict() -> None:
-    assert set(VERDICTS) == set(Verdict)
+    assert set(verdicts()) == set(Verdict)
 
 
 @pytest.mark.parametrize("words", [Kind, Reason, Stop, StopReason])
 def test_every_cause(words: type) -> None:
     for word in words:  # type: ignore[attr-defined]
-        assert word in _NO_CAUSE or str(word) in CAUSES, word
+        assert word in _NO_CAUSE or str(word) in causes(), word
 
 
 def test_nothing_is_explained_that_is_none() -> None:
@@ -29,9 +29,9 @@ def test_nothing_is_explained_that_is_none() -> None:
     from tests.report.kinds import every_kind
 
     known = {str(word) for words in (Kind, Reason, Stop, StopReason) for word in words}
-    assert set(CAUSES) <= known | every_kind(HarnessError)
+    assert set(causes()) <= known | every_kind(HarnessError)
 
 
 def test_a_cause_of_its_own_has_its_verdicts_advice() -> None:
-    assert advice(Verdict.INFRA, "worktree_busy") == VERDICTS[Verdict.INFRA]
+    assert advice(Verdict.INFRA, "worktree_busy") == verdicts()[Verdict.INFRA]
     assert advice(Verdict.PASS, None).do == "nothing"

@@ -11,7 +11,8 @@ from harness.config.budget import Budgets
 from harness.config.case import RUNNER, Case
 from harness.core.errors import InfraError
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propose
-from harness.report.size import summary, workflow_commands, write_summary
+from harness.report.size import summary, workflow_commands
+from harness.report.summary import append_to_step_summary
 from harness.run import gate as gates
 from harness.run.gate import Gate, gate_cases, hold, unmeasured
 from harness.run.left_over import LeftOver
@@ -130,7 +131,7 @@ def test_what_is_left_over_is_on_the_page_and_an_annotation(tmp_path: Path) -> N
     (line,) = workflow_commands([one], {"GITHUB_ACTIONS": "true"})
     assert line.startswith("::error title=size of t/old::t/old: ")
     page = tmp_path / "summary.md"
-    write_summary([], {"GITHUB_STEP_SUMMARY": str(page)}, [one])
+    append_to_step_summary(summary([], [one]), {"GITHUB_STEP_SUMMARY": str(page)})
     assert "- ❌ t/old: " in page.read_text()
     assert workflow_commands([replace(one, failed=False)], {"GITHUB_ACTIONS": "true"}) == []
 
@@ -200,10 +201,10 @@ def test_github_annotations_and_summary(tmp_path: Path) -> None:
     assert line.startswith("::error title=size of t/m::t/m: pte_bytes grew from")
     assert "\n" not in line
     assert "%0A" in line
-    assert write_summary([gate], {}) is None
+    append_to_step_summary(summary([gate]), {})
     page = tmp_path / "summary.md"
     page.write_text("before\n")
-    write_summary([gate], {"GITHUB_STEP_SUMMARY": str(page)})
+    append_to_step_summary(summary([gate]), {"GITHUB_STEP_SUMMARY": str(page)})
     text = page.read_text()
     assert text.startswith("before\n## Sizes")
     assert "| t/m | pte_bytes | 1,300 | 1,000 | 1,256 | ❌ grown |" in text

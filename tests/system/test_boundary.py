@@ -9,19 +9,19 @@ import pytest
 
 from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode
-from harness.system.boundary import OutOfMemory, Unforeseen, told, traceback_of
+from harness.system.boundary import OutOfMemory, Unforeseen, as_harness_error, traceback_of
 from harness.system.files import DiskError, write_whole
 
 
 def caught(error: BaseException) -> HarnessError:
     with pytest.raises(type(error)) as raised:
         raise error
-    return told(raised.value)
+    return as_harness_error(raised.value)
 
 
 def test_an_error_of_ours_stays_what_it_is() -> None:
     error = UsageError("no")
-    assert told(error) is error
+    assert as_harness_error(error) is error
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_file_is_named() -> None:
 def test_anything_else_is_a_defect_of_ours_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(TypeError) as raised:
         write_whole(tmp_path / "f", 3)  # type: ignore[arg-type]
-    said = told(raised.value)
+    said = as_harness_error(raised.value)
     assert "Traceback (most recent call last)" in traceback_of(raised.value)
     assert isinstance(said, Unforeseen)
     assert said.exit_code is ExitCode.INFRASTRUCTURE

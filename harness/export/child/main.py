@@ -17,7 +17,7 @@ from harness.core.errors import HarnessError
 from harness.export.failures import ImportFailed, NotTheCheckout
 from harness.export.process import TEMPORARY
 from harness.export.wire import answer, error_fields
-from harness.system.boundary import told
+from harness.system.boundary import as_harness_error
 from harness.system.locks import die_with_parent
 
 PACKAGE = "executorch"
@@ -111,4 +111,4 @@ def _answer(request: tuple[str, tuple[Any, ...]], answers: Answers) -> dict[str,
         return {"os_error": [error.errno or 0, error.strerror or str(error), str(error.filename)]}
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         traceback.print_exc()
-        return {"error": error_fields(told(error))}
+        return {"error": error_fields(as_harness_error(error))}

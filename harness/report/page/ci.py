@@ -76,14 +76,6 @@ def _place(case: CaseView, root: str) -> dict[str, object]:
     return {"file": path, "line": line} if isinstance(line, int) else {"file": path}
 
 
-def write_summary(page: Page, environ: Mapping[str, str]) -> None:
-    """Append to the step's page, when there is one. Raises OSError."""
-    name = environ.get("GITHUB_STEP_SUMMARY")
-    if name:
-        with Path(name).open("a", encoding="utf-8") as file:
-            file.write(summary(page))
-
-
 def summary(page: Page) -> str:
     """In Markdown: the counts, what failures share, then the table of targets and models."""
     lines = [f"## {as_markdown(page.night.suite)}: {as_markdown(page.verdict)}", ""]

@@ -83,14 +83,14 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         mark_refused()
         from harness.system.boundary import (  # a suite starts it often
             Unforeseen,
-            told,
+            as_harness_error,
             traceback_of,
         )
 
-        said = told(error)
-        if isinstance(said, Unforeseen):
+        failure = as_harness_error(error)
+        if isinstance(failure, Unforeseen):
             print(traceback_of(error), end="", file=sys.stderr)
-        print(f"Error: {name}: {said.message}", file=sys.stderr)
+        print(f"Error: {name}: {failure.message}", file=sys.stderr)
         return OWN_FAULT
 
 

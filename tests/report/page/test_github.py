@@ -11,8 +11,9 @@ import pytest
 
 from harness.core.judgement import Cause
 from harness.core.verdict import Verdict
-from harness.report.page.ci import summary, workflow_commands, write_summary
+from harness.report.page.ci import summary, workflow_commands
 from harness.report.page.view import Page, page_of
+from harness.report.summary import append_to_step_summary
 
 from .nights import M55, U55, U85, many, night, row, two_nights
 
@@ -42,7 +43,7 @@ def test_an_annotation_for_what_they_share(page: Page) -> None:
 
 def test_elsewhere_nothing_is_said(page: Page) -> None:
     assert workflow_commands(page, {}) == []
-    write_summary(page, {})
+    append_to_step_summary(summary(page), {})
 
 
 def test_a_file_of_the_repository_is_named(page: Page) -> None:
@@ -92,5 +93,5 @@ def test_the_summary_has_it_all_and_nothing_in_it_is_markup(page: Page, tmp_path
     assert len(tables) == 1
     file = tmp_path / "summary.md"
     file.write_text("before\n")
-    write_summary(page, {"GITHUB_STEP_SUMMARY": str(file)})
+    append_to_step_summary(summary(page), {"GITHUB_STEP_SUMMARY": str(file)})
     assert file.read_text() == f"before\n{text}"
