@@ -18,8 +18,7 @@ from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import Verdict
 from harness.judge.evidence import Ending, Expectation
 from harness.judge.reference import Reference
-from harness.report.summary import summarise
-from harness.report.summary import summary as step_summary
+from harness.report.summary import summarise, summary_of_runs
 from harness.report.terminal import overall, print_records
 from harness.run.record import (
     FirmwareFacts,
@@ -151,7 +150,7 @@ def test_a_verdict_with_a_tolerance_never_stands_without_it() -> None:
     assert "ds_cnn  PASS (tolerance 2 LSB) " in text
     assert "corstone-300-m55/ds_cnn: FAIL MISMATCH (tolerance 2 LSB) kind" in text
     assert "2 of 3 passed, 1 of them with a tolerance" in text
-    page = step_summary([summarise(tolerant(verdict="MISMATCH"))])
+    page = summary_of_runs([summarise(tolerant(verdict="MISMATCH"))])
     assert "| corstone-300-m55/ds\\_cnn | MISMATCH (tolerance 2 LSB) | kind: text |" in page
     assert "- note: a note (corstone-300-m55/ds\\_cnn)" in page
 
