@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
-from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Night, Planned, Row, last_tries
-from harness.nightly.history.store import History
 from harness.nightly.suite import Job
+
+if TYPE_CHECKING:
+    from harness.nightly.history.store import History  # imports SQLAlchemy, an extra
 
 _NIGHTS = 5  # whose times count
 _UNKNOWN_S = 10.0  # of a case, if no time at all is known
@@ -166,6 +168,8 @@ class _Part:
 
 
 def _read_part(folder: Path) -> _Part:
+    from harness.nightly.history.database import open_history  # imports SQLAlchemy, an extra
+
     places = (folder, folder / "history.db", folder / ".hil" / "history.db", *folder.glob("*.db"))
     file = next((place for place in places if place.is_file()), None)
     if file is None:
