@@ -22,6 +22,7 @@ class DamagedFile(UsageError):
         """Without ``what``, which is in the message."""
         return {name: value for name, value in super().facts.items() if name != "what"}
 
-    def within(self, file: object, at: int = 0) -> DamagedFile:
-        """The same damage told of ``file``, in which the damaged part starts at ``at``."""
-        return DamagedFile(f"{file}: {self.what}", at + self.offset)
+    def within(self, file: object, part_offset: int = 0) -> DamagedFile:
+        """The same error with the name of ``file``, in which the damaged part starts at
+        ``part_offset``."""
+        return DamagedFile(f"{file}: {self.what}", part_offset + self.offset)

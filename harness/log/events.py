@@ -239,7 +239,7 @@ class StopReason(Word):
 
 
 @dataclass(frozen=True)
-class ModelStop:
+class SimulatorStop:
     """The line in which a model says that it stopped."""
 
     reason: StopReason
@@ -271,7 +271,7 @@ class Observation:
     tensors: tuple[Tensor, ...] = ()
     output_files: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
-    stop: ModelStop | None = None
+    stop: SimulatorStop | None = None
     bundle_lines: tuple[int, ...] = ()  # of "Test_result: PASS"
     runner_line: int | None = None  # the first line of a runner
     ports: dict[str, int] = field(default_factory=dict)  # terminal -> telnet port

@@ -1,4 +1,5 @@
-"""What healthy lines report: progress, figures, versions and ports. Outputs are in ``outputs``."""
+"""What a console reports besides faults: progress, figures, versions, ports. Outputs are in
+``outputs``."""
 
 from __future__ import annotations
 
@@ -7,16 +8,16 @@ from collections.abc import Callable
 from typing import Final
 
 from harness.core.verdict import Word
-from harness.log.events import Item, Metric, ModelStop, OpTicks, Progress, Stage, StopReason
+from harness.log.events import Item, Metric, OpTicks, Progress, SimulatorStop, Stage, StopReason
 from harness.log.outputs import Tensors
 from harness.log.pattern import Match, Pattern, head_table, named_groups, table, text
 
-_MOST: Final = 100_000  # entries of a list
-_MOST_NAMES: Final = 1000
-_MOST_PORTS: Final = 100
-_MOST_STAGES: Final = 1000
+_MAX_ENTRIES: Final = 100_000  # entries of a list
+_MAX_NAMES: Final = 1000
+_MAX_PORTS: Final = 100
+_MAX_STAGES: Final = 1000
 # What a verdict rests on.
-_MARKERS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
+_VERDICT_KINDS: Final = frozenset({Item.BUNDLE_PASS, Stage.COMPLETE, Stage.ENDED})
 
 
 class Jobs:
@@ -25,25 +26,25 @@ class Jobs:
     def __init__(self) -> None:
         self._open: set[bytes] = set()
         self._failed = False
-        self._answered: int | None = None
+        self._last_answer_line: int | None = None
 
     def add(self, number: int, job: bytes, status: bytes | None) -> None:
         """``status`` of an answer; None when a job is only sent or taken."""
         if status is not None:
             self._open.discard(job)
-            self._answered = number
+            self._last_answer_line = number
             self._failed = self._failed or bool(status.strip(b"0"))
-        elif len(self._open) < _MOST_NAMES:
+        elif len(self._open) < _MAX_NAMES:
             self._open.add(job)
 
     @property
-    def well_line(self) -> int | None:
+    def all_succeeded_line(self) -> int | None:
         """The last answer, when every job has one and none failed."""
-        return None if self._open or self._failed else self._answered
+        return None if self._open or self._failed else self._last_answer_line
 
 
 class Figures:
-    """Collects what healthy lines report."""
+    """Collects what the console reports besides faults."""
 
     def __init__(self, tensors: Tensors) -> None:
         self.metrics: dict[str, Metric] = {}
@@ -56,7 +57,7 @@ class Figures:
         self.complete_line: int | None = None
         self.ended_line: int | None = None
         self.output_count: int | None = None
-        self.stop: ModelStop | None = None
+        self.stop: SimulatorStop | None = None
         self.ports: dict[str, int] = {}  # terminal -> telnet port
         self.versions: dict[str, str] = {}
         self.jobs = Jobs()
@@ -84,11 +85,11 @@ class Figures:
         where it proves nothing."""
         found = head_table("message_heads", "heads").first(message)
         found = found or table("inside").first(message)
-        if found is not None and not (quoted and found[0].kind in _MARKERS):
+        if found is not None and not (quoted and found[0].kind in _VERDICT_KINDS):
             self.match(number, message, *found)
 
     def bare(self, number: int, line: bytes) -> None:
-        """A line that nobody else knows and that no runner wrote."""
+        """A line that no other table matched and that no runner wrote."""
         if found := head_table("heads").first(line) or table("inside").first(line):
             self.match(number, line, *found)
 
@@ -96,12 +97,12 @@ class Figures:
         if handler := self._handlers.get(row.kind):
             handler(number, line, match)
         elif isinstance(row.kind, StopReason):
-            self._model_stop(number, line, row.kind)
+            self._simulator_stop(number, line, row.kind)
         else:
             self.reached(Stage(row.kind), number, line)
 
     def reached(self, stage: Stage, number: int, line: bytes) -> None:
-        if len(self.progress) < _MOST_STAGES:
+        if len(self.progress) < _MAX_STAGES:
             self.progress.append(Progress(stage, number, text(line[:200])))
 
     def _complete(self, number: int, _line: bytes, match: Match) -> None:
@@ -122,11 +123,11 @@ class Figures:
         self._set(f"ticks_set{int(match[2] or 0)}", match[1], number)
 
     def _set(self, name: str, value: bytes, number: int) -> None:
-        if name in self.metrics or len(self.metrics) < _MOST_NAMES:
+        if name in self.metrics or len(self.metrics) < _MAX_NAMES:
             self.metrics[name] = Metric(int(value), number)
 
     def _op_ticks(self, _number: int, _line: bytes, match: Match) -> None:
-        if len(self.op_ticks) < _MOST:
+        if len(self.op_ticks) < _MAX_ENTRIES:
             input_set, instruction, ticks = int(match[1]), int(match[2]), int(match[4])
             self.op_ticks.append(OpTicks(input_set, instruction, text(match[3]), ticks))
 
@@ -134,11 +135,11 @@ class Figures:
         self.build_id = match[1].decode()
 
     def _bundle_pass(self, number: int, _line: bytes, _match: Match) -> None:
-        if len(self.passes) < _MOST:
+        if len(self.passes) < _MAX_ENTRIES:
             self.passes.append(number)
 
     def _output_file(self, number: int, line: bytes, match: Match) -> None:
-        if len(self.output_files) < _MOST:
+        if len(self.output_files) < _MAX_ENTRIES:
             self.output_files.append(text(match[1]))
         self.reached(Stage.OUTPUT, number, line)
 
@@ -154,16 +155,16 @@ class Figures:
         self.reached(Stage.EXECUTED if match[2] else Stage.EXECUTING, number, line)
 
     def _port(self, _number: int, _line: bytes, match: Match) -> None:
-        if len(self.ports) < _MOST_PORTS:
+        if len(self.ports) < _MAX_PORTS:
             self.ports[text(match[1])] = int(match[2])
 
     def _version(self, _number: int, _line: bytes, match: Match) -> None:
         for name, version in named_groups(match).items():
             self.versions.setdefault(name, version)
 
-    def _model_stop(self, number: int, line: bytes, reason: StopReason) -> None:
+    def _simulator_stop(self, number: int, line: bytes, reason: StopReason) -> None:
         if self.stop is None or not self.stop.reason.is_limit:
-            self.stop = ModelStop(reason, number, text(line.strip()))
+            self.stop = SimulatorStop(reason, number, text(line.strip()))
 
     def _counter(self, number: int, _line: bytes, match: Match) -> None:
         printed = match[1] + match[2]
@@ -175,7 +176,7 @@ class Figures:
                 known = sum(n.startswith("ethosu_pmu_cntr") for n in self.pmu)
                 name += str(known) if garbled else index.decode()
             name = re.sub(r"\W+", "_", name).strip("_").lower()
-            if len(self.pmu) >= _MOST_NAMES:
+            if len(self.pmu) >= _MAX_NAMES:
                 return
             if not garbled:
                 self._counters[printed] = name

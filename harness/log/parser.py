@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final, TypeVar
 
-from harness.log.events import Doubt, Item, Kind, ModelStop, Observation, Progress, Stage
+from harness.log.events import Doubt, Item, Kind, Observation, Progress, SimulatorStop, Stage
 from harness.log.figures import Figures
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
@@ -175,12 +175,12 @@ class LogParser:
     def _settle(self) -> None:
         """What only the end shows: whether all jobs went well, and which failures mattered."""
         figures = self._figures
-        if (line := figures.jobs.well_line) is not None:
+        if (line := figures.jobs.all_succeeded_line) is not None:
             figures.ended_line = max(line, figures.ended_line or 0)
             figures.progress.append(Progress(Stage.ENDED, line, "every job ended with status 0"))
             figures.progress.sort(key=lambda step: step.line)
         well = [step.line for step in figures.progress if step.stage in _SUCCESS]
-        self._matches.settle(max(well, default=0), figures.jobs.well_line is not None)
+        self._matches.settle(max(well, default=0), figures.jobs.all_succeeded_line is not None)
 
     # From bytes to lines
 
@@ -431,7 +431,7 @@ def _joined(parts: Iterable[tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
     return tuple(chain.from_iterable(parts))
 
 
-def _stop(processes: Sequence[Observation]) -> ModelStop | None:
+def _stop(processes: Sequence[Observation]) -> SimulatorStop | None:
     """Of the process that the model stopped before its end; else of the last."""
     early = (p.stop for p in processes if p.complete_line is None and p.stop is not None)
     return next((stop for stop in early if stop.reason.is_limit), processes[-1].stop)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.npu import kernel_library
 from harness.npu.blob import REGION_NAMES, REGIONS, WEIGHTS
 from harness.npu.errors import AccessError, Unsupported
-from harness.npu.feature_map import CHAINS, FeatureMap
+from harness.npu.feature_map import FIRST_CHAINING_REGION, FeatureMap
 from harness.npu.job import UNBOUNDED, Job, Operand, ParameterReader
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import Bytes, Integers, Keep, Scale, ScaleWriter
@@ -114,7 +114,7 @@ class Carried:
             self._kept = job.output.shape if keeps and job.output is not None else None
         written = None if job.output is None else job.output.map
         if written is not None and written.is_chained:
-            self._chains[written.number - CHAINS] = written
+            self._chains[written.number - FIRST_CHAINING_REGION] = written
 
     def drop_accumulators(self) -> None:
         self._kept = None
@@ -176,7 +176,7 @@ class Executor:
         """For what it leaves to other jobs."""
         output = job.output
         if output is not None and output.map is not None and output.map.is_chained:
-            number, size = output.map.number - CHAINS, output.map.size
+            number, size = output.map.number - FIRST_CHAINING_REGION, output.map.size
             self.chains[number] = _grown(self.chains.get(number, np.zeros(0, np.uint8)), size)
         if output is not None and job.accumulators is not None and job.accumulators.keeps:
             self.kept = _grown(self.kept, math.prod(output.shape))
@@ -253,13 +253,13 @@ class Executor:
         fields = self._layouts.structures["Memory"]()
         regions = {**memory.regions}
         for number, region in regions.items():
-            if 0 <= number < CHAINS and len(region):
+            if 0 <= number < FIRST_CHAINING_REGION and len(region):
                 fields.base[number], fields.size[number] = region.ctypes.data, len(region)
                 if memory.strict:
                     fields.marks[number] = memory.written[number].ctypes.data
         for number, chain in self.chains.items():
-            fields.base[CHAINS + number] = chain.ctypes.data
-            fields.size[CHAINS + number] = len(chain)
+            fields.base[FIRST_CHAINING_REGION + number] = chain.ctypes.data
+            fields.size[FIRST_CHAINING_REGION + number] = len(chain)
         fields.internal, fields.internal_size = memory.internal.ctypes.data, len(memory.internal)
         fields.kept, fields.kept_size = self.kept.ctypes.data, len(self.kept)
         fields.pool, fields.condition = self._pool, -1

@@ -16,9 +16,10 @@ from harness.npu.errors import WorkLimit
 from harness.npu.stream import Registers
 from harness.npu.work import ELEMENTS
 
-CHAINED = "chaining buffer"
-CHAINS = 8  # the chaining buffers are regions from here on; those of a stream end before
-_NOWHERE = 16  # no region
+CHAINING_BUFFER = "chaining buffer"
+# Regions 0 to 7 belong to the command stream, 8 and up are chaining buffers.
+FIRST_CHAINING_REGION = 8
+_INVALID_REGION = 16  # no region
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,16 @@ class FeatureMap:
 
     @property
     def region(self) -> int:
-        """As jobs know it: a number of the stream never is a chaining buffer."""
-        return self.number if self.number < CHAINS or self.is_chained else _NOWHERE
+        """As jobs know it. A stream that names a chaining buffer's region gets an invalid one."""
+        return (
+            self.number
+            if self.number < FIRST_CHAINING_REGION or self.is_chained
+            else _INVALID_REGION
+        )
 
     @property
     def is_chained(self) -> bool:
-        return self.what == CHAINED
+        return self.what == CHAINING_BUFFER
 
     @property
     def tiles(self) -> int:
@@ -74,7 +79,9 @@ def chaining_buffer(number: int, shape: tuple[int, int, int], dtype: np.dtype[An
     size = dtype.itemsize
     stride = (shape[1] * shape[2] * size, shape[2] * size, size)
     tile = Tile(0, 0, shape[0], shape[1], 0)
-    return FeatureMap(CHAINED, CHAINS + number, (tile,), shape, stride, False, dtype)
+    return FeatureMap(
+        CHAINING_BUFFER, FIRST_CHAINING_REGION + number, (tile,), shape, stride, False, dtype
+    )
 
 
 def split_tiles(height: int, width: int, registers: Registers, prefix: str) -> tuple[Tile, ...]:

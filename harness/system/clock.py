@@ -1,4 +1,4 @@
-"""The time of day as records, nights and transcripts carry it."""
+"""The date and time that records, nights and transcripts carry."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ from datetime import datetime, timezone
 
 
 def now() -> str:
-    """UTC, ISO 8601, in milliseconds: nights and runs are put in order by it, and two of them may
-    lie within a second. As texts they sort like the ones in seconds that were written before."""
+    """UTC in ISO 8601 with milliseconds, because nights and runs are sorted by it."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
