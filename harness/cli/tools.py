@@ -293,15 +293,18 @@ def prune(
         if nights is not None:
             echo(f"{would} {nights[0]} nights with {nights[1]} rows of the history")
         echo(f"left in the cache: {done.left / _MIB:.1f} MiB of {within.cache / _MIB:.1f}")
+        for path, reason in done.undeleted:
+            echo(f"could not be deleted: {path} ({reason})")
     return {
         "dry_run": dry_run,
         "bounds": asdict(within),
         "bytes": done.bytes,
         "gone": [{"kind": e.kind, "path": str(e.path), "bytes": e.bytes} for e in done.gone],
         "in_use": [str(entry.path) for entry in done.kept],
+        "undeleted": [{"path": str(path), "reason": reason} for path, reason in done.undeleted],
         "cache_bytes_left": done.left,
         "nights": None if nights is None else {"nights": nights[0], "rows": nights[1]},
-    }, ExitCode.PASSED
+    }, ExitCode.FAILED if done.undeleted else ExitCode.PASSED
 
 
 def _prune_nights(age: float, url: str | None, *, dry_run: bool) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.system.files import disk_errors
@@ -75,11 +76,12 @@ class Kind:
 @dataclass(frozen=True)
 class Pruned:
     """What went, or would have gone; ``kept``: what had to, but somebody uses it. ``left``: bytes
-    of the cache that are left."""
+    of the cache that are left. ``undeleted``: the paths that could not be deleted, with why."""
 
     gone: tuple[Entry, ...]
     kept: tuple[Entry, ...]
     left: int
+    undeleted: tuple[tuple[Path, str], ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -106,9 +108,9 @@ def prune(within: Bounds, *, dry_run: bool = False) -> Pruned:
         trash.mkdir(parents=True, exist_ok=True)
         with alone() as used:
             gone = [entry for entry in victims if _took(entry, used, trash)]
-        _empty(trash)
+        undeleted = tuple(_empty(trash))
     kept = tuple(entry for entry in victims if entry not in gone)
-    return Pruned(tuple(gone), kept, _cached(found) - _cached(gone))
+    return Pruned(tuple(gone), kept, _cached(found) - _cached(gone), undeleted)
 
 
 def prune_when_due() -> None:
@@ -226,10 +228,35 @@ def _locks(path: Path) -> Iterator[Path]:
             yield lock
 
 
-def _empty(trash: Path) -> None:
-    """Also of what another one left that was killed."""
+def _empty(trash: Path) -> Iterator[tuple[Path, str]]:
+    """Also of what a killed process left. Yields what stays, with the system's reason."""
     for path in trash.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        yield from _delete(path)[:1]
+
+
+def _delete(path: Path) -> list[tuple[Path, str]]:
+    errors: list[tuple[Path, str]] = []
+
+    def note(_: object, name: str, raised: tuple[Any, BaseException, Any]) -> None:
+        errors.append((Path(name), getattr(raised[1], "strerror", None) or str(raised[1])))
+
+    if path.is_dir() and not path.is_symlink():
+        _mend_permissions(path)
+        shutil.rmtree(path, onerror=note)
+        return errors
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        errors.append((path, error.strerror or str(error)))
+    return errors
+
+
+def _mend_permissions(folder: Path) -> None:
+    """A guest may leave folders that their owner cannot enter."""
+    with suppress(OSError):
+        folder.chmod(0o700)
+        for place, below, _ in os.walk(folder):  # enters a folder after this has changed it
+            for name in below:
+                path = Path(place, name)
+                if not path.is_symlink():
+                    path.chmod(0o700)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
+from harness.core.verdict import ExitCode
 from harness.run.prune import Bounds, Pruned, bounds, kinds, prune, prune_when_due
 from harness.system.files import DiskError
 from harness.system.locks import in_use
@@ -192,6 +195,34 @@ def test_what_a_killed_one_left_in_the_trash_goes(state: Path) -> None:
     left = entry(state / "trash" / "half", days=0)
     prune(Bounds(1 << 40, FOR_EVER))
     assert not left.exists()
+
+
+def test_a_folder_without_permissions_goes_too(state: Path) -> None:
+    """A guest may leave one. Root may enter any folder, so it gives that capability up here."""
+    left = entry(state / "trash" / "run" / "below", days=0)
+    left.parent.chmod(0)
+    as_owner = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    done = subprocess.run(
+        [*(as_owner if os.geteuid() == 0 else []), sys.executable, "-m", "harness", "prune"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ExitCode.PASSED, done.stdout + done.stderr
+    assert not (state / "trash" / "run").exists()
+
+
+def test_what_cannot_be_deleted_is_named_and_red(state: Path) -> None:
+    file = entry(state / "trash" / "run", days=0) / "file"
+    subprocess.run(["chattr", "+i", file], check=True)
+    try:
+        result = CliRunner().invoke(main, ["prune"])
+    finally:
+        subprocess.run(["chattr", "-i", file], check=True)
+    assert result.exit_code == ExitCode.FAILED
+    assert f"could not be deleted: {file} (Operation not permitted)" in " ".join(
+        result.output.split()
+    )
 
 
 QUANTITIES = {
