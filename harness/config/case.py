@@ -20,6 +20,9 @@ class Case:
 
     ``name`` is the model's identity, the same from every directory; a record keeps it. It is
     found when a Case is made without it.
+
+    Raises UsageError for a name with control characters: it would be printed at the start of lines
+    that a terminal or a CI system obeys.
     """
 
     target: str
@@ -27,6 +30,11 @@ class Case:
     name: str = ""
 
     def __post_init__(self) -> None:
+        for text in (self.target, self.model, self.name):
+            if not text.isprintable():
+                raise UsageError(
+                    f"the name {text!r} has control characters", hint="rename the file"
+                )
         if not self.name:
             object.__setattr__(self, "name", identity(self.model))
 

@@ -16,9 +16,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from harness.core.words import counted
-from harness.formats.damage import DamagedFile
 from harness.judge.npu_contents import NPU_PARTS, Operator, Value
-from harness.judge.program_contents import DELEGATE_PARTS, ProgramContents, contents_of
+from harness.judge.program_contents import DELEGATE_PARTS, ProgramContents
 
 _MOST_SHOWN = 4  # operators in a sentence
 _MOST_KEPT = 40  # in a record
@@ -93,16 +92,6 @@ class ProgramDifference:
         if self.changed > _MOST_SHOWN:
             shown.append(f"{counted(self.changed - _MOST_SHOWN, 'operator')} more")
         return "; ".join((*shown, *self.other))
-
-
-def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDifference:
-    """What a ``.pte`` is against what was kept of another one, of which little may be known."""
-    if before is None:
-        return ProgramDifference(other=("the accepted run kept nothing of its program to compare",))
-    try:
-        return difference(before, contents_of(pte))
-    except DamagedFile as error:
-        return ProgramDifference(other=(error.message,))
 
 
 def difference(before: ProgramContents, after: ProgramContents) -> ProgramDifference:

@@ -14,7 +14,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.growth import State, check
-from harness.judge.program_contents import contents_of
+from harness.judge.pte_contents import contents_of
 from harness.judge.reference import (
     ANY_TOOLCHAIN,
     Acceptance,

@@ -18,8 +18,8 @@ from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.judge.evidence import Evidence, Expectation
-from harness.judge.program_difference import difference_from
-from harness.judge.reference import load_reference, load_truth, references_of
+from harness.judge.program_difference import ProgramDifference
+from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import kept_expectations
 from harness.run.gather import RunFacts, gather
@@ -161,8 +161,14 @@ def expectation_of(
         expectation,
         reference=None if reference is None else reference.figures_and_outputs(),
         truth=None if truth is None else truth.figures_and_outputs(),
-        program_difference=None if other is None else difference_from(other.contents, pte),
+        program_difference=None if other is None else _difference(other, pte),
     )
+
+
+def _difference(accepted: Reference, pte: Path) -> ProgramDifference:
+    from harness.judge.pte_contents import difference_from  # numpy, where another program ran only
+
+    return difference_from(accepted.contents, pte)
 
 
 def _judged(evidence: Evidence, plan: RunPlan, work: Path) -> tuple[Evidence, Judgement]:

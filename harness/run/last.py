@@ -52,5 +52,5 @@ def _case_of(run_dir: Path) -> str | None:
     """Without what else a record needs to be one."""
     try:
         return Case(**read_json(run_dir / RECORD, finite=False)["case"]).id
-    except (OSError, *MALFORMED):
+    except (OSError, UsageError, *MALFORMED):
         return None

@@ -69,3 +69,12 @@ def test_a_file_is_looked_for_here_and_then_in_the_repository(
     assert located("mine.yaml", tmp_path) == str(tmp_path / "mine.yaml")
     assert located("other.yaml", tmp_path) == "other.yaml"
     assert located("host", tmp_path) == "host"
+
+
+@pytest.mark.parametrize("name", ["x\n::error title=planted::hello", "x\x1b[2J", "x\u2028y"])
+def test_a_name_that_a_terminal_or_a_ci_system_would_obey_is_refused(name: str) -> None:
+    """A stranger's record may have one; a CI system runs what stands at the start of a line."""
+    for case in (("host", name), ("host", "add", name), (name, "add")):
+        with pytest.raises(UsageError, match="has control characters") as caught:
+            Case(*case)
+        assert name not in str(caught.value)

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from harness.formats.damage import DamagedFile
-from harness.judge.program_contents import ProgramContents, contents_of
+from harness.judge.program_contents import ProgramContents
 from harness.judge.program_difference import (
     difference,
-    difference_from,
     outline_difference,
     part_names,
 )
+from harness.judge.pte_contents import contents_of, difference_from
 from tests.size.samples import make_pte, tensor
 
 WEIGHTS = bytes(range(64))

@@ -19,7 +19,7 @@ from harness.core.judgement import Cause
 from harness.core.plain import plain
 from harness.firmware.names import label
 from harness.judge.evidence import Expectation
-from harness.judge.program_contents import contents_of
+from harness.judge.pte_contents import contents_of
 from harness.nightly.history.model import Excerpt, Identity, Planned, Row
 from harness.run.record import RunRecord
 from harness.sim.run_files import CONSOLE
