@@ -54,7 +54,8 @@ def run(folder: Path, ending: str, *, inputs: bool = True) -> RunRecord:
     firmware = planted_firmware(folder, ending, "executorch")
     firmware = replace(firmware, checkout=replace(CHECKOUT, path=str(folder / "executorch")))
     chosen = pick(target, "qemu")
-    return run_case(Case(target.name, "add"), chosen, program, firmware, RunOptions())  # type: ignore[arg-type]
+    options = RunOptions(strict=False)  # what a reference says of another program is not met here
+    return run_case(Case(target.name, "add"), chosen, program, firmware, options)  # type: ignore[arg-type]
 
 
 def directory(record: RunRecord) -> Path:
