@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +20,9 @@ from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.differential import Differential, Pairs
 from harness.run.record import RunRecord
-from harness.run.replay import Replay
+
+if TYPE_CHECKING:
+    from harness.run.replay import Replay  # pydantic, 100 ms
 
 # Other oracles that have a column; all are in the record.
 _ORACLE_COLUMNS = {"quantised eager model": "eager"}
