@@ -8,11 +8,8 @@ from tools.counts import Count, counts, long_signatures
 
 # Still over their limits. They may only shrink; whoever shrinks one lowers its number here.
 NOT_YET = {
-    "lines of harness/": 51_900,
+    "lines of harness/": 51_400,
     "modules of harness/": 340,
-    "leaf commands of hil": 30,
-    "options of hil run": 14,
-    "environment variables": 17,
 }
 
 
