@@ -20,6 +20,7 @@ from harness.report.summary import append_to_step_summary
 from harness.run.gate import hold_measured, is_allowed
 from harness.run.left_over import left_over
 from harness.run.measure import Measured, measure_firmware, measure_program
+from harness.system.paths import references_dir
 
 pytestmark = pytest.mark.size
 
@@ -66,6 +67,15 @@ def test_runner(
         pytest.skip(f"{hil_target.name} has no memory map: its runner's size is of no interest")
     subject = Case(hil_target.name, RUNNER)
     require_gate(measure_firmware(subject, hil_firmware))
+
+
+def test_what_was_accepted_may_not_be_new(pytestconfig: pytest.Config) -> None:
+    """Else a reference of this project that disappears is excused."""
+    allowed = asked(pytestconfig, "allow-new") or []
+    files = (path.relative_to(references_dir()) for path in references_dir().glob("*/*.json"))
+    accepted = [Case(str(file.parent), file.stem) for file in files]
+    assert accepted
+    assert [case.id for case in accepted if is_allowed(case, allowed)] == []
 
 
 def test_no_reference_is_left_over(pytestconfig: pytest.Config) -> None:
