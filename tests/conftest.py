@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.choice import ROOT_VARIABLE
+from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
 from harness.system.paths import state_dir
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from harness.cli.main import main
-from harness.system.variables import VARIABLES
+from harness.system.settings import VARIABLES
 
 ROOT = Path(__file__).parents[1]
 MOST_PARAMETERS = 8

@@ -25,14 +25,13 @@ from harness.core.errors import ToolMissing
 from harness.export.batch import export
 from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
-from harness.firmware.installed import executorch_package
 from harness.firmware.step import environment as compiler_cache
 from harness.firmware.step import launchers
 from harness.npu import kernel_library
 from harness.npu.blob import find_blobs
 from harness.run.exports import program_of
 from harness.system import toolchain
-from harness.system.paths import cache_dir, project_root
+from harness.system.paths import cache_dir, executorch_package, project_root
 from harness.system.progress import silent
 
 FUZZ_SEED = 20260101

@@ -22,8 +22,7 @@ from harness.log.pattern import rows, text
 from harness.plugin import fixtures
 from harness.plugin.options import OPTIONS
 from harness.report.causes import causes, verdicts
-from harness.system.settings import DESCRIPTIONS, Settings
-from harness.system.variables import VARIABLES
+from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -101,7 +101,7 @@ def bisect(
 
 
 def _run_options(options: dict[str, Any]) -> Any:
-    from harness.firmware.choice import choose
+    from harness.firmware.source import choose
     from harness.run.pipeline import RunOptions
 
     return RunOptions(

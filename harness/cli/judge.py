@@ -14,7 +14,7 @@ from harness.cli.verb import echo, verb
 from harness.core.verdict import ExitCode
 
 if TYPE_CHECKING:
-    from harness.firmware.choice import FirmwareChoice
+    from harness.firmware.source import FirmwareChoice
     from harness.report.causes import Advice
     from harness.run.accept import Only
     from harness.run.record import RunRecord

@@ -16,7 +16,7 @@ from harness.link.diagnose.explain import Explanation
 from harness.link.failure import Failure
 
 if TYPE_CHECKING:
-    from harness.firmware.choice import FirmwareChoice
+    from harness.firmware.source import FirmwareChoice
 
 
 @click.group()

@@ -17,7 +17,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.names import firmware_words
+from harness.firmware.source import firmware_words
 
 if TYPE_CHECKING:
     from harness.nightly.history.model import Night, Row
@@ -105,11 +105,10 @@ class NightOptions:
 
     def run_options(self, suite: Suite) -> RunOptions:
         """With the checkout that the suite's cases need, looked for before any work."""
-        from harness.firmware.choice import BUNDLED, choose
-        from harness.firmware.source import source_named
+        from harness.firmware.source import FirmwareChoice, choose, source_named
         from harness.run.pipeline import RunOptions
 
-        choice = BUNDLED
+        choice = FirmwareChoice()
         names = {name for job in suite.jobs for name in job.sources}
         if any(source_named(name).needs_checkout for name in names):
             choice = choose("both", self.executorch, self.parts)

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from harness.export.exporter import ExporterSource
-from harness.firmware.choice import choose
-from harness.firmware.names import firmware_words
-from harness.sim.pick import AUTO
+from harness.firmware.source import choose, firmware_words
+from harness.sim.simulator import AUTO
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 

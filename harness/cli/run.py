@@ -23,7 +23,7 @@ from harness.config.loading import target_files
 from harness.config.models import catalogue
 from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.source import Arithmetic
 
 if TYPE_CHECKING:
     from harness.config.case import Case

@@ -15,8 +15,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, tell_ci, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.firmware.choice import BUNDLED, FirmwareChoice
-from harness.firmware.names import full_label
+from harness.firmware.source import FirmwareChoice, full_label
 
 if TYPE_CHECKING:
     from harness.firmware.firmware import Firmware
@@ -37,7 +36,7 @@ class _Options:
 
     def validate(self, comparing: bool) -> None:
         """Raises UsageError for options that do not go with the number of files."""
-        if comparing and (self.linker_map is not None or self.firmware != BUNDLED):
+        if comparing and (self.linker_map is not None or self.firmware != FirmwareChoice()):
             raise UsageError(
                 "--map, --firmware, --executorch and --part are for one file, but two are compared",
                 hint="or look at each by itself: hil size FILE",

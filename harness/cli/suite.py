@@ -15,8 +15,7 @@ from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
 from harness.export.checkout.choice import ExporterChoice
 from harness.export.exporter import exporter_label
-from harness.firmware.choice import BUNDLED, FirmwareChoice
-from harness.firmware.source import FirmwareSource
+from harness.firmware.source import FirmwareChoice, FirmwareSource
 from harness.report.console import Terminal
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
@@ -91,7 +90,7 @@ def suite(
       hil suite ethos-u55 --shard 1/4 --resume
     """
     options = _Options(**words)
-    if options.elf is not None and firmware != BUNDLED:
+    if options.elf is not None and firmware != FirmwareChoice():
         raise UsageError(
             "--elf is the runner under test, so --firmware and --executorch are not",
             hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",

@@ -21,7 +21,7 @@ from harness.firmware.zephyr.examine import Finding, examine
 from harness.report.console import Terminal
 from harness.run.prune import Bounds, Kind, bounds, kinds
 from harness.run.prune import prune as bring_within
-from harness.sim.pick import available_simulators
+from harness.sim.simulator import available_simulators
 from harness.system.paths import state_dir
 from harness.system.settings import BYTES, SECONDS, quantity
 from harness.system.toolchain import Inspected, inspect_tools

@@ -21,8 +21,7 @@ from harness.config.loading import load_target
 from harness.config.models import Calibration, find_model
 from harness.core.errors import UsageError
 from harness.system.paths import data_root
-from harness.system.settings import settings
-from harness.system.variables import in_ci
+from harness.system.settings import in_ci, settings
 
 
 class ToleranceTooLarge(UsageError):

@@ -25,7 +25,7 @@ from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.boundary import as_harness_error
 from harness.system.confine import NotConfined, what_lacks
-from harness.system.json_file import MALFORMED
+from harness.system.files import MALFORMED
 
 if TYPE_CHECKING:
     from harness.export.checkout.exporter import CheckoutExporter

@@ -1,6 +1,6 @@
 """The cache of exported programs, by content key.
 
-A new entry is filled in a temporary directory beside its place, sealed (``system/sealed.py``) and
+A new entry is filled in a temporary directory beside its place, sealed (``artifact_cache``) and
 renamed: it is complete or absent, whatever dies. Its facts are the files that the model was made
 of.
 """
@@ -23,12 +23,11 @@ from typing import Any
 
 from harness.core.errors import InfraError
 from harness.export.program import Program, load_program
-from harness.system import sealed
-from harness.system.files import disk_hint, read_regular, write_whole
-from harness.system.json_file import MALFORMED
+from harness.system import artifact_cache
+from harness.system.artifact_cache import processor
+from harness.system.files import MALFORMED, disk_hint, read_regular, write_whole
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
-from harness.system.processor import processor
 
 _SEPARATOR = "+"
 _UNUSED_SECONDS = 24 * 3600
@@ -96,7 +95,7 @@ def load(key: str, home: str = "") -> Program | None:
     """The cached Program; None when there is none that is whole, is what was stored under this
     key, and whose inputs are unchanged. ``home``: the folder of the model's file."""
     for place in _places(key):
-        entry = sealed.load(place, key)
+        entry = artifact_cache.load(place, key)
         if entry is not None and _holds(entry.facts, home):
             return _program(place)
     return None
@@ -105,8 +104,8 @@ def load(key: str, home: str = "") -> Program | None:
 def at(place: Path) -> Program | None:
     """The Program of one entry, whatever became of its inputs; None when it is not whole."""
     try:
-        return None if sealed.check(place) is None else _program(place)
-    except sealed.NotAsStored:
+        return None if artifact_cache.check(place) is None else _program(place)
+    except artifact_cache.NotAsStored:
         return None
 
 
@@ -114,8 +113,8 @@ def spoiled(key: str) -> str:
     """Why an entry of the key cannot be used although it is there; "" when there is no such."""
     for place in _places(key):
         try:
-            entry = sealed.check(place)
-        except sealed.NotAsStored as error:
+            entry = artifact_cache.check(place)
+        except artifact_cache.NotAsStored as error:
             return str(error)
         if entry is not None and entry.key != key:
             return f"it is that of {entry.key}"
@@ -142,7 +141,7 @@ def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Non
     with ExitStack() as stack:
         with _explained(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-            lock = sealed.locked(place.with_name(f".{key}"), on_wait=on_wait)
+            lock = artifact_cache.locked(place.with_name(f".{key}"), on_wait=on_wait)
             stack.enter_context(lock)
         yield
 
@@ -161,7 +160,7 @@ def store(key: str, write: Callable[[Path], tuple[Program, Inputs]]) -> Program:
         try:
             program, inputs = write(temporary)
             program.save()
-            sealed.seal(temporary, key, asdict(inputs))
+            artifact_cache.seal(temporary, key, asdict(inputs))
             place = entry_dir(key, inputs)
             in_use(place)
             if place.exists():
@@ -176,8 +175,8 @@ def store(key: str, write: Callable[[Path], tuple[Program, Inputs]]) -> Program:
 def has(directory: Path, name: str) -> bool:
     """Whether a derived file is part of an entry, as it was put there."""
     try:
-        entry = sealed.check(directory)
-    except sealed.NotAsStored:
+        entry = artifact_cache.check(directory)
+    except artifact_cache.NotAsStored:
         return False
     return entry is not None and name in entry.files
 
@@ -189,11 +188,11 @@ def add(directory: Path, name: str, content: bytes) -> None:
     """
     with _explained(directory):
         (directory / name).unlink(missing_ok=True)
-        entry = sealed.check(directory)
+        entry = artifact_cache.check(directory)
         if entry is None:
-            raise sealed.NotAsStored(sealed.ENTRY)
+            raise artifact_cache.NotAsStored(artifact_cache.ENTRY)
         write_whole(directory / name, content)
-        sealed.seal(directory, entry.key, entry.facts)
+        artifact_cache.seal(directory, entry.key, entry.facts)
 
 
 def _places(key: str) -> Iterator[Path]:

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.export.exporter import ExporterFacts, exporter_facts
 from harness.export.lowering import LOWERINGS
-from harness.firmware.arithmetic import Arithmetic
-from harness.system.files import sha256_of, write_whole
-from harness.system.json_file import read_json
+from harness.firmware.source import Arithmetic
+from harness.system.files import read_json, sha256_of, write_whole
 
 if TYPE_CHECKING:  # numpy takes longer to import than a warm run may take
     import numpy.typing as npt

@@ -1,8 +1,8 @@
 """A built runner, and the cache of them.
 
 ``.hil/cache/firmware/<key>`` holds the ELF, its linker map, ``build.log``, ``firmware.json`` and,
-written last, the seal of them all (``harness.system.sealed``). The key covers everything that
-decides what is built, so an equal key means the same program, and nothing is started.
+written last, the seal of them all (``harness.system.artifact_cache``). The key covers everything
+that decides what is built, so an equal key means the same program, and nothing is started.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.loading import Region, Target
 from harness.core.errors import BuildError, InfraError
-from harness.firmware.arithmetic import Arithmetic, built_with
-from harness.firmware.names import BUNDLED
-from harness.firmware.source import CheckoutFacts, FirmwareSource, checkout_facts, source_named
+from harness.firmware.source import (
+    BUNDLED,
+    Arithmetic,
+    CheckoutFacts,
+    FirmwareSource,
+    built_with,
+    checkout_facts,
+    source_named,
+)
 from harness.formats.damage import DamagedFile
-from harness.system import paths, sealed
+from harness.system import artifact_cache, paths
 from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.progress import Progress
 
@@ -176,7 +182,7 @@ def obtain(
         _describe(replace(firmware, variant=name, seconds=seconds))
 
     with disk_errors("building the runner"):
-        sealed.cached(directory, key, fill, lambda: progress(f"{target.name}: waiting"))
+        artifact_cache.cached(directory, key, fill, lambda: progress(f"{target.name}: waiting"))
     firmware = read_firmware(directory)
     if firmware is None or firmware.key != key:
         raise NoFirmware(directory)
@@ -187,7 +193,7 @@ def load_firmware(directory: Path, key: str | None = None) -> Firmware | None:
     """The Firmware of ``key``, the name of its directory if not given. None when there is none, or
     anything in the directory is not what was built for the key."""
     key = key or directory.name
-    if sealed.load(directory, key) is None:
+    if artifact_cache.load(directory, key) is None:
         return None
     firmware = read_firmware(directory)
     return firmware if firmware is not None and firmware.key == key else None

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import LinkError
-from harness.firmware.names import source_names
-from harness.firmware.source import FirmwareSource, source_named
+from harness.firmware.source import FirmwareSource, source_named, source_names
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 from harness.formats.flatbuffer import FlatBuffer

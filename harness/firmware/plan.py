@@ -13,10 +13,10 @@ from pathlib import Path
 from harness.config.loading import Target
 from harness.config.npu import DIRECT
 from harness.core.errors import UsageError
-from harness.firmware.installed import executorch_package
 from harness.firmware.zephyr.tree import in_kconfig
 from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.system import paths, toolchain
+from harness.system.paths import executorch_package
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}

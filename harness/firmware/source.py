@@ -2,13 +2,18 @@
 
 A source is the object ``SOURCE`` of a module in ``harness.firmware.sources``; the module's name is
 its name in ``--firmware``, in records and in references. No other module asks which one it has.
+
+A checkout is named by ``--executorch DIR``, by ``$EXECUTORCH_ROOT``, or by ``executorch`` of the
+user's settings (``harness.system.settings``). Only the option also asks for the checkout's
+firmware; with the others ``--firmware`` has to.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.loading import Target
 from harness.config.model import SimulatorName
-from harness.firmware.installed import executorch_package
-from harness.firmware.names import source_names
+from harness.core.errors import UsageError
+from harness.core.verdict import Word
+from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
+from harness.system.settings import Settings, settings
 
 if TYPE_CHECKING:
     from harness.firmware.executorch.checkout import Checkout
@@ -137,3 +144,152 @@ def checkout_facts(fields: Mapping[str, Any] | None) -> CheckoutFacts | None:
     if fields is None:
         return None
     return CheckoutFacts(**{**fields, "notes": tuple(fields["notes"])})
+
+
+BUNDLED = "bundled"  # the source where none is named
+CHECKOUT = "executorch"  # the source that ``--executorch`` asks for
+_ALIASES = {"both": f"{BUNDLED}+{CHECKOUT}"}
+
+
+def source_names() -> tuple[str, ...]:
+    """The modules of ``harness.firmware.sources``, the bundled one first."""
+    folder = Path(__file__).with_name("sources")
+    names = {name[:-3] for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
+    return (BUNDLED, *sorted(names - {BUNDLED}))
+
+
+def firmware_words() -> tuple[str, ...]:
+    """The values of ``--firmware``: each source, and each beside the bundled one."""
+    others = source_names()[1:]
+    return (BUNDLED, *others, *_ALIASES, *(f"{BUNDLED}+{name}" for name in others))
+
+
+def names_of(word: str) -> tuple[str, ...]:
+    """The sources of one of ``firmware_words``, in order. Raises ValueError for another word."""
+    if word not in firmware_words():
+        raise ValueError(f"one of {', '.join(firmware_words())} is wanted")
+    return tuple(_ALIASES.get(word, word).split("+"))
+
+
+def label(source: str, checkout: CheckoutFacts | None = None) -> str:
+    """What distinguishes a result from one of the bundled runner, which has no label."""
+    if source == BUNDLED:
+        return ""
+    return source if checkout is None else f"{source} {checkout.short}"
+
+
+def full_label(source: str, checkout: CheckoutFacts | None) -> str:
+    """The label, where the bundled runner has one too."""
+    return label(source, checkout) or source
+
+
+ROOT_VARIABLE = "EXECUTORCH_ROOT"
+
+
+@dataclass(frozen=True)
+class FirmwareChoice:
+    """``sources``: whose firmware, in order. ``root``: the folder of the checkout, when a source
+    needs one; ``parts``: local folders for what its build would download."""
+
+    sources: tuple[FirmwareSource, ...] = field(default_factory=lambda: (source_named(BUNDLED),))
+    root: Path | None = None
+    parts: Mapping[str, Path] = field(default_factory=dict)
+
+    def checkout(self) -> Checkout | None:
+        """None when no source needs one. Raises what ``find_checkout`` does."""
+        if self.root is None:
+            return None
+        from harness.firmware.executorch.checkout import find_checkout
+
+        return find_checkout(self.root, self.parts)
+
+
+class NoCheckout(UsageError):
+    """``option`` needs a checkout of ExecuTorch, and nothing names one."""
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+        super().__init__(
+            f"{option} needs a checkout of ExecuTorch, and none was named",
+            hint="name it with --executorch DIR (for pytest: --hil-executorch DIR), with "
+            f'${ROOT_VARIABLE}, or with executorch = "DIR" under [tool.hil] in pyproject.toml',
+        )
+
+
+def sources_of(word: str) -> tuple[FirmwareSource, ...]:
+    """The sources of a value of ``--firmware``, in order. Raises ValueError for another word."""
+    return tuple(map(source_named, names_of(word)))
+
+
+def choose(
+    word: str | None,
+    executorch: Path | None,
+    parts: Sequence[str],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    directory: Path | None = None,
+) -> FirmwareChoice:
+    """The firmware that ``--firmware``, ``--executorch`` and ``--part`` ask for together.
+
+    Raises NoCheckout, and UsageError for a part or settings that are malformed.
+    """
+    wanted = word or (BUNDLED if executorch is None else CHECKOUT)
+    sources = sources_of(wanted)
+    if not any(source.needs_checkout for source in sources):
+        return FirmwareChoice(sources)
+    root = named_root(executorch, environ=environ, directory=directory)
+    if root is None:
+        raise NoCheckout(f"--firmware {wanted}")
+    return FirmwareChoice(sources, root, _parts(parts, settings(directory, environ)))
+
+
+def named_root(
+    executorch: Path | None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    directory: Path | None = None,
+) -> Path | None:
+    """The checkout's folder, from ``--executorch``, the environment or the project's settings; None
+    when none of them names it. Raises UsageError for settings that are malformed."""
+    root = executorch or _named_elsewhere(environ, directory)
+    return None if root is None else root.absolute()
+
+
+def _named_elsewhere(environ: Mapping[str, str], directory: Path | None) -> Path | None:
+    if environ.get(ROOT_VARIABLE):
+        return Path(environ[ROOT_VARIABLE])
+    return settings(directory, environ).executorch
+
+
+def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:
+    """Parts of the command line replace those of the settings."""
+    if not (project.parts or words):
+        return {}
+    from harness.firmware.executorch.parts import read_given
+
+    inherited = read_given(project.parts, project.folder) if project.parts else {}
+    return {**inherited, **read_given(words)}
+
+
+class Arithmetic(Word):
+    """Whose arithmetic operators follow where ExecuTorch's C++ and its Python definitions differ.
+
+    What ships is the C++, with CMSIS-NN below it; the Python definitions are what the exporter's
+    own tests hold a lowered program against. Where the two differ is in ``export/by_design``.
+    """
+
+    CMSIS_NN = "cmsis-nn"
+    PYTHON = "python"
+
+
+OPTION = "HIL_ARITHMETIC"  # of the runner's CMake
+
+
+def build_options(wanted: Arithmetic | None) -> dict[str, str]:
+    """What builds our runner so; nothing when the target is to decide."""
+    return {} if wanted is None else {OPTION: str(wanted)}
+
+
+def built_with(options: Mapping[str, str]) -> Arithmetic:
+    """Of a runner that these CMake options made."""
+    return Arithmetic(options.get(OPTION, Arithmetic.CMSIS_NN))

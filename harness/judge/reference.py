@@ -21,10 +21,10 @@ from harness.config.case import Case
 from harness.config.figures import Stage, is_accepted, is_per_toolchain, measured_by
 from harness.config.identity import is_user_file, repository_of
 from harness.core.errors import InfraError, UsageError
-from harness.firmware.names import BUNDLED, label, source_names
+from harness.firmware.source import BUNDLED, label, source_names
 from harness.judge.program_contents import ProgramContents
 from harness.size.anatomy import Anatomy, FoldedAnatomy
-from harness.system.json_file import MALFORMED, read_json
+from harness.system.files import MALFORMED, read_json
 from harness.system.paths import references_dir
 
 ANY_TOOLCHAIN = "any"  # a program does not depend on the C++ compiler

@@ -30,7 +30,7 @@ from harness.nightly.history.model import Row
 from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job
 from harness.run.identity import exact_revision
-from harness.sim.pick import AUTO
+from harness.sim.simulator import AUTO
 from harness.system.boundary import as_harness_error
 from harness.system.progress import Progress
 from harness.system.toolchain import find_fvp

@@ -1,7 +1,7 @@
 """Programs and firmware of a night, shared through one folder or bucket that all machines see.
 
-``URL/programs/<key>`` and ``URL/firmware/<key>`` are the cache's sealed folders (``system.sealed``)
-as one file each: a zip archive behind its sha256. What was damaged, cut or moved is found when it
+``URL/programs/<key>`` and ``URL/firmware/<key>`` are the artifact cache's folders as one
+file each: a zip archive behind its sha256. What was damaged, cut or moved is found when it
 is read. A store that does not serve costs time and a note: what it lacks is made where it is
 needed.
 
@@ -28,13 +28,12 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.export import cache
 from harness.export.batch import ExportOptions
-from harness.firmware.arithmetic import build_options
 from harness.firmware.firmware import load_firmware
-from harness.firmware.source import BuildRequest
+from harness.firmware.source import BuildRequest, build_options
 from harness.run.exports import request_of
 from harness.run.pipeline import RunOptions
-from harness.sim.pick import pick
-from harness.system import sealed
+from harness.sim.simulator import pick
+from harness.system import artifact_cache
 from harness.system.files import disk_errors
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
@@ -115,7 +114,7 @@ class Store:
         with suppress(zipfile.BadZipFile, ValueError):
             place = _unpack(data, into)
             # the inputs of an export are named behind its key
-            if sealed.load(place, key) is not None and place.name.partition("+")[0] == key:
+            if artifact_cache.load(place, key) is not None and place.name.partition("+")[0] == key:
                 return place
         raise StoreDamaged(self.shown, f"has a damaged {kind}/{key}", "nothing: it is replaced")
 
@@ -258,7 +257,7 @@ class SharedCase:
                 with entry.locked():
                     if entry.place() is None:
                         in_use(place)
-                        sealed.clear(place)
+                        artifact_cache.clear(place)
                         fetched.rename(place)
 
     def _keep(self, entry: _Entry) -> None:
@@ -291,4 +290,4 @@ def _firmware(key: str) -> _Entry:
         firmware = load_firmware(cache_dir(FIRMWARE) / key)
         return None if firmware is None else firmware.directory
 
-    return _Entry(FIRMWARE, key, place, lambda: sealed.locked(cache_dir(FIRMWARE) / key))
+    return _Entry(FIRMWARE, key, place, lambda: artifact_cache.locked(cache_dir(FIRMWARE) / key))

@@ -25,10 +25,10 @@ from harness.config.matrix import default_matrix, default_models
 from harness.config.models import find_model
 from harness.config.schema import Data, Rule, checked_document
 from harness.core.errors import HarnessError, TargetError
-from harness.firmware.names import names_of
+from harness.firmware.source import names_of
 from harness.nightly.history.model import Excluded, Planned
 from harness.nightly.history.rows import case_name
-from harness.sim.pick import AUTO
+from harness.sim.simulator import AUTO
 
 DEFAULT = "default"  # the suite of who names none
 _DIGEST = 16

@@ -26,8 +26,8 @@ from harness.core.errors import InfraError
 from harness.npu.errors import AccessError
 from harness.npu.work import ENCODED
 from harness.system import paths, toolchain
+from harness.system.artifact_cache import processor
 from harness.system.files import disk_errors
-from harness.system.processor import processor
 
 SOURCES = Path(__file__).with_name("kernel")
 _HEADERS = ("jobs.h", "reorder.h")

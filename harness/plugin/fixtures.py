@@ -106,8 +106,7 @@ def hil_program(
 @pytest.fixture(scope="session")
 def hil_firmware_source(request: pytest.FixtureRequest) -> FirmwareSource:
     """Whose firmware the test runs: "bundled", "executorch" or "wheel"."""
-    from harness.firmware.names import BUNDLED
-    from harness.firmware.source import source_named
+    from harness.firmware.source import BUNDLED, source_named
 
     chosen: FirmwareSource | None = getattr(request, "param", None)
     return source_named(BUNDLED) if chosen is None else chosen
@@ -129,7 +128,7 @@ def hil_firmware(
 ) -> Firmware:
     """The runner built for the target; one build per key, whoever comes first."""
     from harness.firmware.source import BuildRequest
-    from harness.sim.pick import pick
+    from harness.sim.simulator import pick
 
     with _failing():
         chosen = pick(hil_target, simulator_of(request.config))
@@ -158,7 +157,7 @@ def hil_run(
     """A finished run of the case. Its verdict is PASS, or one that ``hil_expect`` names: else the
     test fails. JUnit gets verdict, cause, notes and figures as properties."""
     from harness.run.pipeline import RunOptions, run_case
-    from harness.sim.pick import pick
+    from harness.sim.simulator import pick
 
     config = request.config
     options = RunOptions(

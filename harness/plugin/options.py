@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.firmware.names import firmware_words
+from harness.firmware.source import firmware_words
 
 if TYPE_CHECKING:
     from harness.config.matrix import Extent
     from harness.export.checkout.choice import ExporterChoice
-    from harness.firmware.choice import FirmwareChoice
+    from harness.firmware.source import FirmwareChoice
 
 _ACTIVE: pytest.StashKey[bool] = pytest.StashKey()
 _TOLD: pytest.StashKey[bool] = pytest.StashKey()
@@ -268,7 +268,7 @@ def simulator_of(config: pytest.Config) -> str:
 
 def firmware_choice(config: pytest.Config) -> FirmwareChoice:
     """Whose firmware this session puts under test. Raises as ``choose`` does."""
-    from harness.firmware.choice import choose
+    from harness.firmware.source import choose
 
     root = asked(config, "executorch")
     parts = asked(config, "part") or []

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.core.plain import plain
-from harness.firmware.names import label
+from harness.firmware.source import label
 from harness.nightly.history.compare import FirstBad, Flaky, Standing, State
 from harness.nightly.history.model import Difference, Night, Row
 

@@ -24,11 +24,11 @@ from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import ExitCode, Verdict, Word
 from harness.export.checkout.choice import ExporterChoice
-from harness.firmware.choice import FirmwareChoice
 from harness.firmware.executorch.checkout import BUILT
+from harness.firmware.source import FirmwareChoice
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
-from harness.sim.pick import AUTO
+from harness.sim.simulator import AUTO
 from harness.system.clock import now
 from harness.system.git import GitFailed, Worktree, borrowed, git, revision, top_of
 from harness.system.progress import Progress, silent

@@ -24,8 +24,7 @@ from pathlib import Path
 import zstandard
 
 from harness.core.errors import UsageError
-from harness.system.files import disk_errors, read_regular
-from harness.system.json_file import parsed
+from harness.system.files import disk_errors, parsed, read_regular
 
 FORMAT = 1
 MANIFEST, PROGRAM, TARGET, REPRO = "manifest.json", "program.json", "target.json", "repro.sh"

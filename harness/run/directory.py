@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.core.errors import InfraError
 from harness.export.program import InputSet, Program, load_program
 from harness.sim.run_files import by_design_name, expected_name
-from harness.system.json_file import MALFORMED
+from harness.system.files import MALFORMED
 from harness.system.locks import in_use
 from harness.system.paths import runs_dir
 

@@ -13,17 +13,16 @@ from harness.core.errors import InfraError, NotThere
 from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.firmware import Firmware
-from harness.firmware.names import full_label
 from harness.firmware.operators import needs_of, require
-from harness.firmware.source import BuildRequest
+from harness.firmware.source import BuildRequest, full_label
 from harness.judge.ending import console_cut, execution_cause
 from harness.log import parse_console
 from harness.run.directory import new_run_dir
 from harness.run.gather import ending
 from harness.run.pipeline import RunOptions
-from harness.sim.pick import Chosen, pick, skip_without_fvp
 from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
 from harness.sim.simulation import simulate
+from harness.sim.simulator import Chosen, pick, skip_without_fvp
 from harness.system.progress import Progress
 
 

@@ -26,11 +26,10 @@ from harness.run.gather import RunFacts, gather
 from harness.run.identity import host, revision
 from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, SimulatorFacts, load_record
 from harness.run.seal import SealBroken
-from harness.sim.pick import Chosen
 from harness.sim.run_files import CONSOLE, WORK, output_base, output_name
+from harness.sim.simulator import Chosen
 from harness.sim.transcript import Transcript
-from harness.system.files import sha256_of
-from harness.system.json_file import MALFORMED
+from harness.system.files import MALFORMED, sha256_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.config.case import Case, parse_case
 from harness.core.errors import UsageError
 from harness.run.record import RECORD, RunRecord, load_record
-from harness.system.json_file import MALFORMED, read_json
+from harness.system.files import MALFORMED, read_json
 from harness.system.paths import runs_dir
 
 

@@ -17,7 +17,7 @@ from harness.config.loading import load_target, load_targets
 from harness.config.matrix import default_models
 from harness.config.models import catalogue
 from harness.core.errors import UsageError
-from harness.firmware.names import label, source_names
+from harness.firmware.source import label, source_names
 from harness.judge.reference import Reference, load_reference, read_reference, references_of
 from harness.run.measure import Measured, measure_cases
 from harness.system.paths import references_dir

@@ -22,7 +22,7 @@ from harness.firmware.sources.bundled import build
 from harness.judge.reference import ANY_TOOLCHAIN
 from harness.run.exports import export_cases
 from harness.run.record import load_record
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.size.anatomy import Anatomy
 from harness.size.figures import firmware_figures, program_figures
 from harness.size.measure import measure_file

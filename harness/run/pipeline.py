@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,16 @@ from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError
 from harness.export.batch import ExportOptions
 from harness.export.checkout.choice import WHEEL, ExporterChoice
-from harness.firmware.arithmetic import Arithmetic, build_options, built_with
-from harness.firmware.choice import BUNDLED, FirmwareChoice
-from harness.firmware.names import source_names
 from harness.firmware.operators import needs_of, require
-from harness.firmware.source import BuildRequest, FirmwareSource
+from harness.firmware.source import (
+    Arithmetic,
+    BuildRequest,
+    FirmwareChoice,
+    FirmwareSource,
+    build_options,
+    built_with,
+    source_names,
+)
 from harness.firmware.zephyr.workspace import require_workspace
 from harness.judge.reference import load_reference, references_of
 from harness.run.directory import keep_expectations, new_run_dir
@@ -34,8 +39,8 @@ from harness.run.judging import RunPlan, expectation_of, record_run
 from harness.run.record import RunRecord, failed_record
 from harness.run.schema_fit import require_schema, schema_notes
 from harness.run.second_opinion import with_second_opinion
-from harness.sim.pick import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.sim.simulation import simulate
+from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 from harness.system.progress import Progress, silent
@@ -69,7 +74,7 @@ class RunOptions:
     profile: bool = False
     limit_factor: float | None = None
     fvp_missing: FvpPolicy | None = None
-    firmware: FirmwareChoice = BUNDLED
+    firmware: FirmwareChoice = field(default_factory=FirmwareChoice)
     exporter: ExporterChoice = WHEEL
     oracle: Arithmetic | None = None
     isolate_export: bool = False

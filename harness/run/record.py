@@ -19,16 +19,14 @@ from harness.core.verdict import ExitCode, Verdict, together
 from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.firmware.names import BUNDLED, label, source_names
-from harness.firmware.source import CheckoutFacts
+from harness.firmware.source import BUNDLED, CheckoutFacts, label, source_names
 from harness.judge.evidence import Ending, Evidence, Expectation
 from harness.judge.rules import worst
 from harness.log import Observation
 from harness.run.differential import Differential
 from harness.run.seal import SEAL, check_seal, sealed
 from harness.sim.transcript import NpuUse, Transcript
-from harness.system.files import disk_errors, write_whole
-from harness.system.json_file import MALFORMED, NotJson, read_json
+from harness.system.files import MALFORMED, NotJson, disk_errors, read_json, write_whole
 from harness.system.locks import in_use
 
 SCHEMA = 1

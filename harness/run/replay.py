@@ -21,12 +21,11 @@ from harness.run.gather import static_metrics
 from harness.run.judging import RunPlan, record_run
 from harness.run.pack import target_fields
 from harness.run.record import RunRecord, load_record
-from harness.sim.pick import pick
 from harness.sim.simulation import simulate
+from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
 from harness.system.clock import now
-from harness.system.files import disk_errors
-from harness.system.json_file import MALFORMED, read_json
+from harness.system.files import MALFORMED, disk_errors, read_json
 from harness.system.progress import Progress, silent
 
 _TIME = "ticks_"  # figures of a native program that its machine decides

@@ -11,10 +11,10 @@ from pathlib import Path
 from harness.core.errors import BuildError
 from harness.export.exporter import ExporterFacts, exporter_label
 from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.installed import executorch_package
 from harness.firmware.source import FirmwareSource
 from harness.formats.conform import SchemaDifference, conform
 from harness.formats.schema import PTE, read_schema
+from harness.system.paths import executorch_package
 
 
 class SchemaMismatch(BuildError):

@@ -21,9 +21,9 @@ from harness.judge.compare import TensorDiff, compare
 from harness.judge.first_operator import FirstDifference, first_operator
 from harness.run.differential import Differential
 from harness.run.record import RunRecord
-from harness.sim.pick import Chosen
 from harness.sim.run_files import WORK, output_base, output_name, read_output
 from harness.sim.simulation import simulate
+from harness.sim.simulator import Chosen
 from harness.system.paths import cache_dir
 from harness.system.process import Stop
 from harness.system.quota import QUOTA

@@ -7,10 +7,9 @@ from pathlib import Path
 from harness.config.case import RUNNER
 from harness.config.loading import load_target
 from harness.core.errors import NotThere, UsageError
-from harness.firmware.choice import FirmwareChoice
 from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest
-from harness.sim.pick import pick
+from harness.firmware.source import BuildRequest, FirmwareChoice
+from harness.sim.simulator import pick
 from harness.system.progress import Progress
 
 

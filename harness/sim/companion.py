@@ -19,7 +19,6 @@ from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.heap import HeapInfo
 from harness.sim.gdbstub.hooks import (
     ConsoleInjector,
     DrivenNpu,
@@ -28,8 +27,8 @@ from harness.sim.gdbstub.hooks import (
     ListeningSocket,
     serving_hooks,
 )
-from harness.sim.gdbstub.program import CountedOperators, Program
-from harness.sim.launch import Companion
+from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
+from harness.sim.simulator import Companion
 from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 

@@ -17,7 +17,7 @@ from harness.config.fvp import Fvp
 from harness.config.loading import Target
 from harness.config.model import Limits, SimulatorName
 from harness.core.errors import UsageError
-from harness.sim.launch import Job, Launch, Simulator
+from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.settings import settings
 from harness.system.toolchain import Tool

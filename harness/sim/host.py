@@ -18,7 +18,7 @@ from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
 from harness.npu.npu_process import NpuProcess
 from harness.sim.companion import NpuRunner
-from harness.sim.launch import Companion, Job, Launch, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system.files import disk_errors
 from harness.system.toolchain import Tool
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import InfraError
 from harness.log import LogParser, Observation
-from harness.sim.launch import Companion, Job, Launch
-from harness.sim.pick import Chosen
+from harness.sim.simulator import Chosen, Companion, Job, Launch
 from harness.system.confine import (
     ENVIRONMENT,
     Confinement,

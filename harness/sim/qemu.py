@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.config.loading import Qemu, Target
 from harness.config.model import SimulatorName
 from harness.sim.gdbstub.program import Program, counted, read_program
-from harness.sim.launch import Companion, Job, Launch, Simulator
+from harness.sim.simulator import Companion, Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 

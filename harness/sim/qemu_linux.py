@@ -23,7 +23,7 @@ from harness.npu.npu_process import NpuProcess
 from harness.sim.companion import NpuRunner
 from harness.sim.guest.console import COMMANDS, commands, talking
 from harness.sim.guest.image import RUNNER, Image, Settings, image
-from harness.sim.launch import Companion, Job
+from harness.sim.simulator import Companion, Job
 from harness.sim.transcript import NpuUse
 from harness.system.files import disk_errors
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from harness.config.model import QemuUser, SimulatorName, Target
-from harness.sim.launch import Job, Launch, Simulator
+from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 

@@ -25,9 +25,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.config.loading import Limits
 from harness.core.errors import UsageError
-from harness.sim.launch import Job, Launch
 from harness.sim.one_process import ProcessRun, run_process
-from harness.sim.pick import Chosen
 from harness.sim.run_files import (
     CONSOLE,
     WORK,
@@ -40,6 +38,7 @@ from harness.sim.run_files import (
     output_base,
     program_name,
 )
+from harness.sim.simulator import Chosen, Job, Launch
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.settings import settings

@@ -22,8 +22,7 @@ from time import monotonic
 from typing import Any
 
 from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.names import BUNDLED, full_label
-from harness.firmware.source import FirmwareSource, source_named
+from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
 from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, judge, require_found
 from harness.suites.session import run_session

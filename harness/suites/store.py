@@ -27,9 +27,8 @@ from typing import Any
 
 from harness.suites.standin.record import REFUSED, Simulation, read_simulation
 from harness.suites.suites import Suite, Tooling
-from harness.system import sealed
-from harness.system.files import sha256_of, write_whole
-from harness.system.json_file import MALFORMED, read_json
+from harness.system import artifact_cache
+from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
@@ -62,7 +61,7 @@ class ExportStore:
     def recording(self, test: str) -> Recording | None:
         """None when there is none, or when it was damaged."""
         folder = self._folder / _TESTS / _sha256(test)
-        entry = sealed.load(folder, test)
+        entry = artifact_cache.load(folder, test)
         if entry is None:
             return None
         with suppress(OSError, *MALFORMED):
@@ -85,10 +84,10 @@ class ExportStore:
         in_use(self._folder)
         for part in (_TESTS, _COLLECTED):
             (self._folder / part).mkdir(parents=True, exist_ok=True)
-        with sealed.locked(self._folder):
+        with artifact_cache.locked(self._folder):
             for entry in recorded.glob(f"{_TESTS}/*"):
                 place = self._folder / _TESTS / entry.name
-                sealed.clear(place)
+                artifact_cache.clear(place)
                 entry.rename(place)
             for entry in recorded.glob(f"{_COLLECTED}/*"):
                 entry.replace(self._folder / _COLLECTED / entry.name)
@@ -113,7 +112,7 @@ def save_recording(
         simulated.rename(folder)
     else:
         folder.mkdir()
-    sealed.seal(folder, test, {"phases": list(phases), "workspace": str(workspace)})
+    artifact_cache.seal(folder, test, {"phases": list(phases), "workspace": str(workspace)})
 
 
 def save_collection(

@@ -22,12 +22,12 @@ from harness.config.model import SimulatorName
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.firmware import Firmware
-from harness.firmware.installed import executorch_package
 from harness.firmware.source import BuildRequest, FirmwareSource
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, ElfFile
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.suites.results import SuiteTest
+from harness.system.paths import executorch_package
 from harness.system.progress import Progress
 
 _RUNNERS = "arm_test/arm_semihosting_executor_runner_"

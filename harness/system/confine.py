@@ -28,7 +28,7 @@ from pathlib import Path
 
 from harness.core.errors import InfraError, ToolMissing
 from harness.system import toolchain
-from harness.system.variables import is_on
+from harness.system.settings import is_on
 
 REQUIRE = "HIL_REQUIRE_CONFINEMENT"
 # All of the environment that a confined program gets from here.

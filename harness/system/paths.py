@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.core.errors import UsageError
+from harness.core.errors import InfraError, UsageError
 from harness.system.settings import settings
 
 
@@ -87,3 +88,15 @@ def references_dir(repository: Path | None = None) -> Path:
         return Path(os.environ["HIL_REFERENCES"])
     said = settings(repository)
     return said.references or (said.folder or repository or data_root()) / "references"
+
+
+def executorch_package() -> Path:
+    """Found without importing it. Raises InfraError."""
+    spec = importlib.util.find_spec("executorch")
+    locations = list(spec.submodule_search_locations or ()) if spec else []
+    if not locations:
+        raise InfraError(
+            "the Python package executorch is not installed; its program schema is needed",
+            hint="./hil installs it",
+        )
+    return Path(locations[0])

@@ -1,25 +1,8 @@
 """What a user's repository says of us: ``hil.toml``, or ``[tool.hil]`` of its ``pyproject.toml``.
 
-The next such file above a directory holds for all below it. Paths in it are relative to it. The
-environment, and after it the command line, are stronger::
-
-    [tool.hil]
-    targets = ["boards"]          # folders of target files, beside the bundled ones
-    default_targets = ["my-board", "corstone-300-m55"]
-    models = ["models/*.py"]      # what is run where nobody names a model
-    references = "references"     # of accepted runs, written by `hil accept`
-    budgets = "budgets"           # MODEL.yaml of catalogue models
-    cache = ".hil"                # programs, firmware, runs
-    executorch = "third_party/executorch"
-    parts = ["gflags=third_party/gflags"]
-    cache_max = "10 GiB"          # of what can be made again; `hil prune`
-    runs_keep = "30 d"            # how long run directories stay
-    store = "/mnt/farm/hil"       # what the machines of a nightly share
-    fvp_missing = "fail"          # or "skip": a case whose FVP is not installed
-    limit_factor = 2.5            # of all time limits, on a slow machine
-    board_images = "images"       # what the FVP of a Corstone-1000 boots
-    guest_packages = "debs"       # what the Linux guest is made of, for a machine without apt
-    unproven = "fail"             # or "note": what no accepted reference stands behind
+The next such file above a directory holds for all below it. Paths in it are relative to it.
+``DESCRIPTIONS`` has every setting. The environment, and after it the command line, are stronger;
+``VARIABLES`` are the environment variables that users may set.
 """
 
 from __future__ import annotations
@@ -35,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from harness.core.errors import UsageError
-from harness.system.variables import in_ci
 
 OWN = "hil.toml"
 _PROJECT = "pyproject.toml"
@@ -247,3 +229,29 @@ def place(folder: Path, said: str) -> str:
 
 def _path(file: Path, said: str) -> Path:
     return Path(os.path.abspath(file.parent / Path(said).expanduser()))
+
+
+VARIABLES: Final[dict[str, str]] = {
+    "HIL_PROJECT": "the settings' file or its folder, in place of the next one above",
+    "HIL_HOME": "the state directory: cached programs and firmware, run directories",
+    "HIL_REFERENCES": "the folder of accepted references",
+    "HIL_REQUIRE_CONFINEMENT": "1: no run of a guest that cannot be confined; 0: also in CI",
+    "HIL_HISTORY": "the database of nights, as --history: sqlite:///FILE or postgresql://...",
+    "HIL_FVP_DIR": "folders in which Arm's FVPs are installed, separated by colons",
+    "EXECUTORCH_ROOT": "a checkout of ExecuTorch, for --firmware executorch and both",
+    "ZEPHYR_BASE": "the workspace in which the zephyr-* targets are built",
+    "HIL_PYTHON": "the interpreter that ./hil in a clone makes its environment with",
+    "HIL_NO_SYSTEM_PACKAGES": "1: ./hil never calls apt",
+    "CI": "set: missing FVPs fail, guests have to be confined, tolerances are the reviewed ones, "
+    "and a program or a size without its accepted reference fails",
+}
+
+
+def is_on(value: str) -> bool:
+    """As CI systems set a variable: empty, 0, false and no are off."""
+    return value.lower() not in ("", "0", "false", "no")
+
+
+def in_ci(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this is CI, where nobody looks on and defaults are the strict ones."""
+    return is_on(environ.get("CI", ""))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from harness.firmware.installed import executorch_package
 from harness.firmware.step import launchers
 from harness.system import toolchain
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 
 SOURCE = """
 #include "core/backend.h"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.installed import executorch_package
 from harness.system import paths
+from harness.system.paths import executorch_package
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from harness.config.loading import Limits, limit_factor, load_target, target_dir
 from harness.config.schema import checked
 from harness.core.errors import TargetError, UsageError
 from harness.sim import fvp
-from harness.sim.pick import missing_policy
+from harness.sim.simulator import missing_policy
 from harness.suites.standin import parameters
 from harness.system.settings import SettingsError
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.config.case import RUNNER, Case, parse_case
 from harness.config.identity import identity, located, repository_of
-from harness.firmware.names import source_names
+from harness.firmware.source import source_names
 from harness.judge.reference import reference_path, references_of
 from harness.system.paths import project_root
 

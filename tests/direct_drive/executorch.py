@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.core.errors import UsageError
-from harness.firmware.installed import executorch_package
 from harness.system import toolchain
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 from tests.direct_drive.cases import DirectCase, Ran, make, run
 
 _BACKEND = ("EthosUBackend", "EthosUBackend_Cortex_A", "EthosUBackend_IoMemcpy", "VelaBinStream")

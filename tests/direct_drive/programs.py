@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.firmware.installed import executorch_package
 from harness.system import toolchain
+from harness.system.paths import executorch_package
 
 Array = np.ndarray[Any, Any]
 _TYPES = {"uint8": "BYTE", "int8": "CHAR", "int16": "SHORT", "int32": "INT", "bool": "BOOL"}

@@ -21,8 +21,7 @@ from harness.cli.main import main
 from harness.core.verdict import Verdict
 from harness.report.causes import causes
 from harness.system.paths import project_root
-from harness.system.settings import DESCRIPTIONS, Settings
-from harness.system.variables import VARIABLES
+from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
 from tools.reference import expected_pages, shown_file
 
 # What somebody asks who has only the docs: the page that answers, and words of the answer.

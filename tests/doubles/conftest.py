@@ -12,7 +12,7 @@ from harness.config.case import Case
 from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.suites.standin.parameters import load_model
 from tools.doubles import double_firmware, double_program, install_double
 

@@ -25,7 +25,7 @@ from harness.npu.npu_process import NpuProcess
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim import host, qemu_linux
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from tests.direct_drive.programs import Array, program_of
 from tests.npu import assembling
 from tests.npu.tosa_cases import APART, COP2, TosaCase, results

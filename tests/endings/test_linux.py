@@ -11,7 +11,7 @@ import pytest
 from harness.config.case import Case
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from tools.doubles import FakeFirmware
 from tools.guest_doubles import ends_badly, guest_ending, guest_endings
 

@@ -13,7 +13,7 @@ from harness.config.loading import Limits, load_target, target_directories
 from harness.judge.rules import Cause
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system.confine import why_not
 from tools.doubles import (
     double_program,

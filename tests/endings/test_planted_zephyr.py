@@ -17,7 +17,7 @@ from harness.config.loading import Limits, load_target, target_directories
 from harness.judge.console_log import judge_file
 from harness.log import parse_console
 from harness.run.pipeline import RunOptions, run_case
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from tests.endings import zephyr_plants
 from tests.link.workspace import needs_real_zephyr
 from tools.doubles import FakeFirmware, double_program

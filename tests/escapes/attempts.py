@@ -21,9 +21,9 @@ import yaml
 from harness.config.loading import Limits, load_target, target_directories
 from harness.judge.ending import execution_cause
 from harness.run.gather import ending
-from harness.sim.pick import pick
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulation import simulate
+from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
 from harness.system.paths import state_dir
 from tests.sim.gdbstub.guests import bare

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from harness.export.program import Program, load_program
-from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.source import Arithmetic
 from tests.late import Late
 
 torch = Late("torch")

@@ -6,7 +6,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.core.errors import BuildError
-from harness.firmware.arithmetic import Arithmetic, build_options, built_with
+from harness.firmware.source import Arithmetic, build_options, built_with
 from harness.firmware.sources.bundled import build
 
 

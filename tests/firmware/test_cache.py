@@ -10,7 +10,7 @@ import pytest
 
 from harness.firmware.firmware import Firmware, load_firmware, read_firmware, stamp_of
 from harness.firmware.source import CheckoutFacts, source_named
-from harness.system import sealed
+from harness.system import artifact_cache
 from harness.system.files import sha256_of
 
 FILES = ("executor_runner", "executor_runner.map", "executor_runner.stripped", "root/lib/libc.so")
@@ -18,7 +18,7 @@ FILES = ("executor_runner", "executor_runner.map", "executor_runner.stripped", "
 
 @pytest.fixture
 def built(tmp_path: Path) -> Firmware:
-    """As a build leaves it: below its key, sealed."""
+    """As a build leaves it: below its key, artifact_cache."""
     return make(tmp_path / "k1", "corstone-300-m55")
 
 
@@ -37,7 +37,7 @@ def make(directory: Path, target: str) -> Firmware:
 
 def save(firmware: Firmware) -> None:
     (firmware.directory / "firmware.json").write_text(json.dumps(stamp_of(firmware)))
-    sealed.seal(firmware.directory, firmware.key)
+    artifact_cache.seal(firmware.directory, firmware.key)
 
 
 def test_firmware_is_loaded_as_it_was_built(built: Firmware) -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import Unknown, UsageError
-from harness.firmware.choice import NoCheckout, choose
-from harness.firmware.names import firmware_words
-from harness.firmware.source import FirmwareSource, source_named
+from harness.firmware.source import FirmwareSource, NoCheckout, choose, firmware_words, source_named
 from harness.plugin.options import OPTIONS
 
 BUNDLED, EXECUTORCH = source_named("bundled"), source_named("executorch")

@@ -22,7 +22,7 @@ from harness.firmware.firmware import Firmware, load_firmware
 from harness.firmware.source import source_named
 from harness.firmware.sources.bundled import UnusedOptions, build
 from harness.firmware.step import LinkFailed, StepFailed
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system import paths, toolchain
 
 CMAKE = """\
@@ -224,7 +224,7 @@ from pathlib import Path
 from harness.system import paths
 paths.data_root = lambda: Path(sys.argv[1])
 from harness.firmware.sources.bundled import build
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.config.loading import load_target
 print(build(load_target("t")).build_id)
 """

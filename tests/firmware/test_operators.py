@@ -16,7 +16,6 @@ from harness.config.models import find_model
 from harness.export.batch import export
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.firmware.names import source_names
 from harness.firmware.operators import (
     BackendMissing,
     Needs,
@@ -25,7 +24,7 @@ from harness.firmware.operators import (
     needs_of,
     require,
 )
-from harness.firmware.source import source_named
+from harness.firmware.source import source_named, source_names
 from harness.firmware.sources.bundled import build
 
 TABLE = '"cortex_m::quantized_add.out", "aten::view_copy.out"'

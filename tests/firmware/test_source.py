@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.firmware.names import label
-from harness.firmware.source import CheckoutFacts, checkout_facts
+from harness.firmware.source import CheckoutFacts, checkout_facts, label
 
 FACTS = CheckoutFacts("/src/executorch", "cff6f4dd32ab", "main", False, "", "hil", ("linked so",))
 

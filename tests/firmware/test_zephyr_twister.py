@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.firmware.installed import executorch_package
 from harness.firmware.sources.bundled import build
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 from tests.link.real_zephyr import BASE, needs_zephyr
 
 SAMPLE = project_root() / "targets/runner/ports/zephyr/sample"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import InfraError
-from harness.firmware.installed import executorch_package
 from harness.formats.conform import Conformity, conform
 from harness.formats.schema import PTE, read_schema
+from harness.system.paths import executorch_package
 
 SCHEMA = """\
 include "scalar_type.fbs";

@@ -16,9 +16,9 @@ from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.formats.damage import DamagedFile
 from harness.formats.pte_cut import CuttableProgram
-from harness.sim.pick import Chosen, pick
 from harness.sim.run_files import WORK, output_base, output_name
 from harness.sim.simulation import simulate
+from harness.sim.simulator import Chosen, pick
 from harness.system.process import Stop
 from tests.export.conftest import exported
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
-from harness.firmware.arithmetic import Arithmetic, build_options
+from harness.firmware.source import Arithmetic, build_options
 from harness.firmware.sources.bundled import build
 
 LIMIT_SECONDS = 120

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.source import Arithmetic
 from tests.late import Late
 
 torch = Late("torch")

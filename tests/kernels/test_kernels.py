@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.source import Arithmetic
 from tests.kernels.kernel_cases import MAKERS, cases
 from tests.kernels.kernel_program import (
     KernelProgram,

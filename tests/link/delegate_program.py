@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.firmware.installed import executorch_package
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.schema import PTE, load_schema
 from harness.npu.blob import IoTensor, read_blob
+from harness.system.paths import executorch_package
 
 _TYPES = {1: "CHAR", 2: "SHORT", 4: "INT"}
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 11: 1}  # of ScalarType, in bytes

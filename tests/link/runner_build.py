@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from harness.firmware.installed import executorch_package
 from harness.firmware.step import launchers
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 
 ELF = "ports/cortex_m/executor_runner"

@@ -9,7 +9,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.firmware.sources.bundled import build
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels

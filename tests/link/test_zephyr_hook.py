@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.installed import executorch_package
 from harness.link.check import check
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels

@@ -28,7 +28,7 @@ from harness.nightly.shared import (
 )
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions
-from harness.system import sealed
+from harness.system import artifact_cache
 
 KEY = "add-cortex-m55-0123"
 CASE = Case("corstone-300-m55", "add")
@@ -55,7 +55,7 @@ def entry(tmp_path: Path) -> Path:
     (folder / "set0" / "i0.bin").write_bytes(bytes(range(256)) * 4096)
     (folder / "runner").write_bytes(b"\x7fELF")
     (folder / "runner").chmod(0o755)
-    sealed.seal(folder, KEY)
+    artifact_cache.seal(folder, KEY)
     return folder
 
 
@@ -77,7 +77,7 @@ def test_an_entry_comes_back_as_it_was(store: Store, entry: Path, tmp_path: Path
     assert store.fetch("programs", KEY, tmp_path / "there") == tmp_path / "there" / KEY
     assert contents(tmp_path / "there" / KEY) == contents(entry)
     (entry / "runner").write_bytes(b"another")
-    sealed.seal(entry, KEY)
+    artifact_cache.seal(entry, KEY)
     store.keep("programs", KEY, entry)
     assert store.fetch("programs", KEY, tmp_path / "again") == tmp_path / "again" / KEY
     assert contents(tmp_path / "again" / KEY) == contents(entry)

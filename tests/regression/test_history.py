@@ -20,9 +20,8 @@ from harness.config.case import Case
 from harness.core.verdict import Verdict
 from harness.export.checkout.choice import ExporterChoice
 from harness.export.checkout.exporter import find_exporter
-from harness.firmware.choice import ROOT_VARIABLE, FirmwareChoice, choose
 from harness.firmware.executorch.checkout import BUILT
-from harness.firmware.source import source_named
+from harness.firmware.source import ROOT_VARIABLE, FirmwareChoice, choose, source_named
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 from harness.suites.suites import SUITES, WrongCore, check_core

@@ -27,7 +27,7 @@ from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim import companion
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system.confine import why_not
 from harness.system.paths import runs_dir
 

@@ -8,7 +8,7 @@ from harness.config.loading import Target, load_target
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.formats.elf import read_elf
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.size.figures import firmware_figures
 from harness.size.placement import section_parts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import harness.export.failures
-import harness.sim.pick
+import harness.sim.simulator
 import harness.system.confine  # noqa: F401
 from harness.core.errors import HarnessError
 

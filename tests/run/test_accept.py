@@ -18,9 +18,7 @@ from harness.config.case import RUNNER, Case
 from harness.core.errors import ExportError, HarnessError, InfraError, UsageError
 from harness.core.judgement import Cause, Judgement, Reason
 from harness.core.verdict import Verdict
-from harness.firmware.choice import FirmwareChoice
-from harness.firmware.names import source_names
-from harness.firmware.source import source_named
+from harness.firmware.source import FirmwareChoice, source_named, source_names
 from harness.judge.evidence import Expectation
 from harness.judge.program_contents import ProgramContents
 from harness.judge.program_difference import OperatorChange, ProgramDifference

@@ -18,13 +18,11 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.core.verdict import Verdict
 from harness.export.program import InputSet, NamedDifference, Program
-from harness.firmware.arithmetic import Arithmetic
-from harness.firmware.names import source_names
-from harness.firmware.source import FirmwareSource, source_named
+from harness.firmware.source import Arithmetic, FirmwareSource, source_named, source_names
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from tools.doubles import double_program, planted_firmware
 
 pytestmark = pytest.mark.skipif(

@@ -18,15 +18,15 @@ from harness.config.budget import Budgets
 from harness.config.case import Case
 from harness.config.loading import Limits, load_target, target_directories
 from harness.core.errors import UsageError
-from harness.firmware.installed import executorch_package
 from harness.firmware.source import CheckoutFacts
 from harness.judge.reference import Reference, reference_path, render
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord, load_record
 from harness.run.seal import sealed
-from harness.sim.pick import pick
 from harness.sim.simulation import NoInputs
+from harness.sim.simulator import pick
+from harness.system.paths import executorch_package
 from tools.doubles import double_program, planted_firmware
 
 pytestmark = pytest.mark.skipif(

@@ -13,13 +13,13 @@ from harness.core.verdict import Verdict
 from harness.export.checkout.exporter import CheckoutExporter
 from harness.export.exporter import ExporterFacts
 from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.installed import executorch_package
 from harness.firmware.source import source_named
 from harness.formats.schema import PTE
 from harness.run.pipeline import build_firmware
 from harness.run.schema_fit import SchemaMismatch, require_schema, schema_notes
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system.git import Revision
+from harness.system.paths import executorch_package
 
 BUNDLED, EXECUTORCH = source_named("bundled"), source_named("executorch")
 

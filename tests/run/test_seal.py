@@ -19,7 +19,7 @@ from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import load_record
 from harness.run.seal import SealBroken
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.suites.standin.parameters import load_model
 from tools.doubles import double_firmware, double_program, install_double
 

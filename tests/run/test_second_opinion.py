@@ -17,9 +17,7 @@ from rich.console import Console
 
 from harness.config.case import Case
 from harness.core.verdict import Verdict
-from harness.firmware.arithmetic import Arithmetic
-from harness.firmware.choice import FirmwareChoice, choose
-from harness.firmware.source import source_named
+from harness.firmware.source import Arithmetic, FirmwareChoice, choose, source_named
 from harness.report.terminal import print_differentials
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, load_record

@@ -18,11 +18,9 @@ from harness.judge.ending import execution_cause
 from harness.judge.evidence import Ending
 from harness.sim import qemu
 from harness.sim.companion import companion, heap_info
-from harness.sim.gdbstub.heap import HeapInfo
-from harness.sim.gdbstub.program import Program, SymbolsMissing
-from harness.sim.launch import Job
-from harness.sim.pick import pick
+from harness.sim.gdbstub.program import HeapInfo, Program, SymbolsMissing
 from harness.sim.simulation import simulate
+from harness.sim.simulator import Job, pick
 from harness.sim.transcript import NpuResult, NpuUse, Transcript
 from harness.system.process import Stop
 from tests.sim.gdbstub import guests

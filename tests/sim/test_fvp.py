@@ -10,8 +10,7 @@ from harness.config.loading import Limits, Target, load_target, target_directori
 from harness.core.errors import ToolMissing, UsageError
 from harness.sim import fvp
 from harness.sim.fvp import CommandLineTooLong
-from harness.sim.launch import Job
-from harness.sim.pick import pick
+from harness.sim.simulator import Job, pick
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
 

@@ -10,8 +10,7 @@ from harness.config.loading import Limits, load_target, target_directories
 from harness.core.errors import UsageError
 from harness.sim import fvp
 from harness.sim.fvp import NotServed, board_images
-from harness.sim.launch import Job
-from harness.sim.pick import pick
+from harness.sim.simulator import Job, pick
 
 
 @pytest.fixture

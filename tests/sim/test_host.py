@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.config.loading import load_target, target_directories
 from harness.sim.host import SIMULATOR
-from harness.sim.launch import Job
+from harness.sim.simulator import Job
 
 RUNNER = ("executor_runner", "-m", "program.pte")
 

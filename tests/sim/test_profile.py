@@ -17,9 +17,9 @@ from harness.config.loading import load_target
 from harness.export.program import Program
 from harness.formats.pte_cut import CuttableProgram
 from harness.log import parse_console
-from harness.sim.pick import pick
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulation import simulate
+from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
 from tests.export.conftest import exported
 from tests.sim.gdbstub import guests

@@ -9,7 +9,7 @@ import pytest
 from harness.config.loading import Qemu, load_target, target_directories
 from harness.sim import qemu
 from harness.sim.gdbstub.program import Program
-from harness.sim.launch import Job
+from harness.sim.simulator import Job
 from harness.system.toolchain import Tool
 
 

@@ -11,8 +11,7 @@ from harness.config.loading import Target, load_target, target_directories
 from harness.sim import qemu_linux
 from harness.sim.guest import console, image
 from harness.sim.guest.image import Image, Settings
-from harness.sim.launch import Job
-from harness.sim.pick import pick
+from harness.sim.simulator import Job, pick
 
 RUNNER = ("executor_runner", "-m", "program.pte", "-o", "s0", "-i", "s0i0.bin")
 needs_qemu = pytest.mark.skipif(

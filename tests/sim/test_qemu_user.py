@@ -13,8 +13,7 @@ from harness.config.model import SimulatorName
 from harness.core.verdict import Verdict
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.launch import Job
-from harness.sim.pick import pick
+from harness.sim.simulator import Job, pick
 from tools.doubles import FakeFirmware
 from tools.guest_doubles import ends_badly, guest_ending
 

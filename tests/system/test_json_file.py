@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.json_file import NotJson, parsed, read_json
+from harness.system.files import NotJson, parsed, read_json
 
 BAD = {
     "infinity": (b'{"a": Infinity}', "Infinity is not a number"),

@@ -18,13 +18,12 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.core.errors import Unknown
-from harness.firmware.choice import FirmwareChoice
 from harness.firmware.executorch.checkout import BUILT
-from harness.firmware.source import BuildRequest
+from harness.firmware.source import BuildRequest, FirmwareChoice
 from harness.run.bisect import with_parts
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.suites import SUITES

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.config.case import Case
 from harness.core.errors import InfraError
-from harness.firmware.names import BUNDLED
+from harness.firmware.source import BUNDLED
 from harness.nightly.history.database import open_history
 from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History

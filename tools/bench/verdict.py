@@ -24,7 +24,7 @@ from harness.core.errors import Unknown
 from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import Program
 from harness.run.pipeline import RunOptions, run_case
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system import toolchain
 from harness.system.process import Stop
 from harness.system.progress import Progress

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.export.exporter import ExporterSource
-from harness.firmware.choice import NoCheckout, named_root
+from harness.firmware.source import NoCheckout, named_root
 
 if TYPE_CHECKING:  # pytest asks for the choice in every session
     from harness.export.checkout.exporter import CheckoutExporter

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.export.checkout.sources import ExporterIncomplete, Sources
-from harness.firmware.installed import executorch_package
 from harness.system.files import disk_errors
 from harness.system.locks import in_use
-from harness.system.paths import cache_dir
+from harness.system.paths import cache_dir, executorch_package
 
 LAYOUT = 2  # raise it when what an environment holds changes
 PACKAGE = "executorch"

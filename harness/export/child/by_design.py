@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 
 from harness.export.child.samples import Sample, channels_last
 from harness.export.program import NamedDifference
-from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.source import Arithmetic
 
 
 @dataclass(frozen=True)

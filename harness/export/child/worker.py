@@ -31,7 +31,7 @@ from harness.export.lowering import LOWERINGS
 from harness.export.npu_options import NpuOptions, is_ethos_u
 from harness.export.program import NamedDifference, RawSet, TensorSpec
 from harness.export.request import ExportRequest
-from harness.firmware.arithmetic import Arithmetic
+from harness.firmware.source import Arithmetic
 
 CALIBRATION_SAMPLES = 16
 INPUT_SETS = 3

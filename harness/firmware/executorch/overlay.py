@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.executorch.parts import Part
-from harness.system import sealed
+from harness.system import artifact_cache
 from harness.system.files import write_whole
 
 _COPIED = {"flatcc": (".git", "build", "lib")}  # without what a build of the user's left there
@@ -83,7 +83,7 @@ def _copy(part: Part, to: Path, unwanted: Sequence[str]) -> None:
     if to.is_dir() and stamp.is_file() and stamp.read_text() == part.identity:
         return
     stamp.unlink(missing_ok=True)
-    sealed.clear(to)
+    artifact_cache.clear(to)
 
     def left_out(directory: str, names: list[str]) -> set[str]:
         return set(names).intersection(unwanted) if Path(directory) == part.folder else set()

@@ -252,7 +252,7 @@ def _listed(checkout: Checkout, name: str) -> Sequence[str]:
 def _flatc(checkout: Checkout) -> Flatc | None:
     """One that fits the checkout's FlatBuffers. Without it its build makes one, which takes a
     minute."""
-    from harness.firmware.installed import executorch_package
+    from harness.system.paths import executorch_package
 
     header = checkout.parts["flatbuffers"].folder / "include/flatbuffers/base.h"
     said = re.findall(r"#define FLATBUFFERS_VERSION_\w+ (\d+)", header.read_text("utf-8"))

@@ -11,13 +11,12 @@ from harness.config.loading import Target
 from harness.core.errors import BuildError, InfraError
 from harness.firmware import step
 from harness.firmware.firmware import REGION, RUNNER, STRIPPED, Firmware, build_id, obtain
-from harness.firmware.names import BUNDLED
 from harness.firmware.plan import BuildPlan, make_plan
-from harness.firmware.source import BuildRequest, FirmwareSource
+from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
 from harness.firmware.step import run_step
 from harness.firmware.zephyr.tree import Job, build_in_tree, take_products, unsettle
 from harness.link.line import fileapi
-from harness.system import paths, sealed, toolchain
+from harness.system import artifact_cache, paths, toolchain
 from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent
 
@@ -148,7 +147,7 @@ def west_job(plan: BuildPlan) -> Job | None:
 def _with_west(plan: BuildPlan, job: Job, directory: Path, target: str, progress: Progress) -> None:
     """In the tree that stays; one process builds there."""
     job.place.mkdir(parents=True, exist_ok=True)
-    with sealed.locked(job.place, on_wait=lambda: progress(f"{target}: waiting")):
+    with artifact_cache.locked(job.place, on_wait=lambda: progress(f"{target}: waiting")):
         build_in_tree(job, target, progress)
         if plan.key() != directory.name:
             unsettle(job)

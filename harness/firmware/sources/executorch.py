@@ -27,7 +27,7 @@ from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
 from harness.firmware.firmware import RUNNER, Firmware, obtain
 from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
 from harness.firmware.step import run_step
-from harness.system import paths, sealed, toolchain
+from harness.system import artifact_cache, paths, toolchain
 from harness.system.files import sha256_of, write_whole
 from harness.system.locks import in_use
 from harness.system.progress import Progress, silent
@@ -120,7 +120,7 @@ def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progre
     tree = _place(plan)
     in_use(tree)
     tree.mkdir(parents=True, exist_ok=True)
-    with sealed.locked(tree, on_wait=lambda: progress(f"{target.name}: waiting")):
+    with artifact_cache.locked(tree, on_wait=lambda: progress(f"{target.name}: waiting")):
         _build_in_tree(plan, tree, target, progress)
         return _collect(plan, tree, directory, target)
 
@@ -152,7 +152,7 @@ def _steps(plan: CheckoutPlan, tree: Path, name: str, progress: Progress) -> Non
     # Later ninja asks CMake itself when one of its files has changed.
     if not done.is_file() or done.read_text() != wanted:
         done.unlink(missing_ok=True)
-        sealed.clear(tree / "build")
+        artifact_cache.clear(tree / "build")
         progress(f"{name}: configuring the runner")
         run_step("configure", argv, tree, name, progress, _environment(tree), places)
         write_whole(done, wanted)

@@ -18,7 +18,7 @@ from harness.core.errors import BuildError, UsageError
 from harness.firmware import step
 from harness.firmware.step import run_step
 from harness.firmware.zephyr.workspace import Workspace
-from harness.system import paths, sealed, toolchain
+from harness.system import artifact_cache, paths, toolchain
 from harness.system.files import sha256_of, write_whole
 from harness.system.locks import in_use
 from harness.system.progress import Progress
@@ -109,7 +109,7 @@ def build_in_tree(job: Job, target: str, progress: Progress) -> None:
     if _usable(job, now):
         argv = (str(toolchain.locate("ninja")), "-C", str(job.tree))
     else:
-        sealed.clear(job.tree)
+        artifact_cache.clear(job.tree)
         job.tree.mkdir(parents=True)
         fileapi.ask(job.tree)  # so that a failed link can be explained by the names of targets
     (place / _SETTLED).unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from harness.config.schema import as_json
 from harness.core.errors import HarnessError
 from harness.core.judgement import Cause
 from harness.core.plain import plain
-from harness.firmware.names import label
+from harness.firmware.source import label
 from harness.judge.evidence import Expectation
 from harness.judge.pte_contents import contents_of
 from harness.nightly.history.model import Excerpt, Identity, Planned, Row

@@ -25,8 +25,14 @@ from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
 from harness.sim.gdbstub.driver import Driver, GuestStuck
-from harness.sim.gdbstub.heap import SYS_HEAPINFO, HeapCall, HeapInfo
-from harness.sim.gdbstub.program import CountedOperators, InstructionCounter, Program
+from harness.sim.gdbstub.program import (
+    SYS_HEAPINFO,
+    CountedOperators,
+    HeapCall,
+    HeapInfo,
+    InstructionCounter,
+    Program,
+)
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
 
 if TYPE_CHECKING:

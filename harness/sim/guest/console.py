@@ -24,7 +24,7 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.config.model import Linux
-from harness.sim.launch import Job
+from harness.sim.simulator import Job
 from harness.sim.transcript import NpuUse
 
 SAYS = "hil: "

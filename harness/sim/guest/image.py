@@ -1,19 +1,21 @@
 """The guest's image: a kernel and an initramfs, from packages and the runner, kept by content.
 
 The same packages, settings and runner make the same bytes. No root is needed and nothing is
-mounted: the archive is written by ``cpio``. What is the project's own in it is in targets/linux.
+mounted: the initramfs is an archive in cpio's "newc" format (Linux,
+Documentation/driver-api/early-userspace/buffer-format.rst). What is the project's own in it is in
+targets/linux.
 """
 
 from __future__ import annotations
 
 import hashlib
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.sim.guest import cpio
 from harness.sim.guest.kernel import Kernel, driver, kernel_of, unpack
 from harness.sim.guest.packages import KERNEL, SHELL, Package, packages
 from harness.system import paths
@@ -74,47 +76,47 @@ def initramfs(
     kernel: Kernel,
     shell: bytes,
     runner: bytes,
-    besides: Mapping[str, cpio.Entry] = MappingProxyType({}),
+    besides: Mapping[str, Entry] = MappingProxyType({}),
 ) -> bytes:
     own = {path.name: path.read_text() for path in sorted(_own().iterdir()) if path.is_file()}
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
-        "init": cpio.link("bin/busybox"),
-        "bin/busybox": cpio.file(shell, executable=True),
-        "bin/sh": cpio.link("busybox"),
-        RUNNER.lstrip("/"): cpio.file(runner, executable=True),
-        "dev/console": cpio.character_device(5, 1),
+        "init": link_entry("bin/busybox"),
+        "bin/busybox": file_entry(shell, executable=True),
+        "bin/sh": link_entry("busybox"),
+        RUNNER.lstrip("/"): file_entry(runner, executable=True),
+        "dev/console": device_entry(5, 1),
         "etc/hostname": _text(f"{settings.hostname}\n"),
-        "etc/init.sh": cpio.file(own["init.sh"].encode(), executable=True),
+        "etc/init.sh": file_entry(own["init.sh"].encode(), executable=True),
         "etc/inittab": _text(inittab),
         "etc/sysctl.conf": _text(own["sysctl.conf"]),
         "etc/passwd": _text("root::0:0:root:/root:/bin/sh\n"),
         "etc/group": _text("root:x:0:\n"),
         "etc/modules": _text("".join(f"{path.name}\n" for path in kernel.modules)),
-        "root": cpio.directory(),
-        "tmp": cpio.directory(),
+        "root": directory_entry(),
+        "tmp": directory_entry(),
         **_modules(kernel.modules),
         **besides,
     }
-    return cpio.archive(entries)
+    return archive(entries)
 
 
-def _modules(files: Sequence[Path]) -> dict[str, cpio.Entry]:
-    return {f"lib/modules/{path.name}": cpio.file(path.read_bytes()) for path in files}
+def _modules(files: Sequence[Path]) -> dict[str, Entry]:
+    return {f"lib/modules/{path.name}": file_entry(path.read_bytes()) for path in files}
 
 
-def _below(root: Path | None) -> dict[str, cpio.Entry]:
+def _below(root: Path | None) -> dict[str, Entry]:
     """The files of a folder, by name; executable ones, as the dynamic linker is."""
     files = [] if root is None else sorted(path for path in root.rglob("*") if path.is_file())
     return {
-        str(path.relative_to(root)): cpio.file(path.read_bytes(), executable=True)
+        str(path.relative_to(root)): file_entry(path.read_bytes(), executable=True)
         for path in files
         if root is not None
     }
 
 
-def _text(content: str) -> cpio.Entry:
-    return cpio.file(content.encode())
+def _text(content: str) -> Entry:
+    return file_entry(content.encode())
 
 
 def _own() -> Path:
@@ -131,3 +133,70 @@ def _shell_of(package: Package) -> bytes:
             kept.parent.mkdir(parents=True, exist_ok=True)
             write_whole(kept, found.read_bytes())
     return kept.read_bytes()
+
+
+_MAGIC = b"070701"
+_END = "TRAILER!!!"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``mode`` has the type of file; ``content`` of a symbolic link is what it points to."""
+
+    mode: int
+    content: bytes = b""
+    device: tuple[int, int] = (0, 0)
+
+
+def directory_entry() -> Entry:
+    return Entry(stat.S_IFDIR | 0o755)
+
+
+def file_entry(content: bytes, *, executable: bool = False) -> Entry:
+    return Entry(stat.S_IFREG | (0o755 if executable else 0o644), content)
+
+
+def link_entry(to: str) -> Entry:
+    return Entry(stat.S_IFLNK | 0o777, to.encode())
+
+
+def device_entry(major: int, minor: int) -> Entry:
+    return Entry(stat.S_IFCHR | 0o600, b"", (major, minor))
+
+
+def archive(entries: Mapping[str, Entry]) -> bytes:
+    """``entries`` by path without a leading slash; directories above them are made."""
+    every: dict[str, Entry] = {}
+    for path in sorted(entries):
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            every.setdefault("/".join(parts[:depth]), directory_entry())
+        every[path] = entries[path]
+    pieces = [_piece(number, path, every[path]) for number, path in enumerate(every, start=1)]
+    return b"".join([*pieces, _piece(0, _END, Entry(0))])
+
+
+def _piece(number: int, path: str, entry: Entry) -> bytes:
+    name = path.encode() + b"\0"
+    links = 2 if stat.S_ISDIR(entry.mode) else 1
+    # inode, mode, uid, gid, links, time, size, device of the file system, device, name, checksum
+    fields = (
+        number,
+        entry.mode,
+        0,
+        0,
+        links,
+        0,
+        len(entry.content),
+        0,
+        0,
+        *entry.device,
+        len(name),
+        0,
+    )
+    header = _MAGIC + b"".join(b"%08X" % field for field in fields)
+    return _padded(header + name) + _padded(entry.content)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)

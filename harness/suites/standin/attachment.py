@@ -26,7 +26,6 @@ from harness.npu.doorbell import (
 )
 from harness.npu.npu_process import NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.heap import HeapInfo
 from harness.sim.gdbstub.hooks import (
     QEMU_ARGUMENTS,
     ConsoleInjector,
@@ -36,7 +35,7 @@ from harness.sim.gdbstub.hooks import (
     InheritedSocket,
     serving_hooks,
 )
-from harness.sim.gdbstub.program import Program
+from harness.sim.gdbstub.program import HeapInfo, Program
 from harness.suites.standin import StandinError
 from harness.suites.standin.machine import DDR
 

@@ -20,7 +20,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from harness.core.errors import HarnessError
-from harness.sim.gdbstub.heap import HeapInfo
+from harness.sim.gdbstub.program import HeapInfo
 from harness.suites.standin import OWN_FAULT, StandinError, machine
 from harness.suites.standin.attachment import Attachment, NpuSettings, attached, npu_driver
 from harness.suites.standin.grammar import HELP, Request, parse

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.formats.cop import MACS
-from harness.sim.gdbstub.heap import HeapInfo
+from harness.sim.gdbstub.program import HeapInfo
 from harness.suites.standin import StandinError
 
 _DATA = Path(__file__).with_name("models.json")

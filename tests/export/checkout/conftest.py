@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.installed import executorch_package
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 
 FILES = {
     "CMakeLists.txt": "",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.export.checkout.choice import WHEEL, choose_exporter
-from harness.firmware.choice import NoCheckout
+from harness.firmware.source import NoCheckout
 
 from .conftest import Tree
 

@@ -15,7 +15,7 @@ from harness.export.checkout import environment
 from harness.export.checkout.environment import compiled_parts, lay_environment
 from harness.export.checkout.sources import ExporterIncomplete, read_sources
 from harness.firmware import plan
-from harness.firmware.installed import executorch_package
+from harness.system.paths import executorch_package
 
 from .conftest import Tree
 

@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.export.checkout.sources import _counts
-from harness.firmware.installed import executorch_package
+from harness.system.paths import executorch_package
 
 from .conftest import FILES, Tree
 

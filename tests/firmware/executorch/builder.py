@@ -14,7 +14,7 @@ from harness.config.model import SimulatorName
 from harness.firmware.executorch.checkout import find_checkout
 from harness.firmware.executorch.parts import read_given
 from harness.firmware.source import BuildRequest, source_named
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from tests.firmware.executorch.conftest import Source
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
-from harness.firmware.choice import ROOT_VARIABLE, choose
 from harness.firmware.executorch.checkout import Checkout, find_checkout
 from harness.firmware.executorch.plan import CheckoutPlan, make_plan
-from harness.sim.pick import pick
+from harness.firmware.source import ROOT_VARIABLE, choose
+from harness.sim.simulator import pick
 from tests.firmware.executorch.small import small_checkout
 
 WITHOUT = f"${ROOT_VARIABLE} is not set: only the small checkout of this folder was built"

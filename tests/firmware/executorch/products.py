@@ -11,7 +11,7 @@ from harness.config.model import SimulatorName
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.formats.elf import read_elf
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system import paths
 from harness.system.progress import Progress, silent
 from tests.firmware.executorch.conftest import Source

@@ -15,8 +15,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from harness.firmware.installed import executorch_package
-from harness.system.paths import project_root
+from harness.system.paths import executorch_package, project_root
 
 HERE = Path(__file__).parent
 OPS = Path("backends/cortex_m/ops")

@@ -24,7 +24,7 @@ from harness.firmware.firmware import Firmware, load_firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.firmware.step import LinkFailed, StepFailed
 from harness.formats.elf import read_elf
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system import paths
 from tests.firmware.executorch import builder
 from tests.firmware.executorch.conftest import Source

@@ -18,9 +18,9 @@ from harness.firmware.executorch.checkout import find_checkout
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.executorch.parts import PartMissing
 from harness.firmware.executorch.plan import NoRunnerFor, configure, make_plan, operators
-from harness.firmware.installed import executorch_package
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system import paths, toolchain
+from harness.system.paths import executorch_package
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import OPS, commit, edit, git, sdk_platform
 

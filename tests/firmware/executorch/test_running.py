@@ -17,9 +17,9 @@ from harness.export.request import ExportRequest
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.log import parse_console
-from harness.sim.pick import pick
 from harness.sim.run_files import CONSOLE, WORK
 from harness.sim.simulation import simulate
+from harness.sim.simulator import pick
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import KERNEL, edit
 

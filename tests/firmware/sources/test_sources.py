@@ -12,12 +12,17 @@ import pytest
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.firmware.choice import FirmwareChoice, sources_of
-from harness.firmware.names import firmware_words, source_names
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import (
+    BuildRequest,
+    FirmwareChoice,
+    firmware_words,
+    source_named,
+    source_names,
+    sources_of,
+)
 from harness.nightly import shared
 from harness.run.pipeline import RunOptions
-from harness.sim.pick import pick
+from harness.sim.simulator import pick
 from harness.system.paths import cache_dir
 from tests.firmware.executorch.small import small_checkout
 from tests.firmware.wheel.wheels import plant

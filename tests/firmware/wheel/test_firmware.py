@@ -21,16 +21,15 @@ from harness.core.errors import ToolMissing
 from harness.core.verdict import Verdict
 from harness.export.lowering import LOWERINGS
 from harness.export.program import Program
-from harness.firmware.choice import FirmwareChoice, sources_of
 from harness.firmware.firmware import Firmware
-from harness.firmware.source import BuildRequest, source_named
+from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
 from harness.firmware.sources.wheel import NoWheelFor, make_plan
 from harness.firmware.wheel.package import LIBRARIES
 from harness.run.exports import export_cases
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord
-from harness.sim.pick import pick
 from harness.sim.run_files import WORK, output_base, output_name
+from harness.sim.simulator import pick
 from harness.system import toolchain
 
 A320 = "corstone-1000-a320"

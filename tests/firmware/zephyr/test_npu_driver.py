@@ -19,8 +19,8 @@ from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.run.exports import export_cases
 from harness.run.pipeline import RunOptions, run_case
-from harness.sim.pick import pick
 from harness.sim.simulation import simulate
+from harness.sim.simulator import pick
 from harness.sim.transcript import NpuUse
 from harness.system.process import Stop
 from tests.link.recorded_programs import PROGRAMS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.formats.elf import read_elf
-from harness.sim.gdbstub.heap import Code, HeapCall, HeapInfo, heap_calls
+from harness.sim.gdbstub.program import Code, HeapCall, HeapInfo, heap_calls
 
 BASE = 0x10000000
 

@@ -8,20 +8,20 @@ import subprocess
 
 import pytest
 
-from harness.sim.guest import cpio
+from harness.sim.guest.image import archive, device_entry, directory_entry, file_entry, link_entry
 
 ENTRIES = {
-    "init": cpio.link("bin/sh"),
-    "bin/sh": cpio.file(b"\x7fELF...", executable=True),
-    "etc/deep/name": cpio.file(b"x"),
-    "dev/console": cpio.character_device(5, 1),
-    "tmp": cpio.directory(),
+    "init": link_entry("bin/sh"),
+    "bin/sh": file_entry(b"\x7fELF...", executable=True),
+    "etc/deep/name": file_entry(b"x"),
+    "dev/console": device_entry(5, 1),
+    "tmp": directory_entry(),
 }
 
 
 def test_every_field_is_where_the_kernel_reads_it() -> None:
     """13 numbers of eight digits behind the magic; name and content on multiples of four."""
-    data = cpio.archive({"a": cpio.file(b"12345")})
+    data = archive({"a": file_entry(b"12345")})
     assert data[:6] == b"070701"
     fields = [int(data[6 + 8 * n : 14 + 8 * n], 16) for n in range(13)]
     assert fields == [1, 0o100644, 0, 0, 1, 0, 5, 0, 0, 0, 0, 2, 0]
@@ -35,7 +35,7 @@ def test_every_field_is_where_the_kernel_reads_it() -> None:
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="needs cpio")
 def test_cpio_lists_what_was_put_in() -> None:
     said = subprocess.run(
-        ["cpio", "-itv"], input=cpio.archive(ENTRIES), capture_output=True, check=True
+        ["cpio", "-itv"], input=archive(ENTRIES), capture_output=True, check=True
     ).stdout.decode()
     rows = {line.split()[8]: line for line in said.splitlines()}
     assert rows["init"].startswith("lrwxrwxrwx")
@@ -50,4 +50,4 @@ def test_cpio_lists_what_was_put_in() -> None:
 def test_the_order_of_the_entries_changes_nothing() -> None:
     shuffled = list(ENTRIES.items())
     random.Random(20261122).shuffle(shuffled)
-    assert cpio.archive(dict(shuffled)) == cpio.archive(ENTRIES)
+    assert archive(dict(shuffled)) == archive(ENTRIES)

@@ -22,8 +22,8 @@ from harness.sim.guest import image as guest_image
 from harness.sim.guest import kernel as guest_driver
 from harness.sim.guest.kernel import DriverNotBuilt, driver
 from harness.sim.guest.packages import packages
-from harness.sim.pick import pick
 from harness.sim.simulation import simulate
+from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
 from harness.system import toolchain
 from harness.system.paths import project_root

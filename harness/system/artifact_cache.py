@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError
-from harness.system.files import read_regular, sha256_of, write_whole
-from harness.system.json_file import MALFORMED, read_json
+from harness.system.files import MALFORMED, read_json, read_regular, sha256_of, write_whole
 from harness.system.locks import in_use
 
 ENTRY = "entry.json"
@@ -162,3 +162,17 @@ def _digest(path: Path) -> str | None:
         return hashlib.sha256(read_regular(path)).hexdigest()
     except OSError:
         return None
+
+
+_TELLING = ("vendor_id", "flags", "CPU implementer", "Features")  # x86, and the Arm ones
+
+
+def processor() -> Iterator[str]:
+    """Lines that are equal on machines whose compilers and libraries choose the same instructions;
+    a cache may be shared by several machines."""
+    yield os.uname().machine
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return
+    yield from sorted({line for line in lines if line.startswith(_TELLING)})

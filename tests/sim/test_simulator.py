@@ -11,7 +11,7 @@ from harness.config.loading import Qemu, Target, load_target, target_directories
 from harness.config.model import SimulatorName, Simulators
 from harness.core.errors import FvpMissing, ToolMissing, Unknown
 from harness.core.verdict import Verdict
-from harness.sim.pick import available_simulators, pick, simulator, skip_without_fvp
+from harness.sim.simulator import available_simulators, pick, simulator, skip_without_fvp
 
 
 @pytest.fixture
