@@ -23,7 +23,6 @@ import numpy as np
 from harness.config.models import find_model
 from harness.core.errors import ToolMissing
 from harness.export.batch import export
-from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
 from harness.firmware.step import environment as compiler_cache
 from harness.firmware.step import launchers
@@ -180,7 +179,10 @@ def _collect_programs(folder: Path) -> None:
     for result in export([ExportRequest(find_model(name)) for name in SEED_MODELS]):
         program = result.unwrap()
         shutil.copyfile(program.pte_path, folder / f"{program.model}.pte")
-        shutil.copyfile(bundle(program), folder / f"{program.model}.bpte")
+        bundle = [str(program.directory), str(folder / f"{program.model}.bpte")]
+        subprocess.run(
+            [sys.executable, "-m", "tools.bundled_program", *bundle], check=True, cwd=project_root()
+        )
 
 
 def _collect_streams(folder: Path) -> None:

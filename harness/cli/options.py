@@ -107,7 +107,7 @@ def exporter_option(function: _Verb) -> _Verb:
     )
     @functools.wraps(function)
     def wrapped(*args: Any, exporter: str | None, executorch: Path | None, **kwargs: Any) -> Any:
-        from harness.export.checkout.choice import choose_exporter
+        from harness.export.exporter import choose_exporter
 
         choice = choose_exporter(exporter, executorch)
         return function(*args, exporter=choice, executorch=executorch, **kwargs)

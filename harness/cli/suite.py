@@ -13,8 +13,7 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.export.checkout.choice import ExporterChoice
-from harness.export.exporter import exporter_label
+from harness.export.exporter import ExporterChoice, exporter_label
 from harness.firmware.source import FirmwareChoice, FirmwareSource
 from harness.report.console import Terminal
 from harness.report.suite import print_report, write_json, write_junit

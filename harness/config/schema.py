@@ -104,11 +104,12 @@ class ValidationError(ValueError):
         self.problems = tuple(problems)
 
 
+_Kind = TypeVar("_Kind")
 _Data = TypeVar("_Data", bound=Data)
 
 
-def checked(kind: type[_Data], data: Mapping[str, Any]) -> _Data:
-    """An object of that class from plain data. Raises ValidationError."""
+def checked(kind: type[_Kind], data: Mapping[str, Any]) -> _Kind:
+    """An object of that dataclass from plain data. Raises ValidationError."""
     problems: list[Problem] = []
     value = _object(kind, data, (), problems)
     if problems:

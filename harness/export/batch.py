@@ -28,7 +28,7 @@ from harness.system.confine import NotConfined, what_lacks
 from harness.system.files import MALFORMED
 
 if TYPE_CHECKING:
-    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.checkout import CheckoutExporter
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from harness.core.errors import InfraError
 from harness.export.program import Program, load_program
 from harness.system import artifact_cache
 from harness.system.artifact_cache import processor
-from harness.system.files import MALFORMED, disk_hint, read_regular, write_whole
+from harness.system.files import MALFORMED, disk_hint, read_regular
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
@@ -170,29 +170,6 @@ def store(key: str, write: Callable[[Path], tuple[Program, Inputs]]) -> Program:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
     return replace(program, directory=place)
-
-
-def has(directory: Path, name: str) -> bool:
-    """Whether a derived file is part of an entry, as it was put there."""
-    try:
-        entry = artifact_cache.check(directory)
-    except artifact_cache.NotAsStored:
-        return False
-    return entry is not None and name in entry.files
-
-
-def add(directory: Path, name: str, content: bytes) -> None:
-    """Put a derived file into a complete entry; call with the key's lock held.
-
-    Raises NotAsStored for an entry of which anything else has changed, CacheNotWritable.
-    """
-    with _explained(directory):
-        (directory / name).unlink(missing_ok=True)
-        entry = artifact_cache.check(directory)
-        if entry is None:
-            raise artifact_cache.NotAsStored(artifact_cache.ENTRY)
-        write_whole(directory / name, content)
-        artifact_cache.seal(directory, entry.key, entry.facts)
 
 
 def _places(key: str) -> Iterator[Path]:

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from harness.core.errors import ExportError, InfraError
-from harness.export.npu_options import NpuOptions, resolve
 from harness.export.program import Program
+from harness.export.request import NpuOptions, resolve
 from harness.npu.blob import read_blob
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")

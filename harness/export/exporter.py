@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.core.verdict import Word
+from harness.firmware.source import NoCheckout, named_root
+
+if TYPE_CHECKING:  # pytest asks for the choice in every session
+    from harness.export.checkout import CheckoutExporter
 
 _SHOWN_COMMIT = 10  # characters
 
@@ -36,16 +42,46 @@ class ExporterFacts:
     notes: tuple[str, ...] = ()
 
 
-def exporter_facts(fields: Mapping[str, Any] | None) -> ExporterFacts | None:
-    """From plain data. Raises TypeError, KeyError for what is none."""
-    if fields is None:
-        return None
-    return ExporterFacts(**{**fields, "notes": tuple(fields["notes"])})
-
-
 def exporter_label(facts: ExporterFacts | None, wheel: str = "") -> str:
     """As people write it: "checkout cff6f4dd32+edits", "wheel 1.5.1"."""
     if facts is None:
         return f"{ExporterSource.WHEEL} {wheel}".strip()
     edits = "+edits" if facts.dirty else ""
     return f"{ExporterSource.CHECKOUT} {facts.commit[:_SHOWN_COMMIT]}{edits}"
+
+
+@dataclass(frozen=True)
+class ExporterChoice:
+    """``root``: the checkout's folder; None for the installed wheel."""
+
+    root: Path | None = None
+
+    def find(self) -> CheckoutExporter | None:
+        """None for the wheel. Raises what ``find_exporter`` does."""
+        if self.root is None:
+            return None
+        from harness.export.checkout import find_exporter
+
+        return find_exporter(self.root)
+
+
+WHEEL = ExporterChoice()
+
+
+def choose_exporter(
+    word: str | None,
+    executorch: Path | None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    directory: Path | None = None,
+) -> ExporterChoice:
+    """What ``--exporter`` asks for; the checkout is named as for the firmware.
+
+    Raises NoCheckout, and UsageError for a ``pyproject.toml`` that is malformed.
+    """
+    if word in (None, ExporterSource.WHEEL):
+        return WHEEL
+    root = named_root(executorch, environ=environ, directory=directory)
+    if root is None:
+        raise NoCheckout("--exporter checkout")
+    return ExporterChoice(root)

@@ -14,7 +14,7 @@ from harness.export.request import ExportRequest
 from harness.system.paths import import_root
 
 if TYPE_CHECKING:
-    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.checkout import CheckoutExporter
     from harness.export.program import RawSet
 
 _OTHER_TIME = (

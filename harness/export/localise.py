@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from harness.config.schema import checked
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 
@@ -44,7 +44,7 @@ def first_wrong_value(
     answer = process.call(
         "localise:first_wrong_value", program, delegate, input_set, task=_task(program, delegate)
     )
-    return None if answer is None else WrongValue(**_with_tuples(answer))
+    return None if answer is None else checked(WrongValue, answer)
 
 
 def smallest_part(
@@ -67,12 +67,8 @@ def smallest_part(
         None if base is None else str(base),
         task=_task(program, delegate),
     )
-    return None if answer is None else SmallestPart(**_with_tuples(answer))
+    return None if answer is None else checked(SmallestPart, answer)
 
 
 def _task(program: Program, delegate: int) -> str:
     return f"the search in delegate {delegate} of {program.model}"
-
-
-def _with_tuples(answer: dict[str, Any]) -> dict[str, Any]:
-    return {n: tuple(v) if isinstance(v, list) else v for n, v in answer.items()}

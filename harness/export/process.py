@@ -33,7 +33,7 @@ from harness.system.quota import Account, Quota
 from harness.system.settings import settings
 
 if TYPE_CHECKING:
-    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.checkout import CheckoutExporter
 
 REQUEST_SECONDS = 1800.0  # the largest model tried takes 90 s on a busy machine
 START_SECONDS = 300.0

@@ -21,8 +21,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.export.exporter import ExporterFacts, exporter_facts
-from harness.export.lowering import LOWERINGS
+from harness.config.schema import checked
+from harness.export.exporter import ExporterFacts
+from harness.export.request import LOWERINGS
 from harness.firmware.source import Arithmetic
 from harness.system.files import read_json, sha256_of, write_whole
 
@@ -253,55 +254,7 @@ def load_program(directory: Path) -> Program | None:
         fields = read_json(directory / "program.json", finite=False)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    fields.pop("reproducible", None)
-    why = fields.get("not_reproducible", "")
-    return Program(
-        **{
-            **fields,
-            "directory": directory,
-            "inputs": _specs(fields["inputs"]),
-            "outputs": _specs(fields["outputs"]),
-            "sets": _sets(fields["sets"]),
-            "operators": tuple(fields["operators"]),
-            "planned_buffers": tuple(fields["planned_buffers"]),
-            "oracles": tuple(map(_agreement, fields.get("oracles", ()))),
-            "delegates": tuple(map(_delegate, fields.get("delegates", ()))),
-            "by_design": tuple(NamedDifference(**d) for d in fields.get("by_design", ())),
-            "exporter": exporter_facts(fields.get("exporter")),
-            # until there were two, Python's outputs were the expected ones
-            "arithmetic": Arithmetic(fields.get("arithmetic", Arithmetic.PYTHON)),
-            "notes": (_NOT_REPRODUCIBLE.format(why),) if why else (),
-        }
-    )
-
-
-def _specs(items: list[dict[str, Any]]) -> tuple[TensorSpec, ...]:
-    return tuple(
-        TensorSpec(**{**i, "shape": tuple(i["shape"]), "dim_order": tuple(i["dim_order"])})
-        for i in items
-    )
-
-
-def _sets(items: list[dict[str, Any]]) -> tuple[InputSet, ...]:
-    return tuple(
-        InputSet(tuple(s["inputs"]), tuple(s["expected"]), tuple(s.get("by_design", ())))
-        for s in items
-    )
-
-
-def _agreement(item: dict[str, Any]) -> OracleAgreement:
-    worst = (WorstDifference(**{**w, "element": tuple(w["element"])}) for w in item["worst"])
-    return OracleAgreement(item["name"], tuple(worst))
-
-
-def _delegate(item: dict[str, Any]) -> Delegate:
-    operators = item["operators"]
-    return Delegate(
-        **{
-            **item,
-            "inputs": _specs(item["inputs"]),
-            "outputs": _specs(item["outputs"]),
-            "sets": _sets(item["sets"]),
-            "operators": OperatorAgreement(**{**operators, "element": tuple(operators["element"])}),
-        }
-    )
+    del fields["reproducible"]
+    why = fields["not_reproducible"]
+    notes = (_NOT_REPRODUCIBLE.format(why),) if why else ()
+    return checked(Program, {**fields, "directory": directory, "notes": notes})

@@ -20,7 +20,7 @@ from harness.plugin.proof import RECORD, explained
 
 if TYPE_CHECKING:
     from harness.config.loading import Target
-    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.checkout import CheckoutExporter
     from harness.export.process import ExportProcess
     from harness.export.program import Program
     from harness.firmware.executorch.checkout import Checkout

@@ -23,7 +23,7 @@ from harness.firmware.source import firmware_words
 
 if TYPE_CHECKING:
     from harness.config.matrix import Extent
-    from harness.export.checkout.choice import ExporterChoice
+    from harness.export.exporter import ExporterChoice
     from harness.firmware.source import FirmwareChoice
 
 _ACTIVE: pytest.StashKey[bool] = pytest.StashKey()
@@ -277,7 +277,7 @@ def firmware_choice(config: pytest.Config) -> FirmwareChoice:
 
 def exporter_choice(config: pytest.Config) -> ExporterChoice:
     """Who exports in this session. Raises as ``choose_exporter`` does."""
-    from harness.export.checkout.choice import choose_exporter
+    from harness.export.exporter import choose_exporter
 
     root = asked(config, "executorch")
     return choose_exporter(asked(config, "exporter"), Path(root) if root else None)

@@ -23,7 +23,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError, InfraError, UsageError
 from harness.core.verdict import ExitCode, Verdict, Word
-from harness.export.checkout.choice import ExporterChoice
+from harness.export.exporter import ExporterChoice
 from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import FirmwareChoice
 from harness.run.pipeline import RunOptions, run_cases

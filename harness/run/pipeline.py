@@ -19,7 +19,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError
 from harness.export.batch import ExportOptions
-from harness.export.checkout.choice import WHEEL, ExporterChoice
+from harness.export.exporter import WHEEL, ExporterChoice
 from harness.firmware.operators import needs_of, require
 from harness.firmware.source import (
     Arithmetic,
@@ -47,7 +47,7 @@ from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
 
 if TYPE_CHECKING:
-    from harness.export.checkout.exporter import CheckoutExporter
+    from harness.export.checkout import CheckoutExporter
     from harness.export.program import Program
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware

@@ -9,7 +9,7 @@ import pytest
 from harness.config.case import Case, parse_case
 from harness.config.loading import load_target, spelled, target_directories
 from harness.core.errors import TargetError, Unknown, UsageError
-from harness.export.lowering import LOWERINGS
+from harness.export.request import LOWERINGS
 
 OURS = target_directories({})
 A320 = "corstone-1000-a320"

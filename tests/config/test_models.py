@@ -96,7 +96,7 @@ def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
 def test_importing_the_catalogue_and_the_verbs_imports_no_torch() -> None:
     """Importing torch costs seconds, and a cached run must not pay them."""
     code = (
-        "import sys, harness.config.models, harness.export.bundle, harness.export.batch as b; "
+        "import sys, harness.config.models, harness.export.batch as b; "
         "b.export([]); "
         "sys.exit(any(m in sys.modules for m in ('torch', 'executorch')))"
     )

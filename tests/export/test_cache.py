@@ -208,17 +208,6 @@ def test_a_program_that_is_not_reusable_is_never_found_again(own_home: Path) -> 
     assert [place.exists() for place in places] == [False, True]
 
 
-def test_a_derived_file_is_part_of_the_entry(own_home: Path) -> None:
-    place = cache_store().directory
-    (place / "program.bpte").write_bytes(b"somebody's")
-    assert not cache.has(place, "program.bpte")
-    cache.add(place, "program.bpte", b"ours")
-    assert cache.has(place, "program.bpte")
-    assert cache.load(KEY) is not None
-    (place / "program.bpte").write_bytes(b"somebody's")
-    assert cache.load(KEY) is None
-
-
 def test_a_key_is_written_by_one_at_a_time(own_home: Path) -> None:
     waited: list[bool] = []
     release = threading.Event()

@@ -11,8 +11,8 @@ import pytest
 from harness.core.errors import ExportError, InfraError
 from harness.export import estimates
 from harness.export.estimates import CAVEAT, estimates_of, vela_flags
-from harness.export.npu_options import resolve
 from harness.export.program import Program
+from harness.export.request import resolve
 
 Get = Callable[..., Program]
 U55 = "ethos-u55-128"

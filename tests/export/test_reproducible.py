@@ -52,7 +52,7 @@ def contents(directory: Path) -> dict[str, bytes]:
         p.relative_to(directory).as_posix(): p.read_bytes()
         for p in sorted(directory.rglob("*"))
         # the entry has the digest of the log, in which there are times
-        if p.is_file() and p.suffix not in (".log", ".bpte") and p.name != "entry.json"
+        if p.is_file() and p.suffix != ".log" and p.name != "entry.json"
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,6 @@ from rich.console import Console
 
 from harness.config.models import find_model
 from harness.export.batch import export
-from harness.export.bundle import bundle
 from harness.export.request import ExportRequest
 from harness.firmware.operators import needs_of
 from harness.report.terminal import print_records
@@ -22,6 +23,7 @@ from harness.run.judging import judge_again
 from harness.run.record import load_record
 from harness.run.seal import sealed
 from harness.size.measure import measure_file
+from harness.system.paths import project_root
 from tests.run.test_seal import original
 
 from . import altered, as_json, bounded, edited, refused
@@ -91,7 +93,10 @@ def test_a_run_directory(run_dir: Path, data: st.DataObject) -> None:
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     program = export([ExportRequest(find_model("add"))])[0].unwrap()
-    return {"x.pte": program.pte_path.read_bytes(), "x.bpte": bundle(program).read_bytes()}
+    bundle = tmp_path_factory.mktemp("bundle") / "x.bpte"
+    words = ["tools.bundled_program", program.directory, bundle]
+    subprocess.run([sys.executable, "-m", *words], check=True, cwd=project_root())
+    return {"x.pte": program.pte_path.read_bytes(), "x.bpte": bundle.read_bytes()}
 
 
 @bounded(200)

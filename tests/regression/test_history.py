@@ -18,8 +18,8 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.verdict import Verdict
-from harness.export.checkout.choice import ExporterChoice
-from harness.export.checkout.exporter import find_exporter
+from harness.export.checkout import find_exporter
+from harness.export.exporter import ExporterChoice
 from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import ROOT_VARIABLE, FirmwareChoice, choose, source_named
 from harness.run.pipeline import RunOptions, run_cases

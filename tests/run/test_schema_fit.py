@@ -10,7 +10,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.core.verdict import Verdict
-from harness.export.checkout.exporter import CheckoutExporter
+from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import ExporterFacts
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import source_named

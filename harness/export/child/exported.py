@@ -13,7 +13,6 @@ from executorch.exir import schema as et
 from harness.export.child.oracle import DelegateCall
 from harness.export.child.tosa_graph import TosaTensor, read_graph
 from harness.export.failures import UnsupportedTensor
-from harness.export.npu_options import NpuOptions
 from harness.export.program import (
     Delegate,
     InputSet,
@@ -24,7 +23,7 @@ from harness.export.program import (
     RawSet,
     TensorSpec,
 )
-from harness.export.request import ExportRequest
+from harness.export.request import ExportRequest, NpuOptions
 from harness.npu.blob import find_blobs
 
 DTYPES = {

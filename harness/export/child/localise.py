@@ -30,8 +30,8 @@ from harness.export.child.tosa_graph import (
     with_outputs,
 )
 from harness.export.localise import SmallestPart, WrongValue
-from harness.export.npu_options import NpuOptions
 from harness.export.program import Program
+from harness.export.request import NpuOptions
 from harness.npu.model import Network
 
 OnStage = Callable[[str], None]

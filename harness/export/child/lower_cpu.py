@@ -25,7 +25,7 @@ from torch.utils import _pytree as pytree
 from harness.config.models import Calibration
 from harness.export.child.lower import Quantised, quantise_with
 from harness.export.child.samples import Sample
-from harness.export.lowering import CpuLowering
+from harness.export.request import CpuLowering
 
 _STEPS_OF_INT8 = 255
 _ULPS = 8  # of float32: sums in another order, layer upon layer

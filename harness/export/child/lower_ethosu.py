@@ -29,7 +29,7 @@ from harness.config.models import Calibration
 from harness.core.errors import ExportError
 from harness.export.child.lower import Quantised, quantise_with
 from harness.export.child.samples import Sample
-from harness.export.npu_options import NpuOptions
+from harness.export.request import NpuOptions
 
 if TYPE_CHECKING:  # older checkouts have no such name
     from executorch.backends.arm.arm_vela import VelaCompileResult

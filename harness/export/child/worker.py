@@ -27,10 +27,8 @@ from harness.export.child.samples import Sample, draw, in_layout_of, observed_ra
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
 from harness.export.failures import FileRaised, NothingDelegated, StageFailed
-from harness.export.lowering import LOWERINGS
-from harness.export.npu_options import NpuOptions, is_ethos_u
 from harness.export.program import NamedDifference, RawSet, TensorSpec
-from harness.export.request import ExportRequest
+from harness.export.request import LOWERINGS, ExportRequest, NpuOptions, is_ethos_u
 from harness.firmware.source import Arithmetic
 
 CALIBRATION_SAMPLES = 16

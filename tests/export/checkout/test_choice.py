@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.export.checkout.choice import WHEEL, choose_exporter
+from harness.export.exporter import WHEEL, choose_exporter
 from harness.firmware.source import NoCheckout
 
 from .conftest import Tree

@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import InfraError
-from harness.export.checkout import environment
-from harness.export.checkout.environment import compiled_parts, lay_environment
-from harness.export.checkout.sources import ExporterIncomplete, read_sources
+from harness.export import checkout
+from harness.export.checkout import (
+    ExporterIncomplete,
+    compiled_parts,
+    lay_environment,
+    read_sources,
+)
 from harness.firmware import plan
 from harness.system.paths import executorch_package
 
@@ -112,7 +116,7 @@ def test_a_killed_attempt_is_never_used(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(environment, "_put", killed)
+        patched.setattr(checkout, "_put", killed)
         with pytest.raises(KeyboardInterrupt):
             lay(tree)
     assert list((own_cache / "cache" / "executorch-python").iterdir()) == []
@@ -123,14 +127,14 @@ def test_two_processes_at_once(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:
     """The slower one takes what the faster one has put there."""
-    put = environment._put
+    put = checkout._put
 
     def slower(temporary: Path, place: Path) -> None:
-        monkeypatch.setattr(environment, "_put", put)
+        monkeypatch.setattr(checkout, "_put", put)
         lay(tree)
         put(temporary, place)
 
-    monkeypatch.setattr(environment, "_put", slower)
+    monkeypatch.setattr(checkout, "_put", slower)
     place = lay(tree)
     assert [p.name for p in place.parent.iterdir()] == [place.name]
 
@@ -144,7 +148,7 @@ def test_a_cache_that_cannot_be_written(tree: Tree, monkeypatch: pytest.MonkeyPa
 def test_a_wheel_without_flatc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "executorch" / "lib").mkdir(parents=True)
     (tmp_path / "executorch" / "lib" / "x.so").touch()
-    monkeypatch.setattr(environment, "executorch_package", lambda: tmp_path / "executorch")
+    monkeypatch.setattr(checkout, "executorch_package", lambda: tmp_path / "executorch")
     with pytest.raises(ExporterIncomplete, match="wheel of ExecuTorch has no data/bin/flatc") as e:
         compiled_parts()
     assert "reinstall the wheel" in str(e.value.hint)

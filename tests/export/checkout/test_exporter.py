@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.export.checkout.exporter import CheckoutEdited, find_exporter
+from harness.export.checkout import CheckoutEdited, find_exporter
 from harness.export.exporter import exporter_label
 from harness.export.request import ExporterMissing
 from harness.firmware.executorch.checkout import NotACheckout, WheelShadowed
@@ -109,5 +109,5 @@ def test_nothing_installed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    with pytest.raises(ExporterMissing, match="'executorch' is not installed"):
+    with pytest.raises(ExporterMissing, match="'torch' is not installed"):
         find_exporter(tree.root)

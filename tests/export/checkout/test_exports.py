@@ -17,7 +17,7 @@ import pytest
 from harness.config.models import NamesMissing, find_model
 from harness.export import cache
 from harness.export.batch import ExportEvent, ExportOptions, ExportResult, export
-from harness.export.checkout.exporter import CheckoutEdited, find_exporter
+from harness.export.checkout import CheckoutEdited, find_exporter
 from harness.export.exporter import ExporterFacts
 from harness.export.failures import ExporterUnusable, ImportFailed, NotTheCheckout, StageFailed
 from harness.export.process import ExportProcessFailed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.export.checkout.sources import ExporterIncomplete, read_sources
+from harness.export.checkout import ExporterIncomplete, read_sources
 
 from .conftest import Tree
 

@@ -6,7 +6,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from harness.export.checkout.sources import _counts
+from harness.export.checkout import _counts
 from harness.system.paths import executorch_package
 
 from .conftest import FILES, Tree

@@ -19,8 +19,8 @@ from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.core.errors import ToolMissing
 from harness.core.verdict import Verdict
-from harness.export.lowering import LOWERINGS
 from harness.export.program import Program
+from harness.export.request import LOWERINGS
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
 from harness.firmware.sources.wheel import NoWheelFor, make_plan

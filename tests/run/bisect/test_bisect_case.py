@@ -9,7 +9,7 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.verdict import Verdict
-from harness.export.checkout.choice import ExporterChoice
+from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice, source_named
 from harness.run.bisect import Mark, Step, bisect
 from harness.run.pipeline import RunOptions

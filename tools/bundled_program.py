@@ -1,4 +1,5 @@
-"""Serialises a Program as ExecuTorch's BundledProgram.
+"""Writes a Program as ExecuTorch's BundledProgram (``.bpte``), a seed for the runner's fuzzer:
+``python -m tools.bundled_program DIRECTORY FILE``.
 
 ExecuTorch's own bundler stores every tensor in NCHW order, even when the method takes NHWC
 (executorch/devtools/bundled_program/core.py, 1.5.1), so the tables are filled here, with the
@@ -7,7 +8,8 @@ bytes and dimension orders of the method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_V
 from executorch.exir.scalar_type import ScalarType
 
 from harness.export.child.exported import DTYPES
-from harness.export.program import Program, TensorSpec
+from harness.export.program import Program, TensorSpec, load_program
 
 _TYPES = {ours: ScalarType[theirs] for theirs, ours in DTYPES.items()}
 
@@ -34,9 +36,8 @@ class _Bundle:
         return self.tables
 
 
-def serialise(on_stage: Callable[[str], None], program: Program, file: str) -> None:
-    """Writes the bundled program into ``file``."""
-    on_stage("bundle")
+def bundled(program: Program) -> bytes:
+    """The program with its input sets and expected outputs."""
     cases = [
         schema.BundledMethodTestCase(
             inputs=_values(program, program.inputs, input_set.inputs),
@@ -49,7 +50,7 @@ def serialise(on_stage: Callable[[str], None], program: Program, file: str) -> N
         method_test_suites=[schema.BundledMethodTestSuite("forward", cases)],
         program=program.pte_path.read_bytes(),
     )
-    Path(file).write_bytes(serialize_from_bundled_program_to_flatbuffer(_Bundle(tables)))
+    return bytes(serialize_from_bundled_program_to_flatbuffer(_Bundle(tables)))
 
 
 def _values(
@@ -66,3 +67,13 @@ def _values(
         )
         for spec, file in zip(specs, files, strict=True)
     ]
+
+
+def main(directory: str, file: str) -> None:
+    program = load_program(Path(directory))
+    assert program is not None, f"no program in {directory}"
+    Path(file).write_bytes(bundled(program))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from harness.config.models import ModelSource
-from harness.export.bundle import bundle
-from harness.export.program import Program
+from harness.config.models import find_model
+from harness.export.batch import export
+from harness.export.process import ExportProcess
+from harness.export.request import ExportRequest
 from tests.late import Late
 
+bundled_program = Late("tools.bundled_program")
 serialize = Late("executorch.devtools.bundled_program.serialize")
 
 
 def test_a_bundle_holds_program_inputs_and_expected_outputs(
-    exported: Callable[[str | ModelSource], Program],
+    hil_export_process: ExportProcess,
 ) -> None:
-    program = exported("resnet8")
-    path = bundle(program)
-    assert path.suffix == ".bpte"
-    assert bundle(program) == path
-    content = path.read_bytes()
+    request = ExportRequest(find_model("resnet8"))
+    program = export([request], process=hil_export_process)[0].unwrap()
+    content = bundled_program.bundled(program)
     assert content[4:8] == b"BP08"
     tables = serialize.deserialize_from_flatbuffer_to_bundled_program(content)
     assert bytes(tables.program) == program.pte_path.read_bytes()

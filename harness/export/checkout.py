@@ -1,0 +1,293 @@
+"""A checkout of ExecuTorch that exports: its Python, with the compiled parts of the wheel.
+
+A file of the checkout counts if a wheel would carry it: Python, and what
+``[tool.setuptools.package-data]`` of ExecuTorch's ``pyproject.toml`` names (at cff6f4dd32). No
+other is linked into the environment, so that what an export can read and what its key stands for
+are the same: an edited C++ kernel is not another exporter.
+
+The environment, ``.hil/cache/executorch-python/<key>``, is for ``PYTHONPATH``. Its ``executorch``
+has folders of its own and in them one link for each file, so that the bytecode that Python keeps
+beside a module is kept there: nothing is ever written into the checkout. The key stands for the
+names of the files; their content is the checkout's, live.
+
+What ``setup.py`` of ExecuTorch puts into a wheel beside the sources (read at cff6f4dd32): copies
+of the schemas, ``version.py``, flatc, and what was compiled. The first two are made here from
+the checkout; the others are the installed wheel's. Beside the package lies ``cmsis_nn``, which
+older checkouts import as a package of its own: also the wheel's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from harness.core.errors import InfraError, UsageError
+from harness.export.exporter import ExporterFacts
+from harness.export.request import exporter_versions
+from harness.firmware.executorch.checkout import find_root
+from harness.system.files import disk_errors
+from harness.system.git import Unreadable, blob_id, changed, revision, tracked
+from harness.system.locks import in_use
+from harness.system.paths import cache_dir, executorch_package
+
+# The packages of ExecuTorch's src/executorch.
+_FOLDERS = (
+    "backends",
+    "codegen",
+    "devtools",
+    "examples",
+    "exir",
+    "export",
+    "extension",
+    "kernels",
+    "runtime",
+    "schema",
+    "util",
+)
+_KINDS = {".py", ".fbs", ".yaml", ".glsl", ".b64"}
+_VERSION, _PIN = "version.txt", "torch_pin.py"
+_NEEDED = (
+    _VERSION,
+    "exir/__init__.py",
+    "schema/program.fbs",
+    "schema/scalar_type.fbs",
+    "devtools/bundled_program/schema/bundled_program_schema.fbs",
+    "devtools/bundled_program/schema/scalar_type.fbs",
+)
+LAYOUT = 2  # raise it when what an environment holds changes
+PACKAGE = "executorch"
+_BUNDLED = "devtools/bundled_program"
+_COPIES = {
+    "exir/_serialize/program.fbs": "schema/program.fbs",
+    "exir/_serialize/scalar_type.fbs": "schema/scalar_type.fbs",
+    **{
+        f"{_BUNDLED}/serialize/{name}": f"{_BUNDLED}/schema/{name}"
+        for name in ("bundled_program_schema.fbs", "scalar_type.fbs")
+    },
+}
+_FLATC = "data/bin/flatc"
+# Until ExecuTorch's pull request 20531 (June 2026) this was a distribution of its own, installed
+# beside it, and older checkouts import it by this name alone.
+_CMSIS_NN = "cmsis_nn"
+_TORCH = re.compile(r"""^TORCH_VERSION\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+
+
+class CheckoutEdited(InfraError):
+    """It was edited while it exported, so that nobody knows what made the program."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__("the checkout changed while it exported", hint="run it again", path=root)
+
+
+@dataclass(frozen=True)
+class CheckoutExporter:
+    """``environment`` is for ``PYTHONPATH``. ``sources`` and ``versions`` stand for everything
+    that decides the bytes of a program: the one for the checkout's Python, the other, beside it,
+    for the wheel's compiled parts. ``pinned``: the version of torch that the checkout asks for,
+    "" when it does not say."""
+
+    root: Path
+    environment: Path
+    sources: str
+    versions: Mapping[str, str]
+    pinned: str
+    facts: ExporterFacts
+
+    def confirm(self) -> None:
+        """Raises CheckoutEdited when the checkout is not as it was when it was found."""
+        if read_sources(self.root).identity() != self.sources:
+            raise CheckoutEdited(self.root)
+
+
+def find_exporter(folder: Path) -> CheckoutExporter:
+    """The checkout in ``folder`` as an exporter; its environment is made when it is not there.
+
+    Raises NotACheckout, WheelShadowed, ExporterIncomplete, ExporterMissing, GitFailed, DiskError.
+    """
+    root = find_root(folder)
+    there, sources, compiled = revision(root), read_sources(root), compiled_parts()
+    installed = exporter_versions()
+    wheel, torch = installed["executorch"], installed["torch"]
+    version, pinned = (root / "version.txt").read_text("utf-8").strip(), _pinned(root)
+    return CheckoutExporter(
+        root=root,
+        environment=lay_environment(root, sources, compiled),
+        sources=sources.identity(),
+        versions={"executorch": f"{version}, sources {_name(sources, compiled, wheel)}"},
+        pinned=pinned,
+        facts=ExporterFacts(
+            path=str(root),
+            commit=there.commit,
+            branch=there.branch,
+            dirty=bool(sources.edited),
+            version=version,
+            compiled=wheel,
+            notes=(f"exported with the compiled parts of the wheel {wheel}", *_pin(pinned, torch)),
+        ),
+    )
+
+
+def _name(sources: Sources, compiled: Compiled, wheel: str) -> str:
+    facts = [LAYOUT, sources.identity(), wheel, sorted(compiled.files.items())]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
+
+
+def _pinned(root: Path) -> str:
+    """What ``torch_pin.py`` says; it is read, not run."""
+    try:
+        found = _TORCH.search((root / "torch_pin.py").read_text("utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return found[1] if found else ""
+
+
+def _pin(pinned: str, torch: str) -> tuple[str, ...]:
+    """A local version ("+cpu") is the same torch."""
+    if not pinned or pinned == torch.split("+")[0]:
+        return ()
+    return (f"exported with torch {torch}, the checkout is pinned to {pinned}",)
+
+
+class ExporterIncomplete(UsageError):
+    """``missing``: a file below ``path`` that no export can do without."""
+
+    def __init__(self, folder: Path, missing: str, whose: str) -> None:
+        self.missing = missing
+        super().__init__(
+            f"{whose} has no {missing}, and nothing can be exported with the checkout without it",
+            hint=f"`git -C {folder} status` tells what was deleted"
+            if whose == "the checkout"
+            else "reinstall the wheel: delete .venv and run ./hil",
+            path=folder,
+        )
+
+
+@dataclass(frozen=True)
+class Sources:
+    """``files``: names below the checkout with git's name of their content; ``edited``: those of
+    them, or deleted ones, that are not as in the commit."""
+
+    files: Mapping[str, str]
+    edited: tuple[str, ...]
+
+    def identity(self) -> str:
+        """Equal where the same is exported, whatever the commit and wherever the checkout."""
+        return hashlib.sha256(json.dumps(sorted(self.files.items())).encode()).hexdigest()
+
+
+def read_sources(root: Path) -> Sources:
+    """Takes tenths of a second. Raises ExporterIncomplete, Unreadable, GitFailed, ToolMissing."""
+    within = (*_FOLDERS, _VERSION, _PIN)
+    files = {name: content for name, content in tracked(root, within).items() if _counts(name)}
+    edited = tuple(name for name in changed(root, within) if _counts(name))
+    for name in edited:
+        files.pop(name, None)
+        if (root / name).is_file():  # not deleted; through a link, as Python reads it
+            files[name] = blob_id(_read(root / name))
+    for name in _NEEDED:
+        if name not in files:
+            raise ExporterIncomplete(root, name, "the checkout")
+    return Sources(files, edited)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Unreadable(path, error) from error
+
+
+def _counts(name: str) -> bool:
+    return name in (_VERSION, _PIN) or PurePosixPath(name).suffix in _KINDS
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The compiled parts of the installed wheel: names below the package, with their sizes."""
+
+    package: Path
+    files: Mapping[str, int]
+
+
+def compiled_parts() -> Compiled:
+    """Raises ExporterIncomplete for a wheel without flatc, InfraError when there is no wheel."""
+    package = executorch_package()
+    files = {name: (package / name).stat().st_size for name in sorted(_compiled(package))}
+    if _FLATC not in files:
+        raise ExporterIncomplete(package, _FLATC, "the installed wheel of ExecuTorch")
+    return Compiled(package, files)
+
+
+def _compiled(package: Path) -> Iterator[str]:
+    for folder, below, names in os.walk(package):
+        below[:] = [name for name in below if name not in ("__pycache__", "include", "test")]
+        place = Path(folder).relative_to(package).as_posix()
+        for name in names:
+            if name.endswith(".so") or place == "data/bin":
+                yield f"{place}/{name}"
+
+
+def lay_environment(root: Path, sources: Sources, compiled: Compiled) -> Path:
+    """The folder to put on ``PYTHONPATH``, made now unless it is there; whole, or absent.
+
+    Raises DiskError.
+    """
+    files = [name for name in sources.files if "/" in name]
+    version = (root / "version.txt").read_text("utf-8").strip()
+    facts = [
+        LAYOUT,
+        str(root),
+        sorted(files),
+        version,
+        str(compiled.package),
+        sorted(compiled.files),
+    ]
+    place = cache_dir("executorch-python") / _hash(facts)
+    in_use(place)
+    if place.is_dir():
+        return place
+    links = {name: root / name for name in files}
+    links |= {name: root / source for name, source in _COPIES.items()}
+    links |= {name: compiled.package / name for name in compiled.files}
+    with disk_errors("preparing the checkout's exporter"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+        try:
+            _link(temporary / PACKAGE, links, version)
+            for name in compiled.files:
+                if (file := PurePosixPath(name).name).split(".")[0] == _CMSIS_NN:
+                    (temporary / file).symlink_to(compiled.package / name)
+            _put(temporary, place)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return place
+
+
+def _link(package: Path, links: Mapping[str, Path], version: str) -> None:
+    for folder in {(package / name).parent for name in links}:
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, source in links.items():
+        (package / name).symlink_to(source)
+    # A package that is whole by itself: without this file Python would go on looking for the
+    # rest of it in the installed wheel, and mix the two.
+    (package / "__init__.py").touch()
+    (package / "version.py").write_text(f"__version__ = {version!r}\ngit_version = None\n")
+
+
+def _put(temporary: Path, place: Path) -> None:
+    try:
+        temporary.rename(place)
+    except OSError:
+        if not place.is_dir():  # else another process was faster, with the same
+            raise
+
+
+def _hash(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
