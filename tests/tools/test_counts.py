@@ -9,7 +9,7 @@ from tools.counts import Count, counts, long_signatures
 # Still over their limits. They may only shrink; whoever shrinks one lowers its number here.
 NOT_YET = {
     "lines of harness/": 51_400,
-    "modules of harness/": 340,
+    "modules of harness/": 333,
 }
 
 
