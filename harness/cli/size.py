@@ -158,8 +158,7 @@ def _compare(
     from harness.report import size as render
     from harness.report.console import Terminal
     from harness.run.measure import measure
-    from harness.size import explain
-    from harness.size.difference import difference
+    from harness.size.difference import difference, reasons
 
     before, after = measure(old, options.target), measure(new, options.target)
     if {before.kind, after.kind} & {"elf"} and before.kind != after.kind:
@@ -168,7 +167,7 @@ def _compare(
             hint="compare a program with a program, an ELF with an ELF",
         )
     changes = difference(before, after)
-    sentences = [] if options.why is None else explain.reasons(changes, options.why)
+    sentences = [] if options.why is None else reasons(changes, options.why)
     if options.html is not None:
         from harness.size.page import write_page
 

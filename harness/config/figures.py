@@ -2,7 +2,7 @@
 
 A stage measures figures: "program" looks at the ``.pte``, "firmware" at the ELF, "run" at both
 as far as that is cheap, and at what the runner prints (``harness.log.figures``). The
-formulas of the first two are in ``harness.size.figures``.
+formulas of the first two are in ``harness.size.budgeted_figures``.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from harness.judge.npu_contents import ETHOS_U, Operator, Value, digest_of, npu_
 from harness.judge.program_contents import ProgramContents
 from harness.judge.program_difference import ProgramDifference, difference
 from harness.size.program_tables import SCALAR_TYPES
-from harness.size.pte import read_header
-from harness.size.segments import segments_of
+from harness.size.pte import read_header, segments_of
 
 _MOST_ITEMS = 8  # of a list that is kept as it is; a longer one is a digest
 

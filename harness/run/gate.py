@@ -22,9 +22,8 @@ from harness.core.errors import HarnessError
 from harness.judge.growth import HeldFigure, State, check
 from harness.judge.reference import Reference, load_reference, references_of
 from harness.run.measure import Measured, measure_cases
-from harness.size.difference import Difference, causes, difference
-from harness.size.explain import sentences
-from harness.size.figures import concerning
+from harness.size.budgeted_figures import changes_behind
+from harness.size.difference import Difference, difference, sentences
 from harness.system.progress import Progress, silent
 
 _TOP_CAUSES = 5
@@ -162,5 +161,4 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
 
 def _reasons(figure: str, found: Difference) -> list[str]:
     """The top causes of a figure's growth, a sentence each."""
-    changes = concerning(figure, found.parts, found.memory)
-    return sentences(causes(changes), 1 << 62)[:_TOP_CAUSES]
+    return sentences(changes_behind(figure, found))[:_TOP_CAUSES]

@@ -18,8 +18,8 @@ from harness.log import Observation
 from harness.log.parser import parse_processes
 from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
 from harness.sim.transcript import NpuUse, Transcript
-from harness.size.figures import firmware_figures
-from harness.size.placement import Memory, section_parts
+from harness.size.budgeted_figures import figures_of_firmware
+from harness.size.elf_anatomy import Memory, section_parts
 from harness.system.files import read_regular
 
 
@@ -172,5 +172,5 @@ def elf_metrics(regions: Sequence[Memory], elf: Path, *, pools: bool) -> dict[st
     has sections that hold nothing else, as our runner has."""
     if not regions:
         return {}
-    found = firmware_figures(section_parts(elf, regions), [r.name for r in regions])
+    found = figures_of_firmware(section_parts(elf, regions), [r.name for r in regions])
     return {n: v for n, v in found.items() if pools or not n.endswith(("_pools", "_no_pools"))}

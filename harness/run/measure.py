@@ -24,7 +24,7 @@ from harness.run.exports import export_cases
 from harness.run.record import load_record
 from harness.sim.simulator import pick
 from harness.size.anatomy import Anatomy
-from harness.size.figures import firmware_figures, program_figures
+from harness.size.budgeted_figures import figures_of_firmware, figures_of_program
 from harness.size.measure import measure_file
 from harness.system.progress import Progress, silent
 
@@ -71,14 +71,14 @@ def measure_cases(
 
 def measure_program(case: Case, program: Program) -> Measured:
     anatomy = measure_file(program.pte_path)
-    figures = program_figures(anatomy)
+    figures = figures_of_program(anatomy)
     return Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, program.pte_sha256)
 
 
 def measure_firmware(case: Case, firmware: Firmware) -> Measured:
     regions = firmware.regions
     anatomy = measure_file(firmware.elf, regions, firmware.map)
-    figures = firmware_figures(anatomy.parts, [r.name for r in regions])
+    figures = figures_of_firmware(anatomy.parts, [r.name for r in regions])
     return Measured(case, "firmware", firmware.toolchain_id, anatomy, figures)
 
 

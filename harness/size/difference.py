@@ -1,4 +1,5 @@
-"""What changed between two anatomies: added, removed, grew, shrank, renamed; most first."""
+"""What changed between two anatomies: added, removed, grew, shrank, renamed; most first; and one
+sentence for each cause of growth."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from harness.size.anatomy import Anatomy, Part, Path, join
+from harness.size.anatomy import Anatomy, Part, Path, join, shown
 
 _USED_BY = " of "  # a planned tensor's name: its shape, and the operator it belongs to
 _ALIKE = 0.6  # least likeness of two names for one to count as the other's new name
@@ -141,32 +142,87 @@ def causes(changed: Sequence[Change]) -> list[GrowthCause]:
 
     Padding comes last, whatever its size: it only follows from the other changes.
     """
-    resized = [c for c in changed if c.delta]
-    exploded = _explode((), resized) if resized else []
-    return sorted(exploded, key=lambda c: ("padding" in c.path, -abs(c.delta)))
+    found = _combine((), [c for c in changed if c.delta])
+    return sorted(found, key=lambda c: ("padding" in c.path, -abs(c.delta)))
 
 
-def _explode(path: Path, changed: Sequence[Change]) -> list[GrowthCause]:
-    if len(changed) == 1:
-        return [GrowthCause(changed[0].path, changed[0].delta, 1, changed[0])]
+def _combine(path: Path, changed: Sequence[Change]) -> list[GrowthCause]:
+    """``changed``: all below ``path``, which may itself be one of them."""
+    if len(changed) == 1 or all(c.path == path for c in changed):
+        return [GrowthCause(c.path, c.delta, 1, c) for c in changed]
     below: dict[Path, list[Change]] = defaultdict(list)
     for change in changed:
         below[change.path[: len(path) + 1]].append(change)
-    if len(below) == 1:
-        deeper, only = next(iter(below.items()))
-        if deeper == path:
-            return [GrowthCause(c.path, c.delta, 1, c) for c in only]
-        return _explode(deeper, only)
     moved = sum(abs(c.delta) for c in changed)
     largest = max(abs(sum(c.delta for c in group)) for group in below.values())
-    if path and len(changed) > 4 and largest * 4 < moved:
+    if path and len(below) > 1 and len(changed) > 4 and largest * 4 < moved:
         return [GrowthCause(path, sum(c.delta for c in changed), len(changed), None)]
-    return [
-        cause
-        for deeper, group in below.items()
-        for cause in (
-            [GrowthCause(c.path, c.delta, 1, c) for c in group]
-            if deeper == path
-            else _explode(deeper, group)
+    return [cause for deeper, group in below.items() for cause in _combine(deeper, group)]
+
+
+# The first row whose words are all in a path describes it.
+_SUBJECTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("program", "operators"), "the operator name {name}"),
+    (("program", "instructions"), "the calls of {name}"),
+    (("program", "tensors"), "the descriptions of tensors that are {name}"),
+    (("program", "strings"), "the string {name}"),
+    (("program", "names"), "the name {name}"),
+    (("program", "debug"), "debug information ({name}), which no run needs"),
+    (("program", "compile specs"), "the compile spec {name}"),
+    (("program", "named data keys"), "the key {name} of named data"),
+    (("program", "values"), "the values of type {name}"),
+    (("constants",), "the constant tensor {name}"),
+    (("delegates", "weights"), "the encoded weights of {parent}"),
+    (("delegates", "scales"), "the scales of {parent}"),
+    (("delegates", "command stream"), "the command stream of {parent}"),
+    (("delegates",), "{name} of {parent}"),
+    (("named data",), "the named data {name}"),
+    (("padding",), "alignment padding ({name})"),
+    (("unreferenced",), "data that nothing refers to ({name})"),
+)
+
+
+def reasons(difference: Difference, enough: int) -> list[str]:
+    """Of the file first, then of the memory it asks for."""
+    return [*sentences(difference.parts, enough), *sentences(difference.memory, enough)]
+
+
+def sentences(changed: Sequence[Change], enough: int | None = None) -> list[str]:
+    """One for each cause, the largest first, until they explain ``enough`` bytes (None: all)."""
+    lines, explained = [], 0
+    for cause in causes(changed):
+        if enough is not None and explained >= enough:
+            break
+        lines.append(sentence(cause))
+        explained += abs(cause.delta)
+    return lines
+
+
+def sentence(cause: GrowthCause) -> str:
+    """``+312 B: added the constant tensor int8[64].``"""
+    if cause.change is None:
+        return (
+            f"{cause.delta:+d} B: {cause.things} changes in {shown(cause.path)}, "
+            "none of them large by itself."
         )
-    ]
+    return f"{cause.delta:+d} B: {_describe(cause.change)}."
+
+
+def subject(path: Path) -> str:
+    name, parent = path[-1], path[-2] if len(path) > 1 else "the file"
+    for words, phrase in _SUBJECTS:
+        if path[0] == words[0] and all(word in path for word in words):
+            return phrase.format(name=name, parent=parent)
+    where = shown(path[:-1])
+    return f"{name} in {where}" if where else name
+
+
+def _describe(change: Change) -> str:
+    thing = subject(change.path)
+    if change.old_path is not None:
+        old = change.old_path[-1]
+        origin = f"{old} to" if old != change.path[-1] else f"{shown(change.old_path[:-1])} to"
+        return f"renamed {origin} {thing} ({change.old} -> {change.new} B)"
+    if change.kind in ("added", "removed"):
+        return f"{change.kind} {thing}"
+    return f"{thing} {change.kind} from {change.old} to {change.new} B"

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.errors import UsageError
+from harness.config.model import Region
+from harness.core.errors import InfraError, UsageError
 from harness.formats.damage import DamagedFile
 from harness.formats.demangle import demangle, scopes
 from harness.formats.elf import (
+    SHT_NOBITS,
     STB_LOCAL,
     STT_FILE,
     STT_FUNC,
@@ -23,11 +25,17 @@ from harness.formats.elf import (
     STT_OBJECT,
     ElfFile,
     Section,
+    read_elf,
 )
-from harness.formats.linker_map import FILL, InputSection, LinkMap, read_map
+from harness.formats.linker_map import FILL, InputSection, LinkMap, MapRegion, read_map
 from harness.size import anatomy as names
-from harness.size.anatomy import Anatomy, Tally
-from harness.size.placement import LOAD_IMAGE, Memory, Placed, placed
+from harness.size.anatomy import Anatomy, Part, Tally
+
+NO_REGION = "outside every region"
+LOAD_IMAGE = "load image"  # the kind of a stored copy of what runs elsewhere
+
+
+Memory = Region | MapRegion  # a region of a target, or of a linker script
 
 PADDING = "padding"
 _LARGEST_PADDING = 64  # bytes between input sections that alignment explains
@@ -59,6 +67,65 @@ _KNOWN_SECTIONS = {
     ".stack": "stack",
     ".heap": "heap",
 }
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An allocated section, the region it runs in, and that of its stored copy if it has one."""
+
+    section: Section
+    region: str
+    load_region: str | None
+
+
+def placed(elf: ElfFile, regions: Sequence[Memory]) -> Iterator[Placed]:
+    """Every allocated section, in the file's order.
+
+    Sections with SHF_ALLOC occupy memory, SHT_NOBITS ones without being in the file (System V
+    ABI, "Sections"). A segment that is stored elsewhere than it runs takes memory twice
+    ("Program Loading": ``p_paddr`` and ``p_vaddr``).
+    """
+    for section in elf.sections:
+        if section.allocated:
+            load = _load_address(elf, section)
+            elsewhere = None if load is None else _region(load, regions)
+            yield Placed(section, _region(section.address, regions), elsewhere)
+
+
+def section_parts(path: Path, regions: Sequence[Memory]) -> tuple[Part, ...]:
+    """Bytes by region, kind and section: the first levels of an ELF's anatomy, from its headers.
+
+    Raises InfraError when the file is not a readable ELF.
+    """
+    tally = Tally()
+    try:
+        sections = list(placed(read_elf(path), regions))
+    except (OSError, DamagedFile) as error:
+        raise InfraError(f"cannot read {path} as an ELF: {error}", path=str(path)) from error
+    for place in sections:
+        section = place.section
+        tally.add((place.region, section.kind, section.name), section.size)
+        if place.load_region is not None:
+            tally.add((place.load_region, LOAD_IMAGE, section.name), section.size)
+    return tally.parts()
+
+
+def _region(address: int, regions: Sequence[Memory]) -> str:
+    for region in regions:
+        if region.origin <= address < region.origin + region.size:
+            return region.name
+    return NO_REGION if regions else "memory"
+
+
+def _load_address(elf: ElfFile, section: Section) -> int | None:
+    """The address of the section's stored copy; None if it has no other copy."""
+    if section.type == SHT_NOBITS:
+        return None
+    for segment in elf.segments:
+        if 0 <= section.address - segment.run < segment.file_size:
+            load = section.address - segment.run + segment.load
+            return None if load == section.address else load
+    return None
 
 
 def anatomy(

@@ -16,7 +16,7 @@ from harness.formats.elf import MAGIC
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.linker_map import MapRegion
 from harness.formats.schema import Schema
-from harness.size import elf_anatomy, pte, segments
+from harness.size import elf_anatomy, pte
 from harness.size.anatomy import Anatomy, Tally
 from harness.size.claims import Claims, classify_gap
 
@@ -136,9 +136,9 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
     claims = Claims(buffer, _TABLES)
     claims.bytes(0, 8, ("header", "root offset and identifier"))
     claims.bytes(8, 8 + length, ("header", "FH01 header"))
-    owners: dict[int, segments.Owner] = {}
+    owners: dict[int, pte.Owner] = {}
 
-    def add(name: str, segment: segments.DataSegment) -> None:
+    def add(name: str, segment: pte.DataSegment) -> None:
         tally.add(("data", name), segment.end - segment.start)
 
     for item in root.items("named_data"):
@@ -150,6 +150,6 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
     for gap in claims.account(tally):
         foreign = buffer.has_unknown_fields
         classify_gap(buffer.view, gap.start, gap.end, _TABLES, tally, foreign=foreign)
-    listed = segments.segments_of(root, base, len(view))
-    segments.account(view, listed, owners, limit, tally)
+    listed = pte.segments_of(root, base, len(view))
+    pte.account_segments(view, listed, owners, limit, tally)
     return Anatomy("ptd", len(view), tally.parts())

@@ -8,14 +8,16 @@ u64 FlatBuffer size, u64 segment base, u64 segment size); behind it the data seg
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 from harness.formats.damage import DamagedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
-from harness.size import segments, vela
-from harness.size.anatomy import Anatomy, Numbering, Part, Tally
+from harness.size import vela
+from harness.size.anatomy import Anatomy, Numbering, Part, Path, Tally
 from harness.size.claims import Claims, classify_gap
 from harness.size.program_tables import Constant, Plans, claim_program
 
@@ -49,9 +51,9 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
         classify_gap(buffer.view, gap.start, gap.end, _GENERAL, tally, foreign=foreign)
     blobs.name(program, plans)
     blobs.inline(reserved, plans)
-    listed = segments.segments_of(program, header.base, len(view))
+    listed = segments_of(program, header.base, len(view))
     owners = blobs.owners(program, plans)
-    segments.account(view, listed, owners, header.flatbuffer, tally)
+    account_segments(view, listed, owners, header.flatbuffer, tally)
     memory = (*plans.memory, *blobs.memory)
     return Anatomy("pte", len(view), tally.parts(), memory)
 
@@ -145,15 +147,15 @@ class _Blobs:
             if size:
                 self.memory.append(Part((f"NPU {kind} of {name}", "working memory"), size))
 
-    def owners(self, program: Table, plans: Plans) -> dict[int, segments.Owner]:
+    def owners(self, program: Table, plans: Plans) -> dict[int, Owner]:
         """The function that accounts for each segment, by its number."""
         view, tally = self._view, self._tally
-        owners: dict[int, segments.Owner] = {}
+        owners: dict[int, Owner] = {}
 
         def add(table: Table, known: dict[int, Constant], kind: str) -> None:
             offsets = dict(list(enumerate(table.items("offsets")))[1:])
             if offsets:
-                owners[table.get("segment_index")] = lambda segment: segments.tensors(
+                owners[table.get("segment_index")] = lambda segment: tensors(
                     view, segment, offsets, known, (kind,), tally
                 )
 
@@ -170,9 +172,90 @@ class _Blobs:
             )
         return owners
 
-    def _delegate_segment(self, name: str, segment: segments.DataSegment) -> None:
+    def _delegate_segment(self, name: str, segment: DataSegment) -> None:
         self._delegate(self._view[segment.start : segment.end], name)
 
-    def _named_segment(self, key: str, segment: segments.DataSegment) -> None:
+    def _named_segment(self, key: str, segment: DataSegment) -> None:
         name = self._external_names.get(key, key)
         self._tally.add(("named data", name), segment.end - segment.start)
+
+
+@dataclass(frozen=True)
+class DataSegment:
+    """``[start, end)`` in the file."""
+
+    start: int
+    end: int
+
+
+Owner = Callable[[DataSegment], None]
+
+
+def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
+    """The segments that a root table lists. Raises DamagedFile for one outside the file."""
+    segments: list[DataSegment] = []
+    for table in root.items("segments"):
+        start, size = base + table.get("offset"), table.get("size")
+        if start + size > file_size:
+            raise DamagedFile(
+                f"segment {len(segments)} ends {start + size - file_size} bytes behind the end "
+                "of the file: it is truncated",
+                table.pos,
+            )
+        segments.append(DataSegment(start, start + size))
+    return segments
+
+
+def account_segments(
+    view: memoryview,
+    segments: list[DataSegment],
+    owner_of: Mapping[int, Owner],
+    start: int,
+    tally: Tally,
+) -> None:
+    """Account for everything from ``start`` to the end of ``view``."""
+    at = start
+    for index, segment in sorted(enumerate(segments), key=lambda s: (s[1].start, s[1].end)):
+        if segment.end == segment.start:
+            continue
+        if segment.start < at:
+            raise DamagedFile(f"segment {index} overlaps what is before it", segment.start)
+        classify_gap(view, at, segment.start, ("between segments",), tally)
+        owner = owner_of.get(index)
+        if owner is None:
+            tally.add(("unreferenced", f"segment {index}"), segment.end - segment.start)
+        else:
+            owner(segment)
+        at = segment.end
+    classify_gap(view, at, len(view), ("end of file",), tally)
+
+
+def tensors(
+    view: memoryview,
+    segment: DataSegment,
+    offsets: Mapping[int, int],
+    known: Mapping[int, Constant],
+    path: Path,
+    tally: Tally,
+) -> None:
+    """A segment of constant data: ``offsets`` by tensor index, names and sizes in ``known``."""
+    length = segment.end - segment.start
+    places: dict[int, list[int]] = {}
+    for index, offset in offsets.items():
+        if offset > length:
+            raise DamagedFile(f"constant {index} starts behind its segment", segment.start)
+        places.setdefault(offset, []).append(index)
+    edges = [*sorted(places), length]
+    classify_gap(view, segment.start, segment.start + edges[0], ("before constants",), tally)
+    for start, end in pairwise(edges):
+        named = [known[index] for index in places[start] if index in known]
+        if named:
+            largest = max(named, key=lambda n: n.size)
+            used = any(n.used for n in named)
+            size = min(largest.size, end - start)
+            tally.add((*path, replace(largest, used=used).label), size)
+            low = segment.start + start + size
+            classify_gap(view, low, segment.start + end, ("between constants",), tally)
+        else:
+            which = ", ".join(map(str, places[start]))
+            tally.add(("unreferenced", f"constant {which}"), end - start)

@@ -12,7 +12,7 @@ from harness.config.loading import Target, load_target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
-from harness.size.placement import LOAD_IMAGE, NO_REGION, section_parts
+from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts
 
 from .conftest import Hil
 

@@ -17,7 +17,7 @@ from harness.core.errors import ExportError, HarnessError
 from harness.run import accept, left_over
 from harness.run import gate as size_gate
 from harness.run.measure import Measured
-from harness.size.figures import program_figures
+from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
 from tests.size.samples import sample_pte
 
@@ -81,7 +81,7 @@ def test_damage_is_wrong_usage_with_the_offset(tmp_path: Path) -> None:
 def measured(files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """This file is measured instead of exporting; what is in the list is what gates see."""
     anatomy = measure_file(Path(files[0]))
-    seen: list[Any] = [Measured(CASE, "program", "any", anatomy, program_figures(anatomy))]
+    seen: list[Any] = [Measured(CASE, "program", "any", anatomy, figures_of_program(anatomy))]
     firmware = Measured(CASE, "firmware", "gcc", anatomy, {"elf_text": 5})
 
     def measure(subjects: Any, progress: Any = None) -> list[Any]:
@@ -118,7 +118,7 @@ def test_new_accept_grow_fail(
     anatomy = measured[0].anatomy
     big = replace(anatomy.parts[0], path=("constants", "int8[900]"), bytes=900)
     larger = replace(anatomy, total=anatomy.total + 900, parts=(*anatomy.parts, big))
-    measured[0] = replace(measured[0], anatomy=larger, figures=program_figures(larger))
+    measured[0] = replace(measured[0], anatomy=larger, figures=figures_of_program(larger))
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     failed = call("gate", CASE.id)

@@ -9,8 +9,8 @@ from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.formats.elf import read_elf
 from harness.sim.simulator import pick
-from harness.size.figures import firmware_figures
-from harness.size.placement import section_parts
+from harness.size.budgeted_figures import figures_of_firmware
+from harness.size.elf_anatomy import section_parts
 
 
 def sections(firmware: Firmware) -> dict[str, tuple[int, int]]:
@@ -49,7 +49,7 @@ def test_everything_is_where_the_memory_mode_says(
         + (pools["method"] + pools["temp"] if mode.arena == "SRAM" else 0)
     )
     parts = section_parts(firmware.elf, firmware.regions)
-    figures = firmware_figures(parts, [r.name for r in firmware.regions])
+    figures = figures_of_firmware(parts, [r.name for r in firmware.regions])
     assert figures["elf_outside"] == 0
     assert figures["elf_SRAM"] == sram
 

@@ -18,7 +18,7 @@ from harness.run.gate import Gate, gate_cases, hold, unmeasured
 from harness.run.left_over import LeftOver
 from harness.run.measure import Measured
 from harness.size.anatomy import Anatomy, Part
-from harness.size.figures import firmware_figures, program_figures
+from harness.size.budgeted_figures import figures_of_firmware, figures_of_program
 
 CASE = Case("t", "m")
 
@@ -28,12 +28,12 @@ def program(constants: int, extra: int = 0, scratch: int = 100) -> Measured:
     parts += [Part(("program", "forward", "operators", "a::b"), extra)] if extra else []
     memory = (Part(("NPU scratch of EthosUBackend", "working memory"), scratch),)
     anatomy = Anatomy("pte", constants + extra, tuple(parts), memory)
-    return Measured(CASE, "program", ANY_TOOLCHAIN, anatomy, program_figures(anatomy))
+    return Measured(CASE, "program", ANY_TOOLCHAIN, anatomy, figures_of_program(anatomy))
 
 
 def runner(text: int, toolchain: str = "gcc 12") -> Measured:
     anatomy = Anatomy("elf", text, (Part(("ITCM", "code", ".text", "a.o", "f"), text),))
-    figures = firmware_figures(anatomy.parts, ["ITCM", "SRAM"])
+    figures = figures_of_firmware(anatomy.parts, ["ITCM", "SRAM"])
     return Measured(Case("t", RUNNER), "firmware", toolchain, anatomy, figures)
 
 

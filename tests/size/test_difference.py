@@ -9,8 +9,7 @@ from rich.console import Console
 
 from harness.report.size import markdown, print_anatomy, print_difference
 from harness.size.anatomy import Anatomy, Part, join, split
-from harness.size.difference import causes, changes, difference
-from harness.size.explain import reasons, sentence
+from harness.size.difference import causes, changes, difference, reasons, sentence
 
 
 def anatomy(parts: Mapping[str, int], memory: Mapping[str, int] | None = None) -> Anatomy:

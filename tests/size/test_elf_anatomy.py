@@ -13,8 +13,8 @@ from harness.core.errors import UsageError
 from harness.formats.damage import DamagedFile
 from harness.formats.linker_map import read_map
 from harness.size.anatomy import Anatomy
+from harness.size.elf_anatomy import NO_REGION
 from harness.size.measure import measure_file
-from harness.size.placement import NO_REGION
 
 SCRIPT = """
 MEMORY { CODE (rx) : ORIGIN = 0x10000000, LENGTH = 64K  RAM (rw) : ORIGIN = 0x30000000, LENGTH = 64K }

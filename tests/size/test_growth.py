@@ -12,8 +12,7 @@ import pytest
 
 from harness.formats.vela import walk
 from harness.size import vela
-from harness.size.difference import Difference, causes, difference
-from harness.size.explain import sentences
+from harness.size.difference import Difference, difference, sentences
 from harness.size.measure import measure_file
 from tests.size.samples import make_pte, segment_bytes, to_json
 
@@ -34,7 +33,7 @@ def planted(pte: Path, tmp_path: Path, edit: Edit) -> Difference:
 
 
 def told(found: Difference) -> list[str]:
-    return sentences(causes(found.parts), 1 << 62)
+    return sentences(found.parts)
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ def test_bigger_scratch_buffer(ds_cnn: Path, tmp_path: Path) -> None:
         plan["non_const_buffer_sizes"][1] = where + size
 
     found = planted(ds_cnn, tmp_path, edit)
-    first = sentences(causes(found.memory), 1)[0]
+    first = sentences(found.memory, 1)[0]
     assert "uint8[" in first
     assert "conv2d" in first
     assert "planned buffer 1" in first
@@ -105,9 +104,7 @@ def test_bigger_npu_scratch(programs: dict[str, Path], tmp_path: Path) -> None:
 
     found = planted(programs["ethos-u55-128/resnet8"], tmp_path, edit)
     assert found.delta == 0
-    assert sentences(causes(found.memory), 1)[0].startswith(
-        "+4096 B: working memory in NPU scratch"
-    )
+    assert sentences(found.memory, 1)[0].startswith("+4096 B: working memory in NPU scratch")
 
 
 def test_debug_handles_left_in(ds_cnn: Path, tmp_path: Path) -> None:

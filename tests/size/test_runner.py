@@ -21,11 +21,10 @@ from harness.judge.reference import Acceptance, propose
 from harness.run.gate import Gate, hold
 from harness.run.measure import Measured
 from harness.size.anatomy import Anatomy, Part
-from harness.size.difference import causes, difference
-from harness.size.explain import sentences
-from harness.size.figures import firmware_figures
+from harness.size.budgeted_figures import figures_of_firmware
+from harness.size.difference import difference, sentences
+from harness.size.elf_anatomy import LOAD_IMAGE, section_parts
 from harness.size.measure import measure_file
-from harness.size.placement import LOAD_IMAGE, section_parts
 from harness.system import paths
 from harness.system.paths import project_root
 
@@ -135,7 +134,7 @@ def test_planted_growth(
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     firmware = build(load_target(TARGET))
     found = difference(anatomy, measure_file(firmware.elf, regions(), firmware.map))
-    said = sentences(causes([c for c in found.parts if c.delta > 0]), 1 << 62)
+    said = sentences([c for c in found.parts if c.delta > 0])
     print("\n".join(said[:8]))
     assert re.search(says, "\n".join(said[:3]))
     gate = gated(anatomy, measure_file(firmware.elf, regions(), firmware.map))
@@ -152,7 +151,7 @@ def gated(accepted: Anatomy, now: Anatomy) -> Gate:
 
 def measured(anatomy: Anatomy) -> Measured:
     names = [region.name for region in regions()]
-    figures = firmware_figures(anatomy.parts, names)
+    figures = figures_of_firmware(anatomy.parts, names)
     return Measured(Case(TARGET, RUNNER), "firmware", "gcc", anatomy, figures)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.size.figures import program_figures
+from harness.size.budgeted_figures import figures_of_program
 from harness.size.measure import measure_file
 
 
@@ -27,6 +27,6 @@ def test_delegated_models_are_mostly_weights(programs: dict[str, Path]) -> None:
 
 
 def test_npu_scratch_is_told(programs: dict[str, Path]) -> None:
-    figures = program_figures(measure_file(programs["ethos-u55-128/ds_cnn"]))
+    figures = figures_of_program(measure_file(programs["ethos-u55-128/ds_cnn"]))
     assert figures["npu_scratch_bytes"] > 1000
-    assert program_figures(measure_file(programs["cortex-m55/ds_cnn"]))["npu_scratch_bytes"] == 0
+    assert figures_of_program(measure_file(programs["cortex-m55/ds_cnn"]))["npu_scratch_bytes"] == 0

@@ -10,9 +10,9 @@ import pytest
 from harness.config.model import Region
 from harness.core.errors import InfraError
 from harness.size.anatomy import Part
-from harness.size.figures import firmware_figures
+from harness.size.budgeted_figures import figures_of_firmware
+from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts
 from harness.size.measure import measure_file
-from harness.size.placement import LOAD_IMAGE, NO_REGION, section_parts
 
 SOURCE = """
 const char constant[1000] = {1};
@@ -79,8 +79,8 @@ def test_what_is_stored_elsewhere_takes_memory_twice(elf: Path, tmp_path: Path) 
     copied = linked(elf.with_name("a.c"), tmp_path / "a.ld")
     parts = section_parts(copied, REGIONS)
     assert Part(("CODE", LOAD_IMAGE, ".data"), 300) in parts
-    figures = firmware_figures(parts, ["CODE", "RAM"])
-    before = firmware_figures(section_parts(elf, REGIONS), ["CODE", "RAM"])
+    figures = figures_of_firmware(parts, ["CODE", "RAM"])
+    before = figures_of_firmware(section_parts(elf, REGIONS), ["CODE", "RAM"])
     assert figures["elf_CODE"] == before["elf_CODE"] + 300
     assert figures["elf_RAM"] == before["elf_RAM"] == 300
     assert figures["elf_loaded"] == before["elf_loaded"] + 300
@@ -91,8 +91,8 @@ def test_sections_and_anatomy_give_the_same_figures(elf: Path) -> None:
     """One name, one value, whether a run or a gate computes it."""
     names = [r.name for r in REGIONS]
     whole = measure_file(elf, REGIONS)
-    figures = firmware_figures(section_parts(elf, REGIONS), names)
-    assert figures == firmware_figures(whole.parts, names)
+    figures = figures_of_firmware(section_parts(elf, REGIONS), names)
+    assert figures == figures_of_firmware(whole.parts, names)
     assert figures["elf_outside"] == 5000
 
 

@@ -1,4 +1,4 @@
-"""The formulas of the figures of a program and a firmware, and which parts make each up.
+"""The figures of size that budgets limit, computed from the parts of a program and a firmware.
 
 ``harness.config.figures`` has their meanings. Those of a firmware need only sections, so a run
 computes them from the section headers and a gate, with the same result, from the whole anatomy.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.size.anatomy import Anatomy, Part, Path
-from harness.size.difference import Change
-from harness.size.placement import NO_REGION
+from harness.size.difference import Change, Difference
+from harness.size.elf_anatomy import NO_REGION
 
 _SCRATCH = "NPU scratch of "
 _LOADED = ("code", "data", "load image")
 _POOL = ".pool"
 
 
-def program_figures(anatomy: Anatomy) -> dict[str, int]:
+def figures_of_program(anatomy: Anatomy) -> dict[str, int]:
     """Of a ``.pte``: the file, its planned buffers, and the largest NPU scratch."""
     scratch = [p.bytes for p in anatomy.memory if p.path[0].startswith(_SCRATCH)]
     planned = [p.bytes for p in anatomy.memory if not p.path[0].startswith(_SCRATCH)]
@@ -28,7 +28,7 @@ def program_figures(anatomy: Anatomy) -> dict[str, int]:
     }
 
 
-def firmware_figures(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
+def figures_of_firmware(parts: Iterable[Part], regions: Iterable[str] = ()) -> dict[str, int]:
     """Of an ELF whose parts' paths start with region, kind and section.
 
     A region counts everything that the linker put into it, including stored copies and reserved
@@ -57,12 +57,11 @@ def _figures_of(path: Path) -> tuple[str, ...]:
     return (*loaded, *text, f"elf_{region}", f"elf_{region}{pools}")
 
 
-def concerning(figure: str, parts: Iterable[Change], memory: Iterable[Change]) -> list[Change]:
-    """The changes that a figure is made of."""
-    if figure == "planned_bytes":
-        return [c for c in memory if not c.path[0].startswith(_SCRATCH)]
-    if figure == "npu_scratch_bytes":
-        return [c for c in memory if c.path[0].startswith(_SCRATCH)]
+def changes_behind(figure: str, difference: Difference) -> list[Change]:
+    """The changes that a figure's growth is made of."""
+    scratch = figure == "npu_scratch_bytes"
+    if scratch or figure == "planned_bytes":
+        return [c for c in difference.memory if c.path[0].startswith(_SCRATCH) == scratch]
     if figure.startswith("elf_"):
-        return [c for c in parts if figure in _figures_of(c.path)]
-    return list(parts)
+        return [c for c in difference.parts if figure in _figures_of(c.path)]
+    return list(difference.parts)

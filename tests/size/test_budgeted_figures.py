@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.size.anatomy import Anatomy, Part
-from harness.size.difference import Change
-from harness.size.figures import concerning, firmware_figures, program_figures
-from harness.size.placement import LOAD_IMAGE, NO_REGION
+from harness.size.budgeted_figures import changes_behind, figures_of_firmware, figures_of_program
+from harness.size.difference import Change, Difference
+from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION
 
 PARTS = (
     Part(("ITCM", "code", ".text", "f"), 10),
@@ -18,7 +18,7 @@ PARTS = (
 
 
 def test_firmware_figures() -> None:
-    assert firmware_figures(PARTS, ["ITCM", "SRAM"]) == {
+    assert figures_of_firmware(PARTS, ["ITCM", "SRAM"]) == {
         "elf_loaded": 21,
         "elf_text": 10,
         "elf_outside": 3,
@@ -41,20 +41,21 @@ def test_program_figures() -> None:
         Part(("NPU scratch of EthosUBackend", "working memory"), 70),
         Part(("NPU scratch of EthosUBackend #2", "working memory"), 80),
     )
-    figures = program_figures(Anatomy("pte", 12, (), memory))
+    figures = figures_of_program(Anatomy("pte", 12, (), memory))
     assert figures == {"pte_bytes": 12, "planned_bytes": 35, "npu_scratch_bytes": 80}
 
 
 def test_a_change_concerns_the_figures_it_is_counted_in() -> None:
-    parts = [Change(p.path, 0, p.bytes) for p in PARTS]
-    memory = [
+    parts = tuple(Change(p.path, 0, p.bytes) for p in PARTS)
+    memory = (
         Change(("planned buffer 1 of forward", "x"), 0, 30),
         Change(("NPU scratch of EthosUBackend", "working memory"), 0, 70),
-    ]
-    figures = firmware_figures(PARTS)
+    )
+    found = Difference(0, 0, parts, memory)
+    figures = figures_of_firmware(PARTS)
     assert figures
     for figure, size in figures.items():
-        assert sum(c.delta for c in concerning(figure, parts, memory)) == size, figure
-    assert concerning("planned_bytes", parts, memory) == memory[:1]
-    assert concerning("npu_scratch_bytes", parts, memory) == memory[1:]
-    assert concerning("pte_bytes", parts, memory) == parts
+        assert sum(c.delta for c in changes_behind(figure, found)) == size, figure
+    assert changes_behind("planned_bytes", found) == [memory[0]]
+    assert changes_behind("npu_scratch_bytes", found) == [memory[1]]
+    assert changes_behind("pte_bytes", found) == list(parts)
