@@ -1,5 +1,6 @@
 # Compiler options every piece of the runner is built with: target hil_options.
 option(HIL_RUNTIME_CHECKS "Kernels check what the exporter planned for them" ON)
+option(HIL_PORTABLE_KERNELS "Also the operators of kernels/portable, which few models need" OFF)
 option(HIL_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer (host)" OFF)
 option(HIL_FUZZ "Build the libFuzzer targets (host, clang)" OFF)
 

@@ -58,10 +58,13 @@ def on_host(**options: str) -> Run:
     return run
 
 
+ALL_OPERATORS = {"HIL_PORTABLE_KERNELS": "ON"}
+
+
 @pytest.fixture(scope="session")
 def run_on_host() -> Run:
     """Runs a program on the host runner."""
-    return on_host()
+    return on_host(**ALL_OPERATORS)
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +111,7 @@ def run_on_board(name: str, **options: str) -> Run:
 @pytest.fixture(scope="session")
 def run_on_qemu() -> Run:
     """Runs a program on the Cortex-M55 runner (Helium kernels)."""
-    return run_on_board("corstone-300-m55")
+    return run_on_board("corstone-300-m55", **ALL_OPERATORS)
 
 
 @pytest.fixture(scope="session")

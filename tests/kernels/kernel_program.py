@@ -131,7 +131,7 @@ def _called(module: torch.nn.Module, i: int, case: Case, feed: Any) -> torch.Ten
 
 def picked(result: Any, output: int) -> torch.Tensor:
     """The result, or one of several."""
-    chosen: torch.Tensor = result[output] if isinstance(result, tuple) else result
+    chosen: torch.Tensor = result[output] if isinstance(result, tuple | list) else result
     return chosen
 
 
@@ -243,7 +243,8 @@ def build_each(
     activations = [tensor for case in cases for tensor in activations_of(case)]
     module = module_of(cases)
     config = exir.ExecutorchBackendConfig(remove_view_copy=not keep_views)
-    kept = [torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec]
+    aten = torch.ops.aten
+    kept = [aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.linear.default]
     options = exir.EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
     programs = []
     with warnings.catch_warnings():

@@ -4,35 +4,11 @@
 
 #include "kernels/arithmetic.h"
 #include "kernels/operator.h"
+#include "kernels/reduction.h"
 
 namespace hil {
 
 namespace {
-
-/// The walk of `self` in which out stands still along reduced dimensions.
-Error reduction_walk(KernelContext& ctx, const Tensor& self, const Tensor& out, uint32_t reduced,
-                     bool keepdim, Walk* walk) {
-  const Strides from = strides_of(self), to = strides_of(out);
-  int32_t out_step[kMaxRank];
-  size_t next = 0;
-  bool fits = true;
-  for (size_t i = 0; i < self.rank; ++i) {
-    const bool gone = (reduced >> i & 1) != 0;
-    out_step[i] = 0;
-    if (gone && !keepdim) continue;
-    fits = fits && next < out.rank && out.sizes[next] == (gone ? 1 : self.sizes[i]);
-    if (fits && !gone) out_step[i] = to.step[next];
-    ++next;
-  }
-  if (!fits || next != out.rank || self.numel == 0) {
-    return ctx.fail(Error::InvalidArgument, "out is not self without the reduced dimensions");
-  }
-  for (size_t i = 0; i < self.rank; ++i) {
-    const size_t dim = self.dim_order[i];
-    walk->nest({self.sizes[dim], out_step[dim], from.step[dim], 0});
-  }
-  return Error::Ok;
-}
 
 template <typename T>
 void reduce(const Walk& walk, const Tensor& self, Tensor& out) {
@@ -58,12 +34,8 @@ Error op_amax(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 3);
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_operands(ctx, self, self, out));
-  uint32_t reduced = count == 0 ? ~0u : 0;
-  for (size_t i = 0; i < count; ++i) {
-    size_t axis;
-    HIL_TRY(check_dim(ctx, dims[i], self.rank, &axis));
-    reduced |= 1u << axis;
-  }
+  uint32_t reduced;
+  HIL_TRY(reduced_dims(ctx, dims, count, self.rank, &reduced));
   Walk walk;
   HIL_TRY(reduction_walk(ctx, self, out, reduced, keepdim, &walk));
   switch (self.type) {
