@@ -41,21 +41,28 @@ Error op_split_with_sizes_copy(KernelContext& ctx, Args args) {
   if (extents.size() != pieces.size()) {
     return ctx.fail(Error::InvalidArgument, "there are not as many outputs as split sizes");
   }
-  int64_t first = 0;
+  int64_t total = 0;
+  for (const Value* extent : extents) {
+    const int64_t left = self.sizes[axis] - total;
+    total += extent->as_int >= 0 && extent->as_int <= left ? extent->as_int : left + 1;
+  }
+  if (total != self.sizes[axis]) {
+    return ctx.fail(Error::InvalidArgument, "the split sizes do not add up to the dimension");
+  }
+  size_t first = 0;
+  const size_t step = static_cast<size_t>(strides_of(self).step[axis]);
   for (size_t i = 0; i < pieces.size(); ++i) {
     Tensor& piece = pieces[i]->tensor;
-    const int64_t extent = extents[i]->as_int;
+    const int32_t extent = static_cast<int32_t>(extents[i]->as_int);
     HIL_TRY(check_movable(ctx, self, piece));
-    if (extent < 0 || extent > self.sizes[axis] - first ||
-        !is_piece(piece, self, axis, static_cast<int32_t>(extent))) {
+    if (!is_piece(piece, self, axis, extent)) {
       return ctx.fail(Error::InvalidArgument, "output %u is not that piece of self",
                       static_cast<unsigned>(i));
     }
-    take(self, static_cast<size_t>(first * strides_of(self).step[axis]), piece);
-    first += extent;
+    take(self, first * step, piece);
+    first += static_cast<size_t>(extent);
   }
-  if (first == self.sizes[axis]) return Error::Ok;
-  return ctx.fail(Error::InvalidArgument, "the split sizes do not add up to the dimension");
+  return Error::Ok;
 }
 HIL_OPERATOR("aten::split_with_sizes_copy.out", op_split_with_sizes_copy);
 

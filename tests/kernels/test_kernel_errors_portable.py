@@ -1,0 +1,135 @@
+"""The operators of ``kernels/portable`` refuse arguments that do not fit, and say which and why.
+
+As test_kernel_errors.py: each row damages one argument of a good program and names the message.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernels.kernel_program import Activation, Case, Constant, build
+from tests.kernels.test_kernel_errors import Other, Reshaped, damage
+from tests.late import Late
+
+torch = Late("torch")
+
+PLACES = (2, 1, 3)  # found among the inputs by its bytes
+
+
+def good_cases() -> list[Case]:
+    floats = Activation(torch.ones(1, 4, 6, 6))
+    matrices = Activation(torch.ones(2, 3, 4)), Activation(torch.ones(2, 4, 5))
+    places = Activation(torch.tensor(PLACES))
+    vector = Activation(torch.ones(2, 8))
+    eight = Constant(torch.ones(8))
+    whole = Activation(torch.ones(3, dtype=torch.int8))
+    return [
+        Case("sigmoid", "aten.sigmoid", (floats,), tolerance=1e-6),
+        Case("relu", "aten.relu", (floats,)),
+        Case("elu", "aten.elu", (floats,)),
+        Case("logical_not", "aten.logical_not", (floats,)),
+        Case("eq", "aten.eq.Scalar", (floats, 1.0)),
+        Case("full", "aten.full", ([2, 3], 7), {"dtype": torch.int8}),
+        Case("full_like", "aten.full_like", (whole, 7)),
+        Case("expand", "aten.expand_copy", (vector, [3, 2, 8])),
+        Case("split", "aten.split_with_sizes_copy", (floats, [1, 3], 1)),
+        Case("embedding", "aten.embedding", (Constant(torch.ones(5, 4)), places)),
+        Case("bmm", "aten.bmm", matrices),
+        Case("linear", "aten.linear", (vector, Constant(torch.ones(3, 8)), None)),
+        Case("mean", "aten.mean.dim", (floats, [2, 3], True)),
+        Case("any", "aten.any.dim", (floats, 1, True)),
+        Case("norm", "aten.native_layer_norm", (vector, [8], eight, eight, 1e-5), tolerance=1e-4),
+    ]
+
+
+@functools.cache
+def good_program() -> Any:
+    return build(good_cases())
+
+
+ROWS: list[tuple[str, int, Any, str]] = [
+    ("sigmoid", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
+    ("relu", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
+    ("elu", 3, -1.0, "input_scale is negative"),
+    ("logical_not", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
+    ("eq", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
+    ("eq", 1, None, "argument 1 is missing, has the wrong type or is too large"),
+    ("full", 0, [3, 2], "out does not have the size"),
+    ("full", 1, 128, "the value does not fit the element type"),
+    ("full", 1, 0.5, "the value does not fit the element type"),
+    ("full_like", 0, Reshaped((3, 1)), "self and out differ in shape or dim order"),
+    ("expand_copy", 1, [3, 2, 7], "out is not self expanded to the size"),
+    ("expand_copy", 1, [-1, 2, 8], "out is not self expanded to the size"),
+    ("split_with_sizes_copy", 1, [3, 1], "output 0 is not that piece of self"),
+    ("split_with_sizes_copy", 1, [4], "there are not as many outputs as split sizes"),
+    ("split_with_sizes_copy", 1, [1, 2], "the split sizes do not add up to the dimension"),
+    ("split_with_sizes_copy", 1, [5, -1], "the split sizes do not add up to the dimension"),
+    ("split_with_sizes_copy", 1, [1, 1 << 30], "the split sizes do not add up to the dimension"),
+    ("split_with_sizes_copy", 2, 4, "dim is 4, expected -4..3"),
+    ("embedding", 1, Other(0), "indices has element type 6, expected 3"),
+    ("embedding", 0, Reshaped((4, 5)), "out is not the indices with a row of weight for each"),
+    ("bmm", 0, Reshaped((2, 4, 3)), "out is not the shape of the product"),
+    ("linear", 1, Reshaped((8, 3)), "out is not the shape of the product"),
+    ("linear", 2, Other(0), "bias has 16 elements, expected 3"),
+    ("mean", 1, [2], "out is not self without the reduced dimensions"),
+    ("mean", 1, [7], "dim is 7, expected -4..3"),
+    ("any", 1, 4, "dim is 4, expected -4..3"),
+    ("any", 2, False, "out is not self without the reduced dimensions"),
+    ("native_layer_norm", 1, [2], "normalized_shape is not the end of input's shape"),
+    ("native_layer_norm", 2, Other(0), "weight has 16 elements, expected 8"),
+]
+
+
+def test_the_undamaged_program_runs(run_on_host: Callable[..., Any], tmp_path: Path) -> None:
+    wanted = good_program()
+    result = run_on_host(wanted.pte, wanted.inputs, len(wanted.expected), tmp_path)
+    assert result.status == 0, result.log
+    assert not wanted.wrong(result.outputs)
+
+
+@pytest.mark.parametrize(
+    ("operator", "index", "wanted", "message"), ROWS, ids=[f"{r[0]}-{r[1]}-{r[2]}" for r in ROWS]
+)
+def test_a_bad_argument_is_refused(
+    operator: str,
+    index: int,
+    wanted: Any,
+    message: str,
+    run_on_host: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    good = good_program()
+    bad = damage(good.pte, f"aten::{operator}", index, wanted)
+    result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)
+    assert result.status != 0
+    assert message in result.log
+    assert f"aten::{operator}" in result.log
+
+
+@pytest.mark.parametrize("place", [5, -1, 1 << 40])
+def test_a_row_beyond_the_weight_is_refused(
+    place: int, run_on_host: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It comes with the input, so that nothing can be said before the call."""
+    good = good_program()
+    right, wrong = (torch.tensor(p).numpy().tobytes() for p in (PLACES, (2, place, 3)))
+    assert good.inputs.count(right) == 1
+    inputs = [wrong if data == right else data for data in good.inputs]
+    result = run_on_host(good.pte, inputs, len(good.expected), tmp_path)
+    assert result.status != 0
+    assert "aten::embedding.out: index 1 names no row of weight" in result.log
+
+
+def test_a_runner_without_them_says_which_operators_are_missing(
+    run_on_m33: Callable[..., Any], tmp_path: Path
+) -> None:
+    """They take 9 KB of a runner's text, so that only who needs them has them."""
+    wanted = good_program()
+    result = run_on_m33(wanted.pte, wanted.inputs, len(wanted.expected), tmp_path)
+    assert result.status != 0
+    assert "kernel 'aten::sigmoid.out' not found" in result.log
