@@ -65,7 +65,10 @@ def _module(output: IO[str], *arguments: str) -> bool:
 
 def _lint(output: IO[str], _options: Options) -> bool:
     style = _module(output, "ruff", "check", ".")
-    return _module(output, "vulture") and style
+    called = _module(output, "vulture")
+    pipelines = ("action.yml", ".github/workflows", "examples/pipelines/github.yml")
+    zizmor = str(cpp.environment_tool("zizmor"))
+    return _run([zizmor, "--offline", "--no-progress", *pipelines], output) and style and called
 
 
 def _imports(output: IO[str], _options: Options) -> bool:
@@ -98,7 +101,7 @@ def _fuzz(output: IO[str], options: Options) -> bool:
 
 
 STEPS = (
-    Step("lint", "ruff check; vulture: code that nobody calls", _lint),
+    Step("lint", "ruff check; vulture: code that nobody calls; zizmor: the pipelines", _lint),
     Step("format", "ruff format", lambda out, _: _module(out, "ruff", "format", "--check", ".")),
     Step("types", "mypy --strict", lambda out, _: _module(out, "mypy")),
     Step("imports", "the layers of harness/ (import-linter)", _imports),

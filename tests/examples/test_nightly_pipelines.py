@@ -86,6 +86,24 @@ def test_what_the_action_installs_is_what_was_asked_for() -> None:
     }
 
 
+def test_without_its_history_the_harness_has_its_commit_for_a_version(tmp_path: Path) -> None:
+    """GitHub brings an action as a tarball. Every commit once called itself 0.1.0."""
+    commit, archive = (
+        subprocess.run(["git", *argv], cwd=project_root(), check=True, capture_output=True).stdout
+        for argv in (["rev-parse", "HEAD"], ["archive", "HEAD"])
+    )
+    (tmp_path / "action").mkdir()
+    subprocess.run(["tar", "x"], cwd=tmp_path / "action", input=archive, check=True)
+    (step,) = (s for s in read(ACTION)["runs"]["steps"] if s.get("name") == "The harness")
+    name_it = "".join(re.findall(r"^.*(?:commit=|VERSION).*\n", step["run"], re.MULTILINE))
+    pip = f"{sys.executable} -m pip wheel -q --no-deps --no-build-isolation --no-index -w ."
+    environ = {"PATH": os.environ["PATH"], "HERE": str(tmp_path / "action")}
+    done = shell(f'{name_it}{pip} "$HERE"', tmp_path, environ)
+    assert done.returncode == 0, done.stdout
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith(f"executorch_hil-0.1.0+g{commit.decode().strip()}-")
+
+
 Place = Callable[[str], Path]
 
 
