@@ -1,4 +1,4 @@
-"""Calls of the operators of ``kernels/portable``, which models with recurrence or attention keep."""
+"""Calls of the operators of ``kernels/portable``, which recurrence and attention need."""
 
 from __future__ import annotations
 
