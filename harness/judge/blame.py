@@ -6,12 +6,17 @@ operator); Vela's stream in process, on the model of the NPU; and the runner's o
 stream itself computes wrongly is Vela's doing, or that of the model of the NPU: a defect that
 Vela is known for settles it, and so does an FVP that gives the same bytes. A stream that computes
 rightly leaves the runner.
+
+By direct drive the inputs are a region of their own, in which each has a place that Vela chose, in
+any order. A runner that puts them one after another gives the NPU another's bytes: what it makes of
+them can be computed, and settles it where the runner's outputs are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +32,12 @@ from harness.judge.first_difference import (
     first_disagreement,
     name_operator,
 )
-from harness.judge.placement import Misplaced, one_after_another
+from harness.npu.blob import INPUTS, IoTensor
 from harness.npu.model import Network
 
 Produced = Callable[[int, int], "bytes | None"]  # input set, output -> what the runner wrote
 _TRIES = 60
+_ROUNDED = 16  # a buffer of Arm's driver begins at a multiple of it
 
 
 class Culprit(Word):
@@ -213,3 +219,42 @@ def _relation(
     if (steps - values != zero).any():
         return None
     return lambda raw: [int(v) for v in whole(raw) + zero]
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """``delegate`` with its inputs one after another: where they are then, and should be."""
+
+    delegate: int
+    network: Network
+    actual: tuple[int, ...]
+    right: tuple[int, ...]
+
+    def __str__(self) -> str:
+        def offsets(places: Sequence[int]) -> str:
+            return ", ".join(map(str, places))
+
+        return (
+            f"the inputs of delegate {self.delegate}: the runner's outputs are those that it gives "
+            f"with its inputs one after another (at {offsets(self.actual)}), and their places in "
+            f"the program are {offsets(self.right)}"
+        )
+
+
+def one_after_another(delegate: int, blob: bytes) -> Misplaced | None:
+    """None where that is right."""
+    network = Network(blob)
+    inputs = network.blob.inputs
+    if any(tensor.region != INPUTS for tensor in inputs):
+        return None
+    right, actual = tuple(tensor.offset for tensor in inputs), _packed(inputs)
+    if actual == right:
+        return None
+    moved = (replace(t, offset=at) for t, at in zip(inputs, actual, strict=True))
+    network.blob = replace(network.blob, inputs=tuple(moved))
+    return Misplaced(delegate, network, actual, right)
+
+
+def _packed(tensors: Sequence[IoTensor]) -> tuple[int, ...]:
+    sizes = [-(-tensor.size // _ROUNDED) * _ROUNDED for tensor in tensors]
+    return tuple(accumulate(sizes[:-1], initial=0))

@@ -9,7 +9,7 @@ from typing import Any
 from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
 from harness.judge.compare import TensorDiff
-from harness.judge.program_difference import ProgramDifference
+from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
 from harness.sim.transcript import NpuUse

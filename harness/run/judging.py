@@ -18,7 +18,7 @@ from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.judge.evidence import Evidence, Expectation
-from harness.judge.program_difference import ProgramDifference
+from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.run.directory import kept_expectations

@@ -1,19 +1,25 @@
-"""What an address means: with a real firmware of four functions, and when there is nothing."""
+"""What an address means: with a real firmware of four functions, in damaged ones, and when there is
+nothing."""
 
 from __future__ import annotations
 
 import shutil
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.formats.symbols import Symbols
-from harness.judge.symbols import where_spinning, with_symbols
+from harness.formats.damage import DamagedFile
+from harness.formats.elf import read_elf
+from harness.judge.symbols import Symbols, where_spinning, with_symbols
 from harness.log import parse_console
+from tests.size.mutations import mutations
 from tools.doubles import planted_firmware
 
 needs_gcc = pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs the compiler")
+CODE = range(0x10000100, 0x10001000, 2)
+SEED, COUNT = 20260902, 60
 FAULT = "Hard fault. irq=-13, pc={pc:#010x}, lr={lr:#010x}, xpsr=0x0, sp=0x0\n"
 
 
@@ -25,7 +31,7 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_gcc
 def test_a_fault_is_told_with_function_and_source(elf: Path) -> None:
     symbols = Symbols(elf)
-    work = next(a for a in range(0x10000100, 0x10001000, 2) if symbols.function(a) == "work")
+    work = next(a for a in CODE if symbols.function(a) == "work")
     log = FAULT.format(pc=work + 4, lr=0x50000000).encode()
     (fault,) = with_symbols(parse_console(log), elf).failures
     assert fault.facts["pc_symbol"] == "work+0x4"
@@ -41,9 +47,9 @@ def test_a_fault_is_told_with_function_and_source(elf: Path) -> None:
 def test_only_return_addresses_are_frames(elf: Path) -> None:
     """Data on the stack that happens to look like code is no frame: a call must precede it."""
     symbols = Symbols(elf)
-    calls = [a | 1 for a in range(0x10000100, 0x10001000, 2) if symbols.follows_call(a | 1)]
+    calls = [a | 1 for a in CODE if symbols.follows_call(a | 1)]
     assert calls
-    begin = next(a for a in range(0x10000100, 0x10001000, 2) if symbols.function(a) == "work")
+    begin = next(a for a in CODE if symbols.function(a) == "work")
     stack = [begin | 1, calls[0], 0, 0xDFDFDFCF, calls[0] & ~1]
     facts = where_spinning({"pc": begin, "lr": 0}, stack, elf)
     assert facts["pc_symbol"] == "work"
@@ -61,3 +67,61 @@ def test_without_an_elf_the_registers_remain(tmp_path: Path) -> None:
 def test_no_fault_needs_no_elf(tmp_path: Path) -> None:
     seen = replace(parse_console(b"fine\n"), lines=1)
     assert with_symbols(seen, tmp_path) is seen
+
+
+@needs_gcc
+def test_function_and_source_of_an_address(elf: Path) -> None:
+    symbols = Symbols(elf)
+    work = next(a for a in CODE if symbols.function(a) == "work")
+    assert symbols.function(work + 5) == "work+0x4"  # the Thumb bit is no part of the address
+    source = symbols.source(work)
+    assert source is not None
+    assert source.startswith("planted.c:")
+    assert symbols.describe(work + 1) == {"symbol": "work", "source": source}
+    assert symbols.function(0x50000000) is None
+    assert symbols.source(0x50000000) is None
+    assert symbols.describe(4) == {}
+
+
+@needs_gcc
+def test_a_call_is_known_by_the_instruction_before(elf: Path) -> None:
+    symbols = Symbols(elf)
+    calls = [a | 1 for a in CODE if symbols.follows_call(a | 1)]
+    assert calls
+    assert not symbols.follows_call(calls[0] & ~1)  # without the Thumb bit it returns to nothing
+    assert not symbols.follows_call(0x50000001)
+
+
+@needs_gcc
+def test_without_debug_information_the_name_remains(elf: Path, tmp_path: Path) -> None:
+    """Where the line program is damaged, or not there, only the line is lost."""
+    file = read_elf(elf)
+    work = next(s for s in file.symbols if s.name == "work")
+    data = bytearray(file.data)
+    for section in file.sections:
+        if section.name == ".debug_line":
+            data[section.offset : section.offset + 4] = struct.pack("<I", 0xFFFFFFF0)
+    (tmp_path / "x").write_bytes(data)
+    assert Symbols(tmp_path / "x").describe(work.value) == {"symbol": "work"}
+
+
+@needs_gcc
+def test_random_damage(elf: Path, tmp_path: Path) -> None:
+    """A damaged ELF of a fault still gives a judgement: its symbols, or DamagedFile."""
+    print(f"seed {SEED}, {COUNT} mutations")
+    work = next(s.value for s in read_elf(elf).symbols if s.name == "work")
+    for number, (kind, damaged) in enumerate(mutations(elf.read_bytes(), COUNT, SEED)):
+        print(f"mutation {number}: {kind}")
+        (tmp_path / "x").write_bytes(damaged)
+        try:
+            Symbols(tmp_path / "x").describe(work)
+        except DamagedFile:
+            continue
+
+
+def test_what_is_no_elf_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no ELF")
+    with pytest.raises(DamagedFile, match="do not start with an ELF header"):
+        Symbols(tmp_path / "text")
+    with pytest.raises(OSError, match="No such file"):
+        Symbols(tmp_path / "absent")

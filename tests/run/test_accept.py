@@ -20,8 +20,7 @@ from harness.core.judgement import Cause, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.firmware.source import FirmwareChoice, source_named, source_names
 from harness.judge.evidence import Expectation
-from harness.judge.program_contents import ProgramContents
-from harness.judge.program_difference import OperatorChange, ProgramDifference
+from harness.judge.program_contents import OperatorChange, ProgramContents, ProgramDifference
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
 from harness.run.accept import NoReferences, NotAcceptable, Proposal, accept_case

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict, Word, exit_code
-from harness.judge.program_difference import outline_difference
+from harness.judge.program_contents import outline_difference
 from harness.nightly.history.model import Difference, Night, Row, last_tries
 
 if TYPE_CHECKING:

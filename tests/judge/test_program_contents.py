@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from harness.formats.damage import DamagedFile
-from harness.judge.program_contents import ProgramContents
-from harness.judge.program_difference import (
+from harness.judge.program_contents import (
+    ProgramContents,
     difference,
     outline_difference,
     part_names,
