@@ -27,7 +27,7 @@ from harness.judge.program_contents import (
 from harness.npu.blob import WEIGHTS, Actions, Blob, read_actions, read_blob
 from harness.npu.errors import EthosUError
 from harness.npu.registers import register_set
-from harness.npu.stream import State, survey, walk
+from harness.npu.stream import State, walk
 from harness.size.program_tables import SCALAR_TYPES
 from harness.size.pte import read_header, segments_of
 
@@ -228,24 +228,24 @@ def npu_operators(
     try:
         blob = read_blob(stream, named_data)
         actions = read_actions(blob.commands)
-        names = register_set(actions.config.product)
-        if survey(actions.words, names).branches:
-            return whole
         operators = _operators(blob, actions)
     except (DamagedFile, EthosUError):
         return whole
-    if len(operators) > _MOST_OPERATIONS:
+    if operators is None or len(operators) > _MOST_OPERATIONS:
         return whole
     io = (actions.config, blob.scratch_size, blob.inputs, blob.outputs, actions.requires)
     return digest_of(io), operators
 
 
-def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...]:
-    """Neighbours that differ in addresses alone are one, with how many there are."""
+def _operators(blob: Blob, actions: Actions) -> tuple[Operator, ...] | None:
+    """Neighbours that differ in addresses alone are one, with how many there are. None: it
+    branches."""
     state, found = State(), []
     times: list[int] = []
     last: tuple[str, int, int] | None = None
     for _, name, parameter in walk(actions.words, register_set(actions.config.product), state):
+        if name == "BRANCH":
+            return None
         if (name, parameter, state.changes) == last:
             times[-1] += 1
             continue

@@ -7,41 +7,36 @@ from harness.core.verdict import ExitCode, Verdict
 
 
 class EthosUError(HarnessError):
-    """Base: what the compiler wrote cannot be run."""
+    """Base: what the compiler wrote cannot be run. ``place`` says what the offset counts in."""
 
     kind = "ethosu"
     verdict = Verdict.FAULT
     exit_code = ExitCode.FAILED
+    place = "command at byte {:#x} of the stream"
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(f"{message} ({self.place.format(offset)})")
+        self.offset = offset
 
 
 class BlobError(EthosUError):
     """The container around the command stream is malformed."""
 
     kind = "ethosu_blob"
-
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(f"{message} (byte {offset:#x} of the blob)")
-        self.offset = offset
+    place = "byte {:#x} of the blob"
 
 
 class StreamError(EthosUError):
     """The command stream itself is malformed."""
 
     kind = "ethosu_stream"
-
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(f"{message} (byte {offset:#x} of the command stream)")
-        self.offset = offset
+    place = "byte {:#x} of the command stream"
 
 
 class AccessError(EthosUError):
     """A command reads or writes outside its region, or leaves an output unwritten."""
 
     kind = "ethosu_access"
-
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(f"{message} (command at byte {offset:#x} of the stream)")
-        self.offset = offset
 
 
 class Unwritten(AccessError):
@@ -65,14 +60,17 @@ class WorkLimit(EthosUError):
     verdict = Verdict.NO_VERDICT
 
     def __init__(self, what: str, asked: int, limit: int, unit: str, offset: int) -> None:
-        super().__init__(
-            f"{what} asks for {asked} {unit}, the limit of the model is {limit} "
-            f"(command at byte {offset:#x} of the stream)"
-        )
+        message = f"{what} asks for {asked} {unit}, the limit of the model is {limit}"
+        super().__init__(message, offset)
         self.asked = asked
         self.limit = limit
         self.unit = unit
-        self.offset = offset
+
+
+def check_limit(what: str, asked: int, limit: int, unit: str, offset: int) -> None:
+    """Raises WorkLimit."""
+    if asked > limit:
+        raise WorkLimit(what, asked, limit, unit, offset)
 
 
 class Unsupported(EthosUError):
@@ -81,10 +79,6 @@ class Unsupported(EthosUError):
     kind = "ethosu_unsupported"
 
     def __init__(self, register: str, value: object, offset: int, why: str = "") -> None:
-        super().__init__(
-            f"{register} = {value} is not verified{f': {why}' if why else ''} "
-            f"(command at byte {offset:#x} of the stream)"
-        )
+        super().__init__(f"{register} = {value} is not verified{f': {why}' if why else ''}", offset)
         self.register = register
         self.value = value
-        self.offset = offset

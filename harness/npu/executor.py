@@ -19,7 +19,7 @@ from harness.npu.errors import AccessError, Unsupported
 from harness.npu.feature_map import FIRST_CHAINING_REGION, FeatureMap
 from harness.npu.job import UNBOUNDED, Job, Operand, ParameterReader
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
-from harness.npu.scale import Bytes, Integers, Keep, Scale, ScaleWriter
+from harness.npu.scale import Bytes, Integers, Scale, ScaleWriter
 
 _PARTED = 1 << 22  # multiplications from which a second core is worth its start
 _CACHED_BYTES = 1 << 28  # of packed weights
@@ -143,9 +143,8 @@ class Executor:
         self._layouts = layouts()
         self._internal = internal
         self._threads = threads or min(2, len(os.sched_getaffinity(0)))
-        self._lanes: dict[tuple[int, ...], Any] = {}
-        self._shared = Keep(self._lanes)
-        self._bound: dict[int, Keep] = {}  # what jobs with parameters point into
+        self._scales: list[NDArray[Any]] = []  # what jobs without parameters point into
+        self._bound: dict[int, list[NDArray[Any]]] = {}  # what the others do
         self._ready: dict[tuple[object, ...], _Ready] = {}
         self._decoder = WeightDecoder(self._library)
         self._jobs: list[Job] = []
@@ -157,7 +156,7 @@ class Executor:
 
     def describe(self, jobs: Sequence[Job]) -> None:
         """The jobs from now on. Raises Unsupported."""
-        self._jobs, self._bound = list(jobs), {}
+        self._jobs, self._scales, self._bound = list(jobs), [], {}
         self._fields = (self._layouts.structures["Job"] * len(jobs))()
         for job, fields in zip(jobs, self._fields, strict=True):
             self._describe(job, fields)
@@ -166,10 +165,10 @@ class Executor:
     def _describe(self, job: Job, fields: Any) -> None:
         self._layouts.fill("Job", fields, job)
         fields.parts = self._threads if job.macs >= _PARTED else 1
-        if job.output is not None and job.output.table_at < 0:
+        if fields.output.table_at < 0:
             fields.output.table_at += self._internal
         if job.copy is None and job.parameters is None:
-            _set_scale(job, fields, job.scaling, None, job.limit, self._shared)
+            _set_scale(job, fields, job.scaling, None, job.limit, self._scales)
             fields.bound = 1
 
     def _make_room(self, job: Job) -> None:
@@ -208,7 +207,8 @@ class Executor:
 
     def _bind(self, index: int, memory: Memory) -> None:
         """Gives a job the weights and scales that are there now: a guest may load others."""
-        job, fields, keep = self._jobs[index], self._fields[index], Keep(self._lanes)
+        job, fields = self._jobs[index], self._fields[index]
+        keep: list[NDArray[Any]] = []
         reader = job.parameters
         assert reader is not None
         spans = list(reader.spans)
@@ -221,7 +221,8 @@ class Executor:
         if ready.packed is not None:
             assert job.first is not None
             limit = ready.largest_sum * job.first.limit
-            fields.weights = keep(ready.packed)
+            keep.append(ready.packed)
+            fields.weights = ready.packed.ctypes.data
             if limit >= 1 << 53 or (job.kind == "kDepthwise" and ready.largest_sum >= _PARTS):
                 raise Unsupported("accumulator", limit, job.offset)
         _set_scale(job, fields, ready.scale, ready.bias, limit, keep)
@@ -229,7 +230,8 @@ class Executor:
             fields.wide = 2
         for place, span, content in zip(fields.span, spans, contents, strict=False):
             place.region, place.address, place.length = span
-            place.expected = keep(np.frombuffer(content or bytes(1), np.uint8))
+            keep.append(np.frombuffer(content or bytes(1), np.uint8))
+            place.expected = keep[-1].ctypes.data
         fields.spans, fields.bound = len(spans), 1
         self._bound[index] = keep
 
@@ -311,7 +313,12 @@ def _part(job: Job, part: str) -> tuple[str, int]:
 
 
 def _set_scale(
-    job: Job, fields: Any, scale: Scale, bias: Integers | None, limit: int, keep: Keep
+    job: Job,
+    fields: Any,
+    scale: Scale,
+    bias: Integers | None,
+    limit: int,
+    keep: list[NDArray[Any]],
 ) -> None:
     """And how wide the sums are, of which ``limit`` is the largest. Raises Unsupported."""
     accumulators, output = job.accumulators, job.output

@@ -7,15 +7,16 @@ command stream generators, Vela 5.1.0): a tile's base is the address of its firs
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from harness.npu.errors import WorkLimit
+from harness.npu.errors import check_limit
 from harness.npu.stream import Registers
-from harness.npu.work import ELEMENTS
 
+ELEMENTS = 1 << 25  # at most, of one feature map with its padding
 CHAINING_BUFFER = "chaining buffer"
 # Regions 0 to 7 belong to the command stream, 8 and up are chaining buffers.
 FIRST_CHAINING_REGION = 8
@@ -70,8 +71,7 @@ class FeatureMap:
     @property
     def size(self) -> int:
         """Bytes of its elements."""
-        height, width, depth = self.shape
-        return height * width * depth * self.bytes
+        return math.prod(self.shape) * self.bytes
 
 
 def chaining_buffer(number: int, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> FeatureMap:
@@ -109,9 +109,7 @@ def feature_map(
 ) -> FeatureMap:
     if min(shape) < 1:
         raise registers.unsupported(f"{prefix} shape", shape)
-    size = shape[0] * shape[1] * shape[2]
-    if size > ELEMENTS:
-        raise WorkLimit(f"the {prefix}", size, ELEMENTS, "elements", registers.offset)
+    check_limit(f"the {prefix}", math.prod(shape), ELEMENTS, "elements", registers.offset)
     return FeatureMap(
         what=prefix,
         number=registers[f"{prefix}_REGION"],

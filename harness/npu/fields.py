@@ -1,15 +1,20 @@
-"""Fields of registers that all generations have."""
+"""What all generations have: fields of registers, and what jobs are made of."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from harness.npu.errors import check_limit
+from harness.npu.feature_map import ELEMENTS
 from harness.npu.job import INT8, INT16, INT32, INT64, Window
 from harness.npu.scale import Scale
 from harness.npu.stream import Registers
 
+KERNEL = 1 << 16  # elements at most; the U85's largest is 256 x 256
+DIVISORS = 1 << 20  # at most of an average that has one for each position
 _PRECISIONS = (INT8, INT16, INT32, INT64)
 
 
@@ -49,6 +54,7 @@ def kernel_window(registers: Registers) -> Window:
         output=(registers["OFM_HEIGHT_M1"] + 1, registers["OFM_WIDTH_M1"] + 1),
         upscale=registers.get("IFM_UPSCALE"),
     )
+    check_limit("the kernel", window.elements, KERNEL, "elements", registers.offset)
     if min(window.needed) < 1:
         raise registers.unsupported("KERNEL, PAD and OFM size", window)
     return window
@@ -59,6 +65,8 @@ def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
     AVG_POOL2D divides, 31 the U55 (inferred). One for each position, or one for all."""
     counts = np.full(1, window.elements, np.int64)
     if any(window.pads):
+        positions = window.output[0] * window.output[1]
+        check_limit("the pool", positions, DIVISORS, "divisors of averages", registers.offset)
         counts = window.valid_counts()
         if not counts.all():
             raise registers.unsupported("IFM_PAD", window.pads, "an average of padding alone")
@@ -70,11 +78,14 @@ def reciprocal(registers: Registers, window: Window, bits: int) -> Scale:
 
 
 def ofm_shape(registers: Registers) -> tuple[int, int, int]:
-    return (
+    """Height, width and depth, before a transpose."""
+    shape = (
         registers["OFM_HEIGHT_M1"] + 1,
         registers["OFM_WIDTH_M1"] + 1,
         registers["OFM_DEPTH_M1"] + 1,
     )
+    check_limit("the OFM", math.prod(shape), ELEMENTS, "elements", registers.offset)
+    return shape
 
 
 def source_size(registers: Registers, window: Window) -> tuple[int, int]:

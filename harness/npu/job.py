@@ -1,6 +1,7 @@
 """What an operation of the NPU is, as plain values with the names of ``kernel/jobs.h``.
 
-The modules of ``u55`` and ``u85`` make a job from registers, after every check of them.
+``u55`` and ``u85`` make a job from registers, after every check of them. What has another shape
+here than in the structure is in a table of ``kernel_library``.
 """
 
 from __future__ import annotations
@@ -41,22 +42,6 @@ class Window:
 
     def _reach(self, axis: int) -> int:
         return self.dilation[axis] * (self.kernel[axis] - 1) + 1
-
-    @property
-    def top(self) -> int:
-        return self.pads[0]
-
-    @property
-    def left(self) -> int:
-        return self.pads[1]
-
-    @property
-    def bottom(self) -> int:
-        return self.pads[2]
-
-    @property
-    def right(self) -> int:
-        return self.pads[3]
 
     @property
     def elements(self) -> int:
@@ -166,34 +151,14 @@ class Output:
     rounding: str = ""
 
     @property
-    def index_bytes(self) -> int:
-        return self.index_type.itemsize
-
-    @property
     def clamped(self) -> bool:
         return self.clamp is not None
-
-    @property
-    def low(self) -> int:
-        return 0 if self.clamp is None else self.clamp[0]
-
-    @property
-    def high(self) -> int:
-        return 0 if self.clamp is None else self.clamp[1]
 
     @property
     def table(self) -> str:
         if self.look_up is None:
             return "kNone"
         return "kIndex8" if self.index_type == INT8 else "kIndex16"
-
-    @property
-    def table_at(self) -> int:
-        return 0 if self.look_up is None else self.look_up.at
-
-    @property
-    def table_size(self) -> int:
-        return 0 if self.look_up is None else self.look_up.size
 
 
 @dataclass(frozen=True)
@@ -285,15 +250,8 @@ class Axis:
 @dataclass(frozen=True)
 class Resize:
     bilinear: bool
-    axes: tuple[Axis, Axis]  # y, x
-
-    @property
-    def y(self) -> Axis:
-        return self.axes[0]
-
-    @property
-    def x(self) -> Axis:
-        return self.axes[1]
+    y: Axis
+    x: Axis
 
 
 @dataclass(frozen=True)

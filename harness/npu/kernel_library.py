@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from harness.core.errors import InfraError
 from harness.npu.errors import AccessError
-from harness.npu.work import ENCODED
 from harness.system import paths, toolchain
 from harness.system.artifact_cache import processor
 from harness.system.files import disk_errors
@@ -36,8 +35,21 @@ _ENUM = re.compile(r"enum class (\w+) : int64_t \{([^}]*)\}")
 _STRUCT = re.compile(r"struct (\w+) \{([^}]*)\};")
 _FIELD = re.compile(r"(?:(?:mutable|const|class) )*(\w+)(\*?) (.+)", re.DOTALL)
 _NAME = re.compile(r"(\w+)(?:\[(\w+)\])?")
-# attributes that are tuples, by the names of their elements
-_ELEMENTS = {"height": ("shape", 0), "width": ("shape", 1), "depth": ("shape", 2)}
+# attributes that are tuples or objects, by the names of their elements
+_ELEMENTS: dict[str, tuple[str, int | str]] = {
+    "height": ("shape", 0),
+    "width": ("shape", 1),
+    "depth": ("shape", 2),
+    "top": ("pads", 0),
+    "left": ("pads", 1),
+    "bottom": ("pads", 2),
+    "right": ("pads", 3),
+    "low": ("clamp", 0),
+    "high": ("clamp", 1),
+    "index_bytes": ("index_type", "itemsize"),
+    "table_at": ("look_up", "at"),
+    "table_size": ("look_up", "size"),
+}
 _AXES = {"_y": 0, "_x": 1, "_c": 2}
 
 
@@ -74,9 +86,11 @@ class Layouts:
 def _content(value: object, name: str) -> Any:
     if hasattr(value, name):
         return getattr(value, name)
-    attribute, index = _ELEMENTS.get(name) or (name[:-2], _AXES.get(name[-2:], 0))
-    elements = getattr(value, attribute, None)
-    return elements[index] if isinstance(elements, tuple) else None
+    attribute, element = _ELEMENTS.get(name) or (name[:-2], _AXES.get(name[-2:], 0))
+    whole = getattr(value, attribute, None)
+    if isinstance(element, str):
+        return getattr(whole, element, None)
+    return whole[element] if isinstance(whole, tuple) else None
 
 
 @lru_cache(maxsize=1)
@@ -118,6 +132,7 @@ def enumerator(name: str) -> str:
 
 Weights = NDArray[np.int16]
 FAST_HEADER = 32
+ENCODED = 1 << 26  # weights at most of one stream, padding included
 _USUAL = 16  # weights of one byte; more are asked for again
 _DISORDERS = (
     "",

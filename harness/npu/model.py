@@ -6,13 +6,13 @@ weights. ``execute`` is the same for a caller who owns the memory, such as the s
 
 from __future__ import annotations
 
-import hashlib
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from harness.formats.cop import NpuConfig
+from harness.formats.cop import CONFIG_WORDS, NpuConfig, read_config
 from harness.npu import work
 from harness.npu.blob import (
     FAST_SCRATCH,
@@ -27,72 +27,32 @@ from harness.npu.blob import (
     read_actions,
     read_blob,
 )
-from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, Unwritten
+from harness.npu.doorbell import (
+    STATUS_BUS_ERROR,
+    STATUS_IRQ,
+    STATUS_PARSE_ERROR,
+    Outcome,
+    Result,
+    Run,
+)
+from harness.npu.errors import (
+    AccessError,
+    BlobError,
+    StreamError,
+    Unsupported,
+    Unwritten,
+    WorkLimit,
+)
 from harness.npu.executor import Carried, Executor, Memory
-from harness.npu.operations import Operations, Totals
 from harness.npu.registers import register_set
 from harness.npu.scale import Bytes
-from harness.npu.stream import (
-    NO_EFFECT,
-    Operation,
-    Registers,
-    Write,
-    decode_at,
-    survey,
-)
-from harness.npu.u55.operations import prepare as prepare_u55
-from harness.npu.u85.operations import prepare as prepare_u85
+from harness.npu.shared_jobs import Operations, Totals
+from harness.npu.stream import Operation, State, walk
+from harness.npu.u55 import prepare as prepare_u55
+from harness.npu.u85 import prepare as prepare_u85
 
-
-class Loops:
-    """Finds loops of a stream that never end: they come back to a branch with nothing changed.
-
-    Everything that an NPU's next step depends on is registers, memory and what it keeps between
-    operations. It is compared the second, third, fifth, ninth ... time that a branch goes back,
-    which costs little however long the loop is; a loop that counts for ever is not noticed.
-    """
-
-    def __init__(self) -> None:
-        self._turns: dict[int, int] = {}  # by the place of the branch
-        self._seen: dict[int, bytes] = {}
-
-    def back(
-        self,
-        place: int,
-        values: Mapping[str, int],
-        condition: bool | None,
-        memory: Memory,
-        executor: Executor,
-    ) -> None:
-        """A branch goes back. Raises StreamError when it did so in the same state before."""
-        turns = self._turns[place] = self._turns.get(place, 0) + 1
-        looks = turns & (turns - 1) == 0
-        if not looks and (turns - 1) & (turns - 2):
-            return
-        state = _state(values, condition, memory, executor)
-        if looks:
-            self._seen[place] = state
-        elif self._seen[place] == state:
-            raise StreamError(f"a loop changes nothing and never ends, after {turns} turns", place)
-
-
-def _state(
-    values: Mapping[str, int], condition: bool | None, memory: Memory, executor: Executor
-) -> bytes:
-    digest = hashlib.blake2b(repr((sorted(values.items()), condition)).encode())
-    for number, region in sorted(memory.regions.items()):
-        if number != WEIGHTS:
-            digest.update(region.tobytes())
-    digest.update(memory.internal.tobytes())
-    for number, chain in sorted(executor.chains.items()):
-        digest.update(repr((number, len(chain))).encode() + chain.tobytes())
-    digest.update(executor.kept.tobytes())
-    return digest.digest()
-
-
-# What a stream with branches may do: more is a loop that does not end.
-_MAX_STEPS = 1_000_000
-_MAX_OPERATIONS = 20_000
+_MAX_OPERATIONS = 20_000  # of a stream with branches: more is a loop that does not end
+_PROGRAMS = 32  # command streams kept decoded; a method seldom has more delegates
 _LUT_RAM = 2048  # U85
 _FAST_SCRATCH_BYTES = 0x100000  # more than any memory mode of Vela uses
 
@@ -112,16 +72,12 @@ def memory_of(blob: Blob, actions: Actions) -> dict[str, int]:
     """Bytes by class, as a driver has to provide them: ``inputs`` and ``outputs`` where they have
     regions of their own (0: they are in scratch), ``cache`` of the NPU's SRAM where the container
     says (COP2)."""
-
-    def region(number: int, tensors: Sequence[IoTensor]) -> int:
-        return max((t.offset + t.size for t in tensors if t.region == number), default=0)
-
     found = {
         "commands": 4 * len(actions.words),
         "weights": len(blob.weights),
         "scratch": blob.scratch_size,
-        "inputs": region(INPUTS, blob.inputs),
-        "outputs": region(OUTPUTS, blob.outputs),
+        "inputs": blob.own_region(INPUTS),
+        "outputs": blob.own_region(OUTPUTS),
     }
     if actions.requires is not None:
         found["cache"] = actions.requires.cache_bytes
@@ -139,14 +95,11 @@ class DecodedStream:
         self._words = actions.words
         self._names = register_set(actions.config.product)
         self._prepare = prepare_u85 if actions.config.product == "u85" else prepare_u55
-        found = survey(self._words, self._names)
-        self._branches = found.branches
         self._work_limit = work_limit
         self._executor = Executor(self._internal_bytes, threads)
         self._operations = Operations(self._prepare, self.config)
-        if not self._branches:
-            work.check_operations(found.operations)
-            self._operations.read(self._words, self._names, work.Work(work_limit))
+        self._operations.read(self._words, self._names, work.Work(work_limit))
+        if not self._operations.branches:
             self._executor.describe(self._operations.jobs)
             self._totals = self._operations.totals()
 
@@ -155,9 +108,9 @@ class DecodedStream:
     ) -> tuple[Memory, Totals]:
         """One inference. Raises EthosUError and MemoryError."""
         memory = Memory(regions, np.zeros(self._internal_bytes, np.uint8), strict)
-        if self._branches:
-            return memory, self._interpret(memory)
         operations = self._operations
+        if operations.branches:
+            return memory, self._interpret(memory)
         self._executor.run(memory, operations.places, operations.offsets)
         return memory, self._totals
 
@@ -167,54 +120,44 @@ class DecodedStream:
 
     def _interpret(self, memory: Memory) -> Totals:
         """With branches the operations are only known as they come."""
-        values: dict[str, int] = {}
-        total, totals = work.Work(min(self._work_limit, work.LOOPING)), Totals()
-        at, steps, loops, carried, condition = 0, 0, Loops(), Carried(), None
-        while at < len(self._words):
-            item, at = decode_at(self._words, at, self._names)
-            steps += 1
-            if steps > _MAX_STEPS:
-                raise StreamError(f"no STOP within {_MAX_STEPS} commands", item.offset)
-            if isinstance(item, Write):
-                values[item.register] = item.value
-            elif item.name == "STOP":
-                return totals
-            elif item.name == "BRANCH":
-                at = self._branch(item, at, condition)
-                if 4 * at <= item.offset:
-                    loops.back(item.offset, values, condition, memory, self._executor)
-            elif item.name not in NO_EFFECT:
-                registers = Registers(dict(values), item.offset)
-                total.add(work.request(item, registers), item.offset)
-                job = carried.resolve(self._prepare(item, registers, self.config))
-                result = self._executor.run_one(job, memory)
-                if job.output is not None and job.output.map is not None:
-                    condition = result
-                carried.after(job)
-                totals.add(item.name, job)
-                _require_end(totals, item.offset)
-        raise StreamError("the stream has no STOP", 4 * len(self._words))
+        state, totals, carried = State(), Totals(), Carried()
+        total = work.Work(min(self._work_limit, work.LOOPING))
+        commands, steps, condition = walk(self._words, self._names, state), 0, None
+        while found := next(commands, None):
+            operation, steps = Operation(*found), steps + 1
+            if steps > _MAX_OPERATIONS:
+                raise StreamError(f"no STOP after {_MAX_OPERATIONS} operations", operation.offset)
+            if operation.name == "BRANCH":
+                target = self._branch(operation)
+                if not operation.parameter & 1 or _require_known(condition, operation.offset):
+                    commands = walk(self._words, self._names, state, target)
+                continue
+            registers = state.registers(operation.offset)
+            job = carried.resolve(self._prepare(operation, registers, self.config))
+            total.add(work.request(job), operation.offset)
+            result = self._executor.run_one(job, memory)
+            if job.output is not None and job.output.map is not None:
+                condition = result
+            carried.after(job)
+            totals.add(operation.name, job)
+        return totals
 
-    def _branch(self, item: Operation, following: int, condition: bool | None) -> int:
-        """RF_TRUE looks at COND_STATUS, which the last operation has set: true when the one
-        element that it wrote is not 0 (``FixupControlFlow`` in regor's ``graphir_optimiser.cpp``
-        arranges for that; the meaning of more elements is not known) (inferred).
-        """
-        if item.target % 4 or item.target >= 4 * len(self._words):
-            raise StreamError(f"BRANCH goes to {item.target:#x}", item.offset)
-        if item.parameter & 1:
-            if condition is None:
-                why = "the last result is not one element"
-                raise Unsupported("BRANCH.branch_cond", "RF_TRUE", item.offset, why)
-            if not condition:
-                return following
-        return item.target // 4
+    def _branch(self, branch: Operation) -> int:
+        """The word that it goes to."""
+        target = self._words[branch.offset // 4 + 1]
+        if target % 4 or target >= 4 * len(self._words):
+            raise StreamError(f"BRANCH goes to {target:#x}", branch.offset)
+        return target // 4
 
 
-def _require_end(totals: Totals, offset: int) -> None:
-    operations = sum(totals.counts.values())
-    if operations > _MAX_OPERATIONS:
-        raise StreamError(f"no STOP after {operations} operations", offset)
+def _require_known(condition: bool | None, offset: int) -> bool:
+    """RF_TRUE looks at COND_STATUS, which the last operation has set: true when the one element
+    that it wrote is not 0 (``FixupControlFlow`` in regor's ``graphir_optimiser.cpp`` arranges for
+    that; the meaning of more elements is not known) (inferred)."""
+    if condition is None:
+        why = "the last result is not one element"
+        raise Unsupported("BRANCH.branch_cond", "RF_TRUE", offset, why)
+    return condition
 
 
 class Network:
@@ -292,3 +235,36 @@ def _stats(config: NpuConfig, totals: Totals, needed: Mapping[str, int]) -> Stat
     for (region, kind), count in sorted(totals.moved.items()):
         moved.setdefault(REGION_NAMES.get(region, str(region)), {})[kind] = count
     return Stats(config, dict(totals.counts), totals.macs, moved, needed)
+
+
+def npu(product: str, macs: int, *, strict: bool = True) -> Run:
+    """The NPU behind a doorbell, of this product and MAC count. A stream is decoded once."""
+    config = read_config(CONFIG_WORDS[product, macs])
+    programs: dict[bytes, DecodedStream] = {}
+
+    def run(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
+        stream = bytes(commands)
+        given = {n: np.frombuffer(r, np.uint8) for n, r in enumerate(regions) if r is not None}
+        try:
+            program = programs.get(stream)
+            if program is None:
+                if len(programs) >= _PROGRAMS:
+                    programs.clear()
+                program = programs[stream] = DecodedStream(Actions(config, _words(stream)))
+            program.execute(given, strict=strict)
+        except (Unsupported, WorkLimit) as error:
+            return Outcome(Result.UNSUPPORTED, str(error), status=0)
+        except MemoryError as error:  # the program decides how much an operation wants
+            return Outcome(Result.UNSUPPORTED, f"more memory than there is: {error}", status=0)
+        except (StreamError, AccessError) as error:
+            wrong = STATUS_PARSE_ERROR if isinstance(error, StreamError) else STATUS_BUS_ERROR
+            return Outcome(Result.FAULT, str(error), STATUS_IRQ | wrong, error.offset)
+        return Outcome(qread=len(stream))
+
+    return run
+
+
+def _words(stream: bytes) -> tuple[int, ...]:
+    if len(stream) % 4:
+        raise StreamError("the command stream is not a whole number of words", len(stream))
+    return struct.unpack(f"<{len(stream) // 4}I", stream)

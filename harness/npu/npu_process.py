@@ -191,7 +191,7 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
 def _model(product: str, macs: int) -> Callable[..., Any]:
     """Loaded before the first job comes, which is told when that went wrong."""
     try:
-        from harness.npu.doorbell_npu import npu
+        from harness.npu.model import npu
 
         return npu(product, macs)
     except Exception as error:

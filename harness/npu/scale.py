@@ -1,4 +1,4 @@
-"""Scales of the output stage, and the arrays that a job points into.
+"""Scales of the output stage, and the arrays in which a job has them.
 
 (value + bias) * multiplier + half >> shift. How wide the numbers get is bounded here, so that
 ``kernel/output.cpp`` can use narrow ones.
@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,27 +56,6 @@ def single_scale(multiplier: int, shift: int, *, halves: bool = True) -> Scale:
 UNIT = single_scale(1, 0)
 
 
-class Keep:
-    """Arrays that a job points into. ``lanes``: those that many jobs of a stream share."""
-
-    def __init__(self, shared: dict[tuple[int, ...], Any] | None = None) -> None:
-        self._kept: list[Any] = []
-        self._shared = {} if shared is None else shared
-
-    def __call__(self, array: NDArray[Any]) -> int:
-        self._kept.append(array)
-        return int(array.ctypes.data)
-
-    def lanes(self, values: tuple[int, ...]) -> int:
-        """Each of them once for every lane."""
-        content = self._shared.get(values)
-        if content is None:
-            repeated = (value for value in values for _ in range(_LANES))
-            content = (ctypes.c_int64 * (_LANES * len(values)))(*repeated)
-            self._shared[values] = content
-        return ctypes.addressof(content)
-
-
 @dataclass(frozen=True)
 class ScaleWriter:
     """Writes a scale to the structure ``fields`` of a job. ``zero_point``: of the output;
@@ -87,14 +65,16 @@ class ScaleWriter:
     modes: dict[str, dict[str, int]]
     zero_point: int
     limit: int
-    keep: Keep
+    keep: list[NDArray[Any]]
 
     def write(self, scale: Scale, bias: Integers | None, channels: int) -> None:
+        """``keep`` holds the arrays that the structure then points into."""
+        scope, count = "kChannel", channels
         if scale.multiplier.size == 1 and bias is None:
-            self._write_one(UNIT if scale.is_identity(self.limit) else scale)
-            return
-        by_position = scale.multiplier.ndim == 3
-        count = scale.multiplier.size if by_position else channels
+            scope, count = "kAll", _LANES
+            scale = UNIT if scale.is_identity(self.limit) else scale
+        elif scale.multiplier.ndim == 3:
+            scope, count = "kPosition", scale.multiplier.size
         rows = np.zeros((len(_ARRAYS), count + 2 * _LANES), np.int64)
         values = rows[:, :count]
         values[0] = 0 if bias is None else bias
@@ -106,23 +86,11 @@ class ScaleWriter:
         if mode != "kAny":
             np.multiply(values[0], values[1], out=values[4])
             values[4] += values[2] + (np.int64(self.zero_point) << values[3])
-        scope = "kPosition" if by_position else "kChannel"
-        self._write(mode, scope, self.keep(rows), rows.strides[0])
-
-    def _write_one(self, scale: Scale) -> None:
-        """In Python's integers: a stream of transposes has many jobs."""
-        multiplier, shift = scale.multiplier.item(), scale.shift.item()
-        half = 1 << (shift - 1) if scale.halves and shift > 0 else 0
-        mode = self._mode(0, abs(multiplier), half, (shift, shift))
-        addend = half + (self.zero_point << shift) if mode != "kAny" else 0
-        content = self.keep.lanes((0, multiplier, half, shift, addend))
-        self._write(mode, "kAll", content, 8 * _LANES)
-
-    def _write(self, mode: str, scope: str, content: int, step: int) -> None:
+        self.keep.append(rows)
         self.fields.mode = self.modes["ScaleMode"][mode]
         self.fields.scope = self.modes["ScaleFor"][scope]
         for number, name in enumerate(_ARRAYS):
-            setattr(self.fields, name, content + number * step)
+            setattr(self.fields, name, rows.ctypes.data + number * rows.strides[0])
 
     def _mode(self, bias: int, factor: int, half: int, shifts: tuple[int, int]) -> str:
         largest, zero_point = self.limit + 1 + bias, abs(self.zero_point)

@@ -87,21 +87,24 @@ def decode_at(words: Sequence[int], at: int, names: RegisterSet) -> tuple[Write 
         raise StreamError(f"unknown 32-bit command {opcode:#x}", offset)
     if kind != 1:
         raise StreamError(f"unknown kind of command {kind} in {word:#010x}", offset)
-    if at + 1 >= len(words):
-        raise StreamError("the stream ends inside a 64-bit command", offset)
-    payload = words[at + 1]
     if opcode == BRANCH and names.has_branch:
-        return Operation(offset, "BRANCH", parameter, payload), at + 2
+        return Operation(offset, "BRANCH", parameter, _payload(words, at + 1)), at + 2
     if opcode not in names.cmd1:
         raise StreamError(f"unknown 64-bit command {opcode:#x}", offset)
-    return Write(offset, names.cmd1[opcode], _wide(names.cmd1[opcode], parameter, payload)), at + 2
+    return Write(offset, names.cmd1[opcode], _wide(names.cmd1[opcode], words, at + 1)), at + 2
 
 
-def _wide(name: str, parameter: int, payload: int) -> int:
-    """The value of a 64-bit register: 40-bit addresses, signed where they are steps.
+def _payload(words: Sequence[int], at: int) -> int:
+    """The second word of a 64-bit command."""
+    if at == len(words):
+        raise StreamError("the stream ends inside a 64-bit command", 4 * at - 4)
+    return words[at]
 
-    Scales keep shift and rounding above bit 32, as they stand in the word.
-    """
+
+def _wide(name: str, words: Sequence[int], at: int) -> int:
+    """The value of a 64-bit register whose second word is at ``at``: 40-bit addresses, signed where
+    they are steps. Scales keep shift and rounding above bit 32, as they stand in the word."""
+    parameter, payload = words[at - 1] >> 16, _payload(words, at)
     if name.endswith(("SCALE", "_LENGTH")) or name in PLAIN_32:
         return parameter << 32 | payload
     value = (parameter & 0xFF) << 32 | payload
@@ -151,14 +154,6 @@ def _operation_text(item: Operation, names: RegisterSet) -> str:
     return f"{item.name} {item.parameter}" if item.parameter else item.name
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What a whole stream is made of; ``operations``: up to STOP, of those that do something."""
-
-    operations: int
-    branches: bool
-
-
 class _Form(Enum):
     """Of a command, by what it is to a reader."""
 
@@ -171,13 +166,10 @@ class _Form(Enum):
     BRANCH = auto()
 
 
-_TWO_WORDS = frozenset({_Form.WIDE, _Form.ADDRESS, _Form.BRANCH})
+_Forms = dict[int, tuple[_Form, str]]
 
 
-Forms = dict[int, tuple[_Form, str]]
-
-
-def _learned(forms: Forms, words: Sequence[int], at: int, names: RegisterSet) -> tuple[_Form, str]:
+def _learned(forms: _Forms, words: Sequence[int], at: int, names: RegisterSet) -> tuple[_Form, str]:
     """What stands at word ``at``, kept by the low half of its first word, which has everything but
     values. Raises StreamError."""
     item, after = decode_at(words, at, names)
@@ -189,22 +181,6 @@ def _learned(forms: Forms, words: Sequence[int], at: int, names: RegisterSet) ->
         found = {"STOP": _Form.STOP, "BRANCH": _Form.BRANCH}.get(item.name, idle), item.name
     forms[words[at] & 0xFFFF] = found
     return found
-
-
-def survey(words: Sequence[int], names: RegisterSet) -> Survey:
-    """Goes over all of it, behind STOP too. Raises StreamError for the first malformed command."""
-    forms: Forms = {}
-    count, branches, ended, at, end = 0, False, False, 0, len(words)
-    while at < end:
-        form, _ = forms.get(words[at] & 0xFFFF) or _learned(forms, words, at, names)
-        two = form in _TWO_WORDS
-        if two and at + 1 == end:
-            decode_at(words, at, names)  # it says so
-        branches |= form is _Form.BRANCH
-        ended |= form is _Form.STOP
-        count += form is _Form.OPERATION and not ended
-        at += 1 + two
-    return Survey(count, branches)
 
 
 @dataclass
@@ -220,11 +196,13 @@ class State:
         return Registers({**self.others, **self.addresses}, offset)
 
 
-def walk(words: Sequence[int], names: RegisterSet, state: State) -> Iterator[tuple[int, str, int]]:
-    """The byte, name and parameter of each operation that does something, up to STOP, with
-    ``state`` as it is then. Of a surveyed stream without branches."""
-    forms: Forms = {}
-    others, addresses, at = state.others, state.addresses, 0
+def walk(
+    words: Sequence[int], names: RegisterSet, state: State, at: int = 0
+) -> Iterator[tuple[int, str, int]]:
+    """From word ``at`` to STOP, the byte, name and parameter of each operation that does something
+    and of each BRANCH, which is not followed; ``state`` is as it is then. Raises StreamError."""
+    forms: _Forms = {}
+    others, addresses = state.others, state.addresses
     while at < len(words):
         word = words[at]
         form, name = forms.get(word & 0xFFFF) or _learned(forms, words, at, names)
@@ -232,16 +210,19 @@ def walk(words: Sequence[int], names: RegisterSet, state: State) -> Iterator[tup
         if form is _Form.OPERATION:
             yield 4 * at - 4, name, word >> 16
         elif form is _Form.ADDRESS:
-            addresses[name] = _wide(name, word >> 16, words[at])
+            addresses[name] = _wide(name, words, at)
             at += 1
         elif form is _Form.WRITE or form is _Form.WIDE:
             value = word >> 16
             if form is _Form.WIDE:
-                value = _wide(name, value, words[at])
+                value = _wide(name, words, at)
                 at += 1
             if others.get(name) != value:
                 others[name] = value
                 state.changes += 1
         elif form is _Form.STOP:
             return
+        elif form is _Form.BRANCH:
+            yield 4 * at - 4, name, word >> 16
+            at += 1
     raise StreamError("the stream has no STOP", 4 * len(words))

@@ -56,35 +56,52 @@ def plants(product: str) -> Iterator[Plant]:
     if product != "u85":
         channels = {"OFM_PRECISION": 0x8001}
     found = [
-        ("maps", "the OFM of POOL asks for 281474976710656 elements", of("POOL", 1, **LARGE)),
+        ("maps", "the OFM asks for 281474976710656 elements", of("POOL", 1, **LARGE)),
         (
             "kernel",
-            "the kernel of CONV asks for 4294967296 elements",
+            "the kernel asks for 4294967296 elements",
             of("CONV", **ONE, KERNEL_HEIGHT_M1=65535, KERNEL_WIDTH_M1=65535),
         ),
         (
             "padding",
-            "the IFM of POOL with its padding",
-            of("POOL", 1, IFM_PAD_TOP=8000, KERNEL_HEIGHT_M1=9000, OFM_WIDTH_M1=65535),
+            "the IFM with its padding",
+            of(
+                "POOL",
+                1,
+                **tiles(65535, 16),
+                IFM_PAD_TOP=8999,
+                KERNEL_HEIGHT_M1=9000,
+                OFM_WIDTH_M1=4095,
+            ),
         ),
         (
             "room",
-            "weights and places for them",
+            "weights",
             of(
                 "CONV",
-                **ONE,
-                **weights,
+                **{**tiles(65535, 16), **ONE, **weights, **scales, **channels},
                 KERNEL_HEIGHT_M1=63,
                 KERNEL_WIDTH_M1=63,
                 OFM_DEPTH_M1=4095,
-                OFM_BLK_DEPTH_M1=15,
             ),
         ),
-        ("vectors", "the IFM of DEPTHWISE in vectors", of("DEPTHWISE", **flat, **weights)),
+        (
+            "vectors",
+            "the IFM of DEPTHWISE in vectors",
+            of("DEPTHWISE", **{**tiles(4095, 1), **flat, **weights, **scales, **channels}),
+        ),
         (
             "divisors",
             "divisors of averages",
-            of("POOL", 1, **flat, IFM_PAD_TOP=1, KERNEL_HEIGHT_M1=1, KERNEL_WIDTH_M1=1),
+            of(
+                "POOL",
+                1,
+                **tiles(4095, 1),
+                **flat,
+                IFM_PAD_TOP=1,
+                KERNEL_HEIGHT_M1=1,
+                KERNEL_WIDTH_M1=1,
+            ),
         ),
         (
             "dma",
@@ -95,7 +112,7 @@ def plants(product: str) -> Iterator[Plant]:
     for name, says, items in found:
         yield Plant(name, says, blob(stream(*items)))
     many = stream(*of("POOL", 1), again=1_000_000)
-    yield Plant("operations", "asks for 1000000 operations", blob(many))
+    yield Plant("operations", "asks for 655361 operations", blob(many))
     differing = [
         item for number in range(40_000) for item in (("OFM_ZERO_POINT", number), ("POOL", 1))
     ]
@@ -131,9 +148,7 @@ def tiles(side: int, depth: int) -> dict[str, int]:
 
 def _of_the_u85(stream, of) -> Iterator[Plant]:  # type: ignore[no-untyped-def]
     resize = {"RESIZE_X_SCALE_N_M1": 0, "RESIZE_Y_SCALE_N_M1": 0, "RESIZE_X": 0, "RESIZE_Y": 0}
-    yield Plant(
-        "resize", "the OFM of RESIZE asks for", blob(stream(*of("RESIZE", 2, **LARGE, **resize)))
-    )
+    yield Plant("resize", "the OFM asks for", blob(stream(*of("RESIZE", 2, **LARGE, **resize))))
     between = {**ONE, "OFM_HEIGHT_M1": 8191, "KERNEL_WIDTH_M1": 65535, **resize}
     yield Plant(
         "between", "elements between its two directions", blob(stream(*of("RESIZE", 0, **between)))
@@ -144,7 +159,7 @@ def _of_the_u85(stream, of) -> Iterator[Plant]:  # type: ignore[no-untyped-def]
     ]
     yield Plant("rows", "DMA asks for", blob(stream(*DMA[1:-1], *rows)))
     loop = cop1(U85_256, [*words("u85", *of("POOL", 1)), 0x0000_4100, 0])
-    yield Plant("loop", "never ends", blob(loop))
+    yield Plant("loop", "no STOP after 20000 operations", blob(loop))
 
 
 def _largest_copy(stream, of) -> Plant:  # type: ignore[no-untyped-def]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from harness.npu import model
+from harness.npu.doorbell import STATUS_BUS_ERROR, STATUS_IRQ, STATUS_PARSE_ERROR, Result
 from harness.npu.errors import AccessError, BlobError, StreamError, Unsupported, WorkLimit
-from harness.npu.model import Network, run
+from harness.npu.model import Network, npu, run
 from tests.npu.assembling import (
     INPUT,
     U55_128,
@@ -67,20 +70,14 @@ COPY = [
 
 
 @pytest.mark.parametrize("turn", [[], words("u85", *COPY)], ids=["idle", "working"])
-def test_a_loop_that_changes_nothing_is_noticed_at_once(turn: list[int]) -> None:
-    stream = [*turn, 0x0000_4100, 0]
-    with pytest.raises(StreamError, match="changes nothing and never ends, after") as caught:
-        run(blob(cop1(U85_256, stream)), [bytes(256)])
-    assert caught.value.offset == 4 * len(turn)
-
-
-def test_a_loop_that_counts_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every turn copies the last one's bytes one further, so that no state comes back."""
+def test_a_loop_that_does_not_end_is_ended(
+    turn: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(model, "_MAX_OPERATIONS", 8)
-    copy = dict(COPY[:-1], DMA0_DST=1, DMA0_LEN=255)
-    stream = [*words("u85", *copy.items(), ("DMA_START", 0)), 0x0000_4100, 0]
-    with pytest.raises(StreamError, match="no STOP after 9 operations"):
-        run(blob(cop1(U85_256, stream)), [INPUT])
+    stream = [*turn, 0x0000_4100, 0]
+    with pytest.raises(StreamError, match="no STOP after 8 operations") as caught:
+        run(blob(cop1(U85_256, stream)), [bytes(256)])
+    assert caught.value.offset == (4 * (len(turn) - 1) if turn else 0)
 
 
 def test_work_is_limited_with_branches_and_without() -> None:
@@ -105,17 +102,20 @@ def test_a_loop_may_do_less_than_a_stream_whose_end_is_known(
         run(blob(cop1(U85_256, stream)), [bytes(256)])
 
 
+TILES = {  # one for each map
+    f"{map}_{size}_M1": 65535 for map in ("IFM", "OFM") for size in ("HEIGHT0", "HEIGHT1", "WIDTH0")
+}
 LARGE = {"OFM_HEIGHT_M1": 65535, "OFM_WIDTH_M1": 65535, "OFM_DEPTH_M1": 65535}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (LARGE, "the OFM of POOL asks for 281474976710656 elements"),
-        ({"KERNEL_HEIGHT_M1": 65535, "KERNEL_WIDTH_M1": 9}, "the kernel of POOL"),
+        (LARGE, "the OFM asks for 281474976710656 elements"),
+        ({"KERNEL_HEIGHT_M1": 65535, "KERNEL_WIDTH_M1": 9}, "the kernel asks for 655360 elements"),
         (
-            {"IFM_PAD_TOP": 8000, "KERNEL_HEIGHT_M1": 9000, "OFM_WIDTH_M1": 65535},
-            "the IFM of POOL with its padding",
+            {**TILES, "IFM_PAD_TOP": 8999, "KERNEL_HEIGHT_M1": 9000, "OFM_WIDTH_M1": 4095},
+            "the IFM with its padding",
         ),
     ],
 )
@@ -130,10 +130,13 @@ def test_registers_may_describe_more_than_any_machine_has(
 @pytest.mark.parametrize("operation", ["CONV", "DEPTHWISE"])
 def test_weights_are_counted_before_there_is_room_for_them(operation: str) -> None:
     """64 x 64 kernels for 65,536 channels would be 32 GiB."""
-    items = pool(KERNEL_HEIGHT_M1=63, KERNEL_WIDTH_M1=63, OFM_HEIGHT_M1=0, OFM_WIDTH_M1=0)
-    depths = {"OFM_DEPTH_M1": 4095, "IFM_DEPTH_M1": 255, "OFM_BLK_DEPTH_M1": 15}
-    stream = words("u55", *items[:-2], *depths.items(), (operation, 0), ("STOP", 0))
-    with pytest.raises(WorkLimit, match=r"asks for \d+ weights and places for them"):
+    items = pool(**TILES, KERNEL_HEIGHT_M1=63, KERNEL_WIDTH_M1=63, OFM_HEIGHT_M1=0, OFM_WIDTH_M1=0)
+    depth = 255 if operation == "CONV" else 32767
+    fields = {"OFM_DEPTH_M1": 32767, "IFM_DEPTH_M1": depth, "OFM_BLK_DEPTH_M1": 15}
+    fields |= {"WEIGHT_REGION": 0, "WEIGHT_BASE": 0, "WEIGHT_LENGTH": 16, "ACC_FORMAT": 0}
+    fields |= {"SCALE_REGION": 0, "SCALE_BASE": 0, "SCALE_LENGTH": 160, "OFM_PRECISION": 0x8001}
+    stream = words("u55", *items[:-2], *fields.items(), (operation, 0), ("STOP", 0))
+    with pytest.raises(WorkLimit, match=r"asks for \d+ (weights|elements)"):
         run(blob(cop1(U55_128, stream)), [INPUT])
 
 
@@ -141,8 +144,8 @@ def test_a_dma_may_not_copy_more_than_there_is() -> None:
     copy = [*COPY[:4], ("DMA0_LEN", 1 << 31), ("DMA_START", 0), ("STOP", 0)]
     with pytest.raises(WorkLimit, match="DMA asks for 2147483648 bytes"):
         run(blob(cop1(U85_256, words("u85", *copy))), [INPUT])
-    rows = {"DMA0_DST_REGION": 1 | 2 << 9, "DMA0_SIZE0": 65535, "DMA0_SIZE1": 65535}
-    skips = {"DMA0_LEN": 0, "DMA0_SKIP0": 0, "DMA0_SKIP1": 0}
+    rows = {"DMA0_DST_REGION": 1 | 2 << 9, "DMA0_SIZE0": 16384, "DMA0_SIZE1": 8192}
+    skips = {"DMA0_LEN": 1, "DMA0_SKIP0": 0, "DMA0_SKIP1": 0}
     stream = words("u55", *{**dict(COPY[:4]), **rows, **skips}.items(), ("DMA_START", 0))
     with pytest.raises(WorkLimit, match="units of work"):
         run(blob(cop1(U55_128, stream)), [INPUT])
@@ -162,3 +165,43 @@ def test_an_average_of_padding_alone_is_refused() -> None:
     pads = {"IFM_PAD_TOP": 2, "IFM_PAD_BOTTOM": 0, "KERNEL_HEIGHT_M1": 1, "OFM_HEIGHT_M1": 3}
     with pytest.raises(Unsupported, match="an average of padding alone"):
         run(copying(**pads), [INPUT])
+
+
+# The model behind the doorbell.
+STOP = 0xFFFF0000  # NPU_OP_STOP
+DMA_START = 0x0010
+SET_DMA_SRC_REGION = 0x0130
+SET_DMA_DST_REGION = 0x0131
+SET_DMA_SRC = 0x4030
+SET_DMA_DST = 0x4031
+SET_DMA_LEN = 0x4032
+
+
+def _dma(source: int, destination: int, length: int) -> bytes:
+    """Copy within scratch (region 1), as Vela's streams do it."""
+    words = [SET_DMA_SRC_REGION | 1 << 16, SET_DMA_DST_REGION | 1 << 16]
+    for opcode, value in ((SET_DMA_SRC, source), (SET_DMA_DST, destination), (SET_DMA_LEN, length)):
+        words += [opcode, value]
+    return struct.pack(f"<{len(words) + 2}I", *words, DMA_START, STOP)
+
+
+def test_a_stream_works_on_the_guests_memory() -> None:
+    scratch = memoryview(bytearray(range(64)))
+    outcome = npu("u55", 128)(memoryview(_dma(0, 32, 16)), [None, scratch, None])
+    assert outcome.result == Result.OK
+    assert scratch[32:48] == bytes(range(16))
+    assert scratch[48:] == bytes(range(48, 64))
+
+
+def test_an_access_outside_its_region_is_a_bus_error() -> None:
+    scratch = memoryview(bytearray(64))
+    outcome = npu("u55", 128)(memoryview(_dma(0, 56, 16)), [None, scratch, None])
+    assert outcome.result == Result.FAULT
+    assert outcome.status == STATUS_IRQ | STATUS_BUS_ERROR
+    assert "region 1 (scratch)" in outcome.message
+
+
+def test_a_cut_stream_is_a_parse_error() -> None:
+    outcome = npu("u85", 256)(memoryview(bytes(6)), [])
+    assert outcome.status == STATUS_IRQ | STATUS_PARSE_ERROR
+    assert outcome.qread == 6

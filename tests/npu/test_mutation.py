@@ -12,14 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.npu import job, model, scale
+from harness.npu import job, model, scale, u55, u55_weights, u85, u85_weights
 from harness.npu.errors import EthosUError
 from harness.npu.model import Network
-from harness.npu.u55 import operations as operations_u55
-from harness.npu.u55 import weights as weights_u55
-from harness.npu.u85 import maps as maps_u85
-from harness.npu.u85 import operations as operations_u85
-from harness.npu.u85 import weights as weights_u85
 from tests.npu.recorded import recorded_cases
 
 Patch = pytest.MonkeyPatch
@@ -58,13 +53,13 @@ def order_changed(**changes: Callable[[Any], Any]) -> Break:
     """Of the weights of the U55."""
 
     def apply(patch: Patch) -> None:
-        original = weights_u55.ordered_weights
+        original = u55_weights.ordered_weights
 
         def changed(decoder: Any, streams: Any, form: Any, offset: int) -> Any:
             values = {name: change(form) for name, change in changes.items()}
             return original(decoder, streams, replace(form, **values), offset)
 
-        patch.setattr(weights_u55, "ordered_weights", changed)
+        patch.setattr(u55_weights, "ordered_weights", changed)
 
     return apply
 
@@ -75,7 +70,7 @@ def counts_with_padding(patch: Patch) -> None:
 
 def window_without(name: str) -> Break:
     def apply(patch: Patch) -> None:
-        for module in (operations_u55, operations_u85):
+        for module in (u55, u85):
             original = module.kernel_window
             patch.setattr(
                 module,
@@ -87,7 +82,7 @@ def window_without(name: str) -> Break:
 
 
 def operands_swapped(patch: Patch) -> None:
-    for module in (operations_u55, operations_u85):
+    for module in (u55, u85):
         original = module.prepare_elementwise
 
         def swapped(*given: Any, original: Any = original) -> Any:
@@ -101,16 +96,8 @@ def unsigned16(registers: Any, name: str) -> int:
     return int(registers[name] & 0xFFFF)
 
 
-def branch_always(patch: Patch) -> None:
-    patch.setattr(model.DecodedStream, "_branch", lambda self, item, *_: item.target // 4)
-
-
-def branch_never(patch: Patch) -> None:
-    patch.setattr(model.DecodedStream, "_branch", lambda self, item, after, condition: after)
-
-
 def shifts_without_halves(patch: Patch) -> None:
-    for module in (operations_u55, operations_u85):
+    for module in (u55, u85):
         original = module.Job
         patch.setattr(
             module,
@@ -124,28 +111,24 @@ def shifts_without_halves(patch: Patch) -> None:
 BREAKS: dict[str, Break] = {
     "rounding half": half_dropped,
     "bias": bias_dropped,
-    "signs of 16-bit fields": constant(operations_u55.Registers, "signed16", unsigned16),
-    "clamp, U55": clamp_ignored(operations_u55),
-    "clamp, U85": clamp_ignored(maps_u85),
+    "signs of 16-bit fields": constant(u55.Registers, "signed16", unsigned16),
+    "clamp, U55": clamp_ignored(u55),
+    "clamp, U85": clamp_ignored(u85),
     "OFM microblock": order_changed(ofm_ublock=lambda form: 12 - form.ofm_ublock),
     "part-kernel traversal": order_changed(part_kernel=lambda form: not form.part_kernel),
-    "U85 IFM block depth": layout(weights_u85.WeightLayout, "ifm_block", 16),
-    "U85 kernel rounding": layout(weights_u85.WeightLayout, "rounding", 1),
-    "U85 depthwise padding": layout(weights_u85.WeightLayout, "depthwise_padding", 0),
-    "U85 phases of strides": layout(weights_u85.WeightLayout, "phases", (1, 1)),
+    "U85 IFM block depth": layout(u85_weights.WeightLayout, "ifm_block", 16),
+    "U85 kernel rounding": layout(u85_weights.WeightLayout, "rounding", 1),
+    "U85 depthwise padding": layout(u85_weights.WeightLayout, "depthwise_padding", 0),
+    "U85 phases of strides": layout(u85_weights.WeightLayout, "phases", (1, 1)),
     "average counts valid": counts_with_padding,
     "stride": window_without("stride"),
     "dilation": window_without("dilation"),
     "operand order": operands_swapped,
-    "U85 transpose": constant(
-        maps_u85, "_TRANSPOSES", dict.fromkeys((0, 1, 2, 3, 6, 7), (0, 1, 2))
-    ),
-    "U85 branch on a condition": branch_always,
-    "U85 branch at all": branch_never,
-    "U85 input scales": constant(
-        operations_u85, "_input_scales", lambda *_: (scale.UNIT, scale.UNIT)
-    ),
-    "U55 operand shift": constant(operations_u55, "INT8", job.INT16),
+    "U85 transpose": constant(u85, "_TRANSPOSES", dict.fromkeys((0, 1, 2, 3, 6, 7), (0, 1, 2))),
+    "U85 branch on a condition": constant(model, "_require_known", lambda *_: True),
+    "U85 branch at all": constant(model, "_require_known", lambda *_: False),
+    "U85 input scales": constant(u85, "_input_scales", lambda *_: (scale.UNIT, scale.UNIT)),
+    "U55 operand shift": constant(u55, "INT8", job.INT16),
     "rounding of right shifts": shifts_without_halves,
 }
 

@@ -90,12 +90,12 @@ def test_started_later_it_costs_nothing_before() -> None:
 
 def test_more_memory_than_there_is_is_no_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program decides how much an operation wants."""
-    from harness.npu import doorbell_npu
+    from harness.npu import model
 
     def greedy(*_: object) -> None:
         raise MemoryError("Unable to allocate 762 GiB")
 
-    monkeypatch.setattr(doorbell_npu, "DecodedStream", greedy)
-    outcome = doorbell_npu.npu("u55", 128)(memoryview(bytearray(_STOP)), [])
+    monkeypatch.setattr(model, "DecodedStream", greedy)
+    outcome = model.npu("u55", 128)(memoryview(bytearray(_STOP)), [])
     assert outcome.result == Result.UNSUPPORTED
     assert "762 GiB" in outcome.message

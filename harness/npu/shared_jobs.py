@@ -1,4 +1,4 @@
-"""The operations of a stream without branches: those that differ only in addresses share a job.
+"""The jobs of a stream without branches: operations that differ only in addresses share one.
 
 A transpose or a pixel shuffle becomes up to half a million pools that differ in nothing but where
 their maps begin. The first of them is checked and becomes a job; the others are addresses.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from harness.formats.cop import NpuConfig
 from harness.npu import work
+from harness.npu.errors import check_limit
 from harness.npu.executor import Carried
 from harness.npu.job import Job
 from harness.npu.registers import RegisterSet
@@ -72,24 +73,30 @@ class _Kind:
 
 class Operations:
     """``jobs`` in the order in which they came. ``places`` has a row for each operation, as the
-    kernel's ``Place``; ``offsets`` its byte in the stream."""
+    kernel's ``Place``; ``offsets`` its byte in the stream. ``branches``: the stream has one, so
+    that its operations are only known as they come."""
 
     def __init__(self, prepare: Prepare, config: NpuConfig) -> None:
         self.jobs: list[Job] = []
         self.places: NDArray[np.int64] = np.zeros((0, _COLUMNS), np.int64)
         self.offsets = array("q")
+        self.branches = False
         self._names: list[str] = []
         self._prepare, self._config = prepare, config
         self._carried = Carried()
 
     def read(self, words: Sequence[int], names: RegisterSet, total: work.Work) -> None:
-        """Of a surveyed stream. Raises WorkLimit for what ``total`` does not allow, and what
-        ``prepare`` raises."""
+        """Up to STOP, or the first branch. Raises WorkLimit for what ``total`` does not allow, and
+        what ``walk`` and ``prepare`` raise."""
         state, rows = State(), array("q")
         kinds: dict[tuple[object, ...], _Kind] = {}
         last, kind = ("", 0, -1), None
         for offset, name, parameter in walk(words, names, state):
+            if name == "BRANCH":
+                self.branches = True
+                return
             self.offsets.append(offset)
+            check_limit("the stream", len(self.offsets), work.OPERATIONS, "operations", offset)
             now = name, parameter, state.changes
             if now != last:
                 last, kind = now, kinds.get((name, parameter, *state.others.values()))
@@ -110,13 +117,14 @@ class Operations:
     def _first(self, operation: Operation, state: State, total: work.Work) -> _Kind | None:
         """None: no other operation may share its job."""
         registers = state.registers(operation.offset)
-        request = work.request(operation, registers)
-        total.add(request, operation.offset)
         job = self._carried.resolve(self._prepare(operation, registers, self._config))
+        request = work.request(job)
+        total.add(request, operation.offset)
         self._carried.after(job)
         self.jobs.append(job)
         self._names.append(operation.name)
-        work.check_distinct(len(self.jobs), operation.offset)
+        what = "operations that are not alike"
+        check_limit("the stream", len(self.jobs), work.DISTINCT, what, operation.offset)
         addresses = address_registers(job)
         if addresses is None:
             return None

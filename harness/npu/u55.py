@@ -44,7 +44,7 @@ from harness.npu.kernel_library import enumerator
 from harness.npu.registers import ELEMENTWISE_U55, POOLING_U55
 from harness.npu.scale import UNIT, Scale, single_scale
 from harness.npu.stream import Operation, Registers
-from harness.npu.u55.weights import WeightReader
+from harness.npu.u55_weights import WeightReader
 
 _ROUNDING = {0: "DBL", 1: "TRUNCATE", 2: "NATURAL"}
 _LUT_SLOT, _LUT_BYTES = 256, 2048  # at the end of the internal memory

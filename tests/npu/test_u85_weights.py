@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.npu.kernel_library import WeightDecoder, load
-from harness.npu.u85.weights import WeightLayout, ordered_weights
+from harness.npu.u85_weights import WeightLayout, ordered_weights
 
 
 def coded(weights: np.ndarray, block: int) -> np.ndarray:
