@@ -111,11 +111,12 @@ def _reached(window: Window, axis: int) -> int:
 def _parameters(job: Job) -> tuple[int, int]:
     """How many weights, and the bytes of what is there and of what is made of it: weights of 16
     bits, in vectors of output channels and in pairs of input channels, and five numbers of a scale
-    for each channel."""
+    for each channel. Those of an average are for each position, and made from two others."""
+    divisors = 0 if job.scaling.multiplier.size == 1 else 7 * 8 * job.scaling.multiplier.size
     if job.parameters is None or job.output is None:
-        return 0, 0
+        return 0, divisors
     channels = _up(job.output.shape[2], _VECTOR)
-    kept = 5 * 8 * channels + sum(length for _, _, length in job.parameters.spans)
+    kept = divisors + 5 * 8 * channels + sum(length for _, _, length in job.parameters.spans)
     if not job.parameters.weight_spans or job.window is None or job.first is None:
         return 0, kept
     kernel = job.window.elements

@@ -96,7 +96,7 @@ def plants(product: str) -> Iterator[Plant]:
             of(
                 "POOL",
                 1,
-                **tiles(4095, 1),
+                **tiles(65535, 1),
                 **flat,
                 IFM_PAD_TOP=1,
                 KERNEL_HEIGHT_M1=1,
@@ -118,6 +118,10 @@ def plants(product: str) -> Iterator[Plant]:
     ]
     kinds = stream(*of("POOL", 1), *differing)
     yield Plant("kinds", "asks for 24577 operations that are not alike", blob(kinds))
+    square = {"OFM_HEIGHT_M1": 999, "OFM_WIDTH_M1": 999, "IFM_PAD_TOP": 1, "KERNEL_HEIGHT_M1": 1}
+    averages = of("POOL", 1, **{**flat, **tiles(65535, 1), **square}) + differing[:40]
+    said = "bytes for its weights and scales"
+    yield Plant("averages", said, blob(stream(*averages)))
     small = stream(*of("POOL", 1, **wide, **tiles(2047, 8)), again=1000)
     yield Plant("work", "units of work", blob(small, scratch=1 << 26))
     convolution = {**ONE, **weights, **scales, **channels}
@@ -126,9 +130,9 @@ def plants(product: str) -> Iterator[Plant]:
     regions = stream(*of("POOL", 1))
     apart = tensors(((1, 1, 1, 1, 1, 1 << 27), 1, 0, 3))
     yield Plant("regions", "its regions have", blob(regions, scratch=1 << 28, inputs=apart))
-    row = of(
-        "ELEMENTWISE", 5, **{**wide, "OFM_HEIGHT_M1": 0, "OFM_WIDTH_M1": 65535, "OFM_DEPTH_M1": 511}
-    )
+    sides = {"OFM_HEIGHT_M1": 0, "OFM_WIDTH_M1": 65535, "OFM_DEPTH_M1": 511}
+    absolute = {"IFM_SCALE": 1, "IFM_BROADCAST": 0} if product == "u85" else {}
+    row = of("ELEMENTWISE", 6, **{**wide, **tiles(65535, 512), **sides, **absolute})
     yield Plant("row", "a row of ELEMENTWISE asks for 33554432 elements", blob(stream(*row)))
     if product == "u85":
         yield from _of_the_u85(stream, of)
@@ -148,8 +152,9 @@ def tiles(side: int, depth: int) -> dict[str, int]:
 
 def _of_the_u85(stream, of) -> Iterator[Plant]:  # type: ignore[no-untyped-def]
     resize = {"RESIZE_X_SCALE_N_M1": 0, "RESIZE_Y_SCALE_N_M1": 0, "RESIZE_X": 0, "RESIZE_Y": 0}
+    resize |= {"RESIZE_X_OFFSET": 0, "RESIZE_Y_OFFSET": 0, "OFM_SCALE": 1 | 16 << 32}
     yield Plant("resize", "the OFM asks for", blob(stream(*of("RESIZE", 2, **LARGE, **resize))))
-    between = {**ONE, "OFM_HEIGHT_M1": 8191, "KERNEL_WIDTH_M1": 65535, **resize}
+    between = {**ONE, "OFM_HEIGHT_M1": 8191, "KERNEL_WIDTH_M1": 65535, **resize, **tiles(65535, 16)}
     yield Plant(
         "between", "elements between its two directions", blob(stream(*of("RESIZE", 0, **between)))
     )
@@ -159,7 +164,7 @@ def _of_the_u85(stream, of) -> Iterator[Plant]:  # type: ignore[no-untyped-def]
     ]
     yield Plant("rows", "DMA asks for", blob(stream(*DMA[1:-1], *rows)))
     loop = cop1(U85_256, [*words("u85", *of("POOL", 1)), 0x0000_4100, 0])
-    yield Plant("loop", "no STOP after 20000 operations", blob(loop))
+    yield Plant("loop", "units of work", blob(loop))
 
 
 def _largest_copy(stream, of) -> Plant:  # type: ignore[no-untyped-def]
