@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from harness.formats.cop import CONFIG_WORDS, ID_WORDS
+
 REQUEST_FIFO = "npu-request"
 ANSWER_FIFO = "npu-answer"
 MEMORY_FILE = "npu-memory"  # of a native program
@@ -79,6 +81,11 @@ class Identity:
 
     config: int  # log2 of the MACs [3:0], product [31:28]: 0 U55, 1 U65, 2 U85
     id: int  # architecture version [31:16]
+
+    @classmethod
+    def of(cls, product: str, macs: int) -> Identity:
+        """KeyError: there is no such NPU."""
+        return cls(CONFIG_WORDS[product, macs], ID_WORDS[product])
 
 
 # The command stream and the regions (weights, scratch, fast scratch, ...), in place and writable;

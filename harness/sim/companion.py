@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from harness.config.loading import Qemu, Target
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
@@ -142,7 +141,7 @@ def companion(
         process, identity = None, None
         if target.npu is not None and has_npu:
             product, macs = target.npu.product, target.npu.macs
-            identity = Identity(CONFIG_WORDS[product, macs], ID_WORDS[product])
+            identity = Identity.of(product, macs)
             process = stack.enter_context(NpuProcess(product, macs, memory))
         npu_runner = NpuRunner(process or _refusing(target), memory, with_npu=has_npu)
         if memory is not None and identity is not None and not program.functions:

@@ -14,7 +14,6 @@ from pathlib import Path
 from harness.config.loading import Target
 from harness.config.model import SimulatorName
 from harness.config.npu import Npu
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
 from harness.npu.npu_process import NpuProcess
 from harness.sim.companion import NpuRunner
@@ -50,7 +49,7 @@ def _with_npu(npu: Npu, origin: int, size: int, work: Path) -> Iterator[Companio
     place = work / MEMORY_FILE
     with disk_errors("making the memory that the NPU's model shares"):
         memory = SharedMemory(size, origin)
-    identity = Identity(CONFIG_WORDS[npu.product, npu.macs], ID_WORDS[npu.product])
+    identity = Identity.of(npu.product, npu.macs)
     with memory, NpuProcess(npu.product, npu.macs, memory) as process:
         npu_runner = NpuRunner(process)
         npu_runner.descriptors = (memory.descriptor,)

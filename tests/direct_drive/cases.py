@@ -17,8 +17,8 @@ from harness.config.loading import load_target, target_directories
 from harness.firmware.sources.bundled import build
 from harness.formats.cop import MACS
 from harness.npu.blob import Blob, read_blob
-from harness.npu.doorbell import MEMORY_FILE, SharedMemory, serving
-from harness.npu.doorbell_npu import identity, npu
+from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
+from harness.npu.model import npu
 from tests.direct_drive.programs import Array, program_of
 from tests.npu.tosa_cases import APART, COP2, FAMILIES, TosaCase, results
 from tests.npu.tosa_graph import Graph, compile_tosa
@@ -90,7 +90,7 @@ def run(case: DirectCase, elf: Path, folder: Path, *, by_runner: bool = True) ->
         arguments += [*(["-i"] if by_runner else []), f"i{index}.bin"]
     with SharedMemory(_SIZE, _BASE) as memory:
         (folder / MEMORY_FILE).symlink_to(memory.path)
-        with serving(folder, memory, identity("u85", case.macs), npu("u85", case.macs)):
+        with serving(folder, memory, Identity.of("u85", case.macs), npu("u85", case.macs)):
             done = subprocess.run(
                 [elf, *arguments],
                 cwd=folder,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.npu.doorbell import SharedMemory, serving
-from harness.npu.doorbell_npu import identity, npu
+from harness.npu.doorbell import Identity, SharedMemory, serving
+from harness.npu.model import npu
 from harness.sim.qemu import semihosting
 
 _SECONDS = 120
@@ -64,7 +64,7 @@ def _run(
         "-kernel",
         str(elf),
     ]
-    with serving(work, memory, identity(product, macs), npu(product, macs)):
+    with serving(work, memory, Identity.of(product, macs), npu(product, macs)):
         return subprocess.run(
             argv,
             cwd=work,

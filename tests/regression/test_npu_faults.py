@@ -17,11 +17,10 @@ from harness.config.loading import load_target
 from harness.core.errors import HarnessError, InfraError
 from harness.export.program import Program
 from harness.firmware.sources.bundled import build
-from harness.npu import doorbell_npu
 from harness.npu.blob import find_blobs, read_blob
-from harness.npu.doorbell import Outcome, Run
+from harness.npu.doorbell import Outcome, Result, Run
 from harness.npu.errors import EthosUError, Unsupported
-from harness.npu.model import Network
+from harness.npu.model import Network, npu
 from harness.run.exports import export_cases
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
@@ -202,7 +201,7 @@ def doorbell_pair(work: Path) -> Iterator[None]:
 
 def test_a_slow_model_is_not_a_hang(model: Callable[[Run], None]) -> None:
     """QEMU is silent and idle for longer than the stall limit, while the host computes."""
-    true = doorbell_npu.npu("u55", 128)
+    true = npu("u55", 128)
 
     def slow(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         time.sleep(1.5)
@@ -218,7 +217,7 @@ def test_what_the_model_does_not_know_is_no_verdict(model: Callable[[Run], None]
 
     def unsupported(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         error = Unsupported("OFM_SCALE", 7, 0x24, "planted")
-        return Outcome(doorbell_npu.Result.UNSUPPORTED, error.message, status=0)
+        return Outcome(Result.UNSUPPORTED, error.message, status=0)
 
     model(unsupported)
     record = run(exported(TARGET))
@@ -239,7 +238,7 @@ def test_a_model_that_fails_is_our_fault(model: Callable[[Run], None]) -> None:
 def test_the_shared_memory_leaves_nothing_behind(model: Callable[[Run], None]) -> None:
     """It has no name while the run goes on, and afterwards it is not mapped any more."""
     seen: list[list[str]] = []
-    true = doorbell_npu.npu("u55", 128)
+    true = npu("u55", 128)
 
     def look(commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         seen.extend(sorted(os.listdir(work)) for work in runs_dir().glob("*/work"))

@@ -1,4 +1,4 @@
-// Fields of the header as u85/weights.py has them, from ``mlw_encode_fwd.cpp`` (Vela 5.1.0).
+// Fields of the header as u85_weights.py has them, from ``mlw_encode_fwd.cpp`` (Vela 5.1.0).
 #include "fast_format.h"
 
 #include <cstring>

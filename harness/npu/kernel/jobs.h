@@ -1,7 +1,7 @@
-// The description of one operation of the NPU: plain numbers. descriptor.py reads the structures
-// and enumerations of this file, so each field stands on a line of its own type, and an enumeration
-// has no values but its order. Lengths are in elements and strides and addresses in bytes, unless a
-// comment says otherwise.
+// The description of one operation of the NPU: plain numbers. kernel_library.py reads the
+// structures and enumerations of this file, so each field stands on a line of its own type, and an
+// enumeration has no values but its order. Lengths are in elements and strides and addresses in
+// bytes, unless a comment says otherwise.
 #pragma once
 
 #include <cstdint>

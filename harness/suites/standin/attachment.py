@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
 from harness.npu.doorbell import (
     ANSWER_FIFO,
     REQUEST_FIFO,
@@ -153,7 +152,7 @@ def _shared_memory() -> Iterator[tuple[SharedMemory, Attachment]]:
 
 
 def _identity(settings: NpuSettings) -> Identity:
-    return Identity(CONFIG_WORDS[settings.product, settings.macs], ID_WORDS[settings.product])
+    return Identity.of(settings.product, settings.macs)
 
 
 def _model(settings: NpuSettings, memory: SharedMemory, *, later: bool) -> NpuProcess:
