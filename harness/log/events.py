@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TypeVar
 
 from harness.core.verdict import Word
+
+_Entry = TypeVar("_Entry")
 
 
 class Kind(Word):
@@ -261,7 +266,6 @@ class Observation:
     metrics: dict[str, Metric]
     op_ticks: tuple[OpTicks, ...] = ()
     build_id: str | None = None
-    bundle_passes: int = 0
     completed: tuple[int | None, ...] = (None,)
     last_line: str = ""
     suspects: tuple[Event, ...] = ()
@@ -286,6 +290,52 @@ class Observation:
         return None if None in self.completed or not self.completed else self.completed[-1]
 
     @property
+    def bundle_passes(self) -> int:
+        return len(self.bundle_lines)
+
+    @property
     def over(self) -> bool:
         """Whoever ran said that it was done; what a model says afterwards is no hang."""
         return self.complete_line is not None or self.ended_line is not None
+
+
+def merge_observations(processes: Sequence[Observation]) -> Observation:
+    """One Observation of several processes, in order.
+
+    The last process decides how the run ended: had an earlier one failed, there would be no later
+    one. A figure that several print is the largest. Raises ValueError for no process.
+    """
+    if not processes:
+        raise ValueError("a run has at least one process")
+    if len(processes) == 1:
+        return processes[0]
+    last = processes[-1]
+    build_ids = {process.build_id for process in processes}
+    metrics = dict(last.metrics)
+    for name, metric in chain.from_iterable(p.metrics.items() for p in processes):
+        metrics[name] = max(metric, metrics.get(name, metric), key=lambda m: m.value)
+    return replace(
+        last,
+        failures=_joined(p.failures for p in processes),
+        metrics=metrics,
+        op_ticks=_joined(p.op_ticks for p in processes),
+        build_id=build_ids.pop() if len(build_ids) == 1 else None,
+        completed=_joined(p.completed for p in processes),
+        failures_dropped=sum(p.failures_dropped for p in processes),
+        progress=_joined(p.progress for p in processes),
+        tensors=_joined(p.tensors for p in processes),
+        output_files=_joined(p.output_files for p in processes),
+        blocks=_joined(p.blocks for p in processes),
+        stop=_stop(processes),
+        bundle_lines=_joined(p.bundle_lines for p in processes),
+    )
+
+
+def _joined(parts: Iterable[tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
+    return tuple(chain.from_iterable(parts))
+
+
+def _stop(processes: Sequence[Observation]) -> SimulatorStop | None:
+    """Of the process that the model stopped before its end; else of the last."""
+    early = (p.stop for p in processes if p.complete_line is None and p.stop is not None)
+    return next((stop for stop in early if stop.reason.is_limit), processes[-1].stop)

@@ -10,7 +10,7 @@ from typing import Final
 from harness.core.verdict import Word
 from harness.log.events import Item, Metric, OpTicks, Progress, SimulatorStop, Stage, StopReason
 from harness.log.outputs import Tensors
-from harness.log.pattern import Match, Pattern, head_table, named_groups, table, text
+from harness.log.pattern import Match, Pattern, named_groups, table, text
 
 _MAX_ENTRIES: Final = 100_000  # entries of a list
 _MAX_NAMES: Final = 1000
@@ -83,14 +83,13 @@ class Figures:
     def message(self, number: int, message: bytes, *, quoted: bool = False) -> None:
         """A runner's message that is no failure. ``quoted``: perhaps in another program's line,
         where it proves nothing."""
-        found = head_table("message_heads", "heads").first(message)
-        found = found or table("inside").first(message)
+        found = table("message_heads", "heads", "inside").first(message)
         if found is not None and not (quoted and found[0].kind in _VERDICT_KINDS):
             self.match(number, message, *found)
 
     def bare(self, number: int, line: bytes) -> None:
         """A line that no other table matched and that no runner wrote."""
-        if found := head_table("heads").first(line) or table("inside").first(line):
+        if found := table("heads", "inside").first(line):
             self.match(number, line, *found)
 
     def match(self, number: int, line: bytes, row: Pattern, match: Match) -> None:

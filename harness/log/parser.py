@@ -8,18 +8,25 @@ Linux the time stands behind the level. The bundled runner prints the newest of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
-from typing import Final, TypeVar
+from itertools import pairwise
+from typing import Final
 
-from harness.log.events import Doubt, Item, Kind, Observation, Progress, SimulatorStop, Stage
+from harness.log.events import (
+    Doubt,
+    Item,
+    Kind,
+    Observation,
+    Progress,
+    Stage,
+    merge_observations,
+)
 from harness.log.figures import Figures
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
 from harness.log.pattern import gate, named_groups, only_row, rows, table, text
 
-_Entry = TypeVar("_Entry")
 _RUNNER_WORD: Final = b"executorch:"
 _ZEPHYR_OS: Final = b"<err> os: "
 _SUCCESS: Final = (Stage.EXECUTED, Stage.COMPLETE, Stage.ENDED)
@@ -152,7 +159,6 @@ class LogParser:
             metrics=figures.metrics,
             op_ticks=tuple(figures.op_ticks),
             build_id=figures.build_id,
-            bundle_passes=len(figures.passes),
             completed=(figures.complete_line,),
             last_line=text(self._last.strip(b"\r\n")[:400]),
             suspects=tuple(matches.suspects),
@@ -392,46 +398,3 @@ def _may_quote(before: bytes) -> bool:
     """
     rest = _without_tool(before)
     return bool(rest) and (rest[-1:].isspace() or rest[-1:] in _QUOTES)
-
-
-def merge_observations(processes: Sequence[Observation]) -> Observation:
-    """One Observation of several processes, in order.
-
-    The last process decides how the run ended: had an earlier one failed, there would be no later
-    one. A figure that several print is the largest. Raises ValueError for no process.
-    """
-    if not processes:
-        raise ValueError("a run has at least one process")
-    if len(processes) == 1:
-        return processes[0]
-    last = processes[-1]
-    build_ids = {process.build_id for process in processes}
-    metrics = dict(last.metrics)
-    for name, metric in chain.from_iterable(p.metrics.items() for p in processes):
-        metrics[name] = max(metric, metrics.get(name, metric), key=lambda m: m.value)
-    return replace(
-        last,
-        failures=_joined(p.failures for p in processes),
-        metrics=metrics,
-        op_ticks=_joined(p.op_ticks for p in processes),
-        build_id=build_ids.pop() if len(build_ids) == 1 else None,
-        bundle_passes=sum(p.bundle_passes for p in processes),
-        completed=_joined(p.completed for p in processes),
-        failures_dropped=sum(p.failures_dropped for p in processes),
-        progress=_joined(p.progress for p in processes),
-        tensors=_joined(p.tensors for p in processes),
-        output_files=_joined(p.output_files for p in processes),
-        blocks=_joined(p.blocks for p in processes),
-        stop=_stop(processes),
-        bundle_lines=_joined(p.bundle_lines for p in processes),
-    )
-
-
-def _joined(parts: Iterable[tuple[_Entry, ...]]) -> tuple[_Entry, ...]:
-    return tuple(chain.from_iterable(parts))
-
-
-def _stop(processes: Sequence[Observation]) -> SimulatorStop | None:
-    """Of the process that the model stopped before its end; else of the last."""
-    early = (p.stop for p in processes if p.complete_line is None and p.stop is not None)
-    return next((stop for stop in early if stop.reason.is_limit), processes[-1].stop)

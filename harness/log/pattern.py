@@ -25,8 +25,6 @@ PATTERNS: Final = Path(__file__).with_name("patterns.yaml")
 _WORDS: Final[Mapping[str, Word]] = {
     str(word): word for words in (Kind, Stage, StopReason, Item) for word in words
 }
-# A word as the tree of its letters: what may follow each; no letters: the word ends here.
-_Tree = dict[bytes, "_Tree"]
 
 
 @dataclass(frozen=True)
@@ -114,33 +112,10 @@ class PatternTable:
         return None
 
 
-class HeadTable(PatternTable):
-    """Rows whose needles stand at the beginning of a line, which is faster to check."""
-
-    @cached_property
-    def _by_letter(self) -> dict[bytes, tuple[Pattern, ...]]:
-        letters = {needle[:1] for row in self._rows for needle in row.needles}
-        return {
-            letter: tuple(r for r in self._rows if any(n.startswith(letter) for n in r.needles))
-            for letter in letters
-        }
-
-    def first(self, line: bytes) -> tuple[Pattern, Match] | None:
-        for row in self._by_letter.get(line[:1], ()):
-            if line.startswith(row.needles) and (match := row.compiled.search(line)):
-                return row, match
-        return None
-
-
 @cache
 def table(*names: str) -> PatternTable:
     """The table of these sections."""
     return PatternTable(rows(*names))
-
-
-@cache
-def head_table(*names: str) -> HeadTable:
-    return HeadTable(rows(*names))
 
 
 @cache
@@ -151,54 +126,20 @@ def gate(rows: tuple[Pattern, ...]) -> Callable[[bytes], object]:
     at every letter that any word begins with, so the fewer those are, the faster it is.
     """
     needles = {needle for row in rows if row.kind is not Item.NOISE for needle in row.needles}
-    tree: _Tree = {}
-    for piece in sorted({_rare_piece(needle) for needle in needles}, key=len):
-        _plant(tree, piece)
-    return re.compile(b"|".join(_branches(tree))).search
+    pieces = sorted({re.escape(_rare_piece(needle)) for needle in needles})
+    return re.compile(b"|".join(pieces)).search
 
 
 # Letters of a log from the most frequent to the less frequent; all others are rarer.
-_FREQUENT: Final = b" etaoinsrld0cumph:1gfybw.[]vk_,"
+_RARITY: Final = {letter: rank for rank, letter in enumerate(b" etaoinsrld0cumph:1gfybw.[]vk_,")}
 _FEWEST_LETTERS: Final = 4  # fewer are in too many lines that mean nothing
 _MOST_LETTERS: Final = 8
 
 
 def _rare_piece(needle: bytes) -> bytes:
     starts = range(max(1, len(needle) - _FEWEST_LETTERS + 1))
-    start = max(starts, key=lambda at: (_rarity(needle[at : at + 1]), -at))
+    start = max(starts, key=lambda at: _RARITY.get(needle[at], len(_RARITY)))
     return needle[start : start + _MOST_LETTERS]
-
-
-def _rarity(letter: bytes) -> int:
-    rank = _FREQUENT.find(letter)
-    return len(_FREQUENT) if rank < 0 else rank
-
-
-def _plant(tree: _Tree, word: bytes) -> None:
-    """Adds a word, shorter words first. A word that begins with a planted one adds nothing."""
-    for at in range(len(word)):
-        letter = word[at : at + 1]
-        if letter in tree and not tree[letter]:
-            return
-        tree = tree.setdefault(letter, {})
-
-
-def _branches(tree: _Tree) -> list[bytes]:
-    return [re.escape(letter) + _tail(rest) for letter, rest in sorted(tree.items())]
-
-
-def _tail(tree: _Tree) -> bytes:
-    """What follows a letter; letters with the same continuation share a branch."""
-    ways: dict[bytes, list[bytes]] = {}
-    for letter, rest in sorted(tree.items()):
-        ways.setdefault(_tail(rest), []).append(re.escape(letter))
-    branches = [
-        (letters[0] if len(letters) == 1 else b"[" + b"".join(letters) + b"]") + tail
-        for tail, letters in ways.items()
-    ]
-    if len(branches) > 1:
-        return b"(?:" + b"|".join(branches) + b")"
-    return branches[0] if branches else b""
 
 
 def named_groups(match: Match) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pytest
 from harness.log import Observation, parse_console
 from harness.log.events import Doubt, Item, Kind, StopReason
 from harness.log.parser import gate_of_bare_lines
-from harness.log.pattern import PATTERNS, HeadTable, Pattern, PatternTable, gate, rows, sections
+from harness.log.pattern import PATTERNS, Pattern, PatternTable, gate, rows, sections
 from tests.log.lines import log
 from tests.log.needles import implied, ways
 
@@ -285,5 +285,3 @@ def test_the_first_row_that_fits_counts() -> None:
         b"no fault 1": noise,
         b"fine": None,
     }
-    assert HeadTable((second,)).first(b"a fault") is None
-    assert HeadTable((second,)).first(b"fault 3") is not None

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from harness.log import Kind, LogParser, parse_console
-from harness.log.events import StopReason
-from harness.log.parser import merge_observations, parse_processes
+from harness.log.events import StopReason, merge_observations
+from harness.log.parser import parse_processes
 
 from .lines import log
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.log import Kind, parse_console
-from harness.log.facts import ERROR_NAMES, named_code
+from harness.log.matches import ERROR_NAMES, named_code
 from tests.log.lines import log
 
 CORE = Path(__file__).parents[2] / "targets" / "runner" / "core"
