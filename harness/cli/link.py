@@ -11,7 +11,7 @@ from harness.cli.options import firmware_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.verdict import ExitCode
-from harness.link.configure.failure import BuildFailure
+from harness.link.build_failure import BuildFailure
 from harness.link.diagnose.explain import Explanation
 from harness.link.failure import Failure
 

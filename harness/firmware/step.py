@@ -155,8 +155,8 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
 
 def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> StepFailed:
     """With why and what to do. A compiler's message speaks for itself."""
-    from harness.link.configure.failure import BuildFailureKind  # only a failure pays for it
-    from harness.link.configure.parse import build_failure
+    from harness.link.build_failure import BuildFailureKind  # only a failure pays for it
+    from harness.link.build_failure import build_failure
 
     stop = build_failure(text)
     if stop is None or (

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import re
 import shutil
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
+from harness.core.errors import InfraError
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
 from harness.formats.demangle import demangled
-from harness.formats.elf import (
-    EM_ARM,
-    SHF_ALLOC,
-    SHF_EXECINSTR,
-    SHT_PROGBITS,
-    SHT_STRTAB,
-    SHT_SYMTAB,
-    STB_GLOBAL,
-    STT_FUNC,
-    ElfFile,
-)
+from harness.formats.elf import ElfFile
+from harness.link.command import LinkerCall, run
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.failure import Failure, FailureKind, LinkCause
 from harness.link.index import load
-from harness.link.line.capture import run_linker
-from harness.link.line.command import LinkerCall, understand, values
 from harness.link.log.parse import parse
 
 STUBS = "stubs.o"
@@ -71,23 +61,37 @@ class Goal:
     phrase: str
 
 
-def goal_of(failures: Sequence[Failure], cause_kind: LinkCause | None, text: str) -> Goal:
+def goal_of(failures: Sequence[Failure], call: LinkerCall, text: str) -> Goal:
     """To fail as the first failure does; the other failures may vanish, no new one may appear."""
-    kind = cause_kind if cause_kind in _ON_THE_LINE else None
     phrase = rf"region .{re.escape(failures[0].region or '')}. overflowed by"
     phrase = phrase if re.search(phrase, text) else ""
-    return Goal(key(failures[0]), frozenset(map(key, failures)), kind, phrase)
+    cause = _cause_on_the_line(failures[0], call)
+    return Goal(key(failures[0]), frozenset(map(key, failures)), cause, phrase)
+
+
+def _cause_on_the_line(failure: Failure, call: LinkerCall) -> LinkCause | None:
+    """The cause that the files of the link alone show, because candidates have no tree."""
+    if failure.kind is not FailureKind.UNDEFINED_SYMBOL:
+        return None
+    cause = explain_undefined(failure, load(call), None).cause_kind
+    return cause if cause in _ON_THE_LINE else None
 
 
 @dataclass(frozen=True)
 class CandidateLinker:
-    """Links candidates in ``directory``. ``stubs`` are symbols that only have to exist."""
+    """Links candidates in ``directory`` as ``call`` does. ``stubs`` are symbols that only have to
+    exist."""
 
     directory: Path
-    linker: str
+    call: LinkerCall
     goal: Goal
-    arm: bool
     output: str  # the name of the product, which can be part of a message
+
+    @cached_property
+    def objcopy(self) -> str | None:
+        """That of the same toolchain."""
+        prefix = re.sub(r"ld(?:\.\w+)?$", "", Path(self.call.argv[0]).name)
+        return shutil.which(f"{prefix}objcopy")
 
     def argv(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
         words: list[str] = []
@@ -104,43 +108,53 @@ class CandidateLinker:
         words += ["--no-whole-archive"] * whole + ["--end-group"] * bool(group)
         return words + ([STUBS] if stubs else [])
 
-    def link(
-        self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str
-    ) -> tuple[str, int]:
+    def _call(self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str) -> LinkerCall:
+        argv = (self.call.argv[0], *options, *self.argv(pieces, stubs), "-o", self.output)
+        return replace(self.call, argv=argv, directory=self.directory)
+
+    def link(self, pieces: Sequence[LinePiece], stubs: Sequence[str], *options: str) -> str:
+        """What the linker says; "" when it succeeds."""
         if stubs:
-            (self.directory / STUBS).write_bytes(stub_object(stubs))
-        argv = (self.linker, *options, *self.argv(pieces, stubs), "-o", self.output)
-        return run_linker(LinkerCall(argv, self.directory))
+            self._make_stubs(stubs)
+        text, status = self._call(pieces, stubs, *options).run()
+        return text or "it failed" if status != 0 else ""
+
+    def _make_stubs(self, names: Sequence[str]) -> None:
+        """Without build attributes, so that they fit the objects of every core."""
+        made = self.directory / STUBS
+        self.call.compile_functions(names, made)
+        if self.objcopy is not None:
+            run((self.objcopy, "--remove-section=.ARM.attributes", str(made)), self.directory)
+
+    def fails_as_wanted(self, pieces: Sequence[LinePiece]) -> bool:
+        return self.stubs_for(pieces) is not None
 
     def stubs_for(self, pieces: Sequence[LinePiece]) -> tuple[str, ...] | None:
         """The stubs with which the pieces fail as wanted; None when they do not fail so."""
         stubs: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
-            text, status = self.link(pieces, stubs)
-            if status == 0:
+            try:
+                text = self.link(pieces, stubs)
+            except InfraError:
+                return None  # no compiler makes the stubs
+            if not text:
                 return None
-            failures = parse(text, failed=True).failures
-            keys = {key(f): f for f in failures}
-            new = keys.keys() - self.goal.allowed
-            more = [
-                name
-                for kind, name in keys
-                if kind is FailureKind.UNDEFINED_SYMBOL and (kind, name) in new and name
-            ]
+            keys = {key(f): f for f in parse(text, failed=True).failures}
+            new = [each for each in keys if each not in self.goal.allowed]
+            more = [name for kind, name in new if kind is FailureKind.UNDEFINED_SYMBOL and name]
             if not more:
-                same = self.goal.wanted in keys and set(keys) <= self.goal.allowed
-                same = same and re.search(self.goal.phrase, text) is not None
+                same = not new and self.goal.wanted in keys and re.search(self.goal.phrase, text)
                 return stubs if same and self._same_cause(pieces, stubs, keys) else None
             if any(not re.fullmatch(r"[\w.$]+", name) for name in more):
                 more = self._mangled(pieces, stubs)
-            if not self.arm or not more:
+            if not more:
                 return None
             stubs = (*stubs, *more)
         return None
 
     def _mangled(self, pieces: Sequence[LinePiece], stubs: Sequence[str]) -> list[str]:
         """The undefined symbols that the goal does not allow, as in the symbol table."""
-        text, _ = self.link(pieces, stubs, "--no-demangle")
+        text = self.link(pieces, stubs, "--no-demangle")
         symbols = [f.symbol for f in parse(text, failed=True).failures if f.symbol]
         readable = demangled(symbols)
         kind = FailureKind.UNDEFINED_SYMBOL
@@ -149,36 +163,25 @@ class CandidateLinker:
     def _same_cause(
         self, pieces: Sequence[LinePiece], stubs: Sequence[str], keys: dict[Key, Failure]
     ) -> bool:
-        if self.goal.wanted[0] is not FailureKind.UNDEFINED_SYMBOL:
-            return True
-        argv = (self.linker, *self.argv(pieces, stubs))
-        index = load(understand(LinkerCall(argv, self.directory)))
-        cause = explain_undefined(keys[self.goal.wanted], index, None).cause_kind
-        return (cause if cause in _ON_THE_LINE else None) == self.goal.cause_kind
+        cause = _cause_on_the_line(keys[self.goal.wanted], self._call(pieces, stubs))
+        return cause == self.goal.cause_kind
 
 
 def pieces_of(call: LinkerCall) -> list[LinePiece]:
     """The link line as pieces, without outputs and maps; files by absolute path."""
-    line = understand(call)
-    inputs = {each.index: each for each in line.inputs}
+    inputs = {each.index: each for each in call.inputs}
     skipped = {"--whole-archive", "--no-whole-archive", "--start-group", "--end-group", "-(", "-)"}
+    skipped |= {"-o", "--output", "-Map", "--Map", "--cref"}
     pieces = []
-    for index, option, value in values(call.argv):
-        word = call.argv[index]
-        if index in inputs:
-            each = inputs[index]
-            name = str(each.path) if each.path else each.word
-            pieces.append(LinePiece((name,), True, each.whole, each.group))
-        elif option in ("-o", "--output", "-Map", "--Map", "--cref") or option in skipped:
-            continue
-        elif option in ("-L", "--library-path") and value:
-            pieces.append(LinePiece(("-L", str(call.resolve(value)))))
-        elif option in ("-T", "--script", "-dT") and value:
-            script = next(p for p in line.scripts if p.name == Path(value).name)
-            pieces.append(LinePiece(("-T", str(script))))
-        else:
-            separate = value is not None and word == option
-            pieces.append(LinePiece((word, value) if separate and value is not None else (word,)))
+    for word in call.words:
+        if each := inputs.get(word.index):
+            pieces.append(LinePiece((str(each.path or each.word),), True, each.whole, each.group))
+        elif word.option in ("-L", "--library-path") and word.value:
+            pieces.append(LinePiece(("-L", str(call.directory / word.value))))
+        elif word.option in ("-T", "--script", "-dT") and word.value:
+            pieces.append(LinePiece(("-T", str(call.script(word.value)))))
+        elif word.option not in skipped:
+            pieces.append(LinePiece(word.words))
     return pieces
 
 
@@ -235,40 +238,3 @@ def write_members(path: Path, members: Sequence[tuple[str, bytes]]) -> None:
             symbols = []
         parts.append((name, data, symbols))
     ar.write_archive(path, parts)
-
-
-_HEADER, _SECTION = struct.Struct("<16sHHIIIIIHHHHHH"), struct.Struct("<10I")
-_IDENT, _EABI5 = b"\x7fELF\x01\x01\x01", 0x05000000
-_RETURN = b"\x70\x47\x00\xbf"  # bx lr; nop
-
-
-def stub_object(names: Sequence[str]) -> bytes:
-    """A 32-bit little-endian Arm object that defines these Thumb functions, each of which returns.
-
-    It has no build attributes, so that it fits the objects of every core.
-    """
-    strings, table = b"\0", bytes(16)
-    for number, name in enumerate(names):
-        address, kind = len(_RETURN) * number | 1, STB_GLOBAL << 4 | STT_FUNC
-        row = (len(strings), address, len(_RETURN), kind, 0, 1)
-        table += struct.pack("<IIIBBH", *row)
-        strings += name.encode() + b"\0"
-    section_names = b"\0.text\0.symtab\0.strtab\0.shstrtab\0"
-    sections = (  # type, flags, content, link, info, alignment, entry size
-        (".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, _RETURN * len(names), 0, 0, 4, 0),
-        (".symtab", SHT_SYMTAB, 0, table, 3, 1, 4, 16),
-        (".strtab", SHT_STRTAB, 0, strings, 0, 0, 1, 0),
-        (".shstrtab", SHT_STRTAB, 0, section_names, 0, 0, 1, 0),
-    )
-    body, headers = b"", bytes(_SECTION.size)
-    for name, kind, flags, content, link, info, align, entry in sections:
-        body += bytes(-len(body) % align)
-        start, size = _HEADER.size + len(body), len(content)
-        text = section_names.index(b"\0" + name.encode() + b"\0") + 1
-        headers += _SECTION.pack(text, kind, flags, 0, start, size, link, info, align, entry)
-        body += content
-    body += bytes(-len(body) % 4)
-    table_at, count = _HEADER.size + len(body), len(sections) + 1
-    sizes = (_HEADER.size, 0, 0, _SECTION.size, count, count - 1)
-    header = _HEADER.pack(_IDENT, 1, EM_ARM, 1, 0, 0, table_at, _EABI5, *sizes)
-    return header + body + headers

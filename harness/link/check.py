@@ -4,20 +4,19 @@ a build."""
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.core.errors import InfraError, NotThere, UsageError
+from harness.core.errors import NotThere, UsageError
 from harness.formats.demangle import demangled
 from harness.formats.elf import STB_GLOBAL, STB_WEAK, read_elf
+from harness.link.build import link_commands
+from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.failure import CodePlace
 from harness.link.index import Definition, LinkIndex, load
-from harness.link.line.capture import link_commands, run_linker
-from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
 from harness.system.progress import Progress
 
 Check = Literal[
@@ -70,13 +69,13 @@ def check(path: Path, symbols: Sequence[str], progress: Progress) -> Checked:
     for command in _programs(path.resolve()):
         progress(f"checking {command.output}")
         call = linker_call(command)
-        index = load(understand(call))
+        index = load(call)
         for symbol in symbols:
             findings += _Hook(command, call, index, symbol).findings()
     return Checked(tuple(findings))
 
 
-def _programs(path: Path) -> tuple[LinkCommand, ...]:
+def _programs(path: Path) -> tuple[BuildCommand, ...]:
     if path.is_dir():
         return link_commands(path)
     for build in path.parents:
@@ -95,7 +94,7 @@ def _programs(path: Path) -> tuple[LinkCommand, ...]:
 
 @dataclass(frozen=True)
 class _Hook:
-    command: LinkCommand
+    command: BuildCommand
     call: LinkerCall
     index: LinkIndex
     symbol: str
@@ -157,13 +156,14 @@ class _Hook:
         """Links again with a strong definition; if the link has one already, its result decides."""
         with tempfile.TemporaryDirectory(prefix="hil-check-") as scratch:
             product = Path(scratch) / "override.elf"
-            call = with_output(self.call, product)
+            call = self.call.with_output(product)
             if not strong:
-                override = self._override(Path(scratch))
-                place = next(i.index for i in understand(call).inputs)
+                override = Path(scratch) / "override.o"
+                call.compile_functions([self.symbol], override)
+                place = call.inputs[0].index
                 argv = (*call.argv[:place], str(override), *call.argv[place:])
                 call = replace(call, argv=argv)
-            text, status = run_linker(call)
+            text, status = call.run()
             if status != 0:
                 last = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
                 return self._result(
@@ -175,24 +175,6 @@ class _Hook:
             return self._result("strong_wins", False, text)
         by = strong[0].unit.name if strong else "an override"
         return self._result("strong_wins", True, f"{by} replaced {default.unit.name}")
-
-    def _override(self, scratch: Path) -> Path:
-        """An object with a strong definition, made by the compiler of the link for its machine."""
-        if self.call.driver is None:
-            raise InfraError("the link does not go through a compiler that could make an override")
-        source, made = scratch / "override.c", scratch / "override.o"
-        source.write_text(f"void {self.symbol}(void);\nvoid {self.symbol}(void) {{}}\n")
-        machine = [w for w in self.command.argv[1:] if re.match(r"-m[a-z]", w)]
-        done = subprocess.run(
-            [self.call.driver, *machine, "-fno-builtin", "-xc", "-c", str(source), "-o", str(made)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        if done.returncode != 0:
-            raise InfraError(f"no override could be compiled: {done.stderr.strip()[-300:]}")
-        return made
 
 
 def _shown(place: CodePlace) -> CodePlace:

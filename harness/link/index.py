@@ -11,8 +11,8 @@ from pathlib import Path
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import STB_WEAK, ElfFile, Symbol, relocation_name
+from harness.link.command import Input, LinkerCall
 from harness.link.failure import CodePlace
-from harness.link.line.command import Input, LinkLine
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class LinkedObject:
     @property
     def name(self) -> str:
         return self.object.name
+
+    @property
+    def is_member(self) -> bool:
+        return self.name.endswith(")")
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Definition:
 class LinkIndex:
     """The objects of a link. Inputs that are no ELF objects or are damaged are left out."""
 
-    line: LinkLine
+    call: LinkerCall
     units: tuple[LinkedObject, ...]
 
     @cached_property
@@ -133,11 +137,11 @@ def _contents(path: Path, word: str) -> list[tuple[str, bytes]]:
     return [(word, data)]
 
 
-def load(line: LinkLine) -> LinkIndex:
+def load(call: LinkerCall) -> LinkIndex:
     """Reads every input that exists."""
     units = []
-    for each in line.inputs:
+    for each in call.inputs:
         if each.path is not None:
             word = each.path.name if each.word.startswith("-l") else each.word
             units += [LinkedObject(each, unit) for unit in units_of(each.path, word)]
-    return LinkIndex(line, tuple(units))
+    return LinkIndex(call, tuple(units))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join
 from typing import Any, TypeVar
 
 from harness.core.errors import UsageError
@@ -17,6 +17,7 @@ from harness.core.words import counted
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
+from harness.link.build import FailedLink, failing_link
 from harness.link.candidate import (
     STUBS,
     CandidateLinker,
@@ -26,13 +27,11 @@ from harness.link.candidate import (
     pieces_of,
     write_members,
 )
+from harness.link.command import run
 from harness.link.diagnose.explain import diagnose
 from harness.link.diagnose.tree import Tree
-from harness.link.diagnose.undefined import explain_undefined
-from harness.link.failure import Failure, FailureKind, LinkCause, archive_of, file_name
+from harness.link.failure import Failure, FailureKind, archive_of, file_name
 from harness.link.index import load
-from harness.link.line.capture import Replay, failing_link, shell
-from harness.link.line.command import understand
 from harness.link.log.parse import parse
 from harness.system.progress import Progress
 
@@ -63,7 +62,7 @@ link did.
 
 - Cause: {cause}
 - Fix: {fix}
-- Reduced from `{output}` ({before}).
+- Reduced from `{output}`.
 - Made with: {versions}
 {stubs}"""
 
@@ -122,74 +121,67 @@ def reduce_build(build: Path, out: Path, *, with_test: bool, progress: Progress)
     if out.exists():
         raise UsageError(f"{out} exists already", hint="give another directory with -o")
     progress(f"linking again what fails in {build.name}")
-    with tempfile.TemporaryDirectory(prefix="hil-reduce-") as scratch:
-        work = Path(scratch)
-        again = failing_link(build.resolve(), work)
-        if again is None:
-            raise UsageError(f"every link in {build} succeeds; there is nothing to reduce")
-        return _Reducer(again, build.resolve(), work / "r", progress).run(out, with_test)
+    again = failing_link(build.resolve())
+    if again is None:
+        raise UsageError(f"every link in {build} succeeds; there is nothing to reduce")
+    with tempfile.TemporaryDirectory(prefix="hil-reduce-") as work:
+        return _Reducer(again, build.resolve(), Path(work), progress).run(out, with_test)
 
 
 class _Reducer:
-    def __init__(self, again: Replay, build: Path, work: Path, progress: Progress) -> None:
-        work.mkdir()
+    def __init__(self, again: FailedLink, build: Path, work: Path, progress: Progress) -> None:
         self.again, self.progress, self.work = again, progress, work
         failures = parse(again.text, failed=True).failures
-        self.explained = diagnose(failures, again.call, Tree(build))
-        self.target = self.explained[0]
-        goal = goal_of(failures, self._cause_on_the_line(failures[0]), again.text)
-        arm = "arm" in Path(again.call.argv[0]).name or "arm" in (again.call.driver or "")
-        output = Path(again.command.output).name
-        self.linker = CandidateLinker(work, again.call.argv[0], goal, arm, output)
-
-    def _cause_on_the_line(self, failure: Failure) -> LinkCause | None:
-        """The cause that the files of the link alone show, because candidates have no tree."""
-        if failure.kind is not FailureKind.UNDEFINED_SYMBOL:
-            return None
-        index = load(understand(self.again.call))
-        return explain_undefined(failure, index, None).cause_kind
+        self.target = diagnose(failures, again.call, Tree(build))[0]
+        goal = goal_of(failures, again.call, again.text)
+        self.linker = CandidateLinker(work, again.call, goal, Path(again.command.output).name)
 
     def run(self, out: Path, with_test: bool) -> Reduced:
-        line = understand(self.again.call)
-        everything = pieces_of(self.again.call)
-        self.progress(f"reducing {counted(len(line.inputs), 'input')}")
-        pieces = copied(self._fewer_inputs(everything), self.work, line.search)
+        call = self.again.call
+        self.progress(f"reducing {counted(len(call.inputs), 'input')}")
+        pieces = copied(self._fewer_inputs(pieces_of(call)), self.work, call.search)
         pieces = self._smallest(self._fewer_members(self._smallest(pieces)))
-        pieces = self._fewer_sections(pieces)
+        self._fewer_sections(pieces)
         stubs = self.linker.stubs_for(pieces)
         if stubs is None:
             raise UsageError("the link does not fail the same way outside its build directory")
-        text, _ = self.linker.link(pieces, stubs)
+        text = self.linker.link(pieces, stubs)
         objects = tuple(p.words[-1] for p in pieces if p.input)
         self.progress(f"writing {out}")
         words = self.linker.argv(pieces, stubs)
-        message = _write_folder(out, self.again, self.work, words, text, self.target, with_test)
-        return Reduced(out, self.target, objects, stubs, len(line.inputs), len(words), message)
+        message = _message(text, self.target)
+        reduced = Reduced(out, self.target, objects, stubs, len(call.inputs), len(words), message)
+        _write_folder(reduced, self.again, self.work, words, with_test)
+        return reduced
 
     def _fewer_inputs(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Tries the inputs that the explanation names, then reduces all of them."""
         named = self._concerned()
         guess = [p for p in pieces if not p.input or Path(p.words[-1]).name in named]
         for options in ([], self._pulling()) if named else ():
-            if self.linker.stubs_for([*options, *guess]) is not None:
+            if self.linker.fails_as_wanted([*options, *guess]):
                 return [*options, *guess]
-        inputs = [p for p in pieces if p.input]
-        if self.linker.stubs_for(pieces) is None:
+        return self._fewer(pieces, lambda piece: piece.input)
+
+    def _fewer(
+        self, pieces: list[LinePiece], chosen: Callable[[LinePiece], bool]
+    ) -> list[LinePiece]:
+        """Without those of the chosen pieces that the failure does not need."""
+
+        def with_only(kept: Sequence[LinePiece]) -> list[LinePiece]:
+            ids = set(map(id, kept))
+            return [piece for piece in pieces if not chosen(piece) or id(piece) in ids]
+
+        if not self.linker.fails_as_wanted(pieces):
             return pieces
-
-        def still(kept: Sequence[LinePiece]) -> bool:
-            chosen = set(map(id, kept))
-            rest = [p for p in pieces if not p.input or id(p) in chosen]
-            return self.linker.stubs_for(rest) is not None
-
-        kept = set(map(id, ddmin(inputs, still)))
-        return [p for p in pieces if not p.input or id(p) in kept]
+        part = [piece for piece in pieces if chosen(piece)]
+        return with_only(ddmin(part, lambda kept: self.linker.fails_as_wanted(with_only(kept))))
 
     def _pulling(self) -> list[LinePiece]:
         """The option that makes the linker load the archive member that needs the symbol."""
         users = {place.object for place in self.target.places[:1]}
-        for unit in load(understand(self.again.call)).units:
-            if unit.name in users and unit.input.is_archive:
+        for unit in load(self.again.call).units:
+            if unit.name in users and unit.is_member:
                 own = [s.name for s in unit.object.globals if s.defined]
                 return [LinePiece(("-u", name)) for name in own[:1]]
         return []
@@ -206,21 +198,10 @@ class _Reducer:
 
     def _smallest(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Reduced until no piece can be removed: inputs first, then options."""
-        for chosen in (True, False):
-            part = [p for p in pieces if p.input == chosen]
-
-            def still(
-                kept: Sequence[LinePiece], chosen: bool = chosen, all_: list[LinePiece] = pieces
-            ) -> bool:
-                ids = set(map(id, kept))
-                rest = [p for p in all_ if p.input != chosen or id(p) in ids]
-                return self.linker.stubs_for(rest) is not None
-
-            if self.linker.stubs_for(pieces) is not None:
-                ids = set(map(id, ddmin(part, still)))
-                pieces = [p for p in pieces if p.input != chosen or id(p) in ids]
+        pieces = self._fewer(pieces, lambda piece: piece.input)
+        pieces = self._fewer(pieces, lambda piece: not piece.input)
         plain = [replace(p, group=0) for p in pieces]
-        return plain if self.linker.stubs_for(plain) is not None else pieces
+        return plain if self.linker.fails_as_wanted(plain) else pieces
 
     def _fewer_members(self, pieces: list[LinePiece]) -> list[LinePiece]:
         """Archives with only the members that the failure needs."""
@@ -232,46 +213,37 @@ class _Reducer:
 
             def still(kept: Sequence[ar.Member], file: Path = file) -> bool:
                 write_members(file, [(m.name, m.data) for m in kept])
-                return self.linker.stubs_for(pieces) is not None
+                return self.linker.fails_as_wanted(pieces)
 
-            if still(members):
-                still(ddmin(members, still))
-            else:
-                write_members(file, [(m.name, m.data) for m in members])
+            still(ddmin(members, still) if still(members) else members)
         return pieces
 
-    def _fewer_sections(self, pieces: list[LinePiece]) -> list[LinePiece]:
-        """Objects without debug information and without sections that the failure does not need."""
-        prefix = re.sub(r"ld(?:\.\w+)?$", "", Path(self.linker.linker).name)
-        objcopy = shutil.which(f"{prefix}objcopy")
-        if objcopy is None:
-            return pieces
+    def _fewer_sections(self, pieces: list[LinePiece]) -> None:
+        """Removes debug information and sections that the failure does not need."""
         for piece in pieces:
             file = self.work / piece.words[-1]
-            if not piece.input or not file.is_file() or not self._removable(file):
-                continue
-            self._try(objcopy, ["--strip-debug"], file, pieces)
-            for section in self._removable(file):
-                self._try(objcopy, [f"--remove-section={section}"], file, pieces)
-        return pieces
+            if piece.input and file.is_file() and (sections := _removable(file)):
+                options = ["--strip-debug", *(f"--remove-section={name}" for name in sections)]
+                for option in options:
+                    self._try_objcopy(option, file, pieces)
 
-    def _removable(self, file: Path) -> list[str]:
-        try:
-            sections = read_elf(file).sections
-        except DamagedFile:
-            return []
-        kept = {"", ".symtab", ".strtab", ".shstrtab", ".group"}
-        return sorted({s.name for s in sections if s.name not in kept and s.type not in (4, 9)})[
-            :40
-        ]
-
-    def _try(self, objcopy: str, words: list[str], file: Path, pieces: list[LinePiece]) -> None:
+    def _try_objcopy(self, option: str, file: Path, pieces: list[LinePiece]) -> None:
+        if self.linker.objcopy is None:
+            return
         before = file.read_bytes()
-        done = subprocess.run(
-            [objcopy, *words, str(file)], capture_output=True, check=False, timeout=60
-        )
-        if done.returncode != 0 or self.linker.stubs_for(pieces) is None:
+        _, status = run((self.linker.objcopy, option, str(file)), self.work)
+        if status != 0 or not self.linker.fails_as_wanted(pieces):
             file.write_bytes(before)
+
+
+def _removable(file: Path) -> list[str]:
+    """Names of sections of an object that may be superfluous."""
+    try:
+        sections = read_elf(file).sections
+    except DamagedFile:
+        return []
+    kept = {"", ".symtab", ".strtab", ".shstrtab", ".group"}
+    return sorted({s.name for s in sections if s.name not in kept and s.type not in (4, 9)})[:40]
 
 
 def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T]:
@@ -300,15 +272,9 @@ def ddmin(items: Sequence[_T], still: Callable[[Sequence[_T]], bool]) -> list[_T
 
 
 def _write_folder(
-    out: Path,
-    again: Replay,
-    work: Path,
-    words: Sequence[str],
-    text: str,
-    failure: Failure,
-    with_test: bool,
-) -> str:
-    """Writes all files; returns the message that the link must end with."""
+    reduced: Reduced, again: FailedLink, work: Path, words: Sequence[str], with_test: bool
+) -> None:
+    out, failure = reduced.directory, reduced.failure
     out.mkdir(parents=True)
     for file in sorted(work.rglob("*")):
         name = file.relative_to(work)
@@ -316,22 +282,19 @@ def _write_folder(
         if file.is_file() and used and not file.name.startswith("."):
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, out / name)
-    message = _essential(text, failure)
-    linker = _name(again)
+    stubs = f"- `{STUBS}` defines symbols that only have to exist.\n" if STUBS in words else ""
+    programs = (again.call.driver, again.call.argv[0])
     fields = {
         "product": Path(again.command.output).name,
-        "message": message,
-        "linker": linker,
-        "words": shell(words),
+        "message": reduced.message,
+        "linker": _linker_name(again),
+        "words": join(words),
         "subject": failure.subject,
         "cause": failure.cause,
         "fix": failure.fix,
         "output": again.command.output,
-        "before": again.command.origin,
-        "versions": "; ".join(_versions(again)),
-        "stubs": f"- `{STUBS}` defines symbols that only have to exist.\n"
-        if STUBS in words
-        else "",
+        "versions": "; ".join(_version(program) for program in programs if program),
+        "stubs": stubs,
     }
     (out / "repro.sh").write_text(_SCRIPT.format(**fields))
     (out / "repro.sh").chmod(0o755)
@@ -339,10 +302,9 @@ def _write_folder(
     (out / "failure.json").write_text(json.dumps(failure.summary(), indent=1) + "\n")
     if with_test:
         (out / "test_link.py").write_text(_TEST.format(**fields))
-    return message
 
 
-def _essential(text: str, failure: Failure) -> str:
+def _message(text: str, failure: Failure) -> str:
     """The line that names the failure, without the linker's own name."""
     subject = failure.symbol or failure.region or ""
     shown = failure.demangled or subject
@@ -353,7 +315,7 @@ def _essential(text: str, failure: Failure) -> str:
     return re.sub(r"^\S*\bld[^:\s]*: ?", "", chosen.strip())
 
 
-def _name(again: Replay) -> str:
+def _linker_name(again: FailedLink) -> str:
     """The linker, by the name that a person with the toolchain on PATH would use."""
     path = Path(again.call.argv[0])
     driver = Path(again.call.driver or "")
@@ -365,13 +327,5 @@ def _name(again: Replay) -> str:
     return str(path)
 
 
-def _versions(again: Replay) -> list[str]:
-    programs = (again.call.driver, again.call.argv[0])
-    return [line for program in programs if program for line in _version(program)]
-
-
-def _version(program: str) -> list[str]:
-    done = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, timeout=30, check=False
-    )
-    return done.stdout.splitlines()[:1]
+def _version(program: str) -> str:
+    return run((program, "--version"), Path.cwd())[0].partition("\n")[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.configure.parse import build_failure
+from harness.link.build_failure import build_failure
 from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
 from tests.link.workspace import BOARD, WEST, make_workspace

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.firmware.step import FailedStep, LinkFailed, StepFailed, diagnose
-from harness.link.configure.failure import BuildFailureKind
-from harness.link.configure.parse import build_failure
+from harness.link.build_failure import BuildFailureKind, build_failure
 from harness.link.diagnose.explain import explain
 from tests.link.record_zephyr_logs import LOGS
 from tests.link.zephyr_plants import PLANTS, ZephyrPlant

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import UsageError
-from harness.link.configure.parse import build_failure
+from harness.link.build_failure import build_failure
 from harness.link.diagnose.explain import explain
 from harness.link.failure import Failure
 from harness.link.reduce import reduce_build

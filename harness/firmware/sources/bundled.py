@@ -15,7 +15,7 @@ from harness.firmware.plan import BuildPlan, make_plan
 from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
 from harness.firmware.step import run_step
 from harness.firmware.zephyr.tree import Job, build_in_tree, take_products, unsettle
-from harness.link.line import fileapi
+from harness.link import fileapi
 from harness.system import artifact_cache, paths, toolchain
 from harness.system.files import sha256_of
 from harness.system.progress import Progress, silent

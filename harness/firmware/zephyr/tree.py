@@ -100,7 +100,7 @@ def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
 
 def build_in_tree(job: Job, target: str, progress: Progress) -> None:
     """Raises what ``run_step`` does, and WestCannotBuild. The caller has the tree's lock."""
-    from harness.link.line import fileapi
+    from harness.link import fileapi
 
     place = job.place
     in_use(place)

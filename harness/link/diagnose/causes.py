@@ -12,8 +12,8 @@ from pathlib import Path
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
-from harness.link.configure.kconfig import RefusedOption
 from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, unknown
+from harness.link.diagnose.zephyr import RefusedOption
 from harness.link.facts import read_facts
 from harness.link.failure import Failure, FailureKind, LinkCause, archive_of
 from harness.link.index import Definition, LinkedObject, LinkIndex

@@ -10,18 +10,22 @@ from typing import Any
 
 from harness.core.errors import InfraError, NotThere
 from harness.formats.linker_map import LinkMap, parse_map
-from harness.link.configure.failure import BuildFailure
-from harness.link.configure.kconfig import refused_options
-from harness.link.configure.parse import build_failure, failure_in, statements_of
+from harness.link.build import (
+    Pending,
+    commands_in_log,
+    failing_link,
+    link_commands,
+    pending_steps,
+)
+from harness.link.build_failure import BuildFailure, build_failure, failure_in, statements_of
+from harness.link.command import BuildCommand, LinkerCall, linker_call
 from harness.link.diagnose import causes
 from harness.link.diagnose.causes import without_objects
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
+from harness.link.diagnose.zephyr import refused_options
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
-from harness.link.line.capture import commands_in_log, failing_link, link_commands, run_linker
-from harness.link.line.command import LinkCommand, LinkerCall, linker_call, understand, with_output
-from harness.link.line.pending import Pending, pending_steps
 from harness.link.log.lines import Line, decode, lines_of
 from harness.link.log.parse import parse, parse_lines
 from harness.link.log.progress import last_step_of_unfinished, shows_steps
@@ -36,7 +40,7 @@ class Explanation:
 
     source: str
     failures: tuple[Failure, ...]
-    command: LinkCommand | None
+    command: BuildCommand | None
     text: str  # what the linker said
     linked: bool = True
     stopped: BuildFailure | None = None
@@ -89,12 +93,12 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
             progress(f"reading the objects of {command.output}")
             failures = diagnose(parsed.failures, call, Tree(command.directory))
             return Explanation(str(path), failures, command, text)
-    inputs, refused = _inputs_shown(lines), refused_options(statements_of(lines))
+    inputs, refused = _inputs_shown(lines), refused_options(s.text for s in statements_of(lines))
     failures = tuple(without_objects(f, inputs, refused) for f in parsed.failures)
     return Explanation(str(path), failures, None, text)
 
 
-def _concerns(command: LinkCommand, failures: tuple[Failure, ...]) -> bool:
+def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:
     """Whether a command has the files that the failures name; a log may hold several links."""
     words = " ".join(command.argv)
     named = [p.object for f in failures for p in f.places if p.object]
@@ -114,8 +118,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
     link_commands(build)  # or it is no build directory
     pending = pending_steps(build)
     progress(f"linking again what fails in {build.name}")
-    with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
-        again = failing_link(build, Path(scratch), pending.feeds)
+    again = failing_link(build, pending.feeds)
     if again is None:
         return _without_failed_link(build, pending, progress)
     progress(f"reading the objects of {again.command.output}")
@@ -138,7 +141,7 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
 
 
 def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:
-    index = load(understand(call))
+    index = load(call)
     link_map = None
     if any(f.kind is FailureKind.REGION_OVERFLOW for f in failures):
         link_map = _map_of(call)
@@ -153,7 +156,7 @@ def _one(failure: Failure, index: LinkIndex, tree: Tree, link_map: LinkMap | Non
     if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         return causes.explain_architecture(failure, index)
     if failure.kind is FailureKind.REGION_OVERFLOW and link_map is not None:
-        scripts = [p.read_text("utf-8", "replace") for p in index.line.scripts if p.is_file()]
+        scripts = [p.read_text("utf-8", "replace") for p in index.call.scripts if p.is_file()]
         return causes.explain_overflow(failure, link_map, scripts)
     if failure.kind is FailureKind.MISSING_LIBRARY and failure.symbol:
         return _built_elsewhere(without_objects(failure), tree)
@@ -176,6 +179,6 @@ def _built_elsewhere(failure: Failure, tree: Tree) -> Failure:
 def _map_of(call: LinkerCall) -> LinkMap | None:
     with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
         file = Path(scratch) / "link.map"
-        again = with_output(call, Path(scratch) / "x.elf")
-        run_linker(replace(again, argv=(*again.argv, "-Map", str(file))))
+        again = call.with_output(Path(scratch) / "x.elf")
+        replace(again, argv=(*again.argv, "-Map", str(file))).run()
         return parse_map(file.read_text("utf-8", "replace")) if file.is_file() else None

@@ -17,11 +17,11 @@ from harness.core.errors import InfraError
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import Symbol
+from harness.link.build import ninja_commands
 from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
 from harness.link.failure import member_of
+from harness.link.fileapi import CMakeTarget, read_targets
 from harness.link.index import units_of
-from harness.link.line.capture import ninja_commands
-from harness.link.line.fileapi import CMakeTarget, read_targets
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
 _OBJECTS = {".o", ".obj", ".a"}

@@ -78,7 +78,7 @@ def _on_the_line(
 ) -> Undefined | None:
     definitions = index.definitions.get(symbol, [])
     places = tuple(d.place() for d in definitions)
-    archived = [d for d in definitions if d.unit.input.is_archive and not d.unit.input.whole]
+    archived = [d for d in definitions if d.unit.is_member and not d.unit.input.whole]
     if archived:
         return replace(_order(symbol, shown, archived[0], index, named), definitions=places)
     hidden = [d for d in definitions if _is_hidden(d)]
@@ -146,7 +146,7 @@ def _order(
 def _in_the_tree(symbol: str, shown: str, index: LinkIndex, tree: Tree | None) -> Undefined | None:
     if tree is None:
         return None
-    on_line = [i.path for i in index.line.inputs if i.path]
+    on_line = [i.path for i in index.call.inputs if i.path]
     definitions = tree.definers(symbol, on_line)
     if not definitions:
         return None
@@ -176,7 +176,7 @@ def _near(path: Path, tree: Tree) -> str:
 
 def _link_it(archive: Path, shown: str, tree: Tree, index: LinkIndex) -> str:
     name = tree.target_of_file(str(archive)) or re.sub(r"^lib|\.a$", "", archive.name)
-    program = tree.program(i.path for i in index.line.inputs if i.path)
+    program = tree.program(i.path for i in index.call.inputs if i.path)
     return (
         f"Link {archive.name}, after everything that uses {shown} (in CMake: "
         f"target_link_libraries({program or '<program>'} PRIVATE {name}))."
@@ -287,8 +287,8 @@ def _compiled_elsewhere(
 
 
 def _toolchain(shown: str, symbol: str, index: LinkIndex) -> Undefined | None:
-    used = [i.path for i in index.line.inputs if i.path]
-    path = toolchain_archives(index.line.search, used, symbol)
+    used = [i.path for i in index.call.inputs if i.path]
+    path = toolchain_archives(index.call.search, used, symbol)
     if path is None:
         return None
     option = "-l" + re.sub(r"^lib|\.a$", "", path.name)

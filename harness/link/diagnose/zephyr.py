@@ -1,24 +1,104 @@
-"""Facts of a build directory of Zephyr's about an undefined symbol: the option that compiles the
-source that defines it, why that option is n, and the devicetree node of a device.
+"""Zephyr's configuration: options that Kconfig did not give their value, and, in a build directory,
+the option that compiles a source, why that option is n, and the devicetree node of a device.
 
 Sources: files of a build directory of Zephyr 4.1.0 (zephyr/.config, zephyr/kconfig/sources.txt,
-zephyr/include/generated/zephyr/devicetree_generated.h), and the CMake functions of
-cmake/modules/extensions.cmake."""
+zephyr/include/generated/zephyr/devicetree_generated.h), the CMake functions of
+cmake/modules/extensions.cmake, what its scripts/kconfig/kconfig.py prints, and kconfiglib 14.1."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-
-from harness.link.configure.kconfig import RefusedOption
 
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
 _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*)*)\)")
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
 _WHERE_SOURCES_ARE = ("kernel", "lib", "subsys", "drivers", "arch", "soc", "modules")
+
+
+@dataclass(frozen=True)
+class RefusedOption:
+    """An option that was set to one value and has another. ``unmet``: its dependencies that do not
+    hold, as Kconfig writes them; "0" stands for a module that is missing."""
+
+    symbol: str  # without CONFIG_
+    wanted: str
+    got: str
+    defined: str  # file:line
+    unmet: tuple[str, ...]
+
+    @property
+    def why(self) -> str:
+        where = f" ({self.defined})" if self.defined else ""
+        if "0" in self.unmet:
+            return f"what it needs is not in this workspace: a module is missing{where}"
+        if self.unmet:
+            return f"it depends on {' and '.join(self.unmet)}, which is n{where}"
+        return f"its range or a choice forbids that{where}"
+
+    @property
+    def fix(self) -> str:
+        if "0" in self.unmet:
+            return (
+                f"Add the module that CONFIG_{self.symbol} belongs to ({self.defined}) to the "
+                "manifest (its project filter included) and `west update`, or name its folder "
+                "in EXTRA_ZEPHYR_MODULES."
+            )
+        plain = [name for name in self.unmet if re.fullmatch(r"[A-Z0-9_]+", name)]
+        if plain:
+            wanted = " and ".join(f"CONFIG_{name}=y" for name in plain)
+            return f"Set {wanted} too, beside CONFIG_{self.symbol}={self.wanted}."
+        return f"Meet what CONFIG_{self.symbol} depends on, or do without it."
+
+
+_REFUSED = re.compile(
+    r"warning: (?P<symbol>\w+) \(defined at (?P<defined>[^,)]+)[^)]*\) was assigned the value "
+    r"'(?P<asked>[^']*)' but got the value '(?P<got>[^']*)'\."
+    r"(?: Check these unsatisfied dependencies: (?P<unmet>.+?)\.(?: See |$))?"
+)
+
+
+def refused_options(statements: Iterable[str]) -> tuple[RefusedOption, ...]:
+    """The options of which Kconfig warned that they did not get their value."""
+    options = []
+    for text in statements:
+        if "was assigned the value" in text and (m := _REFUSED.search(text)):
+            unmet = tuple(re.findall(r"(?:^|, )(.+?) \(=\w\)", m["unmet"] or ""))
+            options.append(RefusedOption(m["symbol"], m["asked"], m["got"], m["defined"], unmet))
+    return tuple(options)
+
+
+_MOST_FOLDERS = 20_000  # Zephyr 4.1.0 with all its modules has fewer
+_ELSEWHERE = {".git", "boards", "doc", "dts", "include", "samples", "soc", "tests"}
+_DEFINED = re.compile(r"^[ \t]*(?:menu)?config[ \t]+(?P<name>\w+)", re.MULTILINE)
+_ALIKE, _MOST_SIMILAR = 0.85, 4
+
+
+def similar_options(symbol: str, base: Path) -> tuple[str, ...]:
+    """Options in the Kconfig files below ``base`` with a similar name, the most similar first:
+    those with the same words and more or fewer, then those spelt alike."""
+    words = set(symbol.split("_"))
+    others = {name: set(name.split("_")) for name in _names(base) if name != symbol}
+    same = [n for n, o in others.items() if words <= o or (o <= words and len(o) > 1)]
+    same.sort(key=lambda name: (len(words ^ others[name]), len(name)))
+    alike = get_close_matches(symbol, others, _MOST_SIMILAR, _ALIKE)
+    return tuple(dict.fromkeys([*same, *alike]))[:_MOST_SIMILAR]
+
+
+def _names(base: Path) -> Iterator[str]:
+    for number, (directory, folders, files) in enumerate(os.walk(base)):
+        if number >= _MOST_FOLDERS:
+            return
+        folders[:] = sorted(f for f in folders if f not in _ELSEWHERE)
+        for name in files:
+            if name.startswith("Kconfig"):
+                text = Path(directory, name).read_text("utf-8", "replace")
+                yield from (match["name"] for match in _DEFINED.finditer(text))
 
 
 @dataclass(frozen=True)

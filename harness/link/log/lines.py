@@ -4,7 +4,7 @@ ld's main messages of other languages in English."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -68,16 +68,12 @@ class _Translation:
 
     english: str
     patterns: tuple[str, ...]
-    compiled: tuple[re.Pattern[str], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        compiled = tuple(re.compile(pattern, re.IGNORECASE) for pattern in self.patterns)
-        object.__setattr__(self, "compiled", compiled)
 
 
 @cache
-def _translations() -> tuple[_Translation, ...]:
-    return read_facts(_Translation, Path(__file__).with_name("translations.yaml"))
+def _translations() -> tuple[tuple[re.Pattern[str], str], ...]:
+    rows = read_facts(_Translation, Path(__file__).with_name("translations.yaml"))
+    return tuple((re.compile(p, re.IGNORECASE), row.english) for row in rows for p in row.patterns)
 
 
 # Words of messages in other languages that have no letter outside ASCII.
@@ -91,7 +87,6 @@ def english(line: str) -> str:
     """The line, with the messages that are known in other languages in English."""
     if line.isascii() and not _ASCII.search(line):
         return line
-    for translation in _translations():
-        for pattern in translation.compiled:
-            line = pattern.sub(translation.english, line)
+    for pattern, translation in _translations():
+        line = pattern.sub(translation, line)
     return line

@@ -8,7 +8,7 @@ An error of a linker that no rule explains is UNKNOWN, with its text: by the las
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -25,18 +25,12 @@ class Rule:
     kind: FailureKind
     linker: str
     needles: tuple[str, ...]
-    pattern: str
+    pattern: re.Pattern[str]
     cause: LinkCause | None = None
-    compiled: re.Pattern[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", FailureKind(self.kind))
-        object.__setattr__(self, "cause", LinkCause(self.cause) if self.cause else None)
-        object.__setattr__(self, "compiled", re.compile(self.pattern))
 
     def match(self, text: str) -> re.Match[str] | None:
         found = any(needle in text for needle in self.needles)
-        return self.compiled.search(text) if found else None
+        return self.pattern.search(text) if found else None
 
 
 @cache

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.link.command import LinkerCall
 from harness.link.diagnose.tree import Tree
 from harness.link.diagnose.undefined import explain_undefined
 from harness.link.index import LinkIndex
-from harness.link.line.command import LinkLine
 from tests.link.arm_object import NewSymbol, write_object
 from tests.link.log.reading import only
 
@@ -107,7 +107,7 @@ def test_a_symbol_without_a_definition_says_that_the_search_was_cut(tmp_path: Pa
     for name in ("a.c", "b.c"):
         (tmp_path / name).write_text("int other(void) { return 1; }\n")
     failure = only("main.c:3: undefined reference to `hook'")
-    index = LinkIndex(LinkLine((), (), ()), ())
+    index = LinkIndex(LinkerCall(("ld",), tmp_path), ())
     assert "search ended" not in explain_undefined(failure, index, Tree(tmp_path)).cause
     cut = explain_undefined(failure, index, Tree(tmp_path, most_files=1))
     assert "The search ended after 1 files" in cut.cause

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.configure.kconfig import similar_options
 from harness.link.diagnose.symbols import behind_option, of_device
 from harness.link.diagnose.tree import Tree
-from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
+from harness.link.diagnose.zephyr import ZephyrBuild, similar_options, zephyr_build
 
 _NODES = """\
 /*

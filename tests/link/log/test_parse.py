@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.link.configure.parse import build_failure
+from harness.link.build_failure import build_failure
 from harness.link.failure import FailureKind, LinkCause
 from harness.link.log.parse import parse
 from tests.link.log.reading import GAVE_UP, only

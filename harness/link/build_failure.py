@@ -1,4 +1,5 @@
-"""From a log to the failure that ended the build before its link.
+"""Why a build stopped before its link: from a log to the failure, by the messages of CMake, west,
+Kconfig, devicetree and compilers (``build_failure.yaml``).
 
 A log is read as statements: a block of CMake's or a paragraph of Kconfig's in one line, everything
 else line by line.
@@ -8,13 +9,123 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from harness.link.configure import kconfig
-from harness.link.configure.failure import BuildFailure, BuildFailureKind, Statement, rules
+from harness.core.verdict import Word
+from harness.link.diagnose.zephyr import similar_options
+from harness.link.facts import read_facts
 from harness.link.log import messages
 from harness.link.log.lines import Line, lines_of
+
+
+class BuildFailureKind(Word):
+    """What stopped the build; the values are those of ``kind`` in --json."""
+
+    WORKSPACE = "workspace"
+    BOARD = "board"
+    TOOLCHAIN = "toolchain"
+    VERSION = "version"
+    PACKAGE = "package"
+    PYTHON = "python"
+    MODULE = "module"
+    CMAKE = "cmake"
+    DEVICETREE = "devicetree"
+    BINDING = "binding"
+    KCONFIG = "kconfig"
+    COMPILE = "compile"
+    NOT_KNOWN = "not_known"
+
+
+@dataclass(frozen=True)
+class BuildFailure:
+    """``line``: of the log, from 1. ``file`` and ``at``: what to edit, and its line, where the log
+    names them. ``subject``: the option, source or node that the failure is about. ``fix`` is empty
+    where nothing is sure to help."""
+
+    kind: BuildFailureKind
+    line: int
+    text: str
+    cause: str
+    fix: str = ""
+    file: str | None = None
+    at: int | None = None
+    subject: str | None = None
+
+    def summary(self) -> dict[str, Any]:
+        return {**asdict(self), "kind": self.kind.value}
+
+    @property
+    def where(self) -> str:
+        return _place(self.file, str(self.at or "")) if self.file else ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One message of a log in one line, however it was wrapped. ``file`` and ``at``: the place that
+    CMake names, in the user's own files if one of them called what complains."""
+
+    line: int
+    text: str
+    file: str | None = None
+    at: int | None = None
+
+
+# Kinds that are not the fault of the file that called what complains.
+_NOT_OF_A_FILE = (
+    BuildFailureKind.WORKSPACE,
+    BuildFailureKind.BOARD,
+    BuildFailureKind.TOOLCHAIN,
+    BuildFailureKind.PYTHON,
+    BuildFailureKind.KCONFIG,
+)
+_SUBJECTS = ("symbol", "source", "label", "alias", "property", "package", "variable", "board")
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A row of ``build_failure.yaml``."""
+
+    kind: BuildFailureKind
+    needle: str
+    pattern: re.Pattern[str]
+    cause: str
+    fix: str = ""
+
+    def read(self, statement: Statement) -> BuildFailure | None:
+        """The failure that the statement reports, if it is of this rule."""
+        match = self.pattern.search(statement.text) if self.needle in statement.text else None
+        if match is None:
+            return None
+        words = {name: value or "" for name, value in match.groupdict().items()}
+        file, at = words.get("file"), words.get("at")
+        called = statement.file, str(statement.at or "")
+        words["place"] = _place(*((file, at) if file else called))
+        if not file and self.kind not in _NOT_OF_A_FILE:
+            file, at = called
+        return BuildFailure(
+            self.kind,
+            statement.line,
+            statement.text,
+            self.cause.format_map(words),
+            self.fix.format_map(words),
+            file or None,
+            int(at) if at else None,
+            next((words[name] for name in _SUBJECTS if words.get(name)), None),
+        )
+
+
+def _place(file: str | None, at: str | None) -> str:
+    return f"{file}:{at}" if file and at else file or "the file that it names"
+
+
+@cache
+def _rules() -> tuple[_Rule, ...]:
+    """In order: the first that matches a statement explains it."""
+    return read_facts(_Rule, Path(__file__).with_name("build_failure.yaml"))
+
 
 _CMAKE = re.compile(r"^CMake (?:Error|Deprecation Error)(?: at (?P<file>[^:]+?):(?P<at>\d+))?\b")
 _CALLED = re.compile(r"^\s+(?P<file>\S+):(?P<at>\d+) \((?!find_package\))")
@@ -122,7 +233,7 @@ def _explained(statements: Sequence[Statement]) -> Iterator[BuildFailure]:
             statement = _at_its_user(statement, refused, statements, number)
         elif statement.file is not None and application is not None:
             statement = replace(statement, file=str(Path(application, statement.file)))
-        failures = (failure for rule in rules() if (failure := rule.read(statement)))
+        failures = (failure for rule in _rules() if (failure := rule.read(statement)))
         if failure := next(failures, None) or _compiler(statement):
             yield failure
 
@@ -224,7 +335,7 @@ def _with_similar_names(failure: BuildFailure, statements: Sequence[Statement]) 
     if failure.subject is None or "undefined symbol" not in failure.text:
         return failure
     parsed = next((match for s in statements if (match := _PARSED.match(s.text))), None)
-    names = kconfig.similar_options(failure.subject, Path(parsed["file"]).parent) if parsed else ()
+    names = similar_options(failure.subject, Path(parsed["file"]).parent) if parsed else ()
     if not names:
         return failure
     return replace(failure, fix=f"{failure.fix} Names like it: {', '.join(names)}.")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.configure.failure import BuildFailureKind
-from harness.link.configure.parse import build_failure
+from harness.link.build_failure import BuildFailureKind, build_failure
 from tests.link.workspace import WEST
 
 _MANIFEST = "manifest:\n  projects:\n    - name: zephyr\n      url: file:///nowhere/zephyr\n"

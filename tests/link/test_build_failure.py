@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.link.configure.parse import build_failure
+from harness.link.build_failure import build_failure
 
 # Zephyr 4.1.0 printed these lines in a workspace without dtc and without the module cmsis.
 _WITHOUT_DTC = """\

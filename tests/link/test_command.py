@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.formats import archive as ar
-from harness.link.line.command import LinkerCall, commands_in, expanded, link_command, understand
+from harness.link.command import LinkerCall, commands_in, expanded, link_command
 
 
 def test_a_link_line_is_understood(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_link_line_is_understood(tmp_path: Path) -> None:
         "--defsym",
         "d=1",
     ]
-    line = understand(LinkerCall(tuple(words), tmp_path))
+    line = LinkerCall(tuple(words), tmp_path)
     assert [(i.word, i.whole, i.group, i.path is not None) for i in line.inputs] == [
         ("a.o", False, 0, True),
         ("libx.a", True, 0, True),
@@ -48,6 +48,6 @@ def test_response_files_launchers_and_shell_lines(tmp_path: Path) -> None:
     assert expanded(["gcc", "@o.rsp"], tmp_path) == ("gcc", "a.o", "b c.o")
     found = list(commands_in(": && ccache X=1 gcc a.o -o x.elf && cd d && :"))
     assert found == [("gcc", "a.o", "-o", "x.elf"), ("cd", "d")]
-    assert link_command(found[0], tmp_path, "log") is not None
-    assert link_command(["gcc", "-c", "a.c", "-o", "a.o"], tmp_path, "log") is None
-    assert link_command(["cmake", "-o", "x", "a.o"], tmp_path, "log") is None
+    assert link_command(found[0], tmp_path) is not None
+    assert link_command(["gcc", "-c", "a.c", "-o", "a.o"], tmp_path) is None
+    assert link_command(["cmake", "-o", "x", "a.o"], tmp_path) is None

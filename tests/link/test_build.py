@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.link.line.capture import commands_in_log
+from harness.link.build import commands_in_log
 from harness.link.log.lines import lines_of
 from tests.link.arm_object import NewSymbol, write_object
 

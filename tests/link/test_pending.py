@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.configure.failure import BuildFailureKind
+from harness.link.build import pending_steps
+from harness.link.build_failure import BuildFailureKind
 from harness.link.diagnose.explain import Explanation, explain
-from harness.link.line.pending import pending_steps
 
 LISTS = """\
 cmake_minimum_required(VERSION 3.20)

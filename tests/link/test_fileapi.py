@@ -11,7 +11,7 @@ import pytest
 
 from harness.link.diagnose.explain import explain
 from harness.link.diagnose.tree import Tree
-from harness.link.line.fileapi import ask, read_targets
+from harness.link.fileapi import ask, read_targets
 from tests.link.plants import PLANTS, Project
 
 LISTS = """\

@@ -1,0 +1,244 @@
+"""The links of a build directory, run again, and what the directory still has to do, as ninja or
+make say it without doing it.
+
+A build that ended has nothing left to compile, to archive or to link. Custom targets are always
+out of date and count only by what depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.core.errors import InfraError, ToolMissing, UsageError
+from harness.link.command import (
+    BuildCommand,
+    LinkerCall,
+    commands_in,
+    link_command,
+    linker_call,
+    run,
+)
+from harness.link.log.lines import Line
+from harness.system.packages import how_to_get
+
+StepKind = Literal["compile", "archive", "link"]
+
+_STEP = re.compile(r"^\[\s*\d+/\d+\] (?P<command>.+)$")
+_LINK_SCRIPT = re.compile(r"cmake_link_script\"? \"?(?P<script>\S+?link\.txt)")
+_ARCHIVER = re.compile(r"(?:^|[-/])ar(?:-\d+)?$")
+_CONFIGURES = re.compile(r"Re-running CMake|--regenerate-during-build")
+_DEPENDENCIES = {"-MD", "-MMD", "-MP", "-MG"}  # write a file into the build directory
+_WITH_FILE = {"-MF", "-MT", "-MQ", "-o"}
+_MOST_COMPILED = 64  # steps whose sources are compiled again; a build stops at its first errors
+# Of CMake and of west, which prints it only when it gives up, below the failure.
+_BUILT_IN = re.compile(r"Build files have been written to: (.+)$|cmake --build (\S+)")
+_ENTERING = re.compile(r"(?:Entering directory [`'](?P<dir>[^']+)')|(?:^cd (?P<cd>\S+) &&)")
+
+
+def _tool(build: Path) -> tuple[str, str, str]:
+    """ninja or make, which built this directory, as it is called there. Raises ToolMissing."""
+    is_ninja = (build / "build.ninja").is_file()
+    names = ("ninja", "ninja-build", "samu") if is_ninja else ("make", "gmake")
+    tool = next((path for name in names if (path := shutil.which(name))), None)
+    if tool is None:
+        raise ToolMissing(
+            f"{names[0]} is not installed, but the build directory is {names[0]}'s",
+            hint=how_to_get("ninja-build" if is_ninja else "make"),
+        )
+    return tool, "-C", str(build)
+
+
+def _steps(line: str, directory: Path) -> Iterator[tuple[StepKind, BuildCommand]]:
+    """What the commands of a shell line compile, archive and link."""
+    for argv in commands_in(line):
+        if argv[0] == "cd" and len(argv) > 1:
+            directory = directory / argv[1]
+        elif "-c" in argv and "-o" in argv[:-1]:
+            yield "compile", BuildCommand(argv, directory, argv[argv.index("-o") + 1])
+        elif script := _LINK_SCRIPT.search(shlex.join(argv)):
+            file = directory / script["script"]
+            for command in (
+                file.read_text("utf-8", "replace").splitlines() if file.is_file() else ()
+            ):
+                yield from _steps(command, directory)
+        elif _ARCHIVER.search(argv[0]):
+            for word in argv:
+                if word.endswith(".a"):
+                    yield "archive", BuildCommand(argv, directory, word)
+        elif link := link_command(argv, directory) or _by_response(argv, directory):
+            yield "link", link
+
+
+def _by_response(argv: tuple[str, ...], directory: Path) -> BuildCommand | None:
+    """A link whose inputs are in a response file, which a dry run does not write."""
+    if "-o" not in argv[:-1] or not any(re.match(r"@\S+\.rsp$", word) for word in argv):
+        return None
+    return BuildCommand(argv, directory, argv[argv.index("-o") + 1])
+
+
+def _links(line: str, directory: Path) -> Iterator[BuildCommand]:
+    return (command for kind, command in _steps(line, directory) if kind == "link")
+
+
+def link_commands(build: Path) -> tuple[BuildCommand, ...]:
+    """Every command of a build directory that links a program. Raises UsageError."""
+    commands: list[BuildCommand] = []
+    if (build / "build.ninja").is_file():
+        for entry in ninja_commands(build):
+            if " -o " in entry["command"]:
+                commands += _links(entry["command"], Path(entry["directory"]))
+    else:
+        for file in sorted(build.rglob("CMakeFiles/*.dir/link.txt")):
+            for line in file.read_text().splitlines():
+                commands += _links(line, file.parent.parent.parent)
+    if not commands:
+        raise UsageError(
+            f"{build} has no link command (looked for build.ninja and CMakeFiles/*/link.txt)",
+            hint="give the build directory of CMake, with Ninja or Makefiles, or a log",
+            path=build,
+        )
+    return tuple(dict.fromkeys(commands))
+
+
+def ninja_commands(build: Path) -> list[dict[str, str]]:
+    """ninja's compilation database: ``directory``, ``command``, ``file`` and ``output`` of every
+    step. Raises ToolMissing, InfraError."""
+    text, status = run((*_tool(build), "-t", "compdb", "-x"), build)
+    start = re.search(r"^\[", text, re.MULTILINE)
+    if status != 0 or start is None:
+        raise InfraError(f"ninja cannot read {build}: {text.strip()[-300:]}")
+    return list(json.JSONDecoder().raw_decode(text, start.start())[0])
+
+
+def commands_in_log(lines: Sequence[Line], log_directory: Path) -> tuple[BuildCommand, ...]:
+    """Link commands that the log shows, where their files can still be found."""
+    directory, found = log_directory, []
+    named_in_log = [Path(a or b) for line in lines for a, b in _BUILT_IN.findall(line.text)]
+    elsewhere = (log_directory, *log_directory.parents[:2], *named_in_log)
+    for line in lines:
+        if entering := _ENTERING.search(line.text):
+            named = Path(entering["dir"] or entering["cd"])
+            directory = named if named.is_dir() else directory
+        if not _may_link(line.text):
+            continue
+        for base in dict.fromkeys((directory, *elsewhere)):
+            commands = [command for command in _links(line.text, base) if _has_files(command)]
+            found += commands
+            if commands:
+                break
+    return tuple(dict.fromkeys(found))
+
+
+def _may_link(line: str) -> bool:
+    """Quickly: a log has thousands of lines that only compile, and splitting one takes long."""
+    return any(" -o " in part and " -c " not in part for part in re.split(r"&&|;", line))
+
+
+def _has_files(command: BuildCommand) -> bool:
+    """Whether its inputs are there. Relative paths decide: an absolute one exists from anywhere."""
+    named = [w for w in command.argv if re.search(r"\.(?:o|obj|a)$", w) and not w.startswith("-")]
+    relative = [name for name in named if not Path(name).is_absolute()] or named
+    return any((command.directory / name).is_file() for name in relative)
+
+
+@dataclass(frozen=True)
+class FailedLink:
+    """A link that was run again and failed, and what the linker printed."""
+
+    command: BuildCommand
+    call: LinkerCall
+    text: str
+
+
+def failing_link(
+    build: Path, skipped: Callable[[BuildCommand], bool] = lambda _: False
+) -> FailedLink | None:
+    """The first link of the directory that fails when it is done again; None when all link."""
+    for command in sorted(link_commands(build), key=_completeness):
+        if not skipped(command):
+            call = linker_call(command)
+            with tempfile.TemporaryDirectory(prefix="hil-link-") as scratch:
+                text, status = call.with_output(Path(scratch) / "replayed.elf").run()
+            if status != 0:
+                return FailedLink(command, call, text)
+    return None
+
+
+def _completeness(command: BuildCommand) -> tuple[bool, bool]:
+    """Sorts links whose inputs are all there and whose product is not to the front."""
+    files = [w for w in command.argv[1:] if re.search(r"\.(?:o|obj)$", w) and w[0] != "-"]
+    complete = all((command.directory / name).is_file() for name in files)
+    return not complete, (command.directory / command.output).is_file()
+
+
+@dataclass(frozen=True)
+class Pending:
+    """``made``: every file that compiling, archiving or linking has yet to write. ``generates``:
+    other commands come too. ``configures``: CMake runs first, and what comes then is not known.
+    ``refused``: what ninja or make say that prevents them from building at all."""
+
+    compiles: tuple[BuildCommand, ...] = ()
+    links: tuple[BuildCommand, ...] = ()
+    made: frozenset[Path] = frozenset()
+    generates: bool = False
+    configures: bool = False
+    refused: str = ""
+
+    @property
+    def next_step(self) -> str:
+        """ "" when the build has ended."""
+        if self.configures:
+            return "configuring with CMake"
+        if self.compiles:
+            return f"compiling {self.compiles[0].output}"
+        return f"linking {self.links[0].output}" if self.links else ""
+
+    def feeds(self, command: BuildCommand) -> bool:
+        """Whether an input of the link has yet to be made."""
+        inputs = (word for word in command.argv[1:] if word != command.output)
+        return any((command.directory / word).resolve() in self.made for word in inputs)
+
+    def compiler_errors(self) -> str:
+        """What the compiler says of the first source that it refuses; "" if it refuses none."""
+        refusals = map(_refusal, self.compiles[:_MOST_COMPILED])
+        return next((text for text in refusals if text), "")
+
+
+def _refusal(step: BuildCommand) -> str:
+    """What the compiler says when it only checks the source; "" when it accepts it."""
+    words: list[str] = []
+    before = ""
+    for word in step.argv:
+        if word not in _DEPENDENCIES | _WITH_FILE and before not in _WITH_FILE:
+            words.append("-fsyntax-only" if word == "-c" else word)
+        before = word
+    text, status = run(words, step.directory)
+    return text if status != 0 else ""
+
+
+def pending_steps(build: Path) -> Pending:
+    """Raises ToolMissing."""
+    if (build / "build.ninja").is_file():
+        text, status = run((*_tool(build), "-n", "-v"), build)
+        lines = [match["command"] for x in text.splitlines() if (match := _STEP.match(x))]
+    else:
+        text, status = run((*_tool(build), "-n"), build)
+        lines = text.splitlines()
+    if status != 0:
+        return Pending(refused=text)
+    steps = [step for line in lines for step in _steps(line, build)]
+    return Pending(
+        compiles=tuple(command for kind, command in steps if kind == "compile"),
+        links=tuple(command for kind, command in steps if kind == "link"),
+        made=frozenset((command.directory / command.output).resolve() for _, command in steps),
+        generates=len(lines) > len(steps),
+        configures=bool(_CONFIGURES.search(text)),
+    )
