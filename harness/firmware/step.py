@@ -155,8 +155,8 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
 
 def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> StepFailed:
     """With why and what to do. A compiler's message speaks for itself."""
-    from harness.link.build_failure import BuildFailureKind  # only a failure pays for it
-    from harness.link.build_failure import build_failure
+    # Only a failure pays for the import.
+    from harness.link.build_failure import BuildFailureKind, build_failure
 
     stop = build_failure(text)
     if stop is None or (
