@@ -1,19 +1,13 @@
-"""`hil bisect`: the first commit of a checkout at which a case fails, found by `git bisect run`.
+"""`hil bisect`: the first commit of a checkout at which a case fails, found by `git bisect`.
 
-git searches in a worktree of the harness, with bisect refs of its own (git-worktree(1), "Refs"),
-and checks nothing out. The step, ``run_step``, puts the worktree at each commit, runs the case
-there and exits with 0 (good), 1 (bad) or 125 (says nothing about the product).
+git chooses the commits, in a worktree of the harness with bisect refs of its own (git-worktree(1),
+"Refs"), and checks nothing out. Each step puts the worktree at the commit, runs the case there and
+tells git whether it is good, bad, or to be skipped since it says nothing about the product.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
 import shlex
-import subprocess
-import sys
-import tempfile
-import traceback
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +15,7 @@ from typing import Any
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target, spelled
-from harness.core.errors import HarnessError, InfraError, UsageError
+from harness.core.errors import HarnessError, UsageError
 from harness.core.verdict import ExitCode, Verdict, Word
 from harness.export.exporter import ExporterChoice
 from harness.firmware.executorch.checkout import BUILT
@@ -35,7 +29,6 @@ from harness.system.progress import Progress, silent
 
 # May be the fault of the revision or of what it is built with: bad only if the user says so.
 UNDECIDED = (Verdict.EXPORT_ERROR, Verdict.BUILD_ERROR, Verdict.LINK_ERROR)
-_STEP = "from harness.run.bisect import run_step; run_step()"
 _COMMIT = "--format=%H%x00%h%x00%aI%x00%an%x00%s"
 
 
@@ -43,9 +36,6 @@ class Mark(Word):
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
-
-
-_STATUS = {Mark.GOOD: 0, Mark.BAD: 1, Mark.SKIP: 125}  # git-bisect(1), "Bisect run"
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class WrongEnd(UsageError):
 
 @dataclass(frozen=True)
 class Step:
-    """What each process of the search does. ``counted_bad``: verdicts of UNDECIDED that are bad."""
+    """Runs the case at a commit. ``counted_bad``: verdicts of UNDECIDED that are bad."""
 
     worktree: Worktree
     case: Case
@@ -160,21 +150,6 @@ class Step:
         if options.tolerance_lsb is not None:
             words += ["--tolerance", f"{options.tolerance_lsb:g}"]
         return shlex.join(words)
-
-
-def run_step() -> None:
-    """The command of `git bisect run`. A defect of the harness exits with 255, which ends the
-    search: a lower status would be taken for a verdict."""
-    folder = Path(sys.argv[1])
-    try:
-        step: Step = pickle.loads((folder / "step").read_bytes())
-        trial = step.run("BISECT_HEAD", lambda text: print(text, flush=True))
-        number = len(list(folder.iterdir()))
-        (folder / f"trial-{number:06}").write_bytes(pickle.dumps(trial))
-    except BaseException:
-        traceback.print_exc()
-        sys.exit(255)
-    sys.exit(_STATUS[trial.mark])
 
 
 def bisect(
@@ -223,18 +198,11 @@ def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bise
             hint="--good names an older revision that passes, --bad a newer one that fails",
         ) from error
     trials = [_run_end(step, end, commit, progress) for end, commit in ends.items()]
-    notes: list[str] = []
-    if len(_candidates(folder)) > 1:
-        with tempfile.TemporaryDirectory(prefix="hil-bisect-") as scratch:
-            (Path(scratch) / "step").write_bytes(pickle.dumps(step))
-            notes += _git_bisect_run(folder, scratch, progress)
-            trials += [pickle.loads(f.read_bytes()) for f in sorted(Path(scratch).glob("trial-*"))]
+    notes = _search_between(step, trials, progress)
     first, *others = _candidates(folder)
     if others:
         return Bisection(tuple(trials), None, (first, *others), tuple(notes))
-    first_bad = next((trial for trial in trials if trial.commit == first), None)
-    if first_bad is None:
-        raise InfraError(f"git bisect names {first}, which was never run", path=folder)
+    first_bad = next(trial for trial in trials if trial.commit == first)
     if failure(first_bad.record).partition(":")[0] != failure(trials[0].record).partition(":")[0]:
         notes.append(f"the bad revision fails otherwise: {failure(trials[0].record)}")
     step.worktree.stand_at(first.sha)
@@ -256,35 +224,33 @@ def _run_end(step: Step, end: Mark, commit: Commit, progress: Progress) -> Trial
     raise WrongEnd(end, trial, hint)
 
 
-def _git_bisect_run(folder: Path, scratch: str, progress: Progress) -> list[str]:
-    """Returns git's warnings. Raises UsageError, InfraError."""
-    command = ["git", "-C", str(folder), "bisect", "run", sys.executable, "-c", _STEP, scratch]
-    environment = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join(sys.path)}
-    lines: list[str] = []
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=environment,
-    ) as run:
-        assert run.stdout is not None
+def _search_between(step: Step, trials: list[Trial], progress: Progress) -> list[str]:
+    """Appends a trial for each commit that git chooses until one candidate is left, or only skipped
+    ones. Returns notes. Raises UsageError, InfraError."""
+    folder = step.worktree.folder
+    notes: list[str] = []
+    while untried := _untried(folder, trials):
+        trial = step.run("BISECT_HEAD", progress)
+        trials.append(trial)
+        is_merge_base = trial.commit not in untried  # git asks for it before it searches
+        if is_merge_base and trial.mark is Mark.SKIP:
+            notes.append(f"the merge base {trial.commit} was skipped: it may be bad already")
         try:
-            for line in map(str.strip, run.stdout):
-                lines.append(line)
-                if line.startswith(("bisect: ", "Bisecting: ")):  # the step's lines, and git's
-                    progress(line)
-        except KeyboardInterrupt:
-            run.terminate()
-            raise
-    if run.returncode == 3:  # the merge base of good and bad already fails
-        why = " ".join(line for line in lines if "merge base" in line or "means" in line)
-        raise UsageError(why, hint="name a good revision that is part of the bad one")
-    if run.returncode not in (0, 2):  # 2: only skipped ones are left
-        raise InfraError(f"git bisect ended in {folder}: {' '.join(lines[-3:])}", path=folder)
-    return [line for line in lines if line.startswith("warning: the merge base")]
+            progress(git(folder, "bisect", trial.mark).partition("\n")[0])
+        except GitFailed as error:
+            if is_merge_base and trial.mark is Mark.BAD:
+                hint = "name a good revision that is part of the bad one"
+                raise UsageError(
+                    f"the merge base already fails: {error.said}", hint=hint
+                ) from error
+            if _untried(folder, trials):
+                raise  # else git says in this way that only skipped commits are left
+    return notes
+
+
+def _untried(folder: Path, trials: list[Trial]) -> list[Commit]:
+    """The candidates that may still be told apart; none when one is left, or only skipped ones."""
+    return [c for c in _candidates(folder) if all(c != trial.commit for trial in trials)]
 
 
 def _candidates(folder: Path) -> list[Commit]:

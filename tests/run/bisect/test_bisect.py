@@ -1,5 +1,5 @@
 """Protects the search: it finds the first bad commit, says what it cannot know, and leaves the
-user's repository alone. git is real, and so is each step's process."""
+user's repository alone. git is real."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import InfraError, UsageError
+from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
 from harness.run.bisect import Bisection, Mark, WrongEnd, commit_of
 from tests.system.repository import Repository, make_repository
@@ -65,9 +65,8 @@ def test_what_says_nothing_about_the_product_is_skipped(searched: Searches, verd
 
 def test_a_defect_of_the_step_is_no_verdict(searched: Searches) -> None:
     there = searched("PASS", "PASS", "crash", "PASS", "MISMATCH")
-    with pytest.raises(InfraError, match="git bisect ended") as caught:
+    with pytest.raises(ValueError, match="a defect of ours"):
         there.run("c0", "HEAD")
-    assert "255" in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_a_bug_that_was_fixed_on_another_branch(searched: Searches, tmp_path: Pa
 def test_a_base_that_cannot_be_judged_is_a_note(searched: Searches, tmp_path: Path) -> None:
     there = searched(repository=branches(tmp_path, "INFRA", "PASS", "MISMATCH"))
     (note,) = there.run("release", "main").notes
-    assert "must be skipped" in note
+    assert "was skipped: it may be bad already" in note
 
 
 def test_another_failure_than_the_one_searched_is_a_note(searched: Searches) -> None:
