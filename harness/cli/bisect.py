@@ -62,10 +62,10 @@ def bisect(
 ) -> tuple[dict[str, Any], ExitCode]:
     """Find the commit of a checkout from which on MODEL fails on TARGET.
 
-    Runs `git bisect run`: each revision is built and run as `hil run --executorch` does. PASS is
-    good, a failure of the product is bad, and what says nothing about the product (INFRA, a build
-    that fails) is skipped. --good and --bad are run first. Hundreds of revisions take about ten
-    runs.
+    Steps through `git bisect`: each revision is built and run as `hil run --executorch` does. PASS
+    is good, a failure of the product is bad, and what says nothing about the product (INFRA, a
+    build that fails) is skipped. --good and --bad are run first. Hundreds of revisions take about
+    ten runs.
 
     It works in a git worktree of its own, in the state directory (`git worktree list` shows it).
     Your files, HEAD, index, stash and your own bisect are not touched. The worktree stays, so

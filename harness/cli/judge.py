@@ -140,7 +140,7 @@ def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
     from harness.report.causes import advice, verdicts
-    from harness.run.last import last_run
+    from harness.run.directory import last_run
 
     record = last_run(subject)
     explained = advice(record.verdict, None if record.cause is None else record.cause.kind)

@@ -48,7 +48,7 @@ def explain_(
       hil link explain corstone-300-u55-128/runner --executorch ~/executorch
     """
     from harness.link.diagnose.explain import explain
-    from harness.run.subject import tree_of
+    from harness.run.artifacts import tree_of
 
     with progress_shown(as_json) as progress:
         explanation = explain(tree_of(log_or_build, firmware), progress)
@@ -80,7 +80,7 @@ def reduce_(
       hil link reduce build -o /tmp/report --pytest
     """
     from harness.link.reduce import reduce_build
-    from harness.run.subject import tree_of
+    from harness.run.artifacts import tree_of
 
     tree = tree_of(build, firmware)
     if out is None:
@@ -117,7 +117,7 @@ def check_(
       hil link check build/runner.elf --overridable arm_ethos_io_memcpy --json
     """
     from harness.link.check import check
-    from harness.run.subject import tree_of
+    from harness.run.artifacts import tree_of
 
     with progress_shown(as_json) as progress:
         result = check(tree_of(elf_or_build, firmware), symbols, progress)

@@ -134,10 +134,10 @@ class NightOptions:
             from harness.nightly.dask_pool import Cluster, DaskPool
         except ModuleNotFoundError as error:
             raise NoPackage("--scheduler", error.name) from error
-        from harness.run.identity import exact_revision
+        from harness.run.record import exact_harness_revision
 
         cluster = Cluster(self.scheduler, store)
-        pool = DaskPool(cluster, exact_revision(), suite.jobs, progress)
+        pool = DaskPool(cluster, exact_harness_revision(), suite.jobs, progress)
         progress(f"{pool.workers} workers at {self.scheduler}")
         return pool
 

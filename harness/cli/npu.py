@@ -11,15 +11,15 @@ import click
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
+from harness.core.plain import counted
 from harness.core.verdict import ExitCode
-from harness.core.words import counted
 from harness.npu.blob import find_blobs, read_actions, read_blob
 from harness.npu.model import Network, Stats
 from harness.npu.stream import disassemble
 
 if TYPE_CHECKING:
     from harness.export.program import Program
-    from harness.run.smaller import Reduced
+    from harness.run.artifacts import Reduced
 
 _File = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -86,7 +86,7 @@ def stats(
     --cycles compiles the same stream again and shows Vela's summary: an estimate, not a
     measurement. It needs a program that hil exported, or a MODEL.
     """
-    from harness.run.exports import program_of
+    from harness.run.artifacts import program_of
 
     file, program = subject, None
     if cycles or not subject.is_file() or subject.suffix == ".py":
@@ -139,8 +139,7 @@ def reduce(
       hil npu reduce my_model.py --target corstone-300-u55-128
       hil npu reduce smaller.pte -o defect
     """
-    from harness.run.exports import program_of
-    from harness.run.smaller import reduce_program
+    from harness.run.artifacts import program_of, reduce_program
 
     with progress_shown(as_json) as progress:
         program = program_of(subject, target, "hil npu reduce", progress)
@@ -164,7 +163,7 @@ def reduce(
 
 
 def _print_reduced(found: Reduced) -> None:
-    from harness.config.defects import defects
+    from harness.config.npu import defects
 
     smallest = found.smallest
     echo(f"delegate {found.delegate}, input set {found.input_set}: {smallest.trouble}")

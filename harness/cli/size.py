@@ -122,8 +122,8 @@ def _use_of_run(folder: Path, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 def _anatomy(file: Path, options: _Options, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     from harness.report.console import Terminal
     from harness.report.size import print_anatomy
+    from harness.run.artifacts import firmware_of
     from harness.run.measure import measure
-    from harness.run.subject import firmware_of
 
     with progress_shown(as_json) as progress:
         built = firmware_of(file, options.firmware, progress)
@@ -208,7 +208,7 @@ def gate(
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
-    longer there, with the name that it may have now. At a desk both are told, and exit 0.
+    longer there. At a desk both are reported, and exit 0.
 
     \b
     Examples:
@@ -219,15 +219,14 @@ def gate(
     from harness.config.case import parse_case
     from harness.report.size import summary, workflow_commands
     from harness.report.summary import append_to_step_summary
-    from harness.run.gate import every_subject, gate_cases
-    from harness.run.left_over import left_over
+    from harness.run.gate import every_subject, gate_cases, left_over
     from harness.system.settings import is_strict
 
     strict = strict or is_strict()
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown(as_json) as progress:
         gates = gate_cases(cases, progress, strict=strict, allow_new=allow_new)
-        rest = [] if subjects else left_over(strict=strict, progress=progress)
+        rest = [] if subjects else left_over(strict=strict)
     for line in workflow_commands([*gates, *rest], os.environ):
         tell_ci(line, err=as_json)
     append_to_step_summary(summary(gates, rest), os.environ)

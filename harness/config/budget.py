@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Annotated, Any
 
-from harness.config import strict_yaml
-from harness.config.figures import figure
-from harness.config.models import Calibration
-from harness.config.schema import Data, Rule, checked_document
+from harness.config.figures import UNLISTED, figure
+from harness.config.schema import Data, Rule
 
 SLACK_BYTES = 256
 SLACK_SHARE = 0.005
@@ -23,12 +20,11 @@ SLACK_SHARE = 0.005
 # known rounding ever made is 11 steps (docs/decisions/named-differences.md), and 16 are already
 # a sixteenth of all that an int8 can say.
 MOST_TOLERANCE_LSB = 16.0
-_EXAMPLE = "for example `budgets: {limits: {pte_bytes: 0x4000}}`"
 
 
 def _budgeted(name: str) -> str:
     row = figure(name)
-    if row is None or not row.accepted:
+    if row is UNLISTED or not row.accepted:
         raise ValueError(f"no figure that can have a budget is called {name!r}")
     return name
 
@@ -72,7 +68,7 @@ class Budgets(Data):
         return self.slacks.get(figure, self.slack)
 
     def merged(self, model: Mapping[str, Any]) -> Budgets:
-        """With what a model's file says (``read_model_budgets``). Both hold: the smaller of two
+        """With what a model's file says (``harness.config.budgets``). Both hold: the smaller of two
         hard limits; slack and tolerance are the model's where it has them."""
         theirs = model.get("limits", {})
         limits = {
@@ -102,28 +98,3 @@ def _brief(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _brief(item) for name, item in value.items()}
     return _said(value) if isinstance(value, Slack) else value
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ModelFile(Data):
-    budgets: Budgets = field(default_factory=Budgets)
-    calibration: Calibration = Calibration.FLOAT64
-
-
-def read_model_budgets(path: Path) -> Mapping[str, Any]:
-    """What a model's YAML file says: fields of Budgets, by name, and only those that it has.
-
-    Raises TargetError, with file and line, for what is wrong in it.
-    """
-    if not path.exists():
-        return {}
-    document = strict_yaml.read(path)
-    budgets = checked_document(_ModelFile, document, _EXAMPLE).budgets
-    return {name: getattr(budgets, name) for name in document.data.get("budgets", {})}
-
-
-def read_model_calibration(path: Path) -> Calibration:
-    """How a model's YAML file wants it calibrated. Raises as ``read_model_budgets``."""
-    if not path.exists():
-        return Calibration.FLOAT64
-    return checked_document(_ModelFile, strict_yaml.read(path), _EXAMPLE).calibration

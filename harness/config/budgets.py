@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.config.budget import (
-    MOST_TOLERANCE_LSB,
-    Budgets,
-    read_model_budgets,
-    read_model_calibration,
-)
+from harness.config import strict_yaml
+from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
 from harness.config.case import RUNNER, Case
 from harness.config.loading import load_target
 from harness.config.models import Calibration, find_model
+from harness.config.schema import Data, checked_document
 from harness.core.errors import UsageError
 from harness.system.paths import data_root
 from harness.system.settings import in_ci, settings
+
+_EXAMPLE = "for example `budgets: {limits: {pte_bytes: 0x4000}}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFile(Data):
+    """A model's YAML file."""
+
+    budgets: Budgets = field(default_factory=Budgets)
+    calibration: Calibration = Calibration.FLOAT64
 
 
 class ToleranceTooLarge(UsageError):
@@ -52,12 +60,25 @@ def budgets_of(case: Case) -> Budgets:
     folder of that name beside them, without it), or beside a user's model file."""
     if case.model == RUNNER:
         return load_target(case.target).budgets
-    return load_target(case.target).budgets.merged(read_model_budgets(_file_of(case.model)))
+    model, present = read_model_file(_file_of(case.model))
+    theirs = {name: getattr(model.budgets, name) for name in present}
+    return load_target(case.target).budgets.merged(theirs)
 
 
 def calibration_of(model: str) -> Calibration:
     """From the same file of the model as its budgets."""
-    return read_model_calibration(_file_of(model))
+    return read_model_file(_file_of(model))[0].calibration
+
+
+def read_model_file(path: Path) -> tuple[ModelFile, tuple[str, ...]]:
+    """What a model's YAML file says, and which fields of its budgets it has.
+
+    Raises TargetError, with file and line, for what is wrong in it.
+    """
+    if not path.exists():
+        return ModelFile(), ()
+    document = strict_yaml.read(path)
+    return checked_document(ModelFile, document, _EXAMPLE), tuple(document.data.get("budgets", ()))
 
 
 def tolerance_of(

@@ -37,6 +37,15 @@ class Figure:
         many = re.sub("<[a-z]+>", "[a-z0-9_]+", self.name)
         return re.compile(many.replace("<REGION>", "[A-Z][A-Z0-9_]*"))
 
+    @property
+    def only_printed(self) -> bool:
+        """Whether nobody but the runner tells it, while it runs."""
+        return self.stages == ("run",)
+
+    def measured_by(self, stages: Iterable[Stage]) -> bool:
+        """Whether one of the stages measures it."""
+        return not set(self.stages).isdisjoint(stages)
+
 
 # The first row whose name fits is meant.
 FIGURES: tuple[Figure, ...] = (
@@ -100,41 +109,17 @@ FIGURES: tuple[Figure, ...] = (
 )
 
 
-def figure(name: str) -> Figure | None:
-    """The row of a figure; None for what only a stranger's runner prints."""
-    return next((row for row in FIGURES if row.pattern.fullmatch(name)), None)
+# What only a stranger's runner prints.
+UNLISTED = Figure("", ("run",), "")
 
 
-def is_accepted(name: str) -> bool:
-    """Whether growth of it is a matter of acceptance."""
-    row = figure(name)
-    return row is None or row.accepted
-
-
-def is_per_toolchain(name: str) -> bool:
-    row = figure(name)
-    return row is None or row.per_toolchain
-
-
-def measured_by(name: str, stages: Iterable[Stage]) -> bool:
-    """Whether one of the stages measures it. What a stranger's runner prints is of a run."""
-    row = figure(name)
-    measuring: tuple[Stage, ...] = ("run",) if row is None else row.stages
-    return not set(measuring).isdisjoint(stages)
-
-
-def is_only_printed(name: str) -> bool:
-    """Whether nobody but the runner tells it, while it runs."""
-    row = figure(name)
-    return row is None or row.stages == ("run",)
-
-
-def is_of_any_runner(name: str) -> bool:
-    row = figure(name)
-    return row is None or row.of_any_runner
+def figure(name: str) -> Figure:
+    """The row of a figure, or UNLISTED."""
+    return next((row for row in FIGURES if row.pattern.fullmatch(name)), UNLISTED)
 
 
 def of_stages(figures: Mapping[str, int], stages: Iterable[Stage]) -> dict[str, int]:
     """The figures that growth is held against and that one of the stages measures."""
     wanted = frozenset(stages)
-    return {n: v for n, v in figures.items() if is_accepted(n) and measured_by(n, wanted)}
+    rows = {name: figure(name) for name in figures}
+    return {n: figures[n] for n, row in rows.items() if row.accepted and row.measured_by(wanted)}

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from harness.config.case import Case
-from harness.config.identity import is_user_file
+from harness.config.case import Case, is_user_file
 from harness.config.loading import Target, load_target, spelled
 from harness.config.models import catalogue
 from harness.config.npu import Npu, products

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.config.identity import is_user_file
+from harness.config.case import is_user_file
 from harness.core.errors import BadModel, Unknown, UsageError
 from harness.core.verdict import Word
 

@@ -4,6 +4,8 @@
 are a field of the command stream's CONFIG word, and ``formats/cop.py`` lists them. A target file
 says only ``npu: {product: u55, macs: 128}``; a memory mode other than the product's default is
 part of the target's name: ``corstone-300-u55-128@Sram_Only``.
+
+``targets/npu/defects.yaml`` has the programs that Vela compiles wrongly for an Ethos-U.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from harness.config.schema import Data, Rule, Text, checked_document
 from harness.config.strict_yaml import Document, read
 from harness.core.errors import Unknown, UsageError
 from harness.formats.cop import MACS, PRODUCTS
-from harness.system import paths
+from harness.system.paths import data_root
 
 Product = Annotated[str, Rule(pattern=f"^({'|'.join(PRODUCTS)})$")]
 DIRECT = ("linux", "host")  # ports where a driver of Linux has the NPU
@@ -115,7 +117,7 @@ def split_mode(name: str) -> tuple[str, str | None]:
 
 
 def products_path() -> Path:
-    return paths.data_root() / "targets" / "npu" / "products.yaml"
+    return data_root() / "targets" / "npu" / "products.yaml"
 
 
 @cache
@@ -218,3 +220,42 @@ def _mode(target: str, facts: ProductFacts, name: str) -> Mode:
     else:
         return mode
     raise Unknown(message, name, legal, close=close, listing="it has: ")
+
+
+Operators = Annotated[tuple[Text, ...], Rule(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defect(Data):
+    """The file explains the fields."""
+
+    products: Annotated[tuple[Product, ...], Rule(min_length=1)]
+    macs: tuple[int, ...] = ()
+    trouble: Text | None = None
+    from_: Operators | None = None
+    to: Operators | None = None
+    beside: Operators | None = None
+    dilation: int = 0
+    fill: Literal["other"] | None = None
+    what: Text
+    instead: Text | None = None
+
+    def _check_names_operators(self) -> None:
+        if self.trouble is None and (self.to is None or (self.from_, self.beside) == (None, None)):
+            raise ValueError("a defect needs its trouble, or operators: from and to, to and beside")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defects(Data):
+    seen_in: Annotated[tuple[Text, ...], Rule(min_length=1)]
+    defects: dict[Text, Defect]
+
+
+def defects_path() -> Path:
+    return data_root() / "targets" / "npu" / "defects.yaml"
+
+
+@cache
+def defects() -> Defects:
+    """Raises TargetError when the file is wrong."""
+    return checked_document(Defects, read(defects_path()))

@@ -55,6 +55,11 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub(_escaped, _SEQUENCE.sub("", text.replace("\r\n", "\n")))
 
 
+def counted(number: int, thing: str) -> str:
+    """ "1 model", "2 models"; for words whose plural has an s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def as_markdown(text: str) -> str:
     """One line of plain text in which nothing starts Markdown, HTML or a table's next cell."""
     escaped = "".join(_MARKDOWN.get(letter, letter) for letter in plain(text))

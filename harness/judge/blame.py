@@ -20,7 +20,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from harness.config.defects import defects
+from harness.config.npu import defects
 from harness.core.errors import HarnessError
 from harness.core.verdict import Word
 from harness.export.localise import SmallestPart, smallest_part

@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from harness.core.words import counted
+from harness.core.plain import counted
 
 Value = str | int | float | bool | None
 Operator = tuple[Value, ...]  # its name, then its parts

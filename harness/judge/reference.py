@@ -17,9 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config.case import Case
-from harness.config.figures import Stage, is_accepted, is_per_toolchain, measured_by
-from harness.config.identity import is_user_file, repository_of
+from harness.config.case import Case, is_user_file, repository_of
+from harness.config.figures import Stage, figure
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.source import BUNDLED, label, source_names
 from harness.judge.program_contents import ProgramContents
@@ -89,11 +88,11 @@ class Acceptance:
 def propose(old: Reference | None, accepting: Acceptance) -> Reference:
     """The reference that would make this the accepted state; other toolchains are kept."""
     old = old or Reference("", (), {}, {}, ())
-    figures = {n: v for n, v in accepting.figures.items() if is_accepted(n)}
+    figures = {n: v for n, v in accepting.figures.items() if figure(n).accepted}
     own = _kept(old.firmware.get(accepting.toolchain, {}), accepting.stages)
-    own |= {n: v for n, v in figures.items() if is_per_toolchain(n)}
+    own |= {n: v for n, v in figures.items() if figure(n).per_toolchain}
     program = _kept(old.program, accepting.stages)
-    program |= {n: v for n, v in figures.items() if not is_per_toolchain(n)}
+    program |= {n: v for n, v in figures.items() if not figure(n).per_toolchain}
     known = own or accepting.toolchain in old.firmware
     new = replace(
         old,
@@ -123,7 +122,7 @@ def propose(old: Reference | None, accepting: Acceptance) -> Reference:
 
 
 def _kept(figures: Mapping[str, int], replaced: Collection[Stage]) -> dict[str, int]:
-    return {n: v for n, v in figures.items() if not measured_by(n, replaced)}
+    return {n: v for n, v in figures.items() if not figure(n).measured_by(replaced)}
 
 
 def _changes(old: Reference, new: Reference, toolchain: str) -> dict[str, list[Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from harness.config.figures import is_of_any_runner, is_only_printed
+from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
 from harness.judge.compare import TensorDiff
@@ -206,7 +206,7 @@ def _not_reported(metrics: Mapping[str, int], expectation: Expectation) -> tuple
         for name in sorted(limits)
         if name not in metrics
         and name not in accepted
-        and (is_only_printed(name) or not is_of_any_runner(name))
+        and (figure(name).only_printed or not figure(name).of_any_runner)
     )
 
 
@@ -216,7 +216,7 @@ def _notes(evidence: Evidence, expectation: Expectation, finding: Finding) -> tu
     if other is not None and (finding is None or finding[1].kind != Reason.REFERENCE_PROGRAM):
         text = _another_program(other, evidence.outputs, expectation)
         notes.insert(0, f"the recorded outputs were not compared: {text}")
-    silent = [n for n in _not_reported(evidence.metrics, expectation) if is_of_any_runner(n)]
+    silent = [n for n in _not_reported(evidence.metrics, expectation) if figure(n).of_any_runner]
     if silent:
         notes.append(f"limits not checked, the runner does not report them: {', '.join(silent)}")
     notes += evidence.differences

@@ -13,7 +13,7 @@ from shlex import join
 from typing import Any, TypeVar
 
 from harness.core.errors import UsageError
-from harness.core.words import counted
+from harness.core.plain import counted
 from harness.formats import archive as ar
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf

@@ -29,7 +29,7 @@ from harness.core.errors import InfraError, UsageError
 from harness.nightly.history.model import Row
 from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job
-from harness.run.identity import exact_revision
+from harness.run.record import exact_harness_revision
 from harness.sim.simulator import AUTO
 from harness.system.boundary import as_harness_error
 from harness.system.progress import Progress
@@ -166,7 +166,7 @@ def fvp_label(executable: str) -> str:
 @cache
 def _revision() -> str:
     """As it was when the worker started, which is what it has loaded."""
-    return exact_revision()
+    return exact_harness_revision()
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from harness.nightly.outbox import Recorder
 from harness.nightly.pool import NotDone, Pool, Task, lost
 from harness.nightly.shards import WHOLE, Shard, distribute, in_order, usual_seconds
 from harness.nightly.suite import Job, Suite
-from harness.run.identity import exact_revision, host
 from harness.run.pack import pack
 from harness.run.pipeline import RunOptions
+from harness.run.record import exact_harness_revision, host
 from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
@@ -99,7 +99,7 @@ def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
                 suite.name,
                 suite.sha256,
                 now(),
-                exact_revision(),
+                exact_harness_revision(),
                 host(),
                 plan,
                 suite.excluded,
@@ -145,7 +145,7 @@ def run_night(
         last = last_tries(recorder.history.rows([night.id]))
         times = usual_seconds(recorder.history)
         jobs = in_order([j for j in suite.jobs if j.planned[0].case in mine], pool.workers, times)
-        revision = exact_revision()
+        revision = exact_harness_revision()
         tasks = [t for job in jobs for t in _left(job, mine, last, night.id, options, revision)]
         done = sum(last[name].settled for name in mine if name in last)
         for row in _drive(deque(tasks), pool, recorder):

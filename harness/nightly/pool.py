@@ -23,9 +23,8 @@ from harness.firmware.source import source_named
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.rows import row_of
 from harness.nightly.suite import Job
-from harness.run.identity import host
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.record import RunRecord, failed_record
+from harness.run.record import RunRecord, failed_record, host
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 

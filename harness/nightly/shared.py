@@ -30,7 +30,7 @@ from harness.export import cache
 from harness.export.batch import ExportOptions
 from harness.firmware.firmware import load_firmware
 from harness.firmware.source import BuildRequest, build_options
-from harness.run.exports import request_of
+from harness.run.artifacts import request_of
 from harness.run.pipeline import RunOptions
 from harness.sim.simulator import pick
 from harness.system import artifact_cache

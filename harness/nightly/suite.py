@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from harness.config import strict_yaml
-from harness.config.case import Case
-from harness.config.identity import located
+from harness.config.case import Case, located
 from harness.config.loading import (
     load_target,
     load_targets,

@@ -89,7 +89,7 @@ def hil_program(
     result does not wait for the last export.
     """
     from harness.export.batch import ExportOptions
-    from harness.run.exports import export_cases
+    from harness.run.artifacts import export_cases
 
     with _failing():
         exported = export_cases(

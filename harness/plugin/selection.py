@@ -105,7 +105,7 @@ def cases(
 
     A model file is looked for in the current directory and in ``rootpath``.
     """
-    from harness.config.identity import located
+    from harness.config.case import located
     from harness.config.loading import load_target, load_targets, spelled
     from harness.config.matrix import default_matrix, default_models
     from harness.config.models import find_model

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.core.plain import as_markdown, workflow_command
-from harness.run.gate import Gate
-from harness.run.left_over import LeftOver
+from harness.run.gate import Gate, LeftOver
 from harness.size.anatomy import Anatomy, Part, group, shown
 from harness.size.difference import Change, Difference
 

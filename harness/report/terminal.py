@@ -13,13 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.core.plain import plain
-from harness.core.words import counted
+from harness.core.plain import counted, plain
 from harness.judge.console_log import JudgedLog
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
-from harness.run.differential import Differential, Pairs
-from harness.run.record import RunRecord
+from harness.run.record import Differential, Pairs, RunRecord
 
 if TYPE_CHECKING:
     from harness.run.replay import Replay  # pydantic, 100 ms

@@ -1,21 +1,46 @@
-"""The directory of one run: where it is, and what judging it again will need."""
+"""The directory of one run: what judging it again needs, and its record.
+
+``record.json`` has under ``seal`` the sha256 of each file that judging again reads, and one of the
+record itself. It shows an edit, a truncated copy, a file of another run, or a disk that lost bytes.
+There is no secret in it, so it does not protect against an attacker. Outputs are not among the
+files: the record has their digests already.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
-from harness.core.errors import InfraError
+from harness.config.budget import Budgets
+from harness.config.case import Case, parse_case
+from harness.config.schema import checked
+from harness.core.errors import HarnessError, InfraError, NotThere, UsageError
+from harness.core.verdict import ExitCode, Verdict
 from harness.export.program import InputSet, Program, load_program
-from harness.sim.run_files import by_design_name, expected_name
-from harness.system.files import MALFORMED
+from harness.firmware.source import source_names
+from harness.run.record import SCHEMA, RunRecord
+from harness.sim.run_files import CONSOLE, by_design_name, expected_name
+from harness.system.files import (
+    MALFORMED,
+    NotJson,
+    disk_errors,
+    read_json,
+    read_regular,
+    write_whole,
+)
 from harness.system.locks import in_use
 from harness.system.paths import runs_dir
 
-EXPECTED = "expected"
+EXPECTED, RECORD = "expected", "record.json"
+SEAL = "seal"  # the key of the digests in a record
 
 
 def new_run_dir(label: str) -> Path:
@@ -62,4 +87,179 @@ def kept_expectations(run_dir: Path) -> Program | None:
     try:
         return load_program(run_dir / EXPECTED)
     except (OSError, *MALFORMED):
+        return None
+
+
+def save_record(record: RunRecord) -> None:
+    """Write ``record.json`` with its seal into the run directory, atomically."""
+    if record.run_dir is None:
+        return
+    run_dir = Path(record.run_dir)
+    with disk_errors("writing the record"):
+        fields = with_digests(record.to_fields(), run_dir)
+        write_whole(run_dir / RECORD, json.dumps(fields, indent=1, sort_keys=True) + "\n")
+
+
+def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
+    """The record in a run directory. ``whole``: its seal is there, and the files that it rests on
+    are what they were.
+
+    Raises UsageError when there is none that can be read, SealBroken when it is not what was
+    written.
+    """
+    path = run_dir / RECORD
+    in_use(run_dir)
+    try:
+        fields = read_json(path, finite=False)
+    except (FileNotFoundError, NotADirectoryError):
+        if not run_dir.exists():
+            raise NotThere(
+                run_dir, "file or directory", hint="run directories are under .hil/runs"
+            ) from None
+        raise UsageError(
+            f"{run_dir} is not a run directory: it has no {RECORD}",
+            hint="run directories are under .hil/runs",
+        ) from None
+    except (OSError, NotJson) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    if not isinstance(fields, dict) or fields.get("schema") != SCHEMA:
+        raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
+    _check_digests(fields, run_dir, whole=whole)
+    try:
+        return _from_fields(fields)
+    except MALFORMED as error:
+        raise UsageError(f"{path} is not a run record: {error!r}") from error
+
+
+def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
+    """Every value has the type that its field has. Raises ValueError, KeyError or TypeError."""
+    # pydantic takes 100 ms to import; a run that only writes its record does not need it
+    from pydantic import TypeAdapter
+
+    if fields["source"] not in source_names():
+        raise ValueError(f"no source of firmware is called {fields['source']!r}")
+    verdict = fields["verdict"]
+    judgement = {"verdict": verdict["name"], "cause": verdict["cause"], "notes": verdict["notes"]}
+    ending = fields["ending"]
+    if ending is not None:  # what is not there is not known
+        ending = {"console_complete": False, **ending}
+    expectation = fields["expectation"]
+    if expectation is not None:
+        expectation = {**expectation, "budgets": checked(Budgets, expectation["budgets"])}
+    plain = {name: value for name, value in fields.items() if name not in ("verdict", SEAL)}
+    if unknown := plain.keys() - {each.name for each in dataclass_fields(RunRecord)}:
+        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+    built = {"judgement": judgement, "ending": ending, "expectation": expectation}
+    adapter: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
+    return adapter.validate_python({**plain, **built})
+
+
+class SealBroken(HarnessError):
+    """A run that is not what was judged. ``changed``: the files that are others, or are not there,
+    or were not, by their names in the run's directory."""
+
+    kind = "seal_broken"
+    verdict = Verdict.NO_VERDICT
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, run_dir: Path, changed: tuple[str, ...], what: str = "") -> None:
+        self.changed = changed
+        were = "was" if len(changed) == 1 else "were"
+        what = what or f"{', '.join(changed)} {were} changed after the run"
+        super().__init__(
+            f"the seal of {run_dir} is broken: {what}",
+            hint="nothing is proven by it any more; run the case again",
+            path=run_dir,
+        )
+
+
+def with_digests(fields: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:
+    """The fields of a record with its seal. Raises OSError when a file cannot be read."""
+    plain = json.loads(json.dumps(fields))  # as it will be read
+    files = {name: _digest(run_dir / name) for name in _judged_files(run_dir)}
+    return {**plain, SEAL: {"files": files, "record": _record_digest(plain, files)}}
+
+
+def _check_digests(fields: Mapping[str, Any], run_dir: Path, *, whole: bool) -> None:
+    """Raises SealBroken for a record that is not what was written; with ``whole`` also when it has
+    no digests, or a file that it rests on is another."""
+    seal = fields.get(SEAL)
+    if seal is None:
+        if whole:
+            raise SealBroken(run_dir, (RECORD,), f"{RECORD} has none")
+        return
+    rest = {name: value for name, value in fields.items() if name != SEAL}
+    if not isinstance(seal, dict) or seal.get("record") != _record_digest(rest, seal.get("files")):
+        raise SealBroken(run_dir, (RECORD,))
+    if whole:
+        then = seal["files"]
+        names = {*then, *_judged_files(run_dir)}
+        changed = sorted(n for n in names if then.get(n) != _digest_or_nothing(run_dir / n))
+        if changed:
+            raise SealBroken(run_dir, tuple(changed))
+
+
+def _record_digest(fields: Mapping[str, Any], files: object) -> str:
+    canonical = json.dumps([fields, files], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _judged_files(run_dir: Path) -> Iterator[str]:
+    """What ``judge_again`` reads beside the record and the outputs."""
+    found = (CONSOLE, *(f"{EXPECTED}/{path.name}" for path in (run_dir / EXPECTED).glob("*")))
+    return (name for name in found if (run_dir / name).exists())
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(read_regular(path)).hexdigest()
+
+
+def _digest_or_nothing(path: Path) -> str | None:
+    try:
+        return _digest(path)
+    except OSError:
+        return None
+
+
+class NoRun(UsageError):
+    """``case``: None where any would do. ``path``: where they would be."""
+
+    kind = "no_run"
+
+    def __init__(self, case: str | None) -> None:
+        self.case = case
+        of = f" of {case}" if case else ""
+        super().__init__(
+            f"no run{of} is recorded in {runs_dir()}",
+            hint="a case that ends before its program runs leaves none: `hil run` says why it did",
+            path=runs_dir(),
+        )
+
+
+def last_run(wanted: str | None) -> RunRecord:
+    """``wanted``: a run directory, a case as ``parse_case`` takes it, or None for any.
+
+    Raises NoRun, UsageError for what is no case, and as ``load_record`` does.
+    """
+    if wanted is not None and Path(wanted).is_dir():
+        return load_record(Path(wanted))
+    case = None if wanted is None else parse_case(wanted).id
+    for run_dir in _newest_first():
+        if case is None or _case_of(run_dir) == case:
+            return load_record(run_dir)
+    raise NoRun(case)
+
+
+def _newest_first() -> Iterator[Path]:
+    """Their names begin with the time."""
+    runs = runs_dir()
+    found = runs.iterdir() if runs.is_dir() else ()
+    yield from sorted((d for d in found if (d / RECORD).is_file()), reverse=True)
+
+
+def _case_of(run_dir: Path) -> str | None:
+    """Without what else a record needs to be one."""
+    try:
+        return Case(**read_json(run_dir / RECORD, finite=False)["case"]).id
+    except (OSError, UsageError, *MALFORMED):
         return None

@@ -1,7 +1,8 @@
 """Sizes of programs and runners held against budgets and what was accepted. Runs nothing.
 
 A subject is a case, ``TARGET/MODEL`` (its program), or ``TARGET/runner`` (the firmware). Where the
-gate is strict, as in CI, a subject that nothing was accepted of fails.
+gate is strict, as in CI, a subject that nothing was accepted of fails; so does an accepted file
+whose model or target is no longer there, which gates nothing.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from harness.config.budget import Budgets
 from harness.config.budgets import budgets_of
-from harness.config.case import RUNNER, Case
-from harness.config.loading import load_targets
+from harness.config.case import RUNNER, Case, is_user_file
+from harness.config.loading import load_target, load_targets
 from harness.config.matrix import default_matrix, default_models, named_targets
-from harness.core.errors import HarnessError
+from harness.config.models import catalogue
+from harness.core.errors import HarnessError, UsageError
+from harness.firmware.source import label, source_names
 from harness.judge.growth import HeldFigure, State, check
 from harness.judge.reference import Reference, load_reference, references_of
 from harness.run.measure import Measured, measure_cases
 from harness.size.budgeted_figures import changes_behind
 from harness.size.difference import Difference, difference, sentences
+from harness.system.paths import references_dir
 from harness.system.progress import Progress, silent
 
 _TOP_CAUSES = 5
@@ -162,3 +167,68 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
 def _reasons(figure: str, found: Difference) -> list[str]:
     """The top causes of a figure's growth, a sentence each."""
     return sentences(changes_behind(figure, found))[:_TOP_CAUSES]
+
+
+@dataclass(frozen=True)
+class LeftOver:
+    """An accepted file that gates nothing. ``missing``: "model" or "target"."""
+
+    subject: str
+    path: Path
+    missing: str
+    failed: bool = False
+
+    def message(self) -> str:
+        return (
+            f"{self.subject}: {self.path} is left over: there is no such {self.missing}; move the "
+            f"file if it was renamed, remove it, or bring the {self.missing} back"
+        )
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "subject": self.subject,
+            "reference": str(self.path),
+            "missing": self.missing,
+            "failed": self.failed,
+        }
+
+
+def left_over(*, strict: bool) -> list[LeftOver]:
+    """Of the folder of references that holds here, in order. With ``strict`` each fails."""
+    root = references_dir()
+    targets = {target.name for target in load_targets()}
+    found = []
+    for path in sorted(root.rglob("*.json")):
+        board, *rest = path.relative_to(root).parts
+        name = _model_name("/".join(rest))
+        missing = "" if name == RUNNER or _is_model(name, root) else "model"
+        missing = missing if _is_target(board, targets) else "target"
+        if missing:
+            found.append(LeftOver(f"{board}/{name}", path, missing, failed=strict))
+    return found
+
+
+def _model_name(file: str) -> str:
+    """The name in ``add.json``, ``models/mine.py.executorch.json``, ``@/else/mine.py.json``."""
+    name = file.removesuffix(".json").removeprefix("@")
+    for source in source_names():
+        if label(source):
+            name = name.removesuffix(f".{source}")
+    return name
+
+
+def _is_target(board: str, known: set[str]) -> bool:
+    if board.partition("@")[0] in known:
+        return True
+    try:
+        load_target(board)
+    except UsageError:
+        return False
+    return True
+
+
+def _is_model(name: str, root: Path) -> bool:
+    if not is_user_file(name):
+        return name in catalogue()
+    # a user's model is named by its path in the repository, whose root may be above the settings
+    return any((folder / name).is_file() for folder in root.absolute().parents)

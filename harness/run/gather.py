@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.core.judgement import Blame
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.judge.compare import TensorDiff, compare
@@ -16,69 +14,35 @@ from harness.judge.evidence import ByDesign, Ending, Evidence, Outputs
 from harness.judge.symbols import where_spinning, with_symbols
 from harness.log import Observation
 from harness.log.parser import parse_processes
+from harness.run.record import RunRecord
 from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_output
-from harness.sim.transcript import NpuUse, Transcript
+from harness.sim.transcript import Transcript
 from harness.size.budgeted_figures import figures_of_firmware
 from harness.size.elf_anatomy import Memory, section_parts
 from harness.system.files import read_regular
 
 
-@dataclass(frozen=True)
-class RunFacts:
-    """What evidence needs of a run beside its directory; a record keeps all of it.
-
-    ``static_metrics``: the figures that do not come from the console. ``elf`` names the functions
-    of its faults. ``starts``, ``npu``: as in Transcript. ``differences``, ``mismatch_at`` and
-    ``blame``: as in Evidence.
-    """
-
-    ending: Ending
-    static_metrics: Mapping[str, int]
-    elf: Path | None = None
-    npu: NpuUse | None = None
-    differences: tuple[str, ...] = ()
-    mismatch_at: str | None = None
-    blame: Blame | None = None
-    starts: tuple[int, ...] = (0,)
-
-    @classmethod
-    def of(
-        cls,
-        transcript: Transcript,
-        elf: Path,
-        static_metrics: Mapping[str, int],
-        differences: tuple[str, ...],
-    ) -> RunFacts:
-        """Of a run that has just ended."""
-        return cls(
-            ending(transcript, elf),
-            static_metrics,
-            elf,
-            transcript.npu,
-            differences,
-            starts=transcript.starts,
-        )
-
-
-def gather(
-    program: Program, run_dir: Path, facts: RunFacts, observation: Observation | None = None
-) -> Evidence:
-    """The evidence of a run of ``program``. ``observation``: what was parsed while the run went
-    on, if it was; None parses the kept console."""
+def gather(program: Program, record: RunRecord, observation: Observation | None = None) -> Evidence:
+    """The evidence of a run of ``program``. Of its record only what is not read from its directory
+    is used. ``observation``: what was parsed while the run went on, if it was; None parses the
+    kept console."""
+    assert record.run_dir is not None
+    assert record.ending is not None
+    run_dir = Path(record.run_dir)
     if observation is None:
-        observation = parse_processes(read_regular(run_dir / CONSOLE), facts.starts)
-    if facts.elf is not None:
-        observation = with_symbols(observation, facts.elf)
+        observation = parse_processes(read_regular(run_dir / CONSOLE), record.starts)
+    if record.firmware is not None:
+        observation = with_symbols(observation, Path(record.firmware.elf))
     printed = {name: metric.value for name, metric in observation.metrics.items()}
     return Evidence(
         observation,
-        facts.ending,
+        record.ending,
         read_outputs(program, run_dir / WORK),
-        {**facts.static_metrics, **printed},
-        facts.npu,
-        facts.differences,
-        facts.mismatch_at,
-        facts.blame,
+        {**record.static_metrics, **printed},
+        record.npu,
+        () if record.simulator is None else record.simulator.differences,
+        record.mismatch_at,
+        record.blame,
         _size_of(run_dir / CONSOLE),
     )
 

@@ -21,11 +21,16 @@ from harness.judge.evidence import Evidence, Expectation
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
-from harness.run.directory import kept_expectations
-from harness.run.gather import RunFacts, gather
-from harness.run.identity import host, revision
-from harness.run.record import FirmwareFacts, ProgramFacts, RunRecord, SimulatorFacts, load_record
-from harness.run.seal import SealBroken
+from harness.run.directory import SealBroken, kept_expectations, load_record
+from harness.run.gather import ending, gather
+from harness.run.record import (
+    FirmwareFacts,
+    ProgramFacts,
+    RunRecord,
+    SimulatorFacts,
+    harness_revision,
+    host,
+)
 from harness.sim.run_files import CONSOLE, WORK, output_base, output_name
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Transcript
@@ -57,32 +62,32 @@ def record_run(
     differences = (*_differences(plan.chosen, firmware, transcript), *plan.export_notes)
     if known is not None and known.simulator is not None:
         differences = known.simulator.differences
-    facts = RunFacts.of(transcript, firmware.elf, plan.static, differences)
-    evidence = gather(program, transcript.run_dir, facts, transcript.observation)
+    unjudged = RunRecord(
+        case=plan.case,
+        time=time,
+        judgement=Judgement(Verdict.NO_VERDICT),
+        static_metrics=plan.static,
+        run_dir=str(transcript.run_dir),
+        simulator=SimulatorFacts.of(transcript, differences),
+        npu=transcript.npu,
+        ending=ending(transcript, firmware.elf),
+        expectation=plan.expectation,
+        program=ProgramFacts.of(program, plan.pte, plan.expectation.pte_sha256),
+        firmware=FirmwareFacts.of(firmware),
+        source=firmware.source.name,
+        starts=transcript.starts,
+        harness=harness_revision(),
+        host=host(),
+    )
+    evidence = gather(program, unjudged, transcript.observation)
     if known is None:
         evidence, judgement = _judged(evidence, plan, transcript.run_dir / WORK)
     else:
         if evidence.outputs.sha256 == known.output_sha256:
             evidence = replace(evidence, mismatch_at=known.mismatch_at, blame=known.blame)
         judgement = judge(evidence, plan.expectation)
-    return RunRecord(
-        case=plan.case,
-        time=time,
-        judgement=judgement,
-        static_metrics=plan.static,
-        run_dir=str(transcript.run_dir),
-        simulator=SimulatorFacts.of(transcript, differences),
-        npu=transcript.npu,
-        ending=evidence.ending,
-        expectation=plan.expectation,
-        program=ProgramFacts.of(program, plan.pte, plan.expectation.pte_sha256),
-        firmware=FirmwareFacts.of(firmware),
-        seconds=_seconds(transcript, judgement),
-        source=firmware.source.name,
-        starts=transcript.starts,
-        harness=revision(),
-        host=host(),
-    ).with_evidence(evidence, judgement)
+    seconds = _seconds(transcript, judgement)
+    return replace(unjudged, seconds=seconds).with_evidence(evidence, judgement)
 
 
 def judge_again(run_dir: Path) -> RunRecord:
@@ -96,17 +101,7 @@ def judge_again(run_dir: Path) -> RunRecord:
     if program is None or record.ending is None or record.expectation is None:
         raise UsageError(f"{run_dir} does not hold a whole run", path=run_dir)
     try:
-        facts = RunFacts(
-            record.ending,
-            record.static_metrics,
-            None if record.firmware is None else Path(record.firmware.elf),
-            record.npu,
-            () if record.simulator is None else record.simulator.differences,
-            record.mismatch_at,
-            record.blame,
-            record.starts,
-        )
-        evidence = gather(program, run_dir, facts)
+        evidence = gather(program, record)
     except (OSError, *MALFORMED) as error:
         raise UsageError(f"{run_dir} does not hold a whole run: {error}", path=run_dir) from error
     judgement = judge(evidence, record.expectation)

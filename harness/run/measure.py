@@ -20,8 +20,8 @@ from harness.export.program import Program
 from harness.firmware.firmware import Firmware, linked_regions
 from harness.firmware.sources.bundled import build
 from harness.judge.reference import ANY_TOOLCHAIN
-from harness.run.exports import export_cases
-from harness.run.record import load_record
+from harness.run.artifacts import export_cases
+from harness.run.directory import load_record
 from harness.sim.simulator import pick
 from harness.size.anatomy import Anatomy
 from harness.size.budgeted_figures import figures_of_firmware, figures_of_program
@@ -121,11 +121,10 @@ def run_use(run_dir: Path) -> dict[str, Any]:
     figures = []
     for name, value in sorted(record.metrics.items()):
         row = figure(name)
-        if name.endswith(_TOTAL) or (row is not None and row.unit != "bytes"):
+        if name.endswith(_TOTAL) or row.unit != "bytes":
             continue
         total = record.metrics.get(name + _TOTAL, record.metrics.get(_pool(name) + _TOTAL))
-        meaning = "" if row is None else row.meaning
-        figures.append({"name": name, "bytes": value, "of": total, "meaning": meaning})
+        figures.append({"name": name, "bytes": value, "of": total, "meaning": row.meaning})
     return {"case": record.case.id, "run_dir": str(run_dir), "figures": figures}
 
 

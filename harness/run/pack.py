@@ -34,9 +34,8 @@ from harness.run.bundle import (
     archived,
     sha256,
 )
-from harness.run.directory import kept_expectations
-from harness.run.record import RECORD, RunRecord, load_record
-from harness.run.seal import SealBroken
+from harness.run.directory import RECORD, SealBroken, kept_expectations, load_record
+from harness.run.record import RunRecord
 from harness.sim.run_files import (
     CONSOLE,
     WORK,

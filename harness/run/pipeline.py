@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target, spelled
-from harness.core.errors import HarnessError
+from harness.core.errors import BuildError, HarnessError
 from harness.export.batch import ExportOptions
-from harness.export.exporter import WHEEL, ExporterChoice
+from harness.export.exporter import WHEEL, ExporterChoice, ExporterFacts, exporter_label
 from harness.firmware.operators import needs_of, require
 from harness.firmware.source import (
     Arithmetic,
@@ -31,18 +31,20 @@ from harness.firmware.source import (
     source_names,
 )
 from harness.firmware.zephyr.workspace import require_workspace
+from harness.formats.conform import SchemaDifference, conform
+from harness.formats.schema import PTE, read_schema
 from harness.judge.reference import load_reference, references_of
-from harness.run.directory import keep_expectations, new_run_dir
-from harness.run.exports import cached_cases, export_cases
+from harness.run.artifacts import cached_cases, export_cases
+from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.gather import static_metrics
 from harness.run.judging import RunPlan, expectation_of, record_run
 from harness.run.record import RunRecord, failed_record
-from harness.run.schema_fit import require_schema, schema_notes
 from harness.run.second_opinion import with_second_opinion
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
+from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 from harness.system.settings import FvpPolicy, is_strict
 
@@ -170,7 +172,11 @@ def build_firmware(
 ) -> Firmware:
     """Raises SchemaMismatch before it builds for minutes."""
     if exporter is not None or checkout is not None:  # else both are of the installed wheel
-        require_schema(None if exporter is None else exporter.facts, source, checkout)
+        schema_notes(
+            None if exporter is None else exporter.facts,
+            source,
+            None if checkout is None else checkout.root,
+        )
     request = BuildRequest(chosen.target, chosen.name, checkout, build_options(options.oracle))
     return source.build(request, progress)
 
@@ -221,7 +227,7 @@ def run_case(
         limit_factor=options.limit_factor,
     )
     record = record_run(plan, transcript, now())
-    record.save()
+    save_record(record)
     return record
 
 
@@ -267,3 +273,52 @@ def _export_notes(program: Program, firmware: Firmware) -> tuple[str, ...]:
         return program.notes
     read = schema_notes(program.exporter, firmware.source, checkout)
     return (*program.notes, *own, *read)
+
+
+class SchemaMismatch(BuildError):
+    """``difference``: the first place where the schemas do not fit; ``exporter`` and ``firmware``:
+    whose they are."""
+
+    kind = "schema_mismatch"
+
+    def __init__(
+        self, exporter: str, firmware: FirmwareSource, difference: SchemaDifference, reader: Path
+    ) -> None:
+        self.exporter = exporter
+        self.firmware = firmware.name
+        self.where = difference.where
+        self.written = difference.writer
+        self.read = difference.reader
+        super().__init__(
+            f"the firmware would misread the program: {self.where} is '{self.written}' in the "
+            f"schema of the exporter ({exporter}), and '{self.read}' in that of the firmware "
+            f"({firmware})",
+            hint=firmware.schema_hint,
+            path=reader,
+        )
+
+
+def schema_notes(
+    exporter: ExporterFacts | None, firmware: FirmwareSource, checkout: Path | None
+) -> tuple[str, ...]:
+    """Whether the firmware reads programs by the schema that the exporter writes them by; with
+    other numbers for its fields a program is not refused, it is misread.
+
+    ``checkout``: that of the firmware. Returns what only one of the two schemas has, in words; it
+    does no harm where it is not used. Raises SchemaMismatch, InfraError for a schema that flatc
+    does not take.
+    """
+    package = executorch_package()
+    writer = (package if exporter is None else Path(exporter.path)) / PTE
+    reader = firmware.schema_root(checkout) / PTE
+    if writer == reader:
+        return ()
+    found = conform(read_schema(writer), read_schema(reader))
+    if found.difference is not None:
+        raise SchemaMismatch(exporter_label(exporter), firmware, found.difference, reader)
+    if not found.grown:
+        return ()
+    return (
+        "the schemas of the exporter (writer) and of the firmware (reader) differ where it does "
+        f"no harm unless used: {'; '.join(found.grown)}",
+    )

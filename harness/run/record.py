@@ -1,36 +1,36 @@
-"""The record of one case's run: ``record.json`` in the run directory, what reports read."""
+"""The record of one case's run, which reports read (``harness.run.directory`` stores it)."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from dataclasses import fields as dataclass_fields
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from harness.config.budget import Budgets
 from harness.config.case import Case
 from harness.config.model import SimulatorName
-from harness.config.schema import checked
-from harness.core.errors import HarnessError, NotThere, UsageError
+from harness.core.errors import HarnessError
 from harness.core.judgement import Blame, Cause, Judgement
 from harness.core.verdict import ExitCode, Verdict, together
 from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.firmware.source import BUNDLED, CheckoutFacts, label, source_names
+from harness.firmware.source import BUNDLED, CheckoutFacts, label
+from harness.judge.compare import TensorDiff
 from harness.judge.evidence import Ending, Evidence, Expectation
+from harness.judge.first_operator import FirstDifference
 from harness.judge.rules import worst
 from harness.log import Observation
-from harness.run.differential import Differential
-from harness.run.seal import SEAL, check_seal, sealed
 from harness.sim.transcript import NpuUse, Transcript
-from harness.system.files import MALFORMED, NotJson, disk_errors, read_json, write_whole
-from harness.system.locks import in_use
+from harness.system.git import git, is_work_tree
+from harness.system.git import revision as git_revision
+from harness.system.paths import import_root
 
 SCHEMA = 1
-RECORD = "record.json"
+_SHOWN = 12  # characters of a commit
+_EDITS = 8
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,35 @@ class FirmwareFacts:
         )
 
 
+Pairs = Mapping[str, tuple[int | None, int | None]]
+
+
+@dataclass(frozen=True)
+class Differential:
+    """What a run with two runners found (``--firmware both``): the bundled one and another, "the
+    checkout" below, which may also be ExecuTorch's wheel.
+
+    ``tensors``: each output of each input set, the checkout's against the bundled runner's.
+
+    ``first``: where the first input set that differs begins to. ``figures`` by name, and
+    instructions per operator: the bundled runner's and the checkout's, None where one has none.
+    """
+
+    tensors: tuple[TensorDiff, ...]
+    first: FirstDifference | None
+    by_design: tuple[str, ...]
+    figures: Pairs
+    operators: Pairs
+
+    @property
+    def agree(self) -> int:
+        return sum(diff.exact for diff in self.tensors)
+
+    def summary(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {"agree": self.agree, "of": len(self.tensors), **asdict(self)}
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """Everything about one case's run, as plain data.
@@ -132,7 +161,7 @@ class RunRecord:
     and ticks in the first input set, when the run was profiled. ``run_dir`` is None when the
     case ended before a simulator was started; then there is none of what a run has. ``source``:
     whose firmware it was, or was to be. ``starts``: as in Transcript. ``harness`` and ``host``:
-    who judged, and where (``harness.run.identity``).
+    who judged, and where.
     """
 
     case: Case
@@ -270,16 +299,6 @@ class RunRecord:
             "checkout": None if checkout is None else checkout.to_fields(),
         }
 
-    def save(self) -> None:
-        """Write ``record.json`` with its seal into the run directory, atomically."""
-        if self.run_dir is None:
-            return
-        run_dir = Path(self.run_dir)
-        with disk_errors("writing the record"):
-            fields = sealed(self.to_fields(), run_dir)
-            text = json.dumps(fields, indent=1, sort_keys=True) + "\n"
-            write_whole(run_dir / RECORD, text)
-
 
 def _ticks_by_operator(observation: Observation) -> dict[str, tuple[int, int]]:
     """Operator to (calls, ticks) in the first input set."""
@@ -309,55 +328,28 @@ def exit_code(records: Iterable[RunRecord]) -> ExitCode:
     return together(r.exit_code for r in records if r.verdict is not Verdict.SKIPPED)
 
 
-def load_record(run_dir: Path, *, whole: bool = False) -> RunRecord:
-    """The record in a run directory. ``whole``: its seal is there, and the files that it rests on
-    are what they were.
+def host() -> str:
+    """ "name (x86_64)"."""
+    machine = os.uname()
+    return f"{machine.nodename} ({machine.machine})"
 
-    Raises UsageError when there is none that can be read, SealBroken when it is not what was
-    written.
-    """
-    path = run_dir / RECORD
-    in_use(run_dir)
+
+def harness_revision(root: Path | None = None) -> str:
+    """The commit of the clone, or the version of an installation; "" when nobody can say."""
+    root = root or import_root()
     try:
-        fields = read_json(path, finite=False)
-    except (FileNotFoundError, NotADirectoryError):
-        if not run_dir.exists():
-            raise NotThere(
-                run_dir, "file or directory", hint="run directories are under .hil/runs"
-            ) from None
-        raise UsageError(
-            f"{run_dir} is not a run directory: it has no {RECORD}",
-            hint="run directories are under .hil/runs",
-        ) from None
-    except (OSError, NotJson) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-    if not isinstance(fields, dict) or fields.get("schema") != SCHEMA:
-        raise UsageError(f"{path} has another format than this version reads (schema {SCHEMA})")
-    check_seal(fields, run_dir, RECORD, whole=whole)
-    try:
-        return _from_fields(fields)
-    except MALFORMED as error:
-        raise UsageError(f"{path} is not a run record: {error!r}") from error
+        if is_work_tree(root):  # it may be another user's: nothing of it is run
+            return git(root, "-c", "safe.directory=*", "rev-parse", "HEAD")[:_SHOWN]
+        return metadata.version("executorch-hil")
+    except (HarnessError, metadata.PackageNotFoundError):
+        return ""
 
 
-def _from_fields(fields: Mapping[str, Any]) -> RunRecord:
-    """Every value has the type that its field has. Raises ValueError, KeyError or TypeError."""
-    # pydantic takes 100 ms to import; a run that only writes its record does not need it
-    from pydantic import TypeAdapter
-
-    if fields["source"] not in source_names():
-        raise ValueError(f"no source of firmware is called {fields['source']!r}")
-    verdict = fields["verdict"]
-    judgement = {"verdict": verdict["name"], "cause": verdict["cause"], "notes": verdict["notes"]}
-    ending = fields["ending"]
-    if ending is not None:  # what is not there is not known
-        ending = {"console_complete": False, **ending}
-    expectation = fields["expectation"]
-    if expectation is not None:
-        expectation = {**expectation, "budgets": checked(Budgets, expectation["budgets"])}
-    plain = {name: value for name, value in fields.items() if name not in ("verdict", SEAL)}
-    if unknown := plain.keys() - {each.name for each in dataclass_fields(RunRecord)}:
-        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
-    built = {"judgement": judgement, "ending": ending, "expectation": expectation}
-    adapter: TypeAdapter[RunRecord] = TypeAdapter(RunRecord)
-    return adapter.validate_python({**plain, **built})
+def exact_harness_revision(root: Path | None = None) -> str:
+    """The same, with a digest of the edits of a clone. Raises what ``system.git.revision`` does."""
+    root = root or import_root()
+    if not is_work_tree(root):
+        return harness_revision(root)
+    found = git_revision(root)
+    edits = f"+edits {found.changes[:_EDITS]}" if found.dirty else ""
+    return found.commit[:_SHOWN] + edits

@@ -16,11 +16,11 @@ from harness.core.verdict import ExitCode
 from harness.export.program import Program, load_program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.run.bundle import FIRMWARE, MAX_BYTES, TARGET, BadBundle, unpack
-from harness.run.directory import keep_expectations, new_run_dir
+from harness.run.directory import keep_expectations, load_record, new_run_dir, save_record
 from harness.run.gather import static_metrics
 from harness.run.judging import RunPlan, record_run
 from harness.run.pack import target_fields
-from harness.run.record import RunRecord, load_record
+from harness.run.record import RunRecord
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
@@ -154,7 +154,7 @@ def _replay(bundle: Path, options: ReplayOptions, progress: Progress) -> Replay:
         there.case, chosen, program, firmware, program.pte_path, there.expectation, static
     )
     here = record_run(plan, transcript, now(), known=there)
-    here.save()
+    save_record(here)
     return _compared(there, here, transcript)
 
 

@@ -19,8 +19,8 @@ from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.first_operator import FirstDifference, first_operator
-from harness.run.differential import Differential
-from harness.run.record import RunRecord
+from harness.run.directory import save_record
+from harness.run.record import Differential, RunRecord
 from harness.sim.run_files import WORK, output_base, output_name, read_output
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Chosen
@@ -124,6 +124,6 @@ def with_second_opinion(
     if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
         return pair
     found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
-    told = replace(pair[1], differential=found)
-    told.save()
-    return pair[0], told
+    compared = replace(pair[1], differential=found)
+    save_record(compared)
+    return pair[0], compared

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.export.program import Program
-from harness.run.record import load_record
+from harness.run.directory import load_record
 from tests.export.checkout.wheel_checkout import make_wheel_checkout
 
 from .conftest import Hil

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from harness.cli.main import main
 from harness.core.judgement import Cause, Judgement
-from harness.run.last import last_run
+from harness.run.directory import last_run, save_record
 from harness.run.record import RunRecord
 from tests.run.test_record import record
 
@@ -27,7 +27,7 @@ def kept(home: Path, name: str, one: RunRecord, console: str = "") -> Path:
     folder = home / "runs" / name
     folder.mkdir(parents=True)
     (folder / "console.log").write_text(console)
-    replace(one, run_dir=str(folder)).save()
+    save_record(replace(one, run_dir=str(folder)))
     return folder
 
 

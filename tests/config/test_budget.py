@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.budget import Budgets, Slack, read_model_budgets
+from harness.config.budget import Budgets, Slack
+from harness.config.budgets import ModelFile, read_model_file
 from harness.config.schema import ValidationError, checked
 from harness.core.errors import TargetError
 
@@ -33,7 +34,7 @@ def test_the_models_tolerance_counts_where_it_has_one() -> None:
 def test_a_tolerance_in_a_file_is_bounded_too(tmp_path: Path, said: str) -> None:
     (tmp_path / "m.yaml").write_text(f"budgets:\n  tolerance_lsb: {said}\n")
     with pytest.raises(TargetError, match=r"m\.yaml:2: "):
-        read_model_budgets(tmp_path / "m.yaml")
+        read_model_file(tmp_path / "m.yaml")
 
 
 @pytest.mark.parametrize("limits", [{"pte_byte": 5}, {"pte_bytes": -1}, {"pte_bytes": "5"}])
@@ -55,9 +56,10 @@ def test_what_cannot_have_a_budget_is_named(name: str) -> None:
 
 def test_model_budgets_from_yaml(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
-    assert read_model_budgets(file) == {}
+    assert read_model_file(file) == (ModelFile(), ())
     file.write_text("budgets:\n  limits: {pte_bytes: 4096}\n")
-    assert read_model_budgets(file) == {"limits": {"pte_bytes": 4096}}
+    model, present = read_model_file(file)
+    assert (model.budgets.limits, present) == ({"pte_bytes": 4096}, ("limits",))
     file.write_text("budgets:\n  limits:\n    pte_bites: 4096\n")
     with pytest.raises(TargetError, match=r"m\.yaml:3: .*no figure that can have a budget"):
-        read_model_budgets(file)
+        read_model_file(file)

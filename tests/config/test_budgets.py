@@ -18,7 +18,7 @@ from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.config.models import Calibration
 from harness.core.errors import TargetError
-from harness.run.exports import request_of
+from harness.run.artifacts import request_of
 
 TARGET = "corstone-300-m55"
 CI = {"CI": "true"}

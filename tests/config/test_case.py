@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.budgets import budgets_of
-from harness.config.case import Case, parse_case
-from harness.config.identity import located
+from harness.config.case import Case, located, parse_case
 from harness.config.loading import load_target, spelled
 from harness.core.errors import UsageError
 from harness.judge.reference import reference_path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.figures import FIGURES, figure, is_accepted, is_per_toolchain, measured_by
+from harness.config.figures import FIGURES, UNLISTED, figure
 from harness.system.paths import project_root
 
 ACCEPTED = sorted((project_root() / "references").glob("*/*.json"))
@@ -30,14 +30,13 @@ ACCEPTED = sorted((project_root() / "references").glob("*/*.json"))
 )
 def test_the_row_of_a_name(name: str, row: str) -> None:
     found = figure(name)
-    assert found is not None
     assert found.name == row
     assert found.meaning
 
 
 @pytest.mark.parametrize("name", ["pte_byte", "elf_loded", "elf_ITCM_pool", "", "text"])
 def test_a_misspelt_name_has_no_row(name: str) -> None:
-    assert figure(name) is None
+    assert figure(name) is UNLISTED
 
 
 def test_no_row_hides_a_later_one() -> None:
@@ -48,21 +47,21 @@ def test_no_row_hides_a_later_one() -> None:
 
 
 def test_what_is_accepted_and_for_whom() -> None:
-    assert not is_accepted("ticks_set0")
-    assert not is_accepted("temp_allocator_total")
-    assert is_accepted("unheard_of")
-    assert is_per_toolchain("unheard_of")
-    assert not is_per_toolchain("method_allocator_planned")
-    assert measured_by("unheard_of", ("run",))
-    assert not measured_by("unheard_of", ("program", "firmware"))
+    assert not figure("ticks_set0").accepted
+    assert not figure("temp_allocator_total").accepted
+    assert figure("unheard_of").accepted
+    assert figure("unheard_of").per_toolchain
+    assert not figure("method_allocator_planned").per_toolchain
+    assert figure("unheard_of").measured_by(("run",))
+    assert not figure("unheard_of").measured_by(("program", "firmware"))
 
 
 @pytest.mark.parametrize("path", ACCEPTED, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_every_accepted_figure_has_a_row(path: Path) -> None:
     fields = json.loads(path.read_text())
     for name in fields["program"]:
-        assert figure(name) is not None
-        assert not is_per_toolchain(name)
+        assert figure(name) is not UNLISTED
+        assert not figure(name).per_toolchain
     for name in (n for figures in fields["firmware"].values() for n in figures):
-        assert figure(name) is not None
-        assert is_per_toolchain(name)
+        assert figure(name) is not UNLISTED
+        assert figure(name).per_toolchain

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.case import RUNNER, Case, parse_case
-from harness.config.identity import identity, located, repository_of
+from harness.config.case import RUNNER, Case, identity, located, parse_case, repository_of
 from harness.firmware.source import source_names
 from harness.judge.reference import reference_path, references_of
 from harness.system.paths import project_root

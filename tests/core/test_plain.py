@@ -16,7 +16,7 @@ from rich.text import Text
 import harness
 from harness.cli.main import main
 from harness.core.errors import UsageError
-from harness.core.plain import as_markdown, plain
+from harness.core.plain import as_markdown, counted, plain
 from harness.log import parse_console
 from harness.report.console import Terminal
 from harness.size.anatomy import Anatomy, Part
@@ -186,3 +186,10 @@ def test_no_face_prints_on_its_own() -> None:
                 r"click\.s?echo\(|(?<![\w.])print\(|(?<!\w)Console\(", path.read_text()
             )
             assert not found, f"{path}: {found}"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 models"), (1, "1 model"), (2, "2 models"), (1234, "1,234 models")]
+)
+def test_numbers(number: int, said: str) -> None:
+    assert counted(number, "model") == said

@@ -19,12 +19,11 @@ from harness.export.batch import export
 from harness.export.request import ExportRequest
 from harness.firmware.operators import needs_of
 from harness.report.terminal import print_records
+from harness.run.directory import load_record, with_digests
 from harness.run.judging import judge_again
-from harness.run.record import load_record
-from harness.run.seal import sealed
 from harness.size.measure import measure_file
 from harness.system.paths import project_root
-from tests.run.test_seal import original
+from tests.run.test_directory import original
 
 from . import altered, as_json, bounded, edited, refused
 
@@ -81,7 +80,7 @@ def test_a_run_directory(run_dir: Path, data: st.DataObject) -> None:
         path.write_bytes(data.draw(st.one_of(edited(whole), altered(document).map(as_json))))
     else:
         path.write_bytes(data.draw(edited(whole)))
-    record.write_bytes(as_json(sealed(fields, run_dir)))
+    record.write_bytes(as_json(with_digests(fields, run_dir)))
     try:
         refused(lambda: json.dumps(judge_again(run_dir).summary()))
     finally:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.config import strict_yaml
-from harness.config.budget import read_model_budgets
+from harness.config.budgets import read_model_file
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.export import cache
@@ -70,7 +70,7 @@ def test_a_target(folder: Path, data: st.DataObject, name: str) -> None:
 def test_yaml(folder: Path, content: bytes) -> None:
     file = folder / "y.yaml"
     file.write_bytes(content)
-    for read in (strict_yaml.read, read_model_budgets):
+    for read in (strict_yaml.read, read_model_file):
         error = refused(read, file)
         assert error is None or error.exit_code == 2
 

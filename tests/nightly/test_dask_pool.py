@@ -32,8 +32,8 @@ from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.outbox import Recorder
 from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Job, Suite
-from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions
+from harness.run.record import exact_harness_revision
 from harness.system.paths import project_root
 from tests.nightly import remote_doubles
 from tests.nightly.cluster import Farm, farm, until
@@ -78,7 +78,7 @@ def suite(*cases: tuple[str, str]) -> Suite:
 def pool(url: str, wanted: Suite, call: object, store: Path, **options: float) -> DaskPool:
     said = {"patience": 20.0, "connect": 5.0, **options}
     cluster = Cluster(url, str(store), **said)
-    return DaskPool(cluster, exact_revision(), wanted.jobs, lambda _: None, call)  # type: ignore[arg-type]
+    return DaskPool(cluster, exact_harness_revision(), wanted.jobs, lambda _: None, call)  # type: ignore[arg-type]
 
 
 def run(wanted: Suite, made: DaskPool, history: History) -> list[Row]:
@@ -218,14 +218,14 @@ def test_workers_of_another_harness_get_nothing(
         pool(one_farm.url, wanted, remote_doubles.who, tmp_path)
     print(caught.value.others)
     assert len(caught.value.others) == len(strangers)
-    assert exact_revision() in caught.value.message
+    assert exact_harness_revision() in caught.value.message
     assert any("No module named" in why for why in caught.value.others.values())
     assert any(why.startswith("harness ") for why in caught.value.others.values())
     assert "restart those workers" in str(caught.value.hint)
     one_farm.worker("right")
     told: list[str] = []
     cluster = Cluster(one_farm.url, str(tmp_path))
-    made = DaskPool(cluster, exact_revision(), wanted.jobs, told.append, remote_doubles.who)
+    made = DaskPool(cluster, exact_harness_revision(), wanted.jobs, told.append, remote_doubles.who)
     assert made.workers == 1
     assert {r.notes[0].split()[0] for r in run(wanted, made, history)} == {"home-right"}
     assert len(told) == 2

@@ -21,7 +21,7 @@ from harness.npu.blob import find_blobs, read_blob
 from harness.npu.doorbell import Outcome, Result, Run
 from harness.npu.errors import EthosUError, Unsupported
 from harness.npu.model import Network, npu
-from harness.run.exports import export_cases
+from harness.run.artifacts import export_cases
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord

@@ -17,8 +17,7 @@ from harness.firmware.firmware import Firmware
 from harness.plugin.options import asked, is_strict
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
-from harness.run.gate import hold_measured, is_allowed
-from harness.run.left_over import left_over
+from harness.run.gate import hold_measured, is_allowed, left_over
 from harness.run.measure import Measured, measure_firmware, measure_program
 from harness.system.paths import references_dir
 

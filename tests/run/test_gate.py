@@ -14,8 +14,7 @@ from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, Reference, propos
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
 from harness.run import gate as gates
-from harness.run.gate import Gate, gate_cases, hold, unmeasured
-from harness.run.left_over import LeftOver
+from harness.run.gate import Gate, LeftOver, gate_cases, hold, unmeasured
 from harness.run.measure import Measured
 from harness.size.anatomy import Anatomy, Part
 from harness.size.budgeted_figures import figures_of_firmware, figures_of_program
@@ -127,7 +126,7 @@ def test_a_new_subject_is_let_in_by_name(
 
 
 def test_what_is_left_over_is_on_the_page_and_an_annotation(tmp_path: Path) -> None:
-    one = LeftOver("t/old", tmp_path / "old.json", "model", ("t/m",), True)
+    one = LeftOver("t/old", tmp_path / "old.json", "model", True)
     (line,) = workflow_commands([one], {"GITHUB_ACTIONS": "true"})
     assert line.startswith("::error title=size of t/old::t/old: ")
     page = tmp_path / "summary.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.identity import exact_revision, host, revision
+from harness.run.record import exact_harness_revision, harness_revision, host
 
 
 def git(folder: Path, *words: str) -> str:
@@ -34,33 +34,33 @@ def clone(tmp_path: Path) -> Path:
 def test_it_is_what_git_says_however_it_is_kept(clone: Path) -> None:
     """A branch, a packed one, a detached HEAD, a linked worktree: without asking git."""
     commit = git(clone, "rev-parse", "HEAD")[:12]
-    assert revision(clone) == commit
+    assert harness_revision(clone) == commit
     git(clone, "pack-refs", "--all")
-    assert revision(clone) == commit
+    assert harness_revision(clone) == commit
     git(clone, "worktree", "add", "-q", "-b", "other", "../linked")
-    assert revision(clone.parent / "linked") == commit
+    assert harness_revision(clone.parent / "linked") == commit
     git(clone, "checkout", "-q", "--detach")
-    assert revision(clone) == commit
+    assert harness_revision(clone) == commit
 
 
 def test_edits_are_told_by_who_asks_git(clone: Path) -> None:
-    clean = exact_revision(clone)
-    assert clean == revision(clone)
+    clean = exact_harness_revision(clone)
+    assert clean == harness_revision(clone)
     (clone / "file").write_text("2")
-    first = exact_revision(clone)
+    first = exact_harness_revision(clone)
     (clone / "file").write_text("3")
     assert first.startswith(f"{clean}+edits ")
-    assert exact_revision(clone) != first
+    assert exact_harness_revision(clone) != first
 
 
 def test_a_broken_clone_is_nobody_and_no_error(clone: Path) -> None:
     (clone / ".git" / "HEAD").unlink()
-    assert revision(clone) == ""
+    assert harness_revision(clone) == ""
 
 
 def test_an_installation_has_its_version(tmp_path: Path) -> None:
-    assert revision(tmp_path)[:1].isdigit()
-    assert exact_revision(tmp_path) == revision(tmp_path)
+    assert harness_revision(tmp_path)[:1].isdigit()
+    assert exact_harness_revision(tmp_path) == harness_revision(tmp_path)
 
 
 def test_the_host_is_named_with_its_machine() -> None:

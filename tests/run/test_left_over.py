@@ -1,46 +1,26 @@
-"""A reference that is left over is found, with the name that its model may have now.
-
-Programs are planted; what is exported for real is in ``tests/cli/test_size.py``.
-"""
+"""A reference whose model or target is no longer there is found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.config.case import RUNNER, Case
-from harness.core.errors import HarnessError, InfraError
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, propose, reference_path, render
-from harness.run import left_over as looking
-from harness.run.left_over import LeftOver, left_over
-from harness.run.measure import Measured
+from harness.run.gate import LeftOver, left_over
 from harness.size.anatomy import Anatomy, Part
 
 TARGET = "corstone-300-m55"
 ANATOMY = Anatomy("pte", 1000, (Part(("constants", "x"), 1000),))
 
 
-def program(case: Case, sha256: str = "aa", anatomy: Anatomy = ANATOMY) -> Measured:
-    return Measured(case, "program", ANY_TOOLCHAIN, anatomy, {"pte_bytes": 1000}, sha256)
-
-
 @pytest.fixture
 def references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "references"
     monkeypatch.setenv("HIL_REFERENCES", str(root))
-    measured(monkeypatch)
     return root
-
-
-def measured(monkeypatch: pytest.MonkeyPatch, *programs: Measured | HarnessError) -> None:
-    def found(subjects: Sequence[Case], *_: Any) -> list[Measured | HarnessError]:
-        return list(programs)
-
-    monkeypatch.setattr(looking, "measure_cases", found)
 
 
 def accepted(root: Path, case: Case, source: str = "bundled", *, outputs: bool = True) -> Path:
@@ -80,8 +60,8 @@ def test_without_references_nothing_is_left_over(references: Path) -> None:
 def test_a_model_that_is_gone_is_said(references: Path, source: str, strict: bool) -> None:
     path = accepted(references, Case(TARGET, "ad"), source)
     (one,) = found(strict=strict)
-    assert one == LeftOver(f"{TARGET}/ad", path, "model", (), strict)
-    assert "is left over: there is no such model; remove the file" in one.message()
+    assert one == LeftOver(f"{TARGET}/ad", path, "model", strict)
+    assert "is left over: there is no such model; move the file" in one.message()
 
 
 def test_a_users_model_that_is_gone_is_said(references: Path) -> None:
@@ -96,49 +76,3 @@ def test_a_target_that_is_gone_is_said(references: Path, model: str) -> None:
     accepted(references, Case("old-board", model))
     (one,) = found()
     assert (one.subject, one.missing) == (f"old-board/{model}", "target")
-
-
-@pytest.mark.parametrize("outputs", [True, False])
-def test_a_renamed_model_is_known_by_its_program(
-    references: Path, monkeypatch: pytest.MonkeyPatch, outputs: bool
-) -> None:
-    """By its bytes, or, where only sizes were accepted, by the size of each part."""
-    accepted(references, Case(TARGET, "ad"), outputs=outputs)
-    other = replace(ANATOMY, parts=(Part(("constants", "y"), 1000),))
-    measured(
-        monkeypatch,
-        program(Case(TARGET, "add")),
-        program(Case(TARGET, "mul"), "bb", other),
-        program(Case("host", "add")),
-        InfraError("this one cannot be exported"),
-    )
-    (one,) = found()
-    assert one.renamed == (f"{TARGET}/add",)
-    assert f"it was renamed to {TARGET}/add, which has the same program" in one.message()
-    assert one.summary()["renamed"] == [f"{TARGET}/add"]
-
-
-def test_only_what_has_no_reference_can_be_the_new_name(
-    references: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Case] = []
-
-    def measure(subjects: Sequence[Case], *_: Any) -> list[Measured | HarnessError]:
-        asked.extend(subjects)
-        return []
-
-    monkeypatch.setattr(looking, "measure_cases", measure)
-    accepted(references, Case(TARGET, "ad"))
-    accepted(references, Case(TARGET, "add"))
-    found()
-    names = {case.name for case in asked}
-    assert "mul" in names
-    assert "add" not in names
-
-
-def test_a_renamed_target_is_known_by_its_program(
-    references: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    accepted(references, Case("old-board", "add"))
-    measured(monkeypatch, program(Case(TARGET, "add")), program(Case(TARGET, "mul")))
-    assert found()[0].renamed == (f"{TARGET}/add",)

@@ -12,6 +12,7 @@ from harness.core.errors import UsageError
 from harness.core.judgement import Judgement
 from harness.core.verdict import Verdict
 from harness.report.size import print_use
+from harness.run.directory import save_record
 from harness.run.measure import run_use
 from harness.run.record import RunRecord
 
@@ -20,7 +21,9 @@ from harness.run.record import RunRecord
 def test_use_beside_its_pool(tmp_path: Path, pool: str) -> None:
     """The first is how our runner's line is read."""
     metrics = {"method_allocator_used": 40, pool: 100, "elf_ITCM": 7, "ticks_set0": 9}
-    RunRecord(Case("t", "m"), "now", Judgement(Verdict.PASS), metrics, run_dir=str(tmp_path)).save()
+    save_record(
+        RunRecord(Case("t", "m"), "now", Judgement(Verdict.PASS), metrics, run_dir=str(tmp_path))
+    )
     used = run_use(tmp_path)
     assert [(f["name"], f["bytes"], f["of"]) for f in used["figures"]] == [
         ("elf_ITCM", 7, None),
@@ -34,6 +37,6 @@ def test_use_beside_its_pool(tmp_path: Path, pool: str) -> None:
 
 
 def test_a_run_without_figures_says_so(tmp_path: Path) -> None:
-    RunRecord(Case("t", "m"), "now", Judgement(Verdict.HANG), run_dir=str(tmp_path)).save()
+    save_record(RunRecord(Case("t", "m"), "now", Judgement(Verdict.HANG), run_dir=str(tmp_path)))
     with pytest.raises(UsageError, match="the run ended in HANG"):
         run_use(tmp_path)

@@ -20,10 +20,10 @@ from harness.config.loading import Limits, load_target, target_directories
 from harness.core.errors import UsageError
 from harness.firmware.source import CheckoutFacts
 from harness.judge.reference import Reference, reference_path, render
+from harness.run.directory import load_record, with_digests
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
-from harness.run.record import RunRecord, load_record
-from harness.run.seal import sealed
+from harness.run.record import RunRecord
 from harness.sim.simulation import NoInputs
 from harness.sim.simulator import pick
 from harness.system.paths import executorch_package
@@ -146,7 +146,7 @@ def test_an_edited_record_cannot_hide_a_process(home: Path) -> None:
         path.write_text(json.dumps({**fields, "starts": starts}))
         with pytest.raises(UsageError, match="is not a run record"):
             load_record(directory(record))
-    path.write_text(json.dumps(sealed({**fields, "starts": [0, 10**9]}, directory(record))))
+    path.write_text(json.dumps(with_digests({**fields, "starts": [0, 10**9]}, directory(record))))
     assert judge_again(directory(record)).cause is not None
 
 

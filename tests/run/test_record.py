@@ -20,6 +20,7 @@ from harness.judge.evidence import Ending, Expectation
 from harness.judge.reference import Reference
 from harness.report.summary import summarise, summary_of_runs
 from harness.report.terminal import overall, print_records
+from harness.run.directory import SEAL, load_record, save_record, with_digests
 from harness.run.record import (
     FirmwareFacts,
     ProgramFacts,
@@ -27,9 +28,7 @@ from harness.run.record import (
     SimulatorFacts,
     exit_code,
     failed_record,
-    load_record,
 )
-from harness.run.seal import SEAL, sealed
 from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import DiskError
 from harness.system.process import Stop
@@ -55,7 +54,7 @@ def record(directory: Path | None = None, verdict: str = "PASS") -> RunRecord:
 
 def test_round_trip(tmp_path: Path) -> None:
     written = record(tmp_path, "MISMATCH")
-    written.save()
+    save_record(written)
     assert load_record(tmp_path) == written
 
 
@@ -64,12 +63,12 @@ def test_budgets_are_kept_as_they_were_given(tmp_path: Path) -> None:
     expectation = record().expectation
     assert expectation is not None
     written = replace(record(tmp_path), expectation=replace(expectation, budgets=budgets))
-    written.save()
+    save_record(written)
     assert load_record(tmp_path) == written
 
 
 def test_a_budget_of_no_known_figure_is_no_record(tmp_path: Path) -> None:
-    record(tmp_path).save()
+    save_record(record(tmp_path))
     fields = json.loads((tmp_path / "record.json").read_text())
     del fields["seal"]
     fields["expectation"]["budgets"] = {"x": 1}
@@ -90,7 +89,7 @@ def test_what_a_model_of_an_npu_adds_is_kept(tmp_path: Path) -> None:
         program=ProgramFacts("p.pte", "aa", "TOSA", ({"name": "eager"},), ("aten::add.out",)),
         firmware=FirmwareFacts("runner", "key", "00ff", "gcc"),
     )
-    written.save()
+    save_record(written)
     assert load_record(tmp_path) == written
     summary = written.summary()
     assert summary["differences"] == ["another CPU"]
@@ -130,7 +129,7 @@ def test_the_terminal_shows_how_far_the_oracles_are_apart() -> None:
 def test_who_a_users_model_is_is_kept(tmp_path: Path) -> None:
     """Read on another machine, where no such file is, it is the same case."""
     written = replace(record(tmp_path), case=Case("host", "/gone/models/mine.py", "models/mine.py"))
-    written.save()
+    save_record(written)
     assert load_record(tmp_path).case.id == "host/models/mine.py"
 
 
@@ -158,12 +157,12 @@ def test_a_verdict_with_a_tolerance_never_stands_without_it() -> None:
 def seal_again(run_dir: Path, fields: dict[str, Any]) -> None:
     """As somebody would who edits a record and knows of the seal."""
     del fields[SEAL]
-    (run_dir / "record.json").write_text(json.dumps(sealed(fields, run_dir)))
+    (run_dir / "record.json").write_text(json.dumps(with_digests(fields, run_dir)))
 
 
 @pytest.mark.parametrize("lsb", ["1000000000.0", "NaN", "-1.0"])
 def test_a_record_with_a_tolerance_that_says_nothing_is_none(tmp_path: Path, lsb: str) -> None:
-    tolerant(tmp_path).save()
+    save_record(tolerant(tmp_path))
     text = (tmp_path / "record.json").read_text()
     seal_again(tmp_path, json.loads(text.replace('lsb": 2.0', f'lsb": {lsb}')))
     with pytest.raises(UsageError, match="is not a run record"):
@@ -171,7 +170,7 @@ def test_a_record_with_a_tolerance_that_says_nothing_is_none(tmp_path: Path, lsb
 
 
 def test_what_a_record_does_not_say_of_the_console_is_not_known(tmp_path: Path) -> None:
-    record(tmp_path).save()
+    save_record(record(tmp_path))
     fields = json.loads((tmp_path / "record.json").read_text())
     del fields["ending"]["console_complete"]
     seal_again(tmp_path, fields)
@@ -260,7 +259,7 @@ def test_the_first_failure_speaks_for_all() -> None:
 def test_a_record_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
     """The case still gets a verdict, and the others go on."""
     with pytest.raises(DiskError, match="writing the record") as caught:
-        record(tmp_path / "gone").save()
+        save_record(record(tmp_path / "gone"))
     assert caught.value.errno == "ENOENT"
 
 
@@ -272,5 +271,5 @@ def test_a_truth_is_kept(tmp_path: Path) -> None:
         record(tmp_path),
         expectation=replace(expectation, truth=replace(REFERENCE, truth=True)),
     )
-    written.save()
+    save_record(written)
     assert load_record(tmp_path) == written

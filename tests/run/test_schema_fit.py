@@ -12,13 +12,10 @@ from harness.config.loading import load_target
 from harness.core.verdict import Verdict
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import ExporterFacts
-from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import source_named
 from harness.formats.schema import PTE
-from harness.run.pipeline import build_firmware
-from harness.run.schema_fit import SchemaMismatch, require_schema, schema_notes
+from harness.run.pipeline import SchemaMismatch, build_firmware, schema_notes
 from harness.sim.simulator import pick
-from harness.system.git import Revision
 from harness.system.paths import executorch_package
 
 BUNDLED, EXECUTORCH = source_named("bundled"), source_named("executorch")
@@ -91,13 +88,12 @@ def test_what_only_grew_is_a_note(tmp_path: Path) -> None:
 def test_with_both_runners_each_is_held_against_its_own(tmp_path: Path) -> None:
     """Beside `--firmware both` there is a checkout, and the bundled runner has nothing of it."""
     there = checkout(tmp_path / "c", 'file_identifier "ET12"', 'file_identifier "ET13"')
-    found = Checkout(there, Revision("cff6f4dd320000", "main", ""), {})
-    require_schema(None, BUNDLED, found)
-    require_schema(exporter(there), EXECUTORCH, found)
+    schema_notes(None, BUNDLED, there)
+    schema_notes(exporter(there), EXECUTORCH, there)
     with pytest.raises(SchemaMismatch):
-        require_schema(None, EXECUTORCH, found)
+        schema_notes(None, EXECUTORCH, there)
     with pytest.raises(SchemaMismatch):
-        require_schema(exporter(there), BUNDLED, found)
+        schema_notes(exporter(there), BUNDLED, there)
 
 
 def test_nothing_is_built_for_what_would_be_misread(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from harness.config.case import Case
 from harness.core.verdict import Verdict
 from harness.firmware.source import Arithmetic, FirmwareChoice, choose, source_named
 from harness.report.terminal import print_differentials
+from harness.run.directory import load_record
 from harness.run.pipeline import RunOptions, run_cases
-from harness.run.record import RunRecord, load_record
+from harness.run.record import RunRecord
 from tests.firmware.executorch.conftest import WITHOUT, Source, home, small
 from tests.firmware.executorch.small import KERNEL, edit
 

@@ -28,8 +28,8 @@ from harness.nightly.outbox import Recorder
 from harness.nightly.pool import Task
 from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Suite
-from harness.run.identity import exact_revision
 from harness.run.pipeline import RunOptions
+from harness.run.record import exact_harness_revision
 from harness.system.paths import import_root
 from harness.system.progress import Progress, silent
 
@@ -177,7 +177,7 @@ def night_at(
     does for workers that are idle, and its rows."""
     cluster = Cluster(there.url, str(there.folder / "store"), patience=_START)
     with ExitStack() as stack:
-        pool = DaskPool(cluster, exact_revision(), suite.jobs, silent, call)
+        pool = DaskPool(cluster, exact_harness_revision(), suite.jobs, silent, call)
         stack.callback(pool.close)
         until = time.monotonic() + _START
         while pool.workers < workers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from harness.config.defects import Defect, defects
+from harness.config.npu import Defect, defects
 from harness.export.child.reduce import Trouble
 from harness.export.child.tosa_graph import Graph, Operator
 

@@ -9,8 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config.case import Case
-from harness.config.identity import is_user_file
+from harness.config.case import Case, is_user_file
 from harness.config.loading import load_target, target_files
 from harness.config.npu import split_mode
 from harness.config.schema import as_json

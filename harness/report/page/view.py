@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.config.figures import is_accepted
+from harness.config.figures import figure
 from harness.core.verdict import Word
 from harness.nightly.history.compare import FirstBad, Standing, State, first_bad, standings
 from harness.nightly.history.model import Difference, Excluded, Night, Row, last_tries
@@ -225,7 +225,7 @@ def _deltas(standing: Standing) -> tuple[Delta, ...]:
     if standing.row is None or standing.before is None:
         return ()
     before, after = standing.before.metrics, standing.row.metrics
-    both = (name for name in after if name in before and is_accepted(name))
+    both = (name for name in after if name in before and figure(name).accepted)
     deltas = [Delta(name, before[name], after[name]) for name in both]
     changed = sorted((d for d in deltas if d.change), key=lambda d: (-abs(d.change), d.name))
     return tuple(changed[:_MOST_DELTAS])

@@ -25,7 +25,7 @@ from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
 from harness.firmware.sources.wheel import NoWheelFor, make_plan
 from harness.firmware.wheel.package import LIBRARIES
-from harness.run.exports import export_cases
+from harness.run.artifacts import export_cases
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord
 from harness.sim.run_files import WORK, output_base, output_name

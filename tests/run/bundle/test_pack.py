@@ -14,10 +14,10 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.formats.elf import SHF_ALLOC, read_elf
+from harness.run.directory import SealBroken, load_record, save_record
 from harness.run.pack import PathInside, RunIncomplete, pack
 from harness.run.pack import _without_roots as without_roots
-from harness.run.record import ProgramFacts, RunRecord, load_record
-from harness.run.seal import SealBroken
+from harness.run.record import ProgramFacts, RunRecord
 
 from .conftest import USER
 from .forging import members
@@ -71,7 +71,7 @@ def run_dir(passed: RunRecord, home: Path, tmp_path: Path, monkeypatch: pytest.M
 
 
 def resealed(run_dir: Path, change: Callable[[RunRecord], RunRecord]) -> Path:
-    change(replace(load_record(run_dir), run_dir=str(run_dir))).save()
+    save_record(change(replace(load_record(run_dir), run_dir=str(run_dir))))
     return run_dir
 
 

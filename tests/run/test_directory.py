@@ -15,10 +15,9 @@ from harness.config.case import Case
 from harness.config.loading import load_target, target_directories
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
+from harness.run.directory import SealBroken, load_record
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
-from harness.run.record import load_record
-from harness.run.seal import SealBroken
 from harness.sim.simulator import pick
 from harness.suites.standin.parameters import load_model
 from tools.doubles import double_firmware, double_program, install_double

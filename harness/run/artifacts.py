@@ -1,24 +1,29 @@
-"""The Programs of cases: exported, or from the cache, by the wheel or by a checkout's exporter.
+"""Programs and firmware: of cases, and those that a command names.
 
-And the one that a command names: ``program_of``.
+A program is exported or comes from the cache, by the wheel or by a checkout's exporter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.budgets import calibration_of
-from harness.config.case import Case
+from harness.config.case import RUNNER, Case
 from harness.config.loading import Target, load_target
 from harness.config.models import find_model
-from harness.core.errors import HarnessError, UsageError
+from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.export import batch, cache
 from harness.export.batch import WHEEL_OPTIONS, ExportEvent, ExportOptions
+from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
-from harness.system.files import sha256_of
+from harness.firmware.firmware import Firmware
+from harness.firmware.source import BuildRequest, FirmwareChoice
+from harness.sim.simulator import pick
+from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress, silent
 
 _EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
@@ -98,3 +103,75 @@ def request_of(model: str, target: Target) -> ExportRequest:
         memory_mode=target.npu.memory_mode,
         direct_drive=target.direct_drive,
     )
+
+
+@dataclass(frozen=True)
+class Reduced:
+    delegate: int
+    input_set: int
+    smallest: SmallestPart
+
+
+def reduce_program(program: Program, base: Path, tries: int) -> Reduced | None:
+    """None when every delegate computes what TOSA means, or the graph, compiled anew, does.
+
+    Writes BASE.tosa, its inputs and Vela's stream of it.
+    """
+    from harness.judge.first_difference import first_disagreement  # numpy, which few runs need
+
+    if not program.delegates:
+        raise UsageError(f"nothing of {program.model} runs on an Ethos-U")
+    wrong = first_disagreement(program)
+    if wrong is None:
+        return None
+    with ExportProcess() as process, disk_errors("writing the reduced program"):
+        smallest = smallest_part(
+            process, program, wrong.delegate, wrong.set, tries=tries, base=base
+        )
+    return None if smallest is None else Reduced(wrong.delegate, wrong.set, smallest)
+
+
+def firmware_of(path: Path, choice: FirmwareChoice, progress: Progress) -> tuple[Firmware, ...]:
+    """Each firmware that is wanted when the path is ``TARGET/runner``; none when it is a file.
+
+    Raises UsageError when it is neither, and for a target that does not exist; what the build
+    does.
+    """
+    target = _target(path)
+    if target is None:
+        return ()
+    checkout = choice.checkout()
+    chosen = pick(load_target(target))
+    request = BuildRequest(chosen.target, chosen.name, checkout)
+    return tuple(source.build(request, progress) for source in choice.sources)
+
+
+def tree_of(path: Path, choice: FirmwareChoice) -> Path:
+    """Where the firmware is built when the path is ``TARGET/runner``; else the path itself.
+
+    Raises UsageError when there is no such tree: our own is kept only while a build fails.
+    """
+    target = _target(path)
+    if target is None:
+        return path
+    if len(choice.sources) > 1:
+        raise UsageError("one link is looked at, so --firmware both makes no sense here")
+    chosen = pick(load_target(target))
+    (source,) = choice.sources
+    tree = source.tree(BuildRequest(chosen.target, chosen.name, choice.checkout()))
+    if not tree.is_dir():
+        raise UsageError(
+            f"there is no build of {path} with firmware {source}",
+            hint="`hil run` and `hil size` build it; the tree of the bundled runner is kept only "
+            "when its build fails",
+            path=tree,
+        )
+    return tree
+
+
+def _target(path: Path) -> str | None:
+    if path.exists():
+        return None
+    if path.name == RUNNER and len(path.parts) == 2:
+        return path.parts[0]
+    raise NotThere(path, hint="or TARGET/runner, for a target's firmware")
