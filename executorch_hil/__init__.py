@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness.config.case import Case as Case
     from harness.config.loading import Target as Target
     from harness.core.verdict import Verdict as Verdict
-    from harness.plugin.proof import require_pass as require_pass
+    from harness.plugin.verdicts import require_pass as require_pass
     from harness.run.record import RunRecord as RunRecord
 
 _WHERE = {
@@ -21,7 +21,7 @@ _WHERE = {
     "RunRecord": "harness.run.record",
     "Target": "harness.config.loading",
     "Verdict": "harness.core.verdict",
-    "require_pass": "harness.plugin.proof",
+    "require_pass": "harness.plugin.verdicts",
 }
 __all__ = ["Case", "RunRecord", "Target", "Verdict", "require_pass"]
 

@@ -18,7 +18,7 @@ from harness.config.models import catalogue
 from harness.config.npu import Npu, products
 from harness.system.settings import SettingsError, settings, settings_file
 
-Extent = Literal["all", "sample"]
+CaseSelection = Literal["all", "sample"]
 ONE = "ds_cnn"  # the model that stands for all: convolutions of every kind, and quickly exported
 
 
@@ -47,7 +47,7 @@ def named_targets() -> list[tuple[str, Target]]:
 
 
 def default_matrix(
-    targets: Iterable[Target], models: Sequence[str], extent: Extent
+    targets: Iterable[Target], models: Sequence[str], extent: CaseSelection
 ) -> list[tuple[Case, Target]]:
     """``default_cases`` of ``targets``; or, where the settings name ``default_targets``, each model
     on each of those."""
@@ -58,7 +58,7 @@ def default_matrix(
 
 
 def default_cases(
-    targets: Iterable[Target], models: Sequence[str], extent: Extent
+    targets: Iterable[Target], models: Sequence[str], extent: CaseSelection
 ) -> Iterator[tuple[Case, Target]]:
     """Each case with the target whose file it comes from (the memory mode is in the case)."""
     one = ONE if ONE in models else models[0]
@@ -75,7 +75,7 @@ def default_cases(
                 yield from ((Case(name, model), target) for model in chosen)
 
 
-def _modes(npu: Npu, extent: Extent) -> list[str]:
+def _modes(npu: Npu, extent: CaseSelection) -> list[str]:
     """The default memory mode first; in a sample no two that place everything alike."""
     ordered = sorted(npu.memory_modes, key=lambda mode: mode != npu.default_memory_mode)
     if extent == "all":

@@ -25,7 +25,6 @@ wants to look at something else names it::
 ``[...-executorch]``.
 """
 
-from harness.plugin.faces import pytest_sessionfinish, pytest_terminal_summary
 from harness.plugin.fixtures import (
     hil_case,
     hil_checkout,
@@ -44,8 +43,13 @@ from harness.plugin.options import (
     pytest_report_collectionfinish,
     pytest_report_header,
 )
-from harness.plugin.proof import pytest_runtest_call, require_pass
 from harness.plugin.selection import pytest_generate_tests
+from harness.plugin.verdicts import (
+    pytest_runtest_call,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    require_pass,
+)
 
 __all__ = [
     "hil_case",

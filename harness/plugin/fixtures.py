@@ -14,9 +14,14 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.errors import FvpMissing, HarnessError
-from harness.plugin.faces import properties
-from harness.plugin.options import asked, exporter_choice, firmware_choice, is_strict, simulator_of
-from harness.plugin.proof import RECORD, explained
+from harness.plugin.options import (
+    exporter_choice,
+    firmware_choice,
+    is_strict,
+    option_value,
+    simulator_of,
+)
+from harness.plugin.verdicts import RECORD, error_text, junit_properties
 
 if TYPE_CHECKING:
     from harness.config.loading import Target
@@ -40,7 +45,7 @@ def _failing() -> Iterator[None]:
         yield
     except Exception as error:
         failure = as_harness_error(error)
-        pytest.fail(explained(failure), pytrace=isinstance(failure, Unforeseen))
+        pytest.fail(error_text(failure), pytrace=isinstance(failure, Unforeseen))
 
 
 @pytest.fixture(scope="session")
@@ -162,8 +167,8 @@ def hil_run(
     config = request.config
     options = RunOptions(
         simulator=simulator_of(config),
-        limit_factor=asked(config, "limit-factor"),
-        fvp_missing=asked(config, "fvp-missing"),
+        limit_factor=option_value(config, "limit-factor"),
+        fvp_missing=option_value(config, "fvp-missing"),
         strict=is_strict(config),
     )
     with _failing():
@@ -172,8 +177,8 @@ def hil_run(
             record = run_case(hil_case, chosen, hil_program, hil_firmware, options)
         except FvpMissing as error:
             record_property("verdict", error.verdict.value)
-            pytest.skip(explained(error))
+            pytest.skip(error_text(error))
     request.node.stash[RECORD] = record
-    for name, value in properties(record):
+    for name, value in junit_properties(record):
         record_property(name, value)
     return record

@@ -12,12 +12,12 @@ import pytest
 
 from harness.config.case import Case
 from harness.core.errors import HarnessError, Unknown, UsageError
-from harness.plugin.options import activate, firmware_choice, npu_cases, register
-from harness.plugin.proof import expected_verdicts
+from harness.plugin.options import activate, firmware_choice, npu_case_selection, register_marker
+from harness.plugin.verdicts import expected_verdicts
 
 if TYPE_CHECKING:
     from harness.config.loading import Target
-    from harness.config.matrix import Extent
+    from harness.config.matrix import CaseSelection
 
 CASE, SOURCE = "hil_case", "hil_firmware_source"  # fixtures
 Cases = list[tuple[Case, "Target"]]
@@ -46,13 +46,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         activate(config)
         expected_verdicts(definition)
         marker = definition.get_closest_marker("hil_cases")
-        selected = _marked(marker, npu_cases(config), config.rootpath)
+        selected = _marked(marker, npu_case_selection(config), config.rootpath)
     for _, target in selected:
-        register(config, target.marker, target.name)  # one of a file that is in no folder of them
+        register_marker(
+            config, target.marker, target.name
+        )  # one of a file that is in no folder of them
     metafunc.parametrize(CASE, [*map(_parameter, selected)], indirect=True)
     sources = firmware_choice(config).sources
-    ours = all(str(source) == "bundled" for source in sources)  # then no id says whose it is
-    if SOURCE in metafunc.fixturenames and not ours:
+    only_bundled = all(str(source) == "bundled" for source in sources)  # then ids do not say it
+    if SOURCE in metafunc.fixturenames and not only_bundled:
         metafunc.parametrize(SOURCE, sources, ids=str, indirect=True)
 
 
@@ -72,14 +74,14 @@ def _parameter(chosen: tuple[Case, Target]) -> Any:
     return pytest.param(case, id=case.id, marks=getattr(pytest.mark, target.marker))
 
 
-def _marked(marker: pytest.Mark | None, extent: Extent, rootpath: Path) -> Cases:
+def _marked(marker: pytest.Mark | None, npu_selection: CaseSelection, rootpath: Path) -> Cases:
     """Raises UsageError for a marker that says nothing sensible, NothingSelected, and what is
     wrong with a target or a model."""
     if marker is None:
-        return cases(extent, rootpath)
+        return cases(npu_selection, rootpath)
     if marker.args:
         raise UsageError("hil_cases takes keywords alone", hint=f"there are: {', '.join(_KEYS)}")
-    return cases(extent, rootpath, **_checked(marker.kwargs))
+    return cases(npu_selection, rootpath, **_checked(marker.kwargs))
 
 
 def _checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def _checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cases(
-    extent: Extent,
+    npu_selection: CaseSelection,
     rootpath: Path,
     targets: list[str] | None = None,
     models: list[str] | None = None,
@@ -117,7 +119,7 @@ def cases(
     for name in names:
         find_model(name)
     if targets is None:
-        candidates = default_matrix(_usable(load_targets()), names, extent)
+        candidates = default_matrix(_usable(load_targets()), names, npu_selection)
     else:
         loaded = [(name, load_target(located(name, rootpath))) for name in targets]
         candidates = [

@@ -15,7 +15,7 @@ from harness.config.loading import (
     npu,
     target_directories,
 )
-from harness.config.matrix import Extent, default_cases
+from harness.config.matrix import CaseSelection, default_cases
 from harness.core.errors import TargetError, Unknown, UsageError
 from harness.formats.cop import MACS, PRODUCTS
 
@@ -287,7 +287,7 @@ def test_the_runner_differs_by_simulator_only_with_an_npu() -> None:
 MODELS = ("add", "ds_cnn", "linear")
 
 
-def count(marker: str, extent: Extent) -> list[str]:
+def count(marker: str, extent: CaseSelection) -> list[str]:
     found = default_cases(FILES.values(), MODELS, extent)
     return [case.id for case, target in found if target.marker == marker]
 

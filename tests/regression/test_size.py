@@ -14,7 +14,7 @@ from harness.config.case import RUNNER, Case
 from harness.config.loading import Target
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.plugin.options import asked, is_strict
+from harness.plugin.options import is_strict, option_value
 from harness.report.size import summary, workflow_commands
 from harness.report.summary import append_to_step_summary
 from harness.run.gate import hold_measured, is_allowed, left_over
@@ -32,7 +32,7 @@ def require_gate(
 ) -> Callable[[Measured], None]:
     """Report a gate everywhere it may be read, then fail the test if it failed. In CI a subject
     fails that has no reference, but for those of --hil-allow-new."""
-    allowed = asked(pytestconfig, "allow-new") or []
+    allowed = option_value(pytestconfig, "allow-new") or []
 
     def require(measured: Measured) -> None:
         refuses_new = is_strict(pytestconfig) and not is_allowed(measured.case, allowed)
@@ -70,7 +70,7 @@ def test_runner(
 
 def test_what_was_accepted_may_not_be_new(pytestconfig: pytest.Config) -> None:
     """Else a reference of this project that disappears is excused."""
-    allowed = asked(pytestconfig, "allow-new") or []
+    allowed = option_value(pytestconfig, "allow-new") or []
     files = (path.relative_to(references_dir()) for path in references_dir().glob("*/*.json"))
     accepted = [Case(str(file.parent), file.stem) for file in files]
     assert accepted
