@@ -45,7 +45,7 @@ def targets(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
 def models(as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     """List the models, and why some that ExecuTorch names are not among them."""
     available = [{"name": m.name, "description": m.description} for m in catalogue().values()]
-    others = [{"name": u.name, "reason": u.reason} for u in unavailable().values()]
+    others = [{"name": name, "reason": why} for name, why in unavailable().items()]
     if not as_json:
         table = _table("model", "what it is")
         for model in available:

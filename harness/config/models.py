@@ -56,14 +56,6 @@ class ModelSource:
         return self.file is not None
 
 
-@dataclass(frozen=True)
-class UnavailableModel:
-    """A name that ExecuTorch has but that does not end in an int8 Cortex-M program here."""
-
-    name: str
-    reason: str
-
-
 class ModelUnavailable(UsageError):
     """ExecuTorch has this model, and it does not export here."""
 
@@ -147,8 +139,9 @@ def catalogue() -> dict[str, ModelSource]:
     return {source.name: source for source in sources}
 
 
-def unavailable() -> dict[str, UnavailableModel]:
-    """The wheel's other names, each with the reason why it is not in the catalogue."""
+def unavailable() -> dict[str, str]:
+    """The wheel's other names, each with the reason why it does not end in an int8 Cortex-M program
+    here."""
     reasons = {
         "needs the package torchvision": (
             "dl3 ic3 llava mv2 mv2_untrained mv3 resnet18 resnet50 vit"
@@ -170,11 +163,7 @@ def unavailable() -> dict[str, UnavailableModel]:
         "takes nested inputs (a tensor and a pair of states)": "lstm",
         "computes in bfloat16, which the Cortex-M passes do not lower": "sdpa",
     }
-    return {
-        name: UnavailableModel(name, reason)
-        for reason, names in reasons.items()
-        for name in names.split()
-    }
+    return {name: reason for reason, names in reasons.items() for name in names.split()}
 
 
 def find_model(name: str) -> ModelSource:
@@ -197,7 +186,7 @@ def find_model(name: str) -> ModelSource:
     if name in known:
         return known[name]
     if name in unavailable():
-        raise ModelUnavailable(name, unavailable()[name].reason)
+        raise ModelUnavailable(name, unavailable()[name])
     raise UnknownModel(name, [*known, *unavailable()])
 
 

@@ -121,22 +121,6 @@ def export(
         return [batch.result(request) for request in requests]
 
 
-def all_cached(requests: Sequence[ExportRequest]) -> list[ExportResult] | None:
-    """What ``export`` would give by the wheel, where nothing is left to export; else None."""
-    results = []
-    for request in requests:
-        started = time.monotonic()
-        try:
-            program = WHEEL_OPTIONS.cached(request)
-        except Exception as error:  # the boundary of a model: the others go on
-            results.append(_failed(request, as_harness_error(error), started))
-            continue
-        if program is None:
-            return None
-        results.append(_found(request, program, started))
-    return results
-
-
 class _Batch:
     """``shared``: the process that exports the models of the wheel."""
 

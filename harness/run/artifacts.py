@@ -51,15 +51,6 @@ def export_cases(
     return [result.error or result.unwrap() for result in results]
 
 
-def cached_cases(
-    cases: Sequence[Case], targets: Mapping[str, Target]
-) -> list[Program | HarnessError] | None:
-    """What ``export_cases`` would give by the wheel, where nothing is left to export; else None."""
-    requests = [request_of(case.model, targets[case.target]) for case in cases]
-    results = batch.all_cached(requests)
-    return None if results is None else [result.error or result.unwrap() for result in results]
-
-
 def program_of(subject: Path, target: str | None, command: str, progress: Progress) -> Program:
     """An exported ``.pte``, or a model that is exported for ``target``.
 

@@ -18,7 +18,7 @@ from harness.firmware.source import BuildRequest, full_label
 from harness.judge.ending import console_cut, execution_cause
 from harness.log import parse_console
 from harness.run.directory import new_run_dir
-from harness.run.gather import ending
+from harness.run.judging import ending
 from harness.run.pipeline import RunOptions
 from harness.sim.run_files import CONSOLE, WORK, output_name, written_outputs
 from harness.sim.simulation import simulate

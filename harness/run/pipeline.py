@@ -34,10 +34,9 @@ from harness.firmware.zephyr.workspace import require_workspace
 from harness.formats.conform import SchemaDifference, conform
 from harness.formats.schema import PTE, read_schema
 from harness.judge.reference import load_reference, references_of
-from harness.run.artifacts import cached_cases, export_cases
+from harness.run.artifacts import export_cases
 from harness.run.directory import keep_expectations, new_run_dir, save_record
-from harness.run.gather import static_metrics
-from harness.run.judging import RunPlan, expectation_of, record_run
+from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
 from harness.run.second_opinion import with_second_opinion
 from harness.sim.simulation import simulate
@@ -110,9 +109,6 @@ def run_cases(
         if board.zephyr is not None:
             require_workspace(board.zephyr.board, board.cpu)
     boards = {name: each.target for name, each in chosen.items()}
-    programs = None
-    if exporter is None and not options.isolate_export and not options.fresh:
-        programs = cached_cases(cases, boards)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         firmware = {
             (name, source.name): pool.submit(
@@ -121,7 +117,7 @@ def run_cases(
             for name, each in chosen.items()
             for source in sources
         }
-        programs = programs or export_cases(
+        programs = export_cases(
             cases,
             boards,
             progress,

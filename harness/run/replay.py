@@ -17,8 +17,7 @@ from harness.export.program import Program, load_program
 from harness.firmware.firmware import Firmware, read_firmware
 from harness.run.bundle import FIRMWARE, MAX_BYTES, TARGET, BadBundle, unpack
 from harness.run.directory import keep_expectations, load_record, new_run_dir, save_record
-from harness.run.gather import static_metrics
-from harness.run.judging import RunPlan, record_run
+from harness.run.judging import RunPlan, record_run, static_metrics
 from harness.run.pack import target_fields
 from harness.run.record import RunRecord
 from harness.sim.simulation import simulate

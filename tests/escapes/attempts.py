@@ -20,7 +20,7 @@ import yaml
 
 from harness.config.loading import Limits, load_target, target_directories
 from harness.judge.ending import execution_cause
-from harness.run.gather import ending
+from harness.run.judging import ending
 from harness.sim.run_files import CONSOLE
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick

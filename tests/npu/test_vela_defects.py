@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
-from harness.config import defects as known
+from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
 from harness.export.child.known_defects import known_defect
 from harness.export.child.reduce import Smallest, npu_trial, reduce
