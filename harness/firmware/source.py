@@ -19,8 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.config.loading import Target
-from harness.config.model import SimulatorName
 from harness.core.errors import UsageError
 from harness.core.verdict import Word
 from harness.system.paths import executorch_package
@@ -28,6 +26,8 @@ from harness.system.progress import Progress, silent
 from harness.system.settings import Settings, settings
 
 if TYPE_CHECKING:
+    from harness.config.loading import Target
+    from harness.config.model import SimulatorName
     from harness.firmware.executorch.checkout import Checkout
     from harness.firmware.firmware import Firmware
 

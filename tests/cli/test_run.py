@@ -6,12 +6,15 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.export.program import Program
+from harness.system.paths import project_root
 
 from .conftest import Hil
 
@@ -127,9 +130,10 @@ def test_exec_writes_what_the_oracle_expects(
 
 
 def test_exec_runs_a_bundled_program(hil: Hil, add: Program, tmp_path: Path) -> None:
-    from harness.export.bundle import bundle
-
-    result = hil("exec", TARGET, bundle(add), "-o", tmp_path / "o", "--json")
+    bpte = tmp_path / "add.bpte"
+    command = [sys.executable, "-m", "tools.bundled_program", str(add.directory), str(bpte)]
+    subprocess.run(command, check=True, cwd=project_root())
+    result = hil("exec", TARGET, bpte, "-o", tmp_path / "o", "--json")
     assert result.code == 0, result.out
     console = Path(result.json["run_dir"], "console.log").read_text()
     assert console.count("Test_result: PASS") == len(add.sets)
