@@ -23,7 +23,6 @@ from harness.firmware.firmware import Firmware
 from harness.judge.compare import TensorDiff, compare
 from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs
 from harness.judge.program_contents import ProgramDifference
-from harness.judge.program_difference import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed
 from harness.judge.symbols import where_spinning, with_symbols
