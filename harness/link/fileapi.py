@@ -1,4 +1,4 @@
-"""CMake's File API of a build directory: targets, their sources and their links.
+"""CMake's cache and File API of a build directory: targets, their sources and their links.
 
 Format: the manual page cmake-file-api(7), object kind "codemodel", major version 2. CMake writes
 the reply when something (an editor, `west spdx`, the harness) has requested it before.
@@ -7,6 +7,7 @@ the reply when something (an editor, `west spdx`, the harness) has requested it 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,13 @@ class CMakeTarget:
 
     def libraries(self) -> tuple[str, ...]:
         return tuple(text for role, text in self.link if role == "libraries")
+
+
+def cache_entries(build: Path) -> dict[str, str]:
+    """The variables of CMakeCache.txt; {} without one."""
+    file = build / "CMakeCache.txt"
+    text = file.read_text("utf-8", "replace") if file.is_file() else ""
+    return dict(re.findall(r"^([\w-]+):\w+=(.+)$", text, re.MULTILINE))
 
 
 def ask(build: Path) -> None:

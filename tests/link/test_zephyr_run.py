@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,20 @@ def _quiet(_message: str) -> None:
     pass
 
 
+def _hil_run(
+    *target_and_models: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = (sys.executable, "-m", "harness", "run", *target_and_models)
+    return subprocess.run(
+        [*command, "--simulator", "qemu", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
+        env=env,
+    )
+
+
 @pytest.fixture(scope="module")
 def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_workspace(tmp_path_factory.mktemp("west"))
@@ -48,24 +63,7 @@ def test_a_run_builds_with_west_and_passes(
     zephyr: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter(zephyr, monkeypatch)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "harness",
-            "run",
-            "zephyr-corstone-300",
-            "add",
-            "--simulator",
-            "qemu",
-            "--json",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={**os.environ, "HIL_HOME": str(home)},
-    )
+    done = _hil_run("zephyr-corstone-300", "add", env={**os.environ, "HIL_HOME": str(home)})
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "PASS"
     firmware = next((home / "cache" / "firmware").glob("*/firmware.json"))
@@ -78,25 +76,7 @@ def test_the_networks_pass_in_the_real_workspace(tmp_path: Path) -> None:
     """At 0 LSB, the CPU's and those of the NPU's stand-in; the console begins with Zephyr's own
     banner, so that it is not somebody else's program."""
     for target in ("zephyr-corstone-300", "zephyr-corstone-300-u55-128"):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "harness",
-                "run",
-                target,
-                "ds_cnn",
-                "resnet8",
-                "mobilenet_v1_025",
-                "deep_autoencoder",
-                "--simulator",
-                "qemu",
-                "--json",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = _hil_run(target, "ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder")
         assert done.returncode == 0, done.stdout + done.stderr
         cases = json.loads(done.stdout)["cases"]
         assert [(case["verdict"], case["worst_lsb"]) for case in cases] == [("PASS", 0.0)] * 4
@@ -157,23 +137,8 @@ def test_without_a_workspace_it_says_how_to_get_one(base: dict[str, str], messag
 
 def test_a_run_without_a_workspace_ends_before_any_work(tmp_path: Path) -> None:
     environ = {k: v for k, v in os.environ.items() if k != "ZEPHYR_BASE"}
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "harness",
-            "run",
-            "zephyr-corstone-300",
-            "add",
-            "--simulator",
-            "qemu",
-            "--json",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**environ, "HIL_HOME": str(tmp_path / "hil")},
+    done = _hil_run(
+        "zephyr-corstone-300", "add", env={**environ, "HIL_HOME": str(tmp_path / "hil")}
     )
     assert done.returncode == 2, done.stdout + done.stderr
     said = json.loads(done.stdout)

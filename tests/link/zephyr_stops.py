@@ -61,6 +61,14 @@ def _around(name: str, kind: str, cause: str, fix: str, **environment: str) -> Z
     return ZephyrStop(name, kind, "", (cause,), (fix,), environment=environment)
 
 
+def _board(name: str, board: str, cause: str, fix: str) -> ZephyrStop:
+    return ZephyrStop(name, "board", "", (cause,), (fix,), board=board)
+
+
+def _attached(name: str, option: str, cause: str, fix: str) -> ZephyrStop:
+    return ZephyrStop(name, "board", "", (cause,), (fix,), options=(option,))
+
+
 STOPS = (
     _conf(
         "kconfig_renamed",
@@ -244,41 +252,16 @@ STOPS = (
         ("the module that brings ethosu_driver.h",),
         {"src/main.c": calling("#include <ethosu_driver.h>\n", "")},
     ),
-    ZephyrStop(
+    _board(
         "board_unknown",
-        "board",
-        "",
-        ("mps3 has no variant `corstone300/an548`",),
-        ("mps3/corstone300/an547",),
-        board="mps3/corstone300/an548",
+        "mps3/corstone300/an548",
+        "mps3 has no variant `corstone300/an548`",
+        "mps3/corstone300/an547",
     ),
-    ZephyrStop(
-        "board_without_variant",
-        "board",
-        "",
-        ("has no variant",),
-        ("mps3/corstone300/an547",),
-        board="mps3",
-    ),
-    ZephyrStop(
-        "board_unknown_name", "board", "", ("no board mps9",), ("BOARD_ROOT",), board="mps9"
-    ),
-    ZephyrStop(
-        "shield_unknown",
-        "board",
-        "",
-        ("no shield npu_hat",),
-        ("SHIELD",),
-        options=("-DSHIELD=npu_hat",),
-    ),
-    ZephyrStop(
-        "snippet_unknown",
-        "board",
-        "",
-        ("no snippet npu-console",),
-        ("SNIPPET",),
-        options=("-DSNIPPET=npu-console",),
-    ),
+    _board("board_without_variant", "mps3", "has no variant", "mps3/corstone300/an547"),
+    _board("board_unknown_name", "mps9", "no board mps9", "BOARD_ROOT"),
+    _attached("shield_unknown", "-DSHIELD=npu_hat", "no shield npu_hat", "SHIELD"),
+    _attached("snippet_unknown", "-DSNIPPET=npu-console", "no snippet npu-console", "SNIPPET"),
     _around(
         "toolchain_missing",
         "toolchain",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -33,10 +34,6 @@ class _Sentences:
     cause: str
     fix: str
     where: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", FailureKind(self.kind))
-        object.__setattr__(self, "cause_kind", LinkCause(self.cause_kind))
 
     def fits(self, kind: FailureKind, words: Mapping[str, str]) -> bool:
         return kind is self.kind and all(
@@ -114,32 +111,36 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return _WORD.sub(lambda match: words[match["name"]] or match["default"] or "", text)
 
 
-# Tags of the build attributes that decide whether objects fit together
-# ("Addenda to, and Errata in, the ABI for the Arm Architecture", section 3.3).
-_CPU_ARCH, _CPU_ARCH_PROFILE, _ABI_VFP_ARGS = 6, 7, 28
-_TAGS = {
-    _CPU_ARCH: "CPU architecture",
-    _CPU_ARCH_PROFILE: "architecture profile",
-    _ABI_VFP_ARGS: "how float arguments are passed",
-    26: "size of enums",
-    18: "size of wchar_t",
-    25: "stack alignment",
-}
-_VFP_ARGS = {0: "soft (core registers)", 1: "hard (VFP registers)", 2: "toolchain's own", 3: "any"}
-_ARCHITECTURES = {
-    0: "pre-v4",
-    6: "v6",
-    9: "v6K",
-    10: "v7",
-    11: "v6-M",
-    12: "v6S-M",
-    13: "v7E-M",
-    14: "v8-A",
-    15: "v8-R",
-    16: "v8-M Baseline",
-    17: "v8-M Mainline",
-    21: "v8.1-M Mainline",
-    22: "v9-A",
+_FLOAT_ARGUMENTS = 28
+# Build attributes that decide whether objects fit together, by tag: what they say, and what their
+# values mean ("Addenda to, and Errata in, the ABI for the Arm Architecture", section 3.3).
+_ATTRIBUTES: Mapping[int, tuple[str, Mapping[int, str]]] = {
+    6: (
+        "CPU architecture",
+        {
+            0: "pre-v4",
+            6: "v6",
+            9: "v6K",
+            10: "v7",
+            11: "v6-M",
+            12: "v6S-M",
+            13: "v7E-M",
+            14: "v8-A",
+            15: "v8-R",
+            16: "v8-M Baseline",
+            17: "v8-M Mainline",
+            21: "v8.1-M Mainline",
+            22: "v9-A",
+        },
+    ),
+    7: ("architecture profile", {0: "none", ord("A"): "A", ord("R"): "R", ord("M"): "M"}),
+    _FLOAT_ARGUMENTS: (
+        "how float arguments are passed",
+        {0: "soft (core registers)", 1: "hard (VFP registers)", 2: "toolchain's own", 3: "any"},
+    ),
+    26: ("size of enums", {}),
+    18: ("size of wchar_t", {}),
+    25: ("stack alignment", {}),
 }
 
 
@@ -150,40 +151,20 @@ def attributes(unit: ElfFile) -> dict[str, str]:
         "class": f"{unit.bits} bit",
         "byte order": unit.byte_order,
     }
-    for tag, value in _arm_attributes(unit).items():
-        built_for[_TAGS[tag]] = _in_words(tag, value)
-    if unit.machine_number == EM_ARM:
-        built_for.setdefault(_TAGS[_ABI_VFP_ARGS], _VFP_ARGS[0])
+    values: dict[int, int | str] = {_FLOAT_ARGUMENTS: 0} if unit.machine_number == EM_ARM else {}
+    with suppress(DamagedFile):
+        values |= unit.attributes
+    for tag, (name, words) in _ATTRIBUTES.items():
+        value = values.get(tag)
+        if isinstance(value, int):
+            built_for[name] = words.get(value, str(value))
     return built_for
-
-
-def _arm_attributes(unit: ElfFile) -> dict[int, int]:
-    try:
-        attributes = unit.attributes
-    except DamagedFile:
-        return {}
-    return {
-        tag: value for tag, value in attributes.items() if tag in _TAGS and isinstance(value, int)
-    }
-
-
-def _in_words(tag: int, value: int) -> str:
-    if tag == _ABI_VFP_ARGS:
-        return _VFP_ARGS.get(value, str(value))
-    if tag == _CPU_ARCH:
-        return _ARCHITECTURES.get(value, f"architecture {value}")
-    if tag == _CPU_ARCH_PROFILE:
-        return {0: "none", ord("A"): "A", ord("R"): "R", ord("M"): "M"}.get(value, str(value))
-    return str(value)
 
 
 def difference(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, str, str] | None:
     """(attribute, in one, in the other) for the first that matters."""
-    for name in ("machine", "class", "byte order", *_TAGS.values()):
-        mine, theirs = one.get(name), other.get(name)
-        if mine is not None and theirs is not None and mine != theirs:
-            return name, mine, theirs
-    return None
+    both = ((name, value, other[name]) for name, value in one.items() if name in other)
+    return next((each for each in both if each[1] != each[2]), None)
 
 
 _SAMPLE = 60  # objects whose ABI is looked at

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -34,22 +34,17 @@ class Undefined:
 class SymbolFact:
     """A row of ``symbols.yaml``."""
 
-    pattern: str
+    pattern: re.Pattern[str]
     home: str
     fix: str
     library: str = ""
     cause: LinkCause | None = None
     gnu: bool = False
-    compiled: re.Pattern[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "compiled", re.compile(self.pattern))
-        usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
-        object.__setattr__(self, "cause", LinkCause(self.cause) if self.cause else usual)
 
     def undefined(self) -> Undefined:
+        usual = LinkCause.LIBRARY_NOT_LINKED if self.library else LinkCause.NO_DEFINITION
         text = f"It belongs to {self.home}, and nothing on the link line defines it."
-        return Undefined(self.cause or LinkCause.NO_DEFINITION, text, self.fix)
+        return Undefined(self.cause or usual, text, self.fix)
 
 
 @cache
@@ -58,7 +53,7 @@ def _facts(group: str) -> tuple[SymbolFact, ...]:
 
 
 def _fact(group: str, symbol: str) -> SymbolFact | None:
-    return next((fact for fact in _facts(group) if fact.compiled.search(symbol)), None)
+    return next((fact for fact in _facts(group) if fact.pattern.search(symbol)), None)
 
 
 def in_zephyr(shown: str) -> Undefined | None:
@@ -121,7 +116,7 @@ def _vtable(shown: str) -> SymbolFact | None:
         return None
     name = vtable["class"]
     return SymbolFact(
-        "",
+        _VTABLE,
         f"the file with the key function of class {name}",
         f"Define and link the first non-inline virtual function of {name}; the compiler emits its "
         "vtable there.",

@@ -20,7 +20,7 @@ from harness.formats.elf import Symbol
 from harness.link.build import ninja_commands
 from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
 from harness.link.failure import member_of
-from harness.link.fileapi import CMakeTarget, read_targets
+from harness.link.fileapi import CMakeTarget, cache_entries, read_targets
 from harness.link.index import units_of
 
 _SOURCES = {".c", ".cc", ".cpp", ".cxx", ".s", ".S"}
@@ -60,21 +60,16 @@ class FileSearch:
 
 @dataclass(frozen=True)
 class Tree:
-    """A build directory and the sources it was made from. ``also``: further folders to search."""
+    """A build directory and the sources it was made from."""
 
     build: Path
-    also: tuple[Path, ...] = ()
     most_files: int = _MOST_FILES
     most_bytes: int = _MOST_BYTES
 
     @cached_property
     def source(self) -> Path | None:
-        cache = self.build / "CMakeCache.txt"
-        if not cache.is_file():
-            return None
-        text = cache.read_text("utf-8", "replace")
-        home = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", text, re.MULTILINE)
-        return Path(home[1]) if home else None
+        home = cache_entries(self.build).get("CMAKE_HOME_DIRECTORY")
+        return Path(home) if home else None
 
     @cached_property
     def zephyr(self) -> ZephyrBuild | None:
@@ -137,12 +132,12 @@ class Tree:
 
     @cached_property
     def built(self) -> FileSearch:
-        return self._search([self.build, *self.also], _OBJECTS)
+        return self._search([self.build], _OBJECTS)
 
     @cached_property
     def sources(self) -> FileSearch:
         """Those that are compiled, and those beside them and below the source directory."""
-        roots = [r for r in (self.source, *self.also) if r is not None]
+        roots = [] if self.source is None else [self.source]
         listed = list(self.compile_commands)
         inside = {*roots, self.build.resolve()}
         folders = dict.fromkeys(path.parent for path in listed)

@@ -15,6 +15,8 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
+from harness.link.fileapi import cache_entries
+
 _ASSIGNED = re.compile(r"^CONFIG_(?P<name>\w+)=(?P<value>.*)$", re.MULTILINE)
 _CALL = re.compile(r"(?P<command>\w+)[ \t]*\((?P<words>[^()]*(?:\([^()]*\)[^()]*)*)\)")
 _DEVICE = re.compile(r"^__device_dts_ord_(?P<ordinal>\d+)$")
@@ -156,9 +158,9 @@ class ZephyrBuild:
     @cached_property
     def requested(self) -> dict[str, tuple[str, Path, int]]:
         """Option to value, file and line, from the application's configuration files."""
-        cache = _text(self.build / "CMakeCache.txt")
-        listed = re.search(r"^(?:CACHED_)?CONF_FILE:\w+=(.+)$", cache, re.MULTILINE)
-        files = [Path(name) for name in listed[1].split(";")] if listed else []
+        cache = cache_entries(self.build)
+        listed = cache.get("CACHED_CONF_FILE") or cache.get("CONF_FILE")
+        files = [Path(name) for name in listed.split(";")] if listed else []
         if not files and self.application is not None:
             files = [self.application / "prj.conf"]
         options = {}
@@ -241,12 +243,12 @@ def zephyr_build(build: Path) -> ZephyrBuild | None:
     """None for a directory that is no build directory of Zephyr's."""
     if not (build / "zephyr" / ".config").is_file():
         return None
-    cache = _text(build / "CMakeCache.txt")
-    zephyr = re.search(r"^Zephyr_DIR:\w+=(.+)/share/zephyr-package/cmake$", cache, re.MULTILINE)
-    home = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", cache, re.MULTILINE)
-    if zephyr is None:
+    cache = cache_entries(build)
+    base, package, _ = cache.get("Zephyr_DIR", "").partition("/share/zephyr-package/cmake")
+    home = cache.get("CMAKE_HOME_DIRECTORY")
+    if not package:
         return None
-    return ZephyrBuild(build, Path(zephyr[1]), Path(home[1]) if home else None)
+    return ZephyrBuild(build, Path(base), Path(home) if home else None)
 
 
 def _conditions(lists: str, name: str) -> Iterator[tuple[str, int]]:

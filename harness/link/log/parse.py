@@ -4,7 +4,7 @@ which messages are about one thing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -346,32 +346,26 @@ def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     return tuple(found.values())
 
 
+# The fields that say what a failure of a kind is about.
+_IDENTITY: Mapping[FailureKind, tuple[str, ...]] = {
+    FailureKind.REGION_OVERFLOW: ("region",),
+    FailureKind.UNDEFINED_SYMBOL: ("symbol",),
+    FailureKind.DUPLICATE_SYMBOL: ("symbol",),
+    FailureKind.DISCARDED_SECTION: ("symbol",),
+    FailureKind.RELOCATION_OUT_OF_RANGE: ("symbol", "attribute"),
+    FailureKind.ORPHAN_SECTION: (),
+}
+
+
 def _thing(failure: Failure) -> tuple[object, ...]:
     """What a failure is about."""
-    kind = failure.kind
-    if kind is FailureKind.REGION_OVERFLOW:
-        return (kind, failure.region)
-    if kind in (
-        FailureKind.UNDEFINED_SYMBOL,
-        FailureKind.DUPLICATE_SYMBOL,
-        FailureKind.DISCARDED_SECTION,
-    ):
-        return (kind, failure.symbol)
-    if kind is FailureKind.WRONG_ARCHITECTURE:
+    if failure.kind is FailureKind.WRONG_ARCHITECTURE:
         archives = tuple(map(archive_of, failure.files[:1]))
-        return (kind, failure.attribute, failure.files[1:] if failure.attribute else archives)
-    if kind is FailureKind.RELOCATION_OUT_OF_RANGE:
-        return (kind, failure.symbol, failure.attribute)
-    if kind is FailureKind.ORPHAN_SECTION:
-        return (kind,)
-    return (
-        kind,
-        failure.symbol,
-        failure.region,
-        failure.sections,
-        failure.files,
-        failure.attribute,
-    )
+        others = failure.files[1:] if failure.attribute else archives
+        return (failure.kind, failure.attribute, others)
+    every = ("symbol", "region", "sections", "files", "attribute")
+    names = _IDENTITY.get(failure.kind, every)
+    return (failure.kind, *(getattr(failure, name) for name in names))
 
 
 def _joined(one: Failure, other: Failure) -> Failure:

@@ -85,7 +85,7 @@ def test_an_object_whose_source_was_taken_out_is_not_part_of_the_build(tmp_path:
         "command": "cc -c ../src/kept.c -o CMakeFiles/x.dir/lib/cpp/kept.c.o",
     }
     (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([entry]))
-    tree = Tree(tmp_path / "build", (tmp_path / "src",))
+    tree = Tree(tmp_path / "build")
     assert [f.path.name for f in tree.definers("kept", ())] == ["kept.c.o"]
     assert tree.definers("left", ()) == []
     assert [f.compiled for f in tree.in_sources("left")] == [False]
