@@ -24,7 +24,7 @@ from harness.config.models import find_model
 from harness.core.errors import ToolMissing
 from harness.export.batch import export
 from harness.export.request import ExportRequest
-from harness.firmware.step import environment as compiler_cache
+from harness.firmware.step import ccache as compiler_cache
 from harness.firmware.step import launchers
 from harness.npu import kernel_library
 from harness.npu.blob import find_blobs

@@ -18,7 +18,7 @@ from elftools.elf.elffile import ELFFile
 from harness.config.loading import Limits, Qemu, Target, load_target, target_directories
 from harness.core.errors import InfraError
 from harness.export.program import Program
-from harness.sim.guest.image import guest_kernel
+from harness.sim.guest.kernel import guest_kernel
 from harness.system import paths, toolchain
 from tools.doubles import FakeFirmware, double_program
 

@@ -231,6 +231,26 @@ def _from_stamp(stamp: dict[str, Any], directory: Path) -> Firmware:
     return Firmware(**stamp, directory=directory, source=source, checkout=checkout, notes=notes)
 
 
+def described(
+    directory: Path, target: str, toolchain_id: str, options: Mapping[str, str], **facts: Any
+) -> Firmware:
+    """The runner that was built in ``directory``, whose name is its key. ``facts``: more fields of
+    it. Raises BuildError for an ELF without its build id."""
+    elf = directory / RUNNER
+    given = {"variant": "", "seconds": 0.0, **facts}  # which ``obtain`` knows
+    if "build_id" not in given:
+        given["build_id"] = build_id(elf)
+    return Firmware(
+        directory=directory,
+        target=target,
+        key=directory.name,
+        toolchain_id=toolchain_id,
+        elf_sha256=sha256_of(elf),
+        options=dict(options),
+        **given,
+    )
+
+
 def build_id(elf: Path) -> str:
     """The GNU build id of an ELF, in hex. Raises BuildError when it has none."""
     from harness.formats.elf import read_elf

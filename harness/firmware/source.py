@@ -265,7 +265,7 @@ def _parts(words: Sequence[str], project: Settings) -> dict[str, Path]:
     """Parts of the command line replace those of the settings."""
     if not (project.parts or words):
         return {}
-    from harness.firmware.executorch.parts import read_given
+    from harness.firmware.executorch.checkout import read_given
 
     inherited = read_given(project.parts, project.folder) if project.parts else {}
     return {**inherited, **read_given(words)}

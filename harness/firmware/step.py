@@ -1,5 +1,5 @@
-"""One command of a build: bounded in time, with a log of its own, of which a failure is the first
-error, as the right kind of error.
+"""The commands of a build, by CMake and ninja: each bounded in time, with a log of its own, of
+which a failure is the first error, as the right kind of error.
 
 Equal compilations are made once, whatever the tree: ccache in front of the compilers, where there
 is one. It is no part of what decides a build: code and data are the same with and without it.
@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import BuildError, HarnessError, InfraError, LinkError
+from harness.firmware.firmware import REGION, RUNNER, STRIPPED
+from harness.link import fileapi
 from harness.system import paths, toolchain
-from harness.system.process import Bounds, Stop, run
+from harness.system.process import Bounds, Ended, Stop, Watch, run
 from harness.system.progress import Progress
 
 _BUILD_SECONDS = 1800.0
@@ -58,18 +61,14 @@ def run_step(
         if steps := re.findall(rb"^\[(\d+/\d+)\] ", data, re.MULTILINE):
             progress(f"{target}: building the runner {steps[-1].decode()}")
 
-    tied = (str(toolchain.locate("setsid")), str(toolchain.locate("setpriv")))
-    ended = run(
-        [*tied, "--pdeathsig", "KILL", "--", *argv],
-        cwd=directory,
-        environment={
-            **{name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-            **(environment or {}),
-            "LC_ALL": "C.UTF-8",
-        },
-        console=log,
-        bounds=Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
-        on_output=watch,
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    ended = run_tied(
+        argv,
+        directory,
+        {**kept, **(environment or {}), "LC_ALL": "C.UTF-8"},
+        log,
+        Bounds(_BUILD_SECONDS, _SILENT_SECONDS),
+        watch,
     )
     if ended.stop is not Stop.EXITED:
         raise InfraError(f"the {step} step was stopped: {ended.stop}", path=log)
@@ -78,6 +77,27 @@ def run_step(
         for built, shown in (places or {}).items():
             text = text.replace(f"{built}/", f"{shown}/")
         raise diagnose(text, FailedStep(step, log, target, ended.status))
+
+
+def run_tied(
+    argv: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    log: Path,
+    bounds: Bounds,
+    watch: Callable[[bytes], None],
+) -> Ended:
+    """Runs a command to its end, which is ours at the latest. ``watch`` gets every byte of the
+    output."""
+    tied = (str(toolchain.locate("setsid")), str(toolchain.locate("setpriv")))
+    return run(
+        [*tied, "--pdeathsig", "KILL", "--", *argv],
+        cwd=directory,
+        environment=environment,
+        console=log,
+        bounds=bounds,
+        watch=Watch(watch),
+    )
 
 
 @dataclass(frozen=True)
@@ -104,6 +124,16 @@ class StepError(HarnessError):
         super().__init__(message, hint=hint or f"the whole output is in {failed.log}")
 
 
+class UnusedOptions(BuildError):
+    """CMake was given options that nothing in the runner asks for."""
+
+    def __init__(self, unused: Sequence[str], log: Path) -> None:
+        self.unused = tuple(unused)
+        super().__init__(
+            f"the runner's CMake has no option {', '.join(unused)}", hint=f"see {log}", path=log
+        )
+
+
 class StepStarved(StepError, InfraError):
     """No room on the disk, or not enough memory."""
 
@@ -111,33 +141,13 @@ class StepStarved(StepError, InfraError):
 class StepFailed(StepError, BuildError):
     """CMake or a compiler refused something. ``stop``: why, as data, where it is known."""
 
-    def __init__(
-        self,
-        message: str,
-        failed: FailedStep,
-        line: int | None,
-        *,
-        hint: str | None = None,
-        stop: dict[str, Any] | None = None,
-    ) -> None:
-        self.stop = stop
-        super().__init__(message, failed, line, hint=hint)
+    stop: dict[str, Any] | None = None
 
 
 class LinkFailed(StepError, LinkError):
     """``failures``: why, one summary each, when they could be explained."""
 
-    def __init__(
-        self,
-        message: str,
-        failed: FailedStep,
-        line: int | None,
-        *,
-        hint: str | None = None,
-        failures: list[dict[str, Any]] | None = None,
-    ) -> None:
-        self.failures = failures
-        super().__init__(message, failed, line, hint=hint)
+    failures: list[dict[str, Any]] | None = None
 
 
 def diagnose(text: str, failed: FailedStep) -> StepError:
@@ -164,7 +174,9 @@ def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) ->
     ):
         return StepFailed(shown, failed, line)
     hint = f"{stop.fix} (the whole output is in {failed.log})".lstrip()
-    return StepFailed(stop.cause, failed, stop.line, hint=hint, stop=stop.summary())
+    error = StepFailed(stop.cause, failed, stop.line, hint=hint)
+    error.stop = stop.summary()
+    return error
 
 
 def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> LinkFailed:
@@ -178,10 +190,10 @@ def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) ->
         return LinkFailed(shown, failed, line, hint=f"{hint} (not explained: {error.message})")
     if not failures:
         return LinkFailed(shown, failed, line)
-    first, known = failures[0], [failure.summary() for failure in failures[:_MOST]]
-    return LinkFailed(
-        shown, failed, line, hint=f"{first.cause} {first.fix} ({hint})", failures=known
-    )
+    first = failures[0]
+    linked = LinkFailed(shown, failed, line, hint=f"{first.cause} {first.fix} ({hint})")
+    linked.failures = [failure.summary() for failure in failures[:_MOST]]
+    return linked
 
 
 def unused_options(text: str) -> tuple[str, ...]:
@@ -220,6 +232,61 @@ def _cmake_error(lines: list[str]) -> tuple[int, str] | None:
     return None
 
 
+def cmake(source: Path, tree: Path, options: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that configures ``source`` for ninja in ``tree``. Raises ToolMissing."""
+    toolchain.require("ninja")
+    return (
+        str(toolchain.locate("cmake")),
+        *("-S", str(source)),
+        *("-B", str(tree)),
+        *("-G", "Ninja"),
+        *(f"-D{name}={value}" for name, value in options.items()),
+    )
+
+
+def ninja(tree: Path, *targets: str) -> tuple[str, ...]:
+    """The command that builds in ``tree`` with every processor. Raises ToolMissing."""
+    jobs = str(len(os.sched_getaffinity(0)))
+    return (str(toolchain.locate("ninja")), "-C", str(tree), "-j", jobs, *targets)
+
+
+def build_with_cmake(
+    source: Path, directory: Path, options: Mapping[str, str], name: str, progress: Progress
+) -> None:
+    """Builds the runner of ``source`` in ``directory`` and leaves there what ``products`` gives.
+
+    Raises what ``run_step`` does, and UnusedOptions.
+    """
+    tree = directory / "build"
+    tree.mkdir()
+    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
+    progress(f"{name}: configuring the runner")
+    argv = cmake(source, tree, {"CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree), **options})
+    run_step("configure", argv, directory, name, progress, ccache(tree))
+    log = directory / "configure.log"
+    # a port need not use every region of its target
+    unused = unused_options(log.read_text("utf-8", "replace"))
+    if unused := tuple(option for option in unused if not option.startswith(REGION)):
+        raise UnusedOptions(unused, log)
+    run_step("build", ninja(tree, RUNNER), directory, name, progress, ccache(tree))
+    take(tree, products(RUNNER, stripped=(tree / STRIPPED).is_file()), directory)
+    shutil.rmtree(tree)
+
+
+def products(program: str, *, stripped: bool = False) -> dict[str, str]:
+    """What a build leaves of ``program``, with the names in a Firmware's directory."""
+    made = {program: RUNNER, f"{program}.map": f"{RUNNER}.map"}
+    return {**made, f"{program}.stripped": STRIPPED} if stripped else made
+
+
+def take(tree: Path, made: Mapping[str, str], directory: Path) -> None:
+    """Copies the products of a build to their names in ``directory``. Raises BuildError."""
+    for file, name in made.items():
+        if not (tree / file).is_file():
+            raise BuildError(f"the build ended well but left no {file}", path=tree)
+        shutil.copy2(tree / file, directory / name)
+
+
 def launchers(*languages: str) -> dict[str, str]:
     """CMake's options for the languages of a project; none where there is no ccache."""
     found = toolchain.find("ccache")
@@ -230,7 +297,7 @@ def launchers(*languages: str) -> dict[str, str]:
     }
 
 
-def environment(tree: Path) -> dict[str, str]:
+def ccache(tree: Path) -> dict[str, str]:
     """What ccache is told: ``tree``, where the build is, does not count (BASEDIR), nor does the
     current directory (NOHASHDIR), which the compilers are told to leave out. ``$CCACHE_DIR`` names
     another place for what it keeps."""

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from harness.core.errors import InfraError
 from harness.npu.errors import AccessError
-from harness.system import paths, toolchain
+from harness.system import artifact_cache, paths, toolchain
 from harness.system.artifact_cache import processor
 from harness.system.files import disk_errors
 
@@ -207,7 +206,7 @@ def _require_order(disorder: int, offset: int) -> None:
 
 
 NAME = "libhil_npu.so"
-_LOG, _FAILED = "build.log", "failed"
+_LOG = "build.log"
 _SECONDS = 300
 
 
@@ -218,13 +217,10 @@ def load() -> ctypes.CDLL:
     Raises ToolMissing, InfraError where it cannot be built, and DiskError when there is no room.
     """
     tools = [toolchain.require(name) for name in ("cmake", "ninja", "g++")]
-    directory = paths.cache_dir("npu-kernel") / _key(tools)
+    key = _key(tools)
+    directory = paths.cache_dir("npu-kernel") / key
     with disk_errors("building the NPU model's arithmetic"):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        if not _is_decided(directory):
-            with FileLock(f"{directory}.lock"):
-                if not _is_decided(directory):
-                    _build(directory)
+        artifact_cache.cached(directory, key, _build)
     if not (directory / NAME).is_file():
         raise InfraError(
             f"the NPU model's arithmetic cannot be built: {directory / _LOG}",
@@ -233,10 +229,6 @@ def load() -> ctypes.CDLL:
     library = declared(ctypes.CDLL(str(directory / NAME)))
     check_layout(library)
     return library
-
-
-def _is_decided(directory: Path) -> bool:
-    return (directory / NAME).is_file() or (directory / _FAILED).is_file()
 
 
 def check_layout(library: ctypes.CDLL) -> None:
@@ -259,10 +251,9 @@ def sources() -> list[Path]:
 
 
 def _build(directory: Path) -> None:
-    """The library comes to its place last of all: a build that was killed leaves none."""
+    """Leaves the log alone where it fails: with the same compiler it would fail again."""
     tree, log = directory / "build", directory / _LOG
-    shutil.rmtree(directory, ignore_errors=True)
-    tree.mkdir(parents=True)
+    tree.mkdir()
     cmake, ninja = (str(toolchain.locate(name)) for name in ("cmake", "ninja"))
     compiler = toolchain.locate("g++")
     configure = [cmake, "-S", str(SOURCES), "-B", str(tree), "-G", "Ninja", "-DHIL_NATIVE=ON"]
@@ -281,7 +272,7 @@ def _build(directory: Path) -> None:
             except subprocess.TimeoutExpired:
                 status = -1
         if status != 0:
-            (directory / _FAILED).touch()  # with the same compiler it would fail again
+            shutil.rmtree(tree)
             return
     (tree / NAME).replace(directory / NAME)
     shutil.rmtree(tree)

@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 
 from harness.config.loading import Qemu, Target
+from harness.config.model import Region
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
-from harness.sim.gdbstub.driver import GuestStuck
+from harness.sim.gdbstub.driver import GuestMemory, GuestStuck
 from harness.sim.gdbstub.hooks import (
     ConsoleInjector,
     DrivenNpu,
     GuestEnd,
-    GuestMemory,
-    ListeningSocket,
+    StubSocket,
     serving_hooks,
 )
 from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
@@ -31,14 +31,11 @@ from harness.sim.simulator import Companion
 from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
 
-# The socket of QEMU's gdb stub: in the guest's directory, QEMU's current one, so that the name is
-# short. The path of a Unix socket has 107 characters at most.
-DEBUGGER = "qemu-gdb"
 MEMORY = "ddr"  # what QEMU calls the memory that is shared
 
 
 class NpuRunner:
-    """A Companion (``launch.py``) that runs the guest's command streams on the model of the NPU,
+    """A Companion (``simulator.py``) that runs the guest's command streams on the model of the NPU,
     counts them, and keeps the first failure."""
 
     def __init__(
@@ -56,6 +53,7 @@ class NpuRunner:
         self._stop: NpuStop | None = None
         self._guest_end: GuestEnd | None = None
         self._injector = ConsoleInjector()
+        self._stub_socket: StubSocket | None = None
         self.busy = False
 
     @property
@@ -68,7 +66,9 @@ class NpuRunner:
         return NpuUse(self._jobs, self._stop)
 
     def console(self, read_end: int) -> None:
-        if self._guest_end is not None:
+        """QEMU has been started: it has its end of the gdb stub's socket."""
+        if self._stub_socket is not None:
+            self._stub_socket.far.close()
             self._injector.connect(read_end)
 
     def run(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
@@ -92,14 +92,15 @@ class NpuRunner:
     @contextmanager
     def serve_hooks(
         self,
-        folder: Path,
         program: Program,
         heap: HeapInfo,
         npu: DrivenNpu | None,
         counted: CountedOperators | None,
     ) -> Iterator[None]:
         """A guest that will not get what it waits for has been ended; the record says why."""
-        gdb = ListeningSocket(folder, DEBUGGER)
+        gdb = self._stub_socket = StubSocket()
+        self.words += gdb.words
+        self.descriptors += (gdb.far.fileno(),)
         try:
             with serving_hooks(gdb, program, heap, npu, self._injector, counted) as self._guest_end:
                 yield
@@ -114,6 +115,12 @@ class NpuRunner:
 
     def _stopped(self, stop: NpuStop) -> None:
         self._stop = self._stop or stop
+
+
+def shared_memory(region: Region) -> SharedMemory:
+    """A guest's RAM in which the NPU's model works. Raises DiskError."""
+    with disk_errors("making the memory that the NPU's model shares"):
+        return SharedMemory(region.size, region.origin)
 
 
 @contextmanager
@@ -135,22 +142,18 @@ def companion(
         memory: SharedMemory | None = None
         view: Callable[..., GuestMemory] = GuestMemory
         if region is not None:
-            with disk_errors("making the memory that the NPU's model shares"):
-                memory = stack.enter_context(SharedMemory(region.size, region.origin))
+            memory = stack.enter_context(shared_memory(region))
             view = partial(GuestMemory, shared=memory, origin=region.origin, size=region.size)
         process, identity = None, None
         if target.npu is not None and has_npu:
-            product, macs = target.npu.product, target.npu.macs
-            identity = Identity.of(product, macs)
-            process = stack.enter_context(NpuProcess(product, macs, memory))
+            identity = Identity.of(target.npu.product, target.npu.macs)
+            process = stack.enter_context(NpuProcess(target.npu.product, target.npu.macs, memory))
         npu_runner = NpuRunner(process or _refusing(target), memory, with_npu=has_npu)
         if memory is not None and identity is not None and not program.functions:
             stack.enter_context(serving(work, memory, identity, npu_runner.run))
         if program.needs_hooks:
             npu = DrivenNpu(identity, npu_runner.run, view) if program.functions else None
-            stack.enter_context(
-                npu_runner.serve_hooks(work, program, heap_info(target), npu, counted)
-            )
+            stack.enter_context(npu_runner.serve_hooks(program, heap_info(target), npu, counted))
         if process is not None:
             stack.callback(process.stop)  # first, so that nobody above waits for a job
         yield npu_runner

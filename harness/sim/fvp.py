@@ -10,7 +10,6 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.fvp import Fvp
@@ -19,7 +18,6 @@ from harness.config.model import Limits, SimulatorName
 from harness.core.errors import UsageError
 from harness.sim.simulator import Job, Launch, Simulator
 from harness.system import toolchain
-from harness.system.settings import settings
 from harness.system.toolchain import Tool
 
 # The models do not provide this pseudo-file of the semihosting specification. A real file of
@@ -57,15 +55,7 @@ class _Fvp:
     def launch(self, target: Target, tool: Tool, job: Job) -> Launch:
         executable = tool.path.resolve()
         if target.linux is not None:
-            raise NotServed(
-                linux_argv(
-                    str(executable),
-                    _settings(target),
-                    job.limits,
-                    board_images(),
-                    job.work / CARD,
-                )
-            )
+            raise NotServed(linux_argv(str(executable), _settings(target), job.limits))
         words = argv(
             str(executable), _settings(target), job.limits, job.elf, job.arguments, job.work
         )
@@ -95,7 +85,9 @@ class NotServed(UsageError):
     def __init__(self, argv: Sequence[str]) -> None:
         super().__init__(
             "this FVP boots Linux, whose console and memory card are not served here yet",
-            hint=f"run it on QEMU (--simulator qemu), or start it by hand: {shlex.join(argv)}",
+            hint="run it on QEMU (--simulator qemu), or start it by hand, where meta-arm "
+            "(kas/corstone1000-a320-fvp.yml) has put its images and beside them a FAT file system "
+            f"with the run's files: {shlex.join(argv)}",
         )
         self.argv = tuple(argv)
 
@@ -170,49 +162,19 @@ def _root(executable: Path) -> Path:
     return models.parent if models.name == "models" else executable.parent
 
 
-CARD = "card.img"  # in the run's directory: a FAT file system with the run's files
-_ROM = "bl1.bin"
-_HOW = (
-    "build them with meta-arm (kas/corstone1000-a320-fvp.yml) and name the folder that has "
-    f"{_ROM} and the .wic image with `board_images` of your settings"
-)
+# The boot ROM, and firmware, kernel and root file system in one, as meta-arm calls them.
+_ROM, _FLASH, _CARD = "bl1.bin", "corstone1000.wic", "card.img"
 
 
-@dataclass(frozen=True)
-class BoardImages:
-    """``flash``: firmware, kernel and root file system in one."""
-
-    rom: Path
-    flash: Path
-
-
-def board_images() -> BoardImages:
-    """Raises UsageError when the settings do not say where they are, or not all are there."""
-    folder = settings().board_images
-    if folder is None:
-        raise UsageError("the FVP boots the board's own images, and nothing names them", hint=_HOW)
-    rom, flashes = folder / _ROM, sorted(folder.glob("*.wic"))
-    if not rom.is_file() or len(flashes) != 1:
-        raise UsageError(
-            f"{folder} has {'a' if rom.is_file() else 'no'} {_ROM} and {len(flashes)} .wic images; "
-            "one of each is needed",
-            hint=_HOW,
-            path=folder,
-        )
-    return BoardImages(rom, flashes[0])
-
-
-def linux_argv(
-    executable: str, settings: Fvp, limits: Limits, images: BoardImages, card: Path
-) -> tuple[str, ...]:
+def linux_argv(executable: str, settings: Fvp, limits: Limits) -> tuple[str, ...]:
     guest = settings.guest
     if guest is None:
         raise UsageError(f"{settings.executable} is not known to boot an operating system")
-    parameters = {**settings.parameters, guest.rom: str(images.rom), guest.card: str(card)}
+    parameters = {**settings.parameters, guest.rom: _ROM, guest.card: _CARD}
     return (
         executable,
         *_options(parameters),
-        *("--data", f"{guest.flash}={images.flash}@{guest.flash_at:#x}"),
+        *("--data", f"{guest.flash}={_FLASH}@{guest.flash_at:#x}"),
         *_bounds(limits),
     )
 

@@ -12,13 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.config.model import SimulatorName
+from harness.config.model import Region, SimulatorName
 from harness.config.npu import Npu
-from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
+from harness.npu.doorbell import MEMORY_FILE, Identity, serving
 from harness.npu.npu_process import NpuProcess
-from harness.sim.companion import NpuRunner
+from harness.sim.companion import NpuRunner, shared_memory
 from harness.sim.simulator import Companion, Job, Launch, Simulator
-from harness.system.files import disk_errors
 from harness.system.toolchain import Tool
 
 
@@ -40,22 +39,18 @@ class _Host:
         host = target.simulators.host
         if target.npu is None or host is None or host.shared_memory is None:
             return nullcontext()
-        region = host.shared_memory
-        return _with_npu(target.npu, region.origin, region.size, job.work)
+        return _with_npu(target.npu, host.shared_memory, job.work)
 
 
 @contextmanager
-def _with_npu(npu: Npu, origin: int, size: int, work: Path) -> Iterator[Companion]:
+def _with_npu(npu: Npu, region: Region, work: Path) -> Iterator[Companion]:
     place = work / MEMORY_FILE
-    with disk_errors("making the memory that the NPU's model shares"):
-        memory = SharedMemory(size, origin)
-    identity = Identity.of(npu.product, npu.macs)
-    with memory, NpuProcess(npu.product, npu.macs, memory) as process:
+    with shared_memory(region) as memory, NpuProcess(npu.product, npu.macs, memory) as process:
         npu_runner = NpuRunner(process)
         npu_runner.descriptors = (memory.descriptor,)
         place.symlink_to(memory.path)
         try:
-            with serving(work, memory, identity, npu_runner.run):
+            with serving(work, memory, Identity.of(npu.product, npu.macs), npu_runner.run):
                 yield npu_runner
                 process.stop()  # so that the service does not wait for a job
         finally:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-_SECONDS = 0.5  # for the whole conversation; a run that hangs shall not make us hang
+from pexpect import EOF, TIMEOUT
+from pexpect.fdpexpect import fdspawn
+
+_SECONDS = 0.5  # for each answer; a run that hangs shall not make us hang
 _PROMPT = b"(qemu) "
 _REGISTER = re.compile(r"\b(R\d{2}|XPSR|PC|X\d{2}|SP)=([0-9a-f]{8,16})\b")
 _WORD = re.compile(r"0x([0-9a-f]{8})\b")
@@ -27,19 +29,17 @@ class CpuState:
 
 def cpu_state(folder: Path, name: str) -> CpuState | None:
     """What the CPU does right now; None when the monitor does not answer in time."""
-    deadline = time.monotonic() + _SECONDS
     try:
         with _connect(folder, name) as connection:
-            connection.settimeout(_SECONDS)
-            _answer(connection, deadline)
-            registers = _registers(_ask(connection, "info registers", deadline))
+            monitor = fdspawn(connection.fileno(), timeout=_SECONDS)
+            monitor.expect_exact(_PROMPT)
+            registers = _registers(_ask(monitor, "info registers"))
             if "pc" not in registers:
                 return None
             stack = ""
             if "sp" in registers:
-                command = f"x /{_STACK_WORDS}wx {registers['sp']:#x}"
-                stack = _ask(connection, command, deadline)
-    except (OSError, TimeoutError):
+                stack = _ask(monitor, f"x /{_STACK_WORDS}wx {registers['sp']:#x}")
+    except (OSError, EOF, TIMEOUT):
         return None
     return CpuState(registers, tuple(_words(stack)))
 
@@ -58,21 +58,10 @@ def _connect(folder: Path, name: str) -> socket.socket:
     return connection
 
 
-def _ask(connection: socket.socket, command: str, deadline: float) -> str:
-    connection.sendall(command.encode() + b"\n")
-    return _answer(connection, deadline)
-
-
-def _answer(connection: socket.socket, deadline: float) -> str:
-    said = b""
-    while not said.endswith(_PROMPT):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        data = connection.recv(65536)
-        if not data:
-            raise ConnectionError("the monitor closed")
-        said += data
-    return said.decode("ascii", "replace")
+def _ask(monitor: fdspawn, command: str) -> str:
+    monitor.send(f"{command}\n".encode())
+    monitor.expect_exact(_PROMPT)
+    return str(monitor.before.decode("ascii", "replace"))
 
 
 def _registers(said: str) -> dict[str, int]:

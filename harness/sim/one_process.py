@@ -128,7 +128,7 @@ def run_process(
             environment=environment,
             console=console,
             bounds=Bounds(job.limits.host, job.limits.stall),
-            watch=watcher.watch(),
+            watch=watcher,
             descriptors=(*walls.descriptors, *shared),
         )
     if launch.monitor is not None:
@@ -141,46 +141,39 @@ def run_process(
         walls=walls,
         environment=environment,
         ended=ended,
-        observation=watcher.observation(),
+        observation=watcher.parser.finish(),
         cpu=watcher.cpu,
         npu=None if companion is None else companion.use(),
         guest_status=None if companion is None else companion.status,
     )
 
 
-class _Watcher:
+class _Watcher(Watch):
     """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
 
-    def __init__(
-        self,
-        work: Path,
-        monitor: str | None,
-        companion: Companion | None,
-    ) -> None:
+    def __init__(self, work: Path, monitor: str | None, companion: Companion | None) -> None:
+        self.parser = LogParser()
+        super().__init__(self.parser.feed)
         self.cpu: CpuState | None = None
         self._work = work
         self._account = Account(work)
         self._monitor = monitor
         self._companion = companion
-        self._parser = LogParser()
 
-    def watch(self) -> Watch:
-        return Watch(
-            self._parser.feed,
-            lambda: self._parser.final_failure,
-            self._before_kill,
-            self._busy,
-            None if self._companion is None else self._companion.console,
-            self._account.excess,
-        )
+    def started(self, console: int) -> None:
+        if self._companion is not None:
+            self._companion.console(console)
 
-    def observation(self) -> Observation:
-        return self._parser.finish()
+    def fatal(self) -> bool:
+        return self.parser.final_failure
 
-    def _busy(self) -> bool:
+    def busy(self) -> bool:
         return self._companion is not None and self._companion.busy
 
-    def _before_kill(self, stop: Stop) -> None:
+    def excess(self) -> Excess | None:
+        return self._account.excess()
+
+    def before_kill(self, stop: Stop) -> None:
         if self._monitor is not None and stop is not Stop.FAULT:
             from harness.sim.monitor import cpu_state  # few runs are stopped
 

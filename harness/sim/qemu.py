@@ -41,11 +41,6 @@ class _Qemu:
         if job.counted is not None:
             words = tuple(map(_without_warp, words))
         program = _program(job)
-        if program.needs_hooks:
-            from harness.sim.companion import DEBUGGER
-            from harness.sim.gdbstub.hooks import QEMU_ARGUMENTS
-
-            words += ("-chardev", f"socket,id=gdb,path={DEBUGGER}", *QEMU_ARGUMENTS)
         outside = program.functions and target.npu is not None
         intercepted = (DRIVER_OUTSIDE,) if outside else ()
         return Launch(

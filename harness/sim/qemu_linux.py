@@ -17,15 +17,13 @@ from pathlib import Path
 from harness.config.loading import Qemu, Target
 from harness.config.model import Region
 from harness.config.npu import Npu
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
-from harness.npu.doorbell import Identity, SharedMemory, answering
+from harness.npu.doorbell import Identity, answering
 from harness.npu.npu_process import NpuProcess
-from harness.sim.companion import NpuRunner
+from harness.sim.companion import NpuRunner, shared_memory
 from harness.sim.guest.console import COMMANDS, commands, talking
 from harness.sim.guest.image import RUNNER, Image, Settings, image
 from harness.sim.simulator import Companion, Job
 from harness.sim.transcript import NpuUse
-from harness.system.files import disk_errors
 
 _MOUNT = "/work"  # as targets/linux/init.sh mounts it
 _STRIPPED = ".stripped"
@@ -81,7 +79,7 @@ def beside(target: Target, settings: Qemu, job: Job) -> Iterator[Companion]:
 
 
 class WithNpu:
-    """A Companion (``launch.py``): ``console``, and the NPU at the guest's end of ``line``."""
+    """A Companion (``simulator.py``): ``console``, and the NPU at the guest's end of ``line``."""
 
     def __init__(self, console: Companion, npu: NpuRunner, line: socket.socket) -> None:
         self._console = console
@@ -116,15 +114,14 @@ class WithNpu:
 @contextmanager
 def with_npu(console: Companion, npu: Npu, region: Region) -> Iterator[WithNpu]:
     """While the block runs, the guest whose RAM is ``region`` has the NPU, too."""
-    words = CONFIG_WORDS[npu.product, npu.macs], ID_WORDS[npu.product]
     with ExitStack() as stack:
-        with disk_errors("making the memory that the NPU's model shares"):
-            memory = stack.enter_context(SharedMemory(region.size, region.origin))
+        memory = stack.enter_context(shared_memory(region))
         process = stack.enter_context(NpuProcess(npu.product, npu.macs, memory))
         npu_runner = NpuRunner(process, memory)
         ours, guests = (stack.enter_context(end) for end in socket.socketpair())
         ours.setblocking(False)
         ends = os.dup(ours.fileno()), os.dup(ours.fileno())
-        stack.enter_context(answering(*ends, memory, Identity(*words), npu_runner.run))
+        identity = Identity.of(npu.product, npu.macs)
+        stack.enter_context(answering(*ends, memory, identity, npu_runner.run))
         stack.callback(process.stop)  # first, so that nobody above waits for a job
         yield WithNpu(console, npu_runner, guests)

@@ -27,6 +27,11 @@ ENTRY = "entry.json"
 LOCK_SECONDS = 1800.0  # longer than any build may take
 
 
+def key_of(facts: object) -> str:
+    """The name of an entry that these facts, plain data, decide."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
 class NotAsStored(Exception):
     """``name``: the file of an entry that is not what the entry says."""
 
@@ -107,10 +112,13 @@ def seal(place: Path, key: str, facts: Mapping[str, Any] | None = None) -> Entry
 
 
 def cached(
-    place: Path, key: str, fill: Callable[[Path], None], on_wait: Callable[[], None] = lambda: None
+    place: Path,
+    key: str,
+    fill: Callable[[Path], Mapping[str, Any] | None],
+    on_wait: Callable[[], None] = lambda: None,
 ) -> Entry:
-    """The entry of ``key``; one process makes it by ``fill``, which is given the empty folder,
-    while others wait. Raises what ``fill`` does, LockHeld and OSError."""
+    """The entry of ``key``; one process makes it by ``fill``, which is given the empty folder and
+    returns the facts, while others wait. Raises what ``fill`` does, LockHeld and OSError."""
     if (entry := load(place, key)) is not None:
         return entry
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -119,8 +127,7 @@ def cached(
             return entry
         clear(place)
         place.mkdir()
-        fill(place)
-        return seal(place, key)
+        return seal(place, key, fill(place))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import os
 import pwd
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from typing import Any
 from harness.core.errors import InfraError
 
 _PIECE = 1 << 20
-# What open(2) says where O_TMPFILE is not known: to the file system, to the kernel.
-_NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR)
 _HINTS = {
     errno.ENOSPC: "free some space, or point HIL_HOME at another disk",
     errno.EDQUOT: "free some of your quota, or point HIL_HOME at another disk",
@@ -28,44 +26,16 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put ``content`` at ``path``, in one step: a reader sees all of the old or all of the new.
-
-    The bytes go to a file without a name (open(2), O_TMPFILE), so that nothing is left of a
-    writer that is killed or fails; of several writers the last one wins. Raises OSError.
-    """
+    """Put ``content`` at ``path``, in one step: a reader sees all of the old or all of the new; of
+    several writers the last one wins. Raises OSError."""
     data = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.new")
-    descriptor, unnamed = _opened(part)
     try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            if unnamed:
-                _give_name(descriptor, part)
+        part.write_bytes(data)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-
-
-def _opened(part: Path) -> tuple[int, bool]:
-    """A new file to write to, and whether it has no name yet."""
-    try:
-        return os.open(part.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), True
-    except OSError as error:
-        if error.errno not in _NO_UNNAMED:
-            raise
-    return os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), False
-
-
-def _give_name(descriptor: int, path: Path) -> None:
-    """As open(2) shows it. Naming a directory makes Python call linkat(2), which can follow."""
-    here = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        source = f"/proc/self/fd/{descriptor}"
-        os.link(source, path.name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=True)
-    finally:
-        os.close(here)
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
@@ -88,6 +58,16 @@ def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
             digest.update(piece)
+    return digest.hexdigest()
+
+
+def content_digest(files: Iterable[Path], root: Path) -> str:
+    """A sha256 of the names of files, below ``root``, and what is in them. Raises OSError."""
+    digest = hashlib.sha256()
+    for path in files:
+        content = path.read_bytes()
+        digest.update(f"{os.path.relpath(path, root)}\0{len(content)}\0".encode())
+        digest.update(content)
     return digest.hexdigest()
 
 

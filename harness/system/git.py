@@ -135,6 +135,29 @@ def files(folder: Path, within: Sequence[str] = ()) -> list[Path]:
     return [folder / os.fsdecode(name) for name in sorted(set(said.split(b"\0"))) if name]
 
 
+def files_below(folder: Path) -> list[Path]:
+    """All files of a folder that no repository describes, but what Python and editors leave."""
+    found = []
+    for directory, below, names in os.walk(folder):
+        below[:] = sorted(n for n in below if not n.startswith(".") and n != "__pycache__")
+        found += [Path(directory) / name for name in sorted(names) if not name.startswith(".")]
+    return found
+
+
+def identity(folder: Path) -> str:
+    """Another one when the content of a folder is: commit and changes of a work tree, else every
+    file's name, size and time."""
+    if is_work_tree(folder):
+        there = revision(folder)
+        return f"git:{there.commit}:{there.changes}"
+    digest = hashlib.sha256()
+    for path in files_below(folder):
+        stat = path.lstat()
+        facts = f"{path.relative_to(folder)}\0{stat.st_size}\0{stat.st_mtime_ns}\n"
+        digest.update(facts.encode("utf-8", "surrogateescape"))
+    return f"files:{digest.hexdigest()}"
+
+
 def revision(folder: Path, within: Sequence[str] = ()) -> Revision:
     """Commit, branch and changes of a work tree, of the paths ``within`` when some are given."""
     facts, names = _status(folder, within)

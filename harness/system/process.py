@@ -50,23 +50,29 @@ class Bounds:
     quiet_seconds: float = 0.2  # earlier, when the child says nothing for so long
 
 
-@dataclass(frozen=True)
 class Watch:
-    """What a caller wants to do while the child runs.
+    """What a caller does while the child runs; a subclass says more than this."""
 
-    ``output`` gets every byte. ``fatal`` answers whether a line was among them after which the
-    run need not go on. ``before_kill`` is called with the reason while the child still lives.
-    ``busy``: somebody computes for the child, which is not idle then, however still it is.
-    ``console`` is given the end of the child's pipe that is read here. ``excess`` says what the
-    child has written too much of.
-    """
+    def __init__(self, output: Callable[[bytes], None] = lambda _data: None) -> None:
+        self.output = output  # gets every byte
 
-    output: Callable[[bytes], None] | None = None
-    fatal: Callable[[], bool] | None = None
-    before_kill: Callable[[Stop], None] | None = None
-    busy: Callable[[], bool] | None = None
-    console: Callable[[int], None] | None = None
-    excess: Callable[[], Excess | None] | None = None
+    def started(self, console: int) -> None:
+        """``console``: the end of the child's pipe that is read here."""
+
+    def fatal(self) -> bool:
+        """Whether there was a line after which the run need not go on."""
+        return False
+
+    def busy(self) -> bool:
+        """Somebody computes for the child, which is not idle then, however still it is."""
+        return False
+
+    def excess(self) -> Excess | None:
+        """What the child has written too much of."""
+        return None
+
+    def before_kill(self, stop: Stop) -> None:
+        """The child still lives."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,6 @@ def run(
     environment: Mapping[str, str],
     console: Path,
     bounds: Bounds,
-    on_output: Callable[[bytes], None] | None = None,
     watch: Watch | None = None,
     descriptors: Sequence[int] = (),
 ) -> Ended:
@@ -105,18 +110,17 @@ def run(
 
     OSError: the program cannot be started, or the console cannot be written.
     """
-    watch = watch or Watch(on_output)
+    watch = watch or Watch()
     started = time.monotonic()
     with (
         console.open("wb") as log,
         _Child(argv, cwd, environment, descriptors) as child,
     ):
         try:
-            if watch.console is not None:
-                watch.console(child.child_fd)
+            watch.started(child.child_fd)
             recorder = _Recorder(child, log, started, watch.output)
             stop = _watch(child, recorder, started, bounds, watch)
-            if stop is not Stop.EXITED and watch.before_kill is not None:
+            if stop is not Stop.EXITED:
                 watch.before_kill(stop)
         finally:
             _kill(child)
@@ -130,7 +134,7 @@ def run(
         output_bytes=recorder.size,
         times=tuple(recorder.times),
         complete=recorder.complete,
-        excess=recorder.excess(bounds) or (watch.excess() if watch.excess is not None else None),
+        excess=recorder.excess(bounds) or watch.excess(),
     )
 
 
@@ -201,7 +205,7 @@ def _watch(
             ended = _look(pidfd, child)
             now = time.monotonic()
             spoke = recorder.drain()
-            if spoke or (watch.busy is not None and watch.busy()):
+            if spoke or watch.busy():
                 stall.sign_of_life(now)
             if ended:
                 return Stop.EXITED
@@ -209,7 +213,7 @@ def _watch(
                 return Stop.FAULT
             if recorder.excess(bounds) is not None:
                 return Stop.OUTPUT_LIMIT
-            if watch.excess is not None and now > account:
+            if now > account:
                 account = now + _ACCOUNT
                 if watch.excess() is not None:
                     return Stop.OUTPUT_LIMIT
@@ -246,7 +250,7 @@ class _Recorder:
         child: _Child,
         log: BinaryIO,
         started: float,
-        on_output: Callable[[bytes], None] | None,
+        on_output: Callable[[bytes], None],
     ) -> None:
         self._child = child
         self._log = log
@@ -286,8 +290,7 @@ class _Recorder:
             self.times[-1] = (self.size, self.times[-1][1])
         else:
             self.times.append((self.size, seconds))
-        if self._on_output is not None:
-            self._on_output(data)
+        self._on_output(data)
 
 
 class _Grace:
@@ -300,8 +303,6 @@ class _Grace:
         self._quiet_since = 0.0
 
     def over(self, now: float, spoke: bool) -> bool:
-        if self._fatal is None:
-            return False
         if spoke:
             self._quiet_since = now
             if self._since is None and self._fatal():

@@ -57,7 +57,6 @@ class Settings:
     store: str | None = None  # a URL, or the whole path of a folder
     fvp_missing: FvpPolicy | None = None
     limit_factor: Factor = 1.0
-    board_images: Path | None = None
     guest_packages: Path | None = None
     unproven: UnprovenPolicy | None = None
 
@@ -76,7 +75,6 @@ DESCRIPTIONS: Final = {  # of each setting, for the documentation
     "store": "the folder or URL where the machines of a nightly share programs and firmware",
     "fvp_missing": '"fail" or "skip" a case without its FVP; else fail in CI, skip at a desk',
     "limit_factor": "multiplies all time limits, for a slow machine; --limit-factor is stronger",
-    "board_images": "the folder with the images that a Corstone-1000's FVP boots",
     "guest_packages": "a folder with the Debian packages that the Linux guest is made of; else apt",
     "unproven": '"fail" or "note" a program or a size without its accepted reference; else fail in '
     "CI, note at a desk",
@@ -170,42 +168,35 @@ def _checked(file: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]
             raise SettingsError(
                 file, f"no setting is named {key!r}{meant}", f"there are: {', '.join(known)}"
             )
-        kind = known[key]
-        if kind.startswith("tuple"):
-            if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
-                raise SettingsError(
-                    file, f"{key} is not a list of texts", f'for example {key} = ["..."]'
-                )
-            yield key, tuple(_path(file, v) if "Path" in kind else v for v in value)
-        elif key in _QUANTITIES:
-            units, example = _QUANTITIES[key]
-            number = quantity(value, units) if isinstance(value, str) else None
-            if number is None:
-                raise SettingsError(
-                    file, f"{key} is not a number with a unit", f'for example {key} = "{example}"'
-                )
-            yield key, int(number) if kind.startswith("int") else number
-        elif key in _CHOICES:
-            if value not in _CHOICES[key]:
-                words = " or ".join(f'"{word}"' for word in _CHOICES[key])
-                raise SettingsError(file, f"{key} is not {words}", f"write {key} = {words}")
-            yield key, value
-        elif kind == "Factor":
-            if not is_factor(value):
-                raise SettingsError(
-                    file,
-                    f"{key} is not a number above 0 and up to {MOST_FACTOR}",
-                    f"for example {key} = 2.5",
-                )
-            yield key, float(value)
-        elif not isinstance(value, str) or not value:
-            raise SettingsError(
-                file, f"{key} is not the path of a folder", f'for example {key} = "..."'
-            )
-        elif kind.startswith("str"):
-            yield key, place(file.parent, value)
-        else:
-            yield key, _path(file, value)
+        parsed, what, example = _parsed(file, key, known[key], value)
+        if parsed is None:
+            raise SettingsError(file, f"{key} is not {what}", f"for example {key} = {example}")
+        yield key, parsed
+
+
+def _parsed(file: Path, key: str, kind: str, value: Any) -> tuple[Any, str, str]:
+    """What a value of a setting stands for, None for one that it may not have; what that would be,
+    and an example. ``kind``: the type of the field."""
+    if kind.startswith("tuple"):
+        texts = isinstance(value, list) and all(isinstance(v, str) and v for v in value)
+        each = [_path(file, v) if "Path" in kind else v for v in value] if texts else None
+        return None if each is None else tuple(each), "a list of texts", '["..."]'
+    if key in _QUANTITIES:
+        units, example = _QUANTITIES[key]
+        number = quantity(value, units) if isinstance(value, str) else None
+        whole = number if number is None or not kind.startswith("int") else int(number)
+        return whole, "a number with a unit", f'"{example}"'
+    if key in _CHOICES:
+        words = _CHOICES[key]
+        allowed = " or ".join(f'"{word}"' for word in words)
+        return value if value in words else None, allowed, f'"{words[0]}"'
+    if kind == "Factor":
+        factor = float(value) if is_factor(value) else None
+        return factor, f"a number above 0 and up to {MOST_FACTOR}", "2.5"
+    parsed = None
+    if isinstance(value, str) and value:
+        parsed = place(file.parent, value) if kind.startswith("str") else _path(file, value)
+    return parsed, "the path of a folder", '"..."'
 
 
 def is_factor(value: object) -> bool:

@@ -19,6 +19,7 @@ from harness.system.packages import how_to_get, install, purpose_of, with_its_ki
 
 FVP_DOWNLOADS = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 _QUERY_SECONDS = 30
+_GCC_VERSION = ("-dumpfullversion",)
 _NUMBERS = r"\b([0-9]+(?:\.[0-9]+)+)"
 
 
@@ -53,23 +54,13 @@ SPECS = {
         ToolSpec("ninja", "ninja-build"),
         ToolSpec("clang++", "clang", required=False),  # the fuzzer's compiler
         ToolSpec("flatc", "flatbuffers-compiler"),
-        ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
-        ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=("-dumpfullversion",)),
-        ToolSpec("g++", "g++", version_arguments=("-dumpfullversion",)),
+        ToolSpec("arm-none-eabi-gcc", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
+        ToolSpec("arm-none-eabi-g++", "gcc-arm-none-eabi", version_arguments=_GCC_VERSION),
+        ToolSpec("g++", "g++", version_arguments=_GCC_VERSION),
         ToolSpec("qemu-system-arm", "qemu-system-arm"),
         # For targets with Linux, and the packages that their guest is made of.
-        ToolSpec(
-            "aarch64-linux-gnu-g++",
-            "g++-aarch64-linux-gnu",
-            required=False,
-            version_arguments=("-dumpfullversion",),
-        ),
-        ToolSpec(
-            "aarch64-linux-gnu-gcc",
-            "gcc-aarch64-linux-gnu",
-            required=False,
-            version_arguments=("-dumpfullversion",),
-        ),
+        ToolSpec("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", False, _GCC_VERSION),
+        ToolSpec("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", False, _GCC_VERSION),
         ToolSpec("make", "make", required=False),  # of the guest's kernel module
         ToolSpec("qemu-system-aarch64", "qemu-system-arm", required=False),
         ToolSpec("qemu-aarch64-static", "qemu-user-static", required=False),

@@ -18,7 +18,7 @@ FILES = ("executor_runner", "executor_runner.map", "executor_runner.stripped", "
 
 @pytest.fixture
 def built(tmp_path: Path) -> Firmware:
-    """As a build leaves it: below its key, artifact_cache."""
+    """As a build leaves it: below its key, sealed."""
     return make(tmp_path / "k1", "corstone-300-m55")
 
 

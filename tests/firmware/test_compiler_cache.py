@@ -89,8 +89,8 @@ def test_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """With the state; another place that the user names wins."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
     monkeypatch.delenv("CCACHE_DIR")
-    own = step.environment(tmp_path / "tree")
+    own = step.ccache(tmp_path / "tree")
     assert own["CCACHE_DIR"] == str(tmp_path / "hil" / "cache" / "ccache")
     assert own["CCACHE_BASEDIR"] == str(tmp_path / "tree")
     monkeypatch.setenv("CCACHE_DIR", "/elsewhere")
-    assert step.environment(tmp_path)["CCACHE_DIR"] == "/elsewhere"
+    assert step.ccache(tmp_path)["CCACHE_DIR"] == "/elsewhere"

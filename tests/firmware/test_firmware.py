@@ -17,11 +17,11 @@ import pytest
 
 from harness.config.loading import Qemu, Region, Target, load_target
 from harness.core.errors import BuildError, InfraError, LinkError, UsageError
-from harness.firmware import plan as build_plan
 from harness.firmware.firmware import Firmware, load_firmware
 from harness.firmware.source import source_named
-from harness.firmware.sources.bundled import UnusedOptions, build
-from harness.firmware.step import LinkFailed, StepFailed
+from harness.firmware.sources import bundled as build_plan
+from harness.firmware.sources.bundled import build
+from harness.firmware.step import LinkFailed, StepFailed, UnusedOptions
 from harness.sim.simulator import pick
 from harness.system import paths, toolchain
 
@@ -293,7 +293,7 @@ def test_source_changed_meanwhile(project: Path, target: Target) -> None:
     def meddle(_message: str) -> None:
         (project / "cmake" / "new.cmake").write_text("")
 
-    with pytest.raises(InfraError, match="sources changed while it was built"):
+    with pytest.raises(InfraError, match="the harness changed while its runner was built"):
         build(target, progress=meddle)
 
 

@@ -16,9 +16,9 @@ import pytest
 from harness.config.loading import load_target
 from harness.core.errors import BuildError, LinkError, TargetError, ToolMissing, UsageError
 from harness.firmware.sources.bundled import build
-from harness.firmware.zephyr.compiler import Compiler
-from harness.firmware.zephyr.tree import WestCannotBuild, take_products
-from harness.firmware.zephyr.workspace import find_workspace
+from harness.firmware.step import take
+from harness.firmware.zephyr.west import PRODUCTS, WestCannotBuild
+from harness.firmware.zephyr.workspace import Compiler, find_workspace
 from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
 from harness.system.paths import project_root
@@ -246,7 +246,7 @@ def test_a_workspace_whose_west_cannot_build(
 
 def test_a_west_that_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"left no zephyr/zephyr\.elf"):
-        take_products(tmp_path, "executor_runner")
+        take(tmp_path, PRODUCTS, tmp_path)
 
 
 @pytest.mark.parametrize(

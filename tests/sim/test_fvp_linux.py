@@ -9,32 +9,21 @@ import pytest
 from harness.config.loading import Limits, load_target, target_directories
 from harness.core.errors import UsageError
 from harness.sim import fvp
-from harness.sim.fvp import NotServed, board_images
+from harness.sim.fvp import NotServed
 from harness.sim.simulator import Job, pick
 
 
-@pytest.fixture
-def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "images"
-    folder.mkdir()
-    for name in ("bl1.bin", "corstone1000.wic"):
-        (folder / name).touch()
-    (tmp_path / "hil.toml").write_text('board_images = "images"')
-    monkeypatch.setenv("HIL_PROJECT", str(tmp_path))
-    return folder
-
-
-def test_argv(images: Path) -> None:
+def test_argv() -> None:
     """The boot ROM, the board's image at its place in flash, the card with the run's files, and no
     terminal that opens a window."""
     settings = load_target("corstone-1000-a320", target_directories({})).simulators.fvp
     assert settings is not None
     limits = Limits(host=9, stall=9, model=240)
-    words = fvp.linux_argv("/f/FVP", settings, limits, board_images(), Path("/run/card.img"))
+    words = fvp.linux_argv("/f/FVP", settings, limits)
     assert words[0] == "/f/FVP"
     assert words[-4:] == (
         "--data",
-        f"board.flash0={images}/corstone1000.wic@0x68000000",
+        "board.flash0=corstone1000.wic@0x68000000",
         "--timelimit",
         "240",
     )
@@ -47,13 +36,13 @@ def test_argv(images: Path) -> None:
         "se.secenc_terminal.start_telnet=0",
         "board.hostbridge.userNetPorts=2222=22",
         "board.virtio_net.hostbridge.userNetPorts=2222=22",
-        f"se.trustedBootROMloader.fname={images}/bl1.bin",
-        "board.msd_mmc.p_mmc_file=/run/card.img",
+        "se.trustedBootROMloader.fname=bl1.bin",
+        "board.msd_mmc.p_mmc_file=card.img",
     }
 
 
 def test_it_is_not_run_yet_and_says_how_to_start_it(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rather than a run that nobody ever saw work."""
     model = tmp_path / "FVP_Corstone-1000-A320"
@@ -67,23 +56,13 @@ def test_it_is_not_run_yet_and_says_how_to_start_it(
     with pytest.raises(NotServed, match="console and memory card are not served") as caught:
         chosen.simulator.launch(target, chosen.require(), job)
     assert caught.value.argv[0] == str(model)
-    assert "se.trustedBootROMloader.fname=" in str(caught.value.hint)
+    assert "se.trustedBootROMloader.fname=bl1.bin" in str(caught.value.hint)
+    assert "meta-arm" in str(caught.value.hint)
     assert pick(target).name == "qemu"  # an installed one is no reason to fail
 
 
-def test_the_boards_images(images: Path) -> None:
-    (images / "second.wic").touch()
-    with pytest.raises(UsageError, match=r"has a bl1.bin and 2 .wic images"):
-        board_images()
-    (images.parent / "hil.toml").write_text("")
-    with pytest.raises(UsageError, match="nothing names them") as caught:
-        board_images()
-    assert "meta-arm" in str(caught.value.hint)
-    assert "board_images" in str(caught.value.hint)
-
-
-def test_a_model_without_an_operating_system(images: Path) -> None:
+def test_a_model_without_an_operating_system() -> None:
     settings = load_target("corstone-300-m55", target_directories({})).simulators.fvp
     assert settings is not None
     with pytest.raises(UsageError, match="not known to boot an operating system"):
-        fvp.linux_argv("/f", settings, Limits(host=9, stall=9), board_images(), Path("/c"))
+        fvp.linux_argv("/f", settings, Limits(host=9, stall=9))

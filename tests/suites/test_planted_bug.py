@@ -14,8 +14,7 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.firmware import step
-from harness.firmware.plan import make_plan
-from harness.firmware.sources.bundled import _configure, build
+from harness.firmware.sources.bundled import _cmake_options, build, make_plan
 from harness.suites.results import Selection
 from harness.suites.run import SuiteOptions, run_suite
 from harness.system.paths import project_root
@@ -40,9 +39,11 @@ def built_with_a_bug(directory: Path) -> Path:
     tree = directory / "build"
     walls = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
     walls += ["--ro-bind", str(planted), str(source), "--"]
-    environment = {**os.environ, **step.environment(tree)}
+    environment = {**os.environ, **step.ccache(tree)}
     plan = make_plan(load_target("corstone-300-m55"), "plain", {})
-    for words in (_configure(plan, tree), ["ninja", "-C", str(tree), "-j", "2", "executor_runner"]):
+    options = {"CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree), **_cmake_options(plan)}
+    configure = step.cmake(plan.sources, tree, options)
+    for words in (configure, ["ninja", "-C", str(tree), "-j", "2", "executor_runner"]):
         subprocess.run([*walls, *words], check=True, capture_output=True, env=environment)
     return tree / "executor_runner"
 

@@ -7,12 +7,20 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.system import process
 from harness.system.process import Bounds, Ended, Watch, run, tree_cpu_seconds, tree_is_ready
+
+
+def watching(output: Callable[[bytes], None] = lambda _data: None, **methods: object) -> Watch:
+    """A Watch of which ``methods`` are others."""
+    made = Watch(output)
+    vars(made).update(methods)
+    return made
 
 
 def child(
@@ -96,7 +104,7 @@ def test_idle_while_somebody_computes_for_it_is_no_stall(tmp_path: Path) -> None
         environment={"PATH": os.environ["PATH"]},
         console=console,
         bounds=Bounds(30, 0.5),
-        watch=Watch(busy=lambda: time.monotonic() < started + 2),
+        watch=watching(busy=lambda: time.monotonic() < started + 2),
     )
     assert ended.stop == "stall"
     assert ended.wall_seconds > 2
@@ -178,7 +186,7 @@ def test_a_flood_waits_for_a_slow_reader(tmp_path: Path) -> None:
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
         bounds=Bounds(60, 60),
-        on_output=slowly,
+        watch=Watch(slowly),
     )
     assert taken == 400 * 65536
     assert max(ahead) <= 3 * 65536
@@ -193,7 +201,7 @@ def test_a_child_that_closes_its_console_and_goes_on(tmp_path: Path) -> None:
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
         bounds=Bounds(30, 30),
-        watch=Watch(busy=lambda: bool(looks.append(1))),  # type: ignore[func-returns-value]
+        watch=watching(busy=lambda: bool(looks.append(1))),  # type: ignore[func-returns-value]
     )
     assert (ended.stop, ended.status, ended.complete) == ("exited", 4, True)
     assert (tmp_path / "log").read_bytes() == b"hi\n"
@@ -215,7 +223,7 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
             environment={"PATH": os.environ["PATH"]},
             console=tmp_path / "log",
             bounds=Bounds(10, 10),
-            on_output=fail,
+            watch=Watch(fail),
         )
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -228,7 +236,7 @@ def test_binary_garbage(tmp_path: Path) -> None:
 
 
 def test_output_is_passed_on(tmp_path: Path) -> None:
-    """``on_output`` sees the same bytes as the log."""
+    """A caller sees the same bytes as the log."""
     seen: list[bytes] = []
     run(
         ["setsid", "sh", "-c", "echo one; sleep 0.1; echo two"],
@@ -236,7 +244,7 @@ def test_output_is_passed_on(tmp_path: Path) -> None:
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
         bounds=Bounds(10, 10),
-        on_output=seen.append,
+        watch=Watch(seen.append),
     )
     assert b"".join(seen) == b"one\ntwo\n" == (tmp_path / "log").read_bytes()
 
@@ -254,7 +262,7 @@ def test_failure_in_the_watcher_kills_the_child(tmp_path: Path) -> None:
             environment={"PATH": os.environ["PATH"]},
             console=tmp_path / "log",
             bounds=Bounds(10, 10),
-            on_output=interrupt,
+            watch=Watch(interrupt),
         )
     assert not alive(tmp_path / "pid")
 
@@ -329,7 +337,9 @@ def watched(tmp_path: Path, script: str, **bounds: float) -> tuple[Ended, list[s
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "console.log",
         bounds=Bounds(30, 30, **bounds),  # type: ignore[arg-type]
-        watch=Watch(said.append, lambda: b"fault" in b"".join(said), stops.append),
+        watch=watching(
+            said.append, fatal=lambda: b"fault" in b"".join(said), before_kill=stops.append
+        ),
     )
     return ended, stops
 
@@ -359,7 +369,7 @@ def test_the_caller_sees_the_child_alive_before_it_is_killed(tmp_path: Path) -> 
         environment={"PATH": os.environ["PATH"]},
         console=tmp_path / "log",
         bounds=Bounds(0.4, 30),
-        watch=Watch(before_kill=lambda _stop: seen.append(alive(tmp_path / "pid", wait=0))),
+        watch=watching(before_kill=lambda _stop: seen.append(alive(tmp_path / "pid", wait=0))),
     )
     assert seen == [True]
     assert not alive(tmp_path / "pid")

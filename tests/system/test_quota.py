@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.system.confine import ENVIRONMENT
-from harness.system.process import Bounds, Ended, Stop, Watch, run
+from harness.system.process import Bounds, Ended, Stop, run
 from harness.system.quota import Account, Excess, Quota, usage
+from tests.system.test_process import watching
 
 SMALL = Quota(file_bytes=1 << 16, total_bytes=1 << 17, files=10)
 
@@ -64,7 +65,7 @@ def limited(tmp_path: Path, script: str) -> Ended:
         environment=ENVIRONMENT,
         console=tmp_path / "c",
         bounds=Bounds(30, 30),
-        watch=Watch(excess=account.excess),
+        watch=watching(excess=account.excess),
     )
 
 

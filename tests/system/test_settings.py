@@ -24,7 +24,6 @@ cache = "../cache"
 executorch = "/src/executorch"
 parts = ["gflags=third_party/gflags"]
 limit_factor = 2
-board_images = "images"
 guest_packages = "debs"
 """
 
@@ -56,7 +55,6 @@ def test_all_that_can_be_said(repository: Path) -> None:
         executorch=Path("/src/executorch"),
         parts=("gflags=third_party/gflags",),
         limit_factor=2.0,
-        board_images=repository / "images",
         guest_packages=repository / "debs",
     )
 

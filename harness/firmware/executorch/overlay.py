@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.firmware.executorch.checkout import Checkout
-from harness.firmware.executorch.parts import Part
+from harness.firmware.executorch.checkout import Checkout, Part
 from harness.system import artifact_cache
 from harness.system.files import write_whole
 
@@ -25,25 +24,32 @@ _BOARDS = ("corstone-300", "corstone-320")
 
 @dataclass(frozen=True)
 class Overlay:
-    """``checkout`` and ``sdk`` are the folders to build from."""
+    """In ``folder``; ``checkout`` and ``sdk`` are the folders to build from."""
 
-    checkout: Path
-    sdk: Path
+    folder: Path
+
+    @property
+    def checkout(self) -> Path:
+        return self.folder / "executorch"
+
+    @property
+    def sdk(self) -> Path:
+        return self.folder / "sdk"
 
 
 def lay(checkout: Checkout, folder: Path, platform: Path | None) -> Overlay:
     """Make or mend the overlay in ``folder``. ``platform``: what serves as each board of
     ``core_platform``; None takes the SDK's own."""
-    parts = checkout.parts
-    root = folder / "executorch"
+    parts, overlay = checkout.parts, Overlay(folder)
+    root = overlay.checkout
     _links(root, {e.name: e for e in checkout.root.iterdir()} | {"third-party": None, ".git": None})
     inside = {e.name: e for e in (checkout.root / "third-party").iterdir()}
     inside |= {n: parts[n].folder for n in ("flatbuffers", "gflags", "json")}
     _links(root / "third-party", inside | dict.fromkeys(_COPIED))
     for name, unwanted in _COPIED.items():
         _copy(parts[name], root / "third-party" / name, unwanted)
-    _sdk(checkout, folder / "sdk", platform)
-    return Overlay(root, folder / "sdk")
+    _sdk(checkout, overlay.sdk, platform)
+    return overlay
 
 
 def _sdk(checkout: Checkout, sdk: Path, platform: Path | None) -> None:

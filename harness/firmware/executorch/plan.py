@@ -3,16 +3,16 @@
 The options are those of ``backends/arm/scripts/build_executor_runner.sh`` of ExecuTorch. On an
 FVP the SDK's own ``core_platform`` starts the board; QEMU gets ``targets/executorch/platform``,
 and a Corstone-320's program is linked for the memory map that QEMU has. A Linux target has another
-runner of ExecuTorch's (``linux``).
+runner of ExecuTorch's: its options are those of its preset ``arm-ethosu-linux``, whose toolchain, a
+musl from elsewhere, and whose driver stack, which it would download, are ours instead: the compiler
+of the bundled runner, and the library that speaks to the guest's NPU driver
+(``targets/linux/ethosu``).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,14 +21,26 @@ from harness.config import strict_yaml
 from harness.config.loading import Target
 from harness.config.model import SimulatorName
 from harness.core.errors import UsageError
-from harness.firmware.executorch import linux
-from harness.firmware.executorch.checkout import LINUX_PRESET, Checkout, RevisionUnsupported
+from harness.firmware.executorch.checkout import (
+    LINUX_PRESET,
+    SPECS,
+    Checkout,
+    PartMissing,
+    RevisionUnsupported,
+    places,
+)
 from harness.firmware.executorch.overlay import Overlay
-from harness.firmware.executorch.parts import SPECS, PartMissing, places
-from harness.firmware.executorch.zephyr_sample import refuse
-from harness.firmware.step import launchers
+from harness.firmware.step import cmake, launchers
+from harness.firmware.zephyr.workspace import find_zephyr, zephyr_version
 from harness.system import paths, toolchain
+from harness.system.artifact_cache import key_of
+from harness.system.files import content_digest
 
+_SAMPLE = "zephyr/samples/hello-executorch"
+# The command that ExecuTorch's own documentation test runs: `west init --manifest-rev v4.4.0`.
+_ASKED = re.compile(r"west init .*--manifest-rev v(\d+(?:\.\d+)+)")
+LINUX_RUNNER = "executor_runner"
+_FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
 _LAYOUT = 1  # raise it when what a build tree holds changes
 _PREFIXES = ("corstone-300-", "corstone-320-")
 _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
@@ -48,6 +60,28 @@ class NoRunnerFor(UsageError):
             f"executor_runner for Linux, and {target.name} on {simulator} is neither",
             hint="a target whose name begins with corstone-300-, corstone-320- or corstone-1000-; "
             "or --firmware bundled",
+        )
+
+
+class SampleNotBuilt(UsageError):
+    """ExecuTorch's own sample for Zephyr: its program is compiled into it, so that every model
+    would be another firmware. ``wanted`` and ``found``: versions of Zephyr, as the checkout's
+    README and the workspace have them; None for a checkout of before there was a sample."""
+
+    def __init__(self, target: Target, board: str, checkout: Checkout, base: Path) -> None:
+        sample, readme = checkout.root / _SAMPLE, checkout.root / "zephyr" / "README.md"
+        asked = _ASKED.search(readme.read_text("utf-8", "replace")) if readme.is_file() else None
+        self.wanted, self.found = asked and asked[1], zephyr_version(base)
+        by_hand = (
+            f"west build -b {board} {sample} -- -DET_PTE_FILE_PATH=FILE.pte "
+            f"-DEXTRA_ZEPHYR_MODULES={checkout.root}; it asks for Zephyr {self.wanted}, and "
+            f"{base} has {self.found}; `hil judge LOG --elf zephyr.elf` judges what it prints"
+        )
+        super().__init__(
+            f"ExecuTorch's sample for Zephyr is not built by this tool for {target.name}: it has "
+            "its program compiled into it",
+            hint=f"take --firmware bundled{', or by hand: ' + by_hand if sample.is_dir() else ''}",
+            path=checkout.root,
         )
 
 
@@ -74,33 +108,29 @@ class CheckoutPlan:
 
     def key(self) -> str:
         """Equal for equal firmware, wherever the checkout lies."""
-        return _hash([self.checkout.identity(), *self._facts()])
+        return key_of([self.checkout.identity(), *self._facts()])
 
     def tree(self) -> str:
         """Names the build tree: one for each checkout with its parts where they are, and each
         configuration, whatever their revisions."""
         there = [self.checkout.root, *(part.folder for part in self.checkout.parts.values())]
         there += [self.flatc.path] if self.flatc is not None else []
-        return _hash([[str(path) for path in there], *self._facts()])
+        return key_of([[str(path) for path in there], *self._facts()])
 
     def _facts(self) -> list[object]:
-        ours = [] if self.platform is None else [_content(self.platform, self._own_files())]
+        ours = (
+            [] if self.platform is None else [content_digest(self._own_files(), paths.data_root())]
+        )
         flatc = "" if self.flatc is None else self.flatc.version
         tools = [self.toolchain_id, flatc, self.torchgen]
         return [_LAYOUT, *tools, dict(self.options), self.relinked, ours]
 
     def _own_files(self) -> Iterator[Path]:
-        return linux.own_files() if self.is_linux else _files(_ours())
+        return _linux_files() if self.is_linux else _files(_ours())
 
     @property
     def is_linux(self) -> bool:
-        return self.runner == linux.RUNNER
-
-    @property
-    def products(self) -> Mapping[str, str]:
-        """What the build leaves, by what it is called behind the name of a Firmware's ELF."""
-        made = {"": self.runner, ".map": f"{self.runner}.map"}
-        return {**made, ".stripped": f"{self.runner}.stripped"} if self.is_linux else made
+        return self.runner == LINUX_RUNNER
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -118,10 +148,11 @@ class CheckoutPlan:
 
 def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
     """Raises NoRunnerFor, PartMissing (a board without Linux wants the SDK's ``core_driver`` and
-    ``cmsis_6``, an FVP also its ``core_platform``), ToolMissing; for Zephyr what ``refuse`` gives.
+    ``cmsis_6``, an FVP also its ``core_platform``), ToolMissing; for Zephyr SampleNotBuilt, and
+    UsageError if ``$ZEPHYR_BASE`` names no Zephyr.
     """
     if target.zephyr is not None:
-        raise refuse(target, checkout)
+        raise SampleNotBuilt(target, target.zephyr.board, checkout, find_zephyr())
     if target.port == "linux":
         return _linux_plan(target, checkout)
     if not target.name.startswith(_PREFIXES) or target.port != "cortex_m":
@@ -174,19 +205,19 @@ def _linux_plan(target: Target, checkout: Checkout) -> CheckoutPlan:
         raise RevisionUnsupported(checkout.root, checkout.revision, LINUX_PRESET)
     return CheckoutPlan(
         checkout=checkout,
-        platform=linux.platform(),
+        platform=_linux_platform(),
         relinked=False,
         toolchain_id=toolchain.toolchain_id(target.toolchain),
         flatc=_flatc(checkout),
         torchgen=_version("torch"),
-        options=linux.options(target),
-        runner=linux.RUNNER,
+        options=_linux_options(target),
+        runner=LINUX_RUNNER,
     )
 
 
 def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) -> tuple[str, ...]:
     """CMake's command line. ``python`` runs the checkout's code generators."""
-    places = linux.places(overlay) if plan.is_linux else _places(plan, overlay)
+    places = _linux_places(overlay) if plan.is_linux else _places(plan, overlay)
     options = {
         **plan.options,
         **places,
@@ -196,13 +227,7 @@ def configure(plan: CheckoutPlan, overlay: Overlay, tree: Path, python: Path) ->
     options |= launchers("C", "CXX")
     root = overlay.checkout
     entry = root if plan.is_linux else root / "examples/arm/executor_runner/standalone"
-    return (
-        str(toolchain.locate("cmake")),
-        *("-S", str(entry)),
-        *("-B", str(tree)),
-        *("-G", "Ninja"),
-        *(f"-D{name}={value}" for name, value in options.items()),
-    )
+    return cmake(entry, tree, options)
 
 
 def _places(plan: CheckoutPlan, overlay: Overlay) -> Mapping[str, str]:
@@ -269,17 +294,60 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def _content(folder: Path, files: Iterable[Path]) -> str:
-    """``folder`` is where they are looked at from."""
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(f"{os.path.relpath(path, folder)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
 def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def _hash(facts: object) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+def _linux_options(target: Target) -> Mapping[str, str]:
+    """What is built, and how; without paths."""
+    return {
+        "HIL_PORT": target.port,
+        "HIL_CPU": target.cpu,
+        "EXECUTORCH_BUILD_ARM_ETHOSU_LINUX": "OFF" if target.npu is None else "ON",
+        # Programs without an NPU are lowered to these operators, on every CPU.
+        "EXECUTORCH_BUILD_CORTEX_M": "ON",
+        "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
+        "EXECUTORCH_ENABLE_LOGGING": "ON",
+        # Release is stripped, and the place of a fault would have no name.
+        "CMAKE_BUILD_TYPE": "RelWithDebInfo",
+        "CMAKE_C_FLAGS_RELWITHDEBINFO": _FLAGS,
+        "CMAKE_CXX_FLAGS_RELWITHDEBINFO": _FLAGS,
+        # Nothing of these is in this program, and their submodules may be absent.
+        "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
+        "EXECUTORCH_BUILD_CPUINFO": "OFF",
+        "FXDIV_SOURCE_DIR": "unused",
+    }
+
+
+def _linux_places(overlay: Overlay) -> Mapping[str, str]:
+    """Where the build finds things."""
+    targets = paths.data_root() / "targets"
+    return {
+        "CMAKE_TOOLCHAIN_FILE": str(_toolchain_file()),
+        "EXECUTORCH_BUILD_PRESET_FILE": str(overlay.checkout / LINUX_PRESET),
+        "ETHOSU_LINUX_DRIVER_SOURCE_DIR": str(targets / "linux" / "ethosu"),
+        "CMSIS_NN_LOCAL_PATH": str(overlay.sdk / "core_software" / "cmsis-nn"),
+        "CMAKE_PROJECT_executorch_INCLUDE": str(_linux_platform() / "runner.cmake"),
+    }
+
+
+def _linux_platform() -> Path:
+    return paths.data_root() / "targets" / "executorch" / "linux"
+
+
+def _linux_files() -> Iterator[Path]:
+    """All of ours that the build reads."""
+    targets = paths.data_root() / "targets"
+    driver, runner = targets / "linux" / "ethosu", targets / "runner"
+    yield _toolchain_file()
+    for folder in (_linux_platform(), driver / "driver_library", driver / "kernel"):
+        yield from sorted(path for path in folder.rglob("*") if path.is_file())
+    yield driver / "uapi.h"
+    yield from sorted((runner / "core").glob("*.h"))
+    for name in ("core/format.cpp", "ports/platform.h"):
+        yield runner / name
+    yield from sorted((runner / "ports" / "linux").glob("signals.*"))
+
+
+def _toolchain_file() -> Path:
+    return paths.data_root() / "cmake" / "toolchains" / "aarch64-linux.cmake"

@@ -1,41 +1,126 @@
-"""The runner of the harness itself, built by CMake, or by west in a Zephyr workspace."""
+"""The runner of the harness itself, built by CMake, or by west in a Zephyr workspace.
+
+``BuildPlan`` is everything that decides how it is built, and the key that stands for it.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.core.errors import BuildError, InfraError
-from harness.firmware import step
-from harness.firmware.firmware import REGION, RUNNER, STRIPPED, Firmware, build_id, obtain
-from harness.firmware.plan import BuildPlan, make_plan
+from harness.config.npu import DIRECT
+from harness.core.errors import UsageError
+from harness.firmware.build_tree import SourcesChanged
+from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.source import BUNDLED, BuildRequest, FirmwareSource
-from harness.firmware.step import run_step
-from harness.firmware.zephyr.tree import Job, build_in_tree, take_products, unsettle
-from harness.link import fileapi
+from harness.firmware.step import build_with_cmake, launchers, take
+from harness.firmware.zephyr.west import PRODUCTS, Job, build_in_tree, in_kconfig
+from harness.firmware.zephyr.workspace import Workspace, find_workspace, require_workspace
 from harness.system import artifact_cache, paths, toolchain
-from harness.system.files import sha256_of
+from harness.system.files import content_digest
+from harness.system.paths import executorch_package
 from harness.system.progress import Progress, silent
 
-
-class UnusedOptions(BuildError):
-    """CMake was given options that nothing in the runner asks for."""
-
-    def __init__(self, unused: Sequence[str], log: Path) -> None:
-        self.unused = tuple(unused)
-        super().__init__(
-            f"the runner's CMake has no option {', '.join(unused)}", hint=f"see {log}", path=log
-        )
+_OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
+_TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
+_LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
 
-class SourcesChanged(InfraError):
-    """They were edited while they were built, so that nobody knows what the ELF holds."""
+@dataclass(frozen=True)
+class BuildPlan:
+    """``zephyr``: where to build when the port is Zephyr's."""
 
-    def __init__(self) -> None:
-        super().__init__("the runner's sources changed while it was built", hint="run it again")
+    sources: Path
+    toolchain_file: Path | None
+    toolchain_id: str
+    flatc: str
+    schemas: Path
+    options: dict[str, str]
+    zephyr: Workspace | None = None
+
+    def key(self) -> str:
+        zephyr = None if self.zephyr is None else self.zephyr.key()
+        cross = self.toolchain_file is not None
+        facts = [self.toolchain_id, self.flatc, cross, self.options, zephyr]
+        return artifact_cache.key_of([_LAYOUT, facts, self.content()])
+
+    def content(self) -> str:
+        """Digest of the files that are read, without options and tools."""
+        schemas = sorted(_schema_files(self.schemas))
+        own = content_digest(self._own_files(), paths.data_root())
+        return artifact_cache.key_of([own, content_digest(schemas, self.schemas)])
+
+    def inputs(self) -> list[Path]:
+        """Every file of the harness and of ExecuTorch's schemas that the build may read."""
+        return [*self._own_files(), *sorted(_schema_files(self.schemas))]
+
+    def _own_files(self) -> list[Path]:
+        root = paths.data_root()
+        files = [*_sources(self.sources), *_sources(root / "cmake")]
+        if self.options.get("HIL_ETHOSU") == "ON" and self.options.get("HIL_PORT") in DIRECT:
+            driver = root / "targets" / "linux" / "ethosu"
+            files += [*_sources(driver / "driver_library"), *_sources(driver / "kernel")]
+            files.append(driver / "uapi.h")
+        return files
+
+
+def make_plan(target: Target, variant: str, extra: Mapping[str, str]) -> BuildPlan:
+    for name, value in extra.items():
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"[^\x00-\x1f;]*", value):
+            raise UsageError(f"not a build option: {name}={value}")
+    root = paths.data_root()
+    schemas = executorch_package()
+    cross = _TOOLCHAINS.get(target.port)
+    workspace = _workspace(target)
+    options = {
+        "HIL_PORT": target.port,
+        **(_OF_PORT.get(target.port) or {"HIL_CPU": target.cpu}),
+        **{f"HIL_{name.upper()}_POOL_BYTES": str(n) for name, n in target.pools.items()},
+        **target.cmake,
+        **target.variant(variant).cmake,
+        **extra,
+    }
+    return BuildPlan(
+        sources=root / "targets" / "runner",
+        toolchain_file=None if cross is None else root / "cmake" / "toolchains" / cross,
+        toolchain_id=toolchain.toolchain_id(target.toolchain)
+        if workspace is None
+        else workspace.toolchain_id,
+        flatc=str(toolchain.require("flatc")),
+        schemas=schemas,
+        zephyr=workspace,
+        options={**_regions(target), **options} if workspace is None else in_kconfig(options),
+    )
+
+
+def _regions(target: Target) -> dict[str, str]:
+    return {f"HIL_REGION_{r.name}": f"0x{r.origin:08x}:0x{r.size:x}" for r in target.memory}
+
+
+def _workspace(target: Target) -> Workspace | None:
+    if target.zephyr is None:
+        return None
+    require_workspace(target.zephyr.board, target.cpu)
+    return find_workspace(target.zephyr.board)
+
+
+def _schema_files(package: Path) -> Iterator[Path]:
+    for folder in ("schema", "devtools/bundled_program/schema"):
+        yield from (package / folder).glob("*.fbs")
+
+
+def _sources(folder: Path) -> list[Path]:
+    """All files below but hidden ones (an editor's)."""
+    files = []
+    for directory, below, names in os.walk(folder):
+        below[:] = [name for name in below if not name.startswith((".", "__"))]
+        files += [f"{directory}/{name}" for name in names if not name.startswith(".")]
+    return [Path(file) for file in sorted(files, key=lambda file: file.split("/"))]
 
 
 class Bundled(FirmwareSource):
@@ -105,34 +190,16 @@ def build(
     def build_in(directory: Path) -> Firmware:
         job = west_job(plan)
         if job is None:
-            _with_cmake(plan, directory, target.name, progress)
+            build_with_cmake(plan.sources, directory, _cmake_options(plan), target.name, progress)
         else:
-            _with_west(plan, job, directory, target.name, progress)
-        return _described(plan, directory, target.name)
+            _with_west(job, directory, target.name, progress)
+        if plan.key() != directory.name:
+            raise SourcesChanged("the harness")
+        return described(
+            directory, target.name, plan.toolchain_id, plan.options, sources=plan.content()
+        )
 
     return obtain(plan.key(), target, build_in, progress, name)
-
-
-def _with_cmake(plan: BuildPlan, directory: Path, target: str, progress: Progress) -> None:
-    tree = directory / "build"
-    tree.mkdir()
-    fileapi.ask(tree)  # so that a failed link can be explained by the names of targets
-    progress(f"{target}: configuring the runner")
-    environment = step.environment(tree)
-    run_step("configure", _configure(plan, tree), directory, target, progress, environment)
-    said = (directory / "configure.log").read_text("utf-8", "replace")
-    # a port need not use every region of its target
-    unused = [n for n in step.unused_options(said) if not n.startswith(REGION)]
-    if unused:
-        raise UnusedOptions(unused, directory / "configure.log")
-    ninja = str(toolchain.locate("ninja"))
-    jobs = str(len(os.sched_getaffinity(0)))
-    argv = (ninja, "-C", str(tree), "-j", jobs, RUNNER)
-    run_step("build", argv, directory, target, progress, environment)
-    if plan.key() != directory.name:
-        raise SourcesChanged
-    _take(tree, directory)
-    shutil.rmtree(tree)
 
 
 def west_job(plan: BuildPlan) -> Job | None:
@@ -144,61 +211,22 @@ def west_job(plan: BuildPlan) -> Job | None:
     return Job(plan.zephyr, sample, options, plan.inputs())
 
 
-def _with_west(plan: BuildPlan, job: Job, directory: Path, target: str, progress: Progress) -> None:
+def _with_west(job: Job, directory: Path, target: str, progress: Progress) -> None:
     """In the tree that stays; one process builds there."""
     job.place.mkdir(parents=True, exist_ok=True)
     with artifact_cache.locked(job.place, on_wait=lambda: progress(f"{target}: waiting")):
         build_in_tree(job, target, progress)
-        if plan.key() != directory.name:
-            unsettle(job)
-            raise SourcesChanged
-        take_products(job.tree, RUNNER)
+        take(job.tree, PRODUCTS, directory)
         shutil.copyfile(job.place / "build.log", directory / "build.log")
-        _take(job.tree, directory)
 
 
-def _configure(plan: BuildPlan, tree: Path) -> tuple[str, ...]:
-    toolchain.require("ninja")
+def _cmake_options(plan: BuildPlan) -> dict[str, str]:
     options = {
         "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_RUNTIME_OUTPUT_DIRECTORY": str(tree),
         "HIL_SCHEMA_DIR": str(plan.schemas / "schema"),
-        **step.launchers("CXX"),
+        **launchers("CXX"),
         **plan.options,
     }
     if plan.toolchain_file is not None:
-        options["CMAKE_TOOLCHAIN_FILE"] = str(plan.toolchain_file)
-    else:
-        options["CMAKE_CXX_COMPILER"] = str(toolchain.locate("g++"))
-    return (
-        str(toolchain.locate("cmake")),
-        *("-S", str(plan.sources)),
-        *("-B", str(tree)),
-        *("-G", "Ninja"),
-        *(f"-D{name}={value}" for name, value in options.items()),
-    )
-
-
-def _take(tree: Path, directory: Path) -> None:
-    """Move the products to their place."""
-    for name in (RUNNER, f"{RUNNER}.map"):
-        if not (tree / name).is_file():
-            raise BuildError(f"the build ended well but left no {name}", path=tree)
-        (tree / name).replace(directory / name)
-    if (tree / STRIPPED).is_file():
-        (tree / STRIPPED).replace(directory / STRIPPED)
-
-
-def _described(plan: BuildPlan, directory: Path, target: str) -> Firmware:
-    return Firmware(
-        directory=directory,
-        target=target,
-        variant="",
-        key=directory.name,
-        toolchain_id=plan.toolchain_id,
-        build_id=build_id(directory / RUNNER),
-        elf_sha256=sha256_of(directory / RUNNER),
-        seconds=0.0,
-        options=plan.options,
-        sources=plan.content(),
-    )
+        return {**options, "CMAKE_TOOLCHAIN_FILE": str(plan.toolchain_file)}
+    return {**options, "CMAKE_CXX_COMPILER": str(toolchain.locate("g++"))}

@@ -1,48 +1,42 @@
 """A checkout's own runner: built incrementally in a tree of the harness, kept by content.
 
-``.hil/cache/executorch/<tree>`` is one build tree for a checkout and a configuration, and stays:
-after an edit only what depends on it is built. What comes out goes to
-``.hil/cache/firmware/<key>``, where the key stands for commit, uncommitted changes, parts,
-options and toolchain. A tree in which a build was killed is started from nothing, which is quick
-with ccache.
+``.hil/cache/executorch/<tree>`` is one build tree for a checkout and a configuration, and stays
+(``build_tree``). What comes out goes to ``.hil/cache/firmware/<key>``, where the key stands for
+commit, uncommitted changes, parts, options and toolchain.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.core.errors import BuildError, InfraError
-from harness.firmware import step
-from harness.firmware.executorch import freshness
-from harness.firmware.executorch.checkout import Checkout, find_checkout
+from harness.firmware.build_tree import BuildTree, SourcesChanged
+from harness.firmware.executorch.checkout import BUILT, Checkout, find_checkout, part_files
 from harness.firmware.executorch.overlay import Overlay, lay
 from harness.firmware.executorch.plan import CheckoutPlan, configure, make_plan
-from harness.firmware.firmware import RUNNER, Firmware, obtain
+from harness.firmware.firmware import Firmware, described, obtain
 from harness.firmware.source import BuildRequest, CheckoutFacts, FirmwareSource
-from harness.firmware.step import run_step
+from harness.firmware.step import ccache, ninja, products, run_step, take
 from harness.system import artifact_cache, paths, toolchain
-from harness.system.files import sha256_of, write_whole
+from harness.system.git import files
 from harness.system.locks import in_use
 from harness.system.progress import Progress, silent
 
 _WARNING = re.compile(r"^\w+ has two values: .+$", re.MULTILINE)
-_CONFIGURED = "configured.json"
-
-
-class CheckoutChanged(InfraError):
-    """It was edited while it was built, so that nobody knows what the ELF holds."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(
-            "the checkout changed while its runner was built", hint="run it again", path=root
-        )
+# What compilers tell ninja that they have read.
+_COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".s", ".S")
+# What takes no part in the build: texts, the exporter's Python, which lies beside the C++, and of
+# backends for other machines all but what a compiler may be told to include.
+_TEXTS = (".md", ".rst", ".ipynb")
+_EXPORTERS = ("backends", "devtools", "examples", "exir", "extension")
+_BACKENDS = ("arm", "cortex_m")
+_RUNNER = "executor_runner"  # ... but for its scripts
 
 
 class CheckoutRunner(FirmwareSource):
@@ -64,7 +58,7 @@ class CheckoutRunner(FirmwareSource):
         return _plan(request).key()
 
     def tree(self, request: BuildRequest) -> Path:
-        return _place(_plan(request)) / "build"
+        return _tree(_plan(request)).folder
 
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
         plan, target = _plan(request), request.target
@@ -95,9 +89,21 @@ def _plan(request: BuildRequest) -> CheckoutPlan:
     return make_plan(request.target, request.simulator, request.checkout)
 
 
-def _place(plan: CheckoutPlan) -> Path:
-    """The build tree with what belongs to it."""
-    return paths.cache_dir("executorch") / plan.tree()
+def _tree(plan: CheckoutPlan) -> BuildTree:
+    def named(path: Path) -> bool:
+        """A source of another machine's backend may come and go."""
+        return root not in path.parents or not _of_others(path.relative_to(root))
+
+    root, place = plan.checkout.root, paths.cache_dir("executorch") / plan.tree()
+    # Nothing records what the SDK's platform reads besides the parts.
+    facts = plan.key() if plan.platform is None else list(_configure(plan, place))
+    return BuildTree(
+        place,
+        facts,
+        lambda: _sources(plan.checkout),
+        lambda path: path.suffix in _COMPILED,
+        named,
+    )
 
 
 def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
@@ -117,49 +123,59 @@ def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:
 def _build(plan: CheckoutPlan, directory: Path, target: Target, progress: Progress) -> Firmware:
     if not plan.is_linux:
         toolchain.require_libstdcxx()
-    tree = _place(plan)
-    in_use(tree)
-    tree.mkdir(parents=True, exist_ok=True)
-    with artifact_cache.locked(tree, on_wait=lambda: progress(f"{target.name}: waiting")):
-        _build_in_tree(plan, tree, target, progress)
-        return _collect(plan, tree, directory, target)
+    tree, checkout = _tree(plan), plan.checkout
+    in_use(tree.place)
+    tree.place.mkdir(parents=True, exist_ok=True)
+    changed = SourcesChanged("the checkout", checkout.root)
+    with artifact_cache.locked(tree.place, on_wait=lambda: progress(f"{target.name}: waiting")):
+        with tree.building(changed) as usable:
+            name = f"{target.name} (ExecuTorch {checkout.revision.commit[:10]})"
+            _steps(plan, tree, name, usable, progress)
+        given = {name: part.folder for name, part in checkout.parts.items()}
+        if find_checkout(checkout.root, given).identity() != checkout.identity():
+            raise changed
+        take(tree.folder, products(plan.runner, stripped=plan.is_linux), directory)
+        log = (tree.place / "configure.log").read_text("utf-8", "replace")
+    # What the platform's CMake says of the checkout's (targets/executorch/platform).
+    warnings = tuple(dict.fromkeys(_WARNING.findall(log)))
+    return described(
+        directory,
+        target.name,
+        plan.toolchain_id,
+        plan.options,
+        build_id="",
+        source=SOURCE,
+        checkout=_facts(plan, warnings),
+    )
 
 
-def _build_in_tree(plan: CheckoutPlan, tree: Path, target: Target, progress: Progress) -> None:
-    name = f"{target.name} (ExecuTorch {plan.checkout.revision.commit[:10]})"
-    began = freshness.now(tree)
-    before = freshness.inputs(plan.checkout)
-    # Nothing records what the SDK's platform reads besides the parts.
-    if plan.platform is None or not freshness.usable(tree, before):
-        (tree / _CONFIGURED).unlink(missing_ok=True)
-    freshness.unsettle(tree)
-    try:
-        _steps(plan, tree, name, progress)
-    except BuildError as error:
-        if not freshness.settle(tree, plan.checkout, before, began):
-            raise CheckoutChanged(plan.checkout.root) from error
-        raise
-    unchanged = freshness.settle(tree, plan.checkout, before, began)
-    if not unchanged or not _as_found(plan.checkout):
-        raise CheckoutChanged(plan.checkout.root)
+def _configure(plan: CheckoutPlan, place: Path) -> tuple[str, ...]:
+    return configure(plan, Overlay(place), place / "build", Path(sys.executable))
 
 
-def _steps(plan: CheckoutPlan, tree: Path, name: str, progress: Progress) -> None:
-    overlay = lay(plan.checkout, tree, plan.platform)
-    places = _places(plan.checkout, overlay, tree / "build")
-    argv = configure(plan, overlay, tree / "build", Path(sys.executable))
-    done, wanted = tree / _CONFIGURED, json.dumps(argv)
-    # Later ninja asks CMake itself when one of its files has changed.
-    if not done.is_file() or done.read_text() != wanted:
-        done.unlink(missing_ok=True)
-        artifact_cache.clear(tree / "build")
+def _steps(
+    plan: CheckoutPlan, tree: BuildTree, name: str, configured: bool, progress: Progress
+) -> None:
+    overlay = lay(plan.checkout, tree.place, plan.platform)
+    places = _places(plan.checkout, overlay, tree.folder)
+    environment = {
+        "PYTHONDONTWRITEBYTECODE": "1",  # nothing beside the checkout's generators
+        **ccache(tree.place),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    }
+    if not configured:  # later ninja asks CMake itself when one of its files has changed
         progress(f"{name}: configuring the runner")
-        run_step("configure", argv, tree, name, progress, _environment(tree), places)
-        write_whole(done, wanted)
-    ninja = str(toolchain.locate("ninja"))
-    jobs = str(len(os.sched_getaffinity(0)))
-    argv = (ninja, "-C", str(tree / "build"), "-j", jobs, plan.runner)
-    run_step("build", argv, tree, name, progress, _environment(tree), places)
+        run_step(
+            "configure",
+            _configure(plan, tree.place),
+            tree.place,
+            name,
+            progress,
+            environment,
+            places,
+        )
+    argv = ninja(tree.folder, plan.runner)
+    run_step("build", argv, tree.place, name, progress, environment, places)
 
 
 def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]:
@@ -182,44 +198,21 @@ def _places(checkout: Checkout, overlay: Overlay, build: Path) -> dict[str, str]
     }
 
 
-def _environment(tree: Path) -> dict[str, str]:
-    """Python writes nothing beside the checkout's generators; equal compilations are shared
-    between trees, whose own paths do not count."""
-    return {
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **step.environment(tree),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
-    }
+def _sources(checkout: Checkout) -> Iterator[Path]:
+    """Every file that a build may read. Raises GitFailed."""
+    with ThreadPoolExecutor() as pool:
+        own = pool.submit(files, checkout.root, BUILT)
+        parts = [*pool.map(part_files, checkout.parts.values())]
+    yield from (path for path in own.result() if not _idle(path.relative_to(checkout.root)))
+    for part in parts:
+        yield from part
 
 
-def _as_found(before: Checkout) -> bool:
-    """Whether it is the checkout that the key was made of."""
-    given = {name: part.folder for name, part in before.parts.items()}
-    return find_checkout(before.root, given).identity() == before.identity()
+def _idle(name: Path) -> bool:
+    if name.suffix == ".py" and _RUNNER not in name.parts:
+        return name.parts[0] in _EXPORTERS
+    return name.suffix in _TEXTS or (_of_others(name) and name.suffix not in _COMPILED)
 
 
-def _collect(plan: CheckoutPlan, tree: Path, directory: Path, target: Target) -> Firmware:
-    """Copies the products, which the tree keeps."""
-    for name, product in plan.products.items():
-        file = tree / "build" / product
-        if not file.is_file():
-            raise BuildError(f"the build ended well but left no {product}", path=tree / "build")
-        shutil.copyfile(file, directory / f"{RUNNER}{name}")
-    return Firmware(
-        directory=directory,
-        target=target.name,
-        variant="",
-        key=directory.name,
-        toolchain_id=plan.toolchain_id,
-        build_id="",
-        elf_sha256=sha256_of(directory / RUNNER),
-        seconds=0.0,
-        options=dict(plan.options),
-        source=SOURCE,
-        checkout=_facts(plan, _warnings(tree / "configure.log")),
-    )
-
-
-def _warnings(log: Path) -> tuple[str, ...]:
-    """What the platform's CMake says of the checkout's (targets/executorch/platform)."""
-    return tuple(dict.fromkeys(_WARNING.findall(log.read_text("utf-8", "replace"))))
+def _of_others(name: Path) -> bool:
+    return len(name.parts) > 2 and name.parts[0] == "backends" and name.parts[1] not in _BACKENDS

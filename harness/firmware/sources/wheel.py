@@ -1,34 +1,109 @@
 """ExecuTorch's own runtime as a runner for a target with Linux, from its wheel for AArch64.
 
 ``targets/executorch/wheel`` is the program: command line, log and port are the bundled runner's,
-everything between a program's bytes and its outputs is the wheel's. The wheel's libraries are
-shared, so the firmware has a folder ``root`` beside the ELF with what the root file system needs.
+everything between a program's bytes and its outputs is the wheel's. Of the wheel what a C++ program
+needs is fetched once and kept. It is of the version that exports, from where pip takes everything
+else ($PIP_INDEX_URL; a folder that has the wheel: $PIP_FIND_LINKS with $PIP_NO_INDEX=1), without
+installing anything.
+
+The wheel's libraries are shared, so the firmware has a folder ``root`` beside the ELF with what the
+root file system needs: a guest has no libraries of its own, and this machine's are for another CPU.
+XNNPACK also asks what CPU there is, in /proc and /sys. A guest's are its kernel's, and lie over
+what is here; in QEMU's user mode they would be this machine's, or not there for a process that is
+confined.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
+import subprocess
+import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.core.errors import UsageError
-from harness.firmware import step
-from harness.firmware.firmware import ROOT, RUNNER, Firmware, build_id, obtain
+from harness.core.errors import BuildError, InfraError, UsageError
+from harness.firmware.firmware import ROOT, RUNNER, Firmware, described, obtain
 from harness.firmware.source import BuildRequest, FirmwareSource
-from harness.firmware.step import run_step
-from harness.firmware.wheel.package import LIBRARIES, RuntimeWheel, runtime_wheel
-from harness.firmware.wheel.root import describe_cpu, lay_out
-from harness.system import paths, toolchain
-from harness.system.files import sha256_of
+from harness.firmware.step import build_with_cmake, launchers
+from harness.formats.elf import read_elf
+from harness.system import artifact_cache, paths, toolchain
+from harness.system.files import content_digest, disk_errors, sha256_of
 from harness.system.progress import Progress, silent
 
 _LAYOUT = 2  # raise it when what a directory of the cache holds changes
 _COMPILER = "aarch64-linux-gnu-g++"
+DISTRIBUTION = "executorch"
+PLATFORM = "manylinux_2_28_aarch64"
+# Linked, or opened by what is linked: the runtime, the operators' kernels and a backend.
+LIBRARIES = tuple(
+    f"lib{DISTRIBUTION}{name}.so"
+    for name in ("", "_threadpool", "_kernels_optimized", "_kernels_quantized", "_backend_xnnpack")
+)
+_FOLDERS = ("include", "share/cmake")
+_PIP_SECONDS = 900
+_COMPILER_SECONDS = 60
+_LIB = "lib"  # where the linker was told that the libraries are
+# The part numbers of Arm's cores (Linux, arch/arm64/include/asm/cputype.h).
+_PARTS = {
+    "cortex-a35": 0xD04,
+    "cortex-a53": 0xD03,
+    "cortex-a55": 0xD05,
+    "cortex-a57": 0xD07,
+    "cortex-a72": 0xD08,
+    "cortex-a76": 0xD0B,
+}
+_ARM = 0x41
+
+
+class NoWheel(InfraError):
+    """pip has no wheel of ``version``; ``said``: the last of what it said."""
+
+    kind = "no_wheel"
+
+    def __init__(self, version: str, said: str) -> None:
+        super().__init__(
+            f"ExecuTorch {version}, which exports here, is not to be had for Linux on AArch64: "
+            f"{said}",
+            hint="pip fetches it once, from where it takes everything else; without a network, put "
+            f"{DISTRIBUTION}-{version}-*-{PLATFORM}.whl into a folder and say PIP_NO_INDEX=1 "
+            "PIP_FIND_LINKS=FOLDER",
+        )
+        self.version = version
+        self.said = said
+
+
+class WheelLacks(InfraError):
+    """A wheel without its C++ runtime. ``missing``: the first of what it has not."""
+
+    kind = "wheel_lacks"
+
+    def __init__(self, wheel: str, missing: str) -> None:
+        super().__init__(
+            f"{wheel} has no {missing}, and no program can be linked with it",
+            hint="the wheels of ExecuTorch 1.5.1 have it; which version is installed decides",
+        )
+        self.wheel = wheel
+        self.missing = missing
+
+
+class LibraryMissing(BuildError):
+    """Neither the wheel nor the compiler has ``library``, which ``wanted_by`` is linked with."""
+
+    kind = "library_missing"
+
+    def __init__(self, library: str, wanted_by: str, compiler: Path) -> None:
+        self.library = library
+        self.wanted_by = wanted_by
+        super().__init__(
+            f"{wanted_by} wants {library}, which {compiler.name} does not have either",
+            hint="the compiler's C and C++ libraries for AArch64 are not all there: `hil doctor` "
+            "says how to get them",
+        )
 
 
 class NoWheelFor(UsageError):
@@ -43,6 +118,79 @@ class NoWheelFor(UsageError):
 
 
 @dataclass(frozen=True)
+class RuntimeWheel:
+    """``root``: the package's folder, with the C++ part of it; ``sha256``: of the wheel's file."""
+
+    version: str
+    file: str
+    sha256: str
+    root: Path
+
+    @property
+    def note(self) -> str:
+        """For a record."""
+        return (
+            f"the runtime and the kernels are those of {self.file} ({self.sha256[:12]}), started "
+            "by a program of the harness's own"
+        )
+
+
+def runtime_wheel() -> RuntimeWheel:
+    """That of the exporter's version. Raises NoWheel, WheelLacks, InfraError (disk full)."""
+    version = metadata.version(DISTRIBUTION).partition("+")[0]
+    name = f"{DISTRIBUTION}-{version}-{PLATFORM}"
+    place = paths.cache_dir("wheels") / name
+    with disk_errors("keeping ExecuTorch's wheel"):
+        facts = artifact_cache.cached(place, name, lambda empty: _fetch(version, empty)).facts
+    return RuntimeWheel(version, facts["file"], facts["sha256"], place / DISTRIBUTION)
+
+
+def _fetch(version: str, folder: Path) -> dict[str, str]:
+    _download(version, folder)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, _wanted(archive, wheel.name))
+    facts = {"file": wheel.name, "sha256": sha256_of(wheel)}
+    wheel.unlink()
+    return facts
+
+
+def _wanted(archive: zipfile.ZipFile, wheel: str) -> list[str]:
+    """The members that are unpacked, all of what a program needs. Raises WheelLacks."""
+    folders = tuple(f"{DISTRIBUTION}/{folder}/" for folder in _FOLDERS)
+    libraries = [f"{DISTRIBUTION}/lib/{name}" for name in LIBRARIES]
+    members = archive.namelist()
+    for wanted in (*folders, *libraries):
+        if not any(name.startswith(wanted) for name in members):
+            raise WheelLacks(wheel, wanted)
+    return [name for name in members if name.startswith(folders) or name in libraries]
+
+
+def _download(version: str, folder: Path) -> None:
+    words = (
+        *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"),
+        *("download", f"{DISTRIBUTION}=={version}", "--no-deps", "--only-binary=:all:"),
+        *("--platform", PLATFORM, "--retries", "2", "--dest", str(folder), "--quiet"),
+    )
+    try:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            timeout=_PIP_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NoWheel(version, f"no end after {_PIP_SECONDS} s") from error
+    if done.returncode:
+        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        raise NoWheel(version, lines[-1] if lines else f"pip ended with {done.returncode}")
+
+
+@dataclass(frozen=True)
 class WheelPlan:
     """Everything that decides what is built."""
 
@@ -51,11 +199,10 @@ class WheelPlan:
     options: dict[str, str]
 
     def key(self) -> str:
-        facts = [_LAYOUT, self.wheel.sha256, self.toolchain_id, self.options]
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-        for path in _own_files():
-            digest.update(f"{path.relative_to(paths.data_root())}\0".encode() + path.read_bytes())
-        return digest.hexdigest()[:32]
+        own = content_digest(_own_files(), paths.data_root())
+        return artifact_cache.key_of(
+            [_LAYOUT, self.wheel.sha256, self.toolchain_id, self.options, own]
+        )
 
 
 def make_plan(target: Target) -> WheelPlan:
@@ -100,52 +247,25 @@ SOURCE = Wheel()
 
 
 def _build(plan: WheelPlan, directory: Path, target: Target, progress: Progress) -> Firmware:
-    tree = directory / "build"
-    tree.mkdir()
-    environment = step.environment(tree)
-    name = f"{target.name} (ExecuTorch {plan.wheel.version})"
-    progress(f"{name}: configuring the runner")
-    run_step("configure", _configure(plan, tree), directory, name, progress, environment)
-    ninja = str(toolchain.locate("ninja"))
-    jobs = str(len(os.sched_getaffinity(0)))
-    run_step("build", (ninja, "-C", str(tree), "-j", jobs), directory, name, progress, environment)
-    for product in (RUNNER, f"{RUNNER}.map"):
-        (tree / product).replace(directory / product)
-    shutil.rmtree(tree)
-    given = [plan.wheel.root / "lib" / library for library in LIBRARIES]
     compiler = toolchain.require(_COMPILER).path
-    lay_out(directory / RUNNER, given, compiler, directory / ROOT)
-    describe_cpu(target.cpu, directory / ROOT)
-    return Firmware(
-        directory=directory,
-        target=target.name,
-        variant="",
-        key=directory.name,
-        toolchain_id=plan.toolchain_id,
-        build_id=build_id(directory / RUNNER),
-        elf_sha256=sha256_of(directory / RUNNER),
-        seconds=0.0,
-        options={"HIL_PORT": target.port, **plan.options},
-        source=SOURCE,
-        notes=(plan.wheel.note,),
-    )
-
-
-def _configure(plan: WheelPlan, tree: Path) -> Sequence[str]:
-    toolchain.require("ninja")
-    toolchain.require(_COMPILER)
     options = {
         **plan.options,
         "HIL_WHEEL": str(plan.wheel.root),
         "CMAKE_TOOLCHAIN_FILE": str(_toolchain_file()),
-        **step.launchers("CXX"),
+        **launchers("CXX"),
     }
-    return (
-        str(toolchain.locate("cmake")),
-        *("-S", str(_sources())),
-        *("-B", str(tree)),
-        *("-G", "Ninja"),
-        *(f"-D{name}={value}" for name, value in options.items()),
+    name = f"{target.name} (ExecuTorch {plan.wheel.version})"
+    build_with_cmake(_sources(), directory, options, name, progress)
+    given = [plan.wheel.root / "lib" / library for library in LIBRARIES]
+    lay_out(directory / RUNNER, given, compiler, directory / ROOT)
+    describe_cpu(target.cpu, directory / ROOT)
+    return described(
+        directory,
+        target.name,
+        plan.toolchain_id,
+        {"HIL_PORT": target.port, **plan.options},
+        source=SOURCE,
+        notes=(plan.wheel.note,),
     )
 
 
@@ -170,3 +290,58 @@ def _own_files() -> list[Path]:
         *sorted(path for path in (runner / "ports").iterdir() if path.is_file()),
         *sorted((runner / "ports" / "linux").iterdir()),
     ]
+
+
+def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) -> None:
+    """Everything that ``program`` and what it loads are linked with, in ``root``/lib. ``given``:
+    libraries that are no compiler's. Raises LibraryMissing, DamagedFile, OSError."""
+    folder = root / _LIB
+    folder.mkdir(parents=True)
+    known = {path.name: path for path in given}
+    elf = read_elf(program)
+    wanted = [(name, program.name) for name in elf.needed]
+    if elf.interpreter is not None:
+        wanted.append((Path(elf.interpreter).name, program.name))
+    done: set[str] = set()
+    while wanted:
+        name, by = wanted.pop()
+        if name in done:
+            continue
+        done.add(name)
+        source = known.get(name) or _of_compiler(compiler, name)
+        if source is None:
+            raise LibraryMissing(name, by, compiler)
+        shutil.copyfile(source, folder / name)
+        (folder / name).chmod(0o755)
+        wanted += [(other, name) for other in read_elf(source).needed]
+
+
+def describe_cpu(cpu: str, root: Path) -> None:
+    """One core of ``cpu`` (GCC's name), as Linux tells of it: arch/arm64/kernel/cpuinfo.c and
+    Documentation/admin-guide/cputopology.rst."""
+    cores = root / "sys" / "devices" / "system" / "cpu"
+    cores.mkdir(parents=True)
+    for name in ("possible", "present"):
+        (cores / name).write_text("0\n")
+    lines = ["processor\t: 0"]
+    if cpu in _PARTS:
+        lines += [
+            f"CPU implementer\t: {_ARM:#04x}",
+            "CPU architecture: 8",
+            f"CPU part\t: {_PARTS[cpu]:#05x}",
+        ]
+    (root / "proc").mkdir()
+    (root / "proc" / "cpuinfo").write_text("\n".join(lines) + "\n")
+
+
+def _of_compiler(compiler: Path, name: str) -> Path | None:
+    """gcc(1): -print-file-name gives the name back when it knows of no such file."""
+    said = subprocess.run(
+        [str(compiler), f"-print-file-name={name}"],
+        capture_output=True,
+        timeout=_COMPILER_SECONDS,
+        check=False,
+        text=True,
+    ).stdout.strip()
+    found = Path(said)
+    return found if found.is_absolute() and found.is_file() else None

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import HarnessError
-from harness.firmware.zephyr.compiler import find_compiler
 from harness.firmware.zephyr.init import PROJECTS, is_old
-from harness.firmware.zephyr.workspace import find_west, is_zephyr, zephyr_version
+from harness.firmware.zephyr.workspace import find_compiler, find_west, is_zephyr, zephyr_version
 from harness.system.packages import how_to_get
 
 _SECONDS = 120

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import InfraError, UsageError
+from harness.firmware.step import run_tied
 from harness.firmware.zephyr.workspace import find_west, is_zephyr
 from harness.system import toolchain
 from harness.system.files import write_whole
-from harness.system.process import Bounds, Stop, run
+from harness.system.process import Bounds, Stop
 from harness.system.progress import Progress
 
 ENVIRONMENT = ".venv"  # in the workspace
@@ -225,15 +226,7 @@ def _step(plan: InitPlan, name: str, command: Sequence[str], progress: Progress)
             count += 1
             progress(f"fetching {project.decode('utf-8', 'replace')} {count}/{len(PROJECTS)}")
 
-    tied = (str(toolchain.locate("setsid")), str(toolchain.locate("setpriv")))
-    ended = run(
-        [*tied, "--pdeathsig", "KILL", "--", *command],
-        cwd=plan.folder,
-        environment=_environment(plan.url),
-        console=log,
-        bounds=_BOUNDS,
-        on_output=watch,
-    )
+    ended = run_tied(command, plan.folder, _environment(plan.url), log, _BOUNDS, watch)
     if ended.stop is not Stop.EXITED:
         raise StepFailed(command, f"it was stopped ({ended.stop})", log, plan.url)
     if ended.status != 0:

@@ -2,31 +2,159 @@
 compiler, and whether it has a board.
 
 That is asked before anything is exported. Where a board is there and its variant is not, west says
-so.
+so. A user's ``ZEPHYR_TOOLCHAIN_VARIANT`` is taken as it is. Where there is none, the compiler is
+the Zephyr SDK where one is found, and else GNU's toolchain for Arm on PATH, as Debian has it
+(``gnuarmemb``).
 """
 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from harness.core.errors import ToolMissing, UsageError
-from harness.firmware.zephyr.compiler import Compiler, find_compiler
-from harness.system.files import sha256_of
+from harness.core.errors import BuildError, ToolMissing, UsageError
+from harness.system import toolchain
+from harness.system.git import identity
+from harness.system.packages import how_to_get
 
 _SECONDS = 120
 _HOW = "make one with `hil zephyr init WORKSPACE`, then `export ZEPHYR_BASE=WORKSPACE/zephyr`"
 _FILE = "board.yml"  # of every board since Zephyr 3.7 (hardware model v2)
 # A module's folders of boards (Zephyr, doc/develop/modules.rst: build settings).
 _ROOT = re.compile(r"^\s*board_root:\s*(\S+)", re.MULTILINE)
+VARIANT, SDK_DIR, GNU_DIR = (
+    "ZEPHYR_TOOLCHAIN_VARIANT",
+    "ZEPHYR_SDK_INSTALL_DIR",
+    "GNUARMEMB_TOOLCHAIN_PATH",
+)
+SDK, GNU = "zephyr", "gnuarmemb"
+_GNU_COMPILER = "arm-none-eabi-gcc"
+# Zephyr's cmake/modules/FindZephyr-sdk.cmake; an SDK's folder begins with its name.
+_PLACES = ("/usr", "/usr/local", "/opt", "~", "~/.local", "~/.local/opt", "~/bin")
+_FOLDER = "zephyr-sdk-*"
+_REGISTRY = ".cmake/packages/Zephyr-sdk"  # CMake's user package registry, filled by setup.sh
+# Up to 0.17, and since 1.0.
+_SDK_COMPILERS = (
+    "arm-zephyr-eabi/bin/arm-zephyr-eabi-gcc",
+    "gnu/arm-zephyr-eabi/bin/arm-zephyr-eabi-gcc",
+)
+
+
+class CpuUnknown(BuildError):
+    """The compiler has no such CPU."""
+
+    def __init__(self, compiler: Compiler, cpu: str) -> None:
+        self.cpu = cpu
+        self.compiler = compiler.name
+        super().__init__(
+            f"{compiler.name} cannot compile for the {cpu}: it does not know that CPU",
+            hint="a newer compiler does (the Cortex-M85: GCC 13, Zephyr SDK 0.17): set "
+            f"{SDK_DIR}, or {GNU_DIR} with {VARIANT}={GNU}",
+            path=compiler.path,
+        )
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """``environment``: what tells Zephyr to take it. ``path``: of the C compiler, where this
+    variant is known here."""
+
+    name: str  # with its version
+    environment: tuple[tuple[str, str], ...]
+    path: Path | None = None
+
+    def require(self, cpu: str) -> None:
+        """Raises CpuUnknown. A compiler that is not known here is believed."""
+        if self.path is not None and not _knows(self.path, cpu):
+            raise CpuUnknown(self, cpu)
+
+
+def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
+    """Raises ToolMissing when there is none, UsageError for one that is named and not there."""
+    variant = environ.get(VARIANT)
+    if variant and variant not in (SDK, GNU):
+        own = ((VARIANT, variant), ("CROSS_COMPILE", environ.get("CROSS_COMPILE", "")))
+        return Compiler(variant, tuple((name, value) for name, value in own if value))
+    if variant == GNU and environ.get(GNU_DIR):
+        return _gnu(Path(environ[GNU_DIR]))
+    sdk = None if variant == GNU else _sdk(environ)
+    if sdk is not None:
+        return sdk
+    if variant == SDK:
+        raise UsageError(f"{VARIANT} is {SDK}, and there is no Zephyr SDK", hint=_get_a_compiler())
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        # a folder of links to ccache is no toolchain
+        if Path(folder).name == "bin" and (Path(folder) / _GNU_COMPILER).is_file():
+            return _gnu(Path(folder).parent)
+    raise ToolMissing("there is no compiler for Zephyr", hint=_get_a_compiler(), tool=_GNU_COMPILER)
+
+
+@cache
+def _knows(compiler: Path, cpu: str) -> bool:
+    argv = [str(compiler), f"-mcpu={cpu}", "-E", "-xc", os.devnull, "-o", os.devnull]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+def _gnu(folder: Path) -> Compiler:
+    path = folder / "bin" / _GNU_COMPILER
+    if not path.is_file():
+        raise UsageError(
+            f"{GNU_DIR} is {folder}, which has no bin/{_GNU_COMPILER}", hint=_get_a_compiler()
+        )
+    version = toolchain.version_of(path, ("-dumpfullversion",))
+    return Compiler(f"{_GNU_COMPILER} {version}", ((VARIANT, GNU), (GNU_DIR, str(folder))), path)
+
+
+def _sdk(environ: Mapping[str, str]) -> Compiler | None:
+    """The newest of those installed, or the one that is named."""
+    named = environ.get(SDK_DIR)
+    found = [Path(named)] if named else [*_installed(environ)]
+    sdks = [(folder, path) for folder in found for path in _compilers(folder)]
+    if not sdks:
+        if named:
+            raise UsageError(
+                f"{SDK_DIR} is {named}, which is no Zephyr SDK for Arm", hint=_get_a_compiler()
+            )
+        return None
+    folder, path = max(sdks, key=lambda sdk: _version(sdk[0]))
+    version = ".".join(map(str, _version(folder)))
+    return Compiler(f"Zephyr SDK {version}", ((VARIANT, SDK), (SDK_DIR, str(folder))), path)
+
+
+def _compilers(folder: Path) -> Iterator[Path]:
+    return (folder / name for name in _SDK_COMPILERS if (folder / name).is_file())
+
+
+def _installed(environ: Mapping[str, str]) -> Iterator[Path]:
+    home = environ.get("HOME", "/nowhere")
+    for place in _PLACES:
+        yield from sorted(Path(place.replace("~", home)).glob(_FOLDER))
+    for entry in sorted(Path(home, _REGISTRY).glob("*")):
+        yield Path(entry.read_text("utf-8", "replace").strip()).parent  # of its folder cmake/
+
+
+def _version(sdk: Path) -> tuple[int, ...]:
+    try:
+        said = (sdk / "sdk_version").read_text()
+    except OSError:
+        return ()
+    return tuple(map(int, re.findall(r"\d+", said)[:3]))
+
+
+def _get_a_compiler() -> str:
+    gnu = how_to_get("gcc-arm-none-eabi", "libstdc++-arm-none-eabi-dev")
+    return (
+        "install the Zephyr SDK (`west sdk install` in the workspace), or GNU's toolchain for Arm: "
+        + gnu
+    )
 
 
 @dataclass(frozen=True)
@@ -61,10 +189,8 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
     compiler; all say how to get it.
     """
     base, west = find_zephyr(environ), find_west(environ)
-    revisions = [_revision(base, _read_in_a_build(base, board))]
-    revisions += [_revision(project, [project]) for project in _projects(west, base)]
-    compiler = find_compiler(environ)
-    return Workspace(west, base, board, "\n".join(revisions), compiler, zephyr_version(base))
+    content = "\n".join(map(identity, (base, *_projects(west, base))))
+    return Workspace(west, base, board, content, find_compiler(environ), zephyr_version(base))
 
 
 def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -132,57 +258,6 @@ def _projects(west: Path, base: Path) -> list[Path]:
         )
     found = {Path(line).resolve() for line in done.stdout.splitlines()}
     return sorted(path for path in found - {base.resolve()} if path.is_dir())
-
-
-def _read_in_a_build(base: Path, board: str) -> list[Path]:
-    """Of Zephyr, all that a build of ours can read: no tests, no boards of other vendors. That is
-    two fifths of its files."""
-    boards = base / "boards"
-    vendors = {found.parent for found in boards.glob(f"*/{board.partition('/')[0]}")}
-    elsewhere = {base / "doc", base / "samples", base / "tests", boards}
-    kept = vendors | {boards / "common"}
-    return [path for path in base.iterdir() if path not in elsewhere] + [
-        path for path in boards.glob("*") if path.is_file() or path in kept
-    ]
-
-
-def _revision(repository: Path, read: Sequence[Path]) -> str:
-    """What is checked out, edits to its files and new files included; of what is no repository,
-    that of the files and folders ``read``."""
-    git = shutil.which("git")
-    digest = hashlib.sha256()
-    if git is None or not (repository / ".git").exists():
-        digest.update(_times(read))
-        return digest.hexdigest()
-    for words in (["rev-parse", "HEAD"], ["diff", "HEAD", "--no-ext-diff", "--binary"]):
-        digest.update(_git(git, repository, words))
-    for name in _git(git, repository, ["ls-files", "--others", "--exclude-standard", "-z"]).split(
-        b"\0"
-    ):
-        new = repository / os.fsdecode(name)
-        if name and new.is_file():
-            digest.update(name + b"\0" + bytes.fromhex(sha256_of(new)))
-    return digest.hexdigest()
-
-
-def _times(places: Sequence[Path]) -> bytes:
-    """Of a release that was unpacked: every file's size and time. What Python and editors leave
-    does not count. Asked of find(1): these are thousands of files, in every run."""
-    hidden = ["(", "-name", ".?*", "-o", "-name", "__pycache__", ")", "-prune"]
-    shown = ["-o", "-type", "f", "-printf", "%p %s %T@\\n"]
-    done = subprocess.run(
-        ["find", *map(str, places), *hidden, *shown],
-        capture_output=True,
-        check=False,
-        timeout=_SECONDS,
-    )
-    return b"\n".join(sorted(done.stdout.splitlines()))
-
-
-def _git(git: str, repository: Path, words: Sequence[str]) -> bytes:
-    return subprocess.run(
-        [git, "-C", str(repository), *words], capture_output=True, check=False, timeout=_SECONDS
-    ).stdout
 
 
 class BoardUnknown(UsageError):

@@ -13,13 +13,14 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from harness.formats import cop
 from harness.formats.damage import DamagedFile
+from harness.sim.gdbstub.stub import Stub, StubError
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Outcome, Run
+    from harness.npu.doorbell import Identity, Outcome, Run, SharedMemory
 
 RESULTS_ONLY = (
     "ethos-u : cycle_cnt : 0 cycles (a functional stand-in: results, not time; PMU counters read 0)"
@@ -94,6 +95,7 @@ def _mismatch(name: str, ours: int, theirs: int) -> str:
     return f"NPU config mismatch. npu.{name}={ours}, optimizer.{name}={theirs}"
 
 
+_PIECE = 1024  # bytes that are written together when one of them has changed
 _ALIGN = 16
 _FAST_MEMORY = 2  # the base address that the driver replaces by its own fast memory
 _MOST_REGIONS = 8
@@ -102,16 +104,55 @@ _PMU = "ETHOSU_PMU_"
 Argument = Callable[[int], int]  # the n-th word of a call's arguments
 
 
-class GuestMemory(Protocol):
-    """The guest's memory, wherever it lies."""
+class GuestMemory:
+    """What is shared is read and written in place; the rest is copied by the debugger interface.
 
-    def read(self, address: int, size: int) -> bytes: ...
+    ``origin`` and ``size``: where the shared memory is, if there is any.
+    """
+
+    def __init__(
+        self, stub: Stub, shared: SharedMemory | None = None, origin: int = 0, size: int = 0
+    ) -> None:
+        self._stub = stub
+        self._shared = shared
+        self._origin = origin
+        self._end = origin + size
+        self._before: dict[int, bytes] = {}  # what was copied, by address
+
+    def read(self, address: int, size: int) -> bytes:
+        shared = self._in_place(address, size)
+        return self._copied(address, size) if shared is None else bytes(shared)
 
     def view(self, address: int, size: int) -> memoryview:
-        """Writable; ``commit`` makes the changes the guest's."""
-        ...
+        shared = self._in_place(address, size)
+        if shared is not None:
+            return shared
+        self._before[address] = self._copied(address, size)
+        return memoryview(bytearray(self._before[address]))
 
-    def commit(self, address: int, view: memoryview) -> None: ...
+    def commit(self, address: int, view: memoryview) -> None:
+        """Only what has changed is written, since that takes time."""
+        before = self._before.pop(address, None)
+        if before is None:
+            return
+        for at in range(0, len(view), _PIECE):
+            piece = bytes(view[at : at + _PIECE])
+            if piece != before[at : at + _PIECE]:
+                self._stub.write(address + at, piece)
+
+    def _copied(self, address: int, size: int) -> bytes:
+        try:
+            return self._stub.read(address, size)
+        except StubError as error:
+            raise GuestStuck(
+                f"the program gave its NPU's driver {size} bytes at 0x{address:x}, and not all of "
+                "them are memory"
+            ) from error
+
+    def _in_place(self, address: int, size: int) -> memoryview | None:
+        if self._shared is None or not self._origin <= address <= address + size <= self._end:
+            return None
+        return self._shared.at(address, size)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 A program that was built for an Arm FVP expects what the model has and QEMU has not. One breakpoint
 stands at each place where it asks, and it goes on with the answer.
 
-QEMU is started with ``-S`` and waits for the first word on its gdb stub, a socket: one that it
-inherits, or one of a short name in its current directory to which it connects. So nobody has to
-poll for it, and a QEMU that cannot connect says so and ends.
+QEMU is started with ``-S`` and waits for the first word on its gdb stub, a socket that it inherits.
+So nobody has to poll for it.
 
 QEMU writes the console to a pipe that the transcript reader owns. While the guest is stopped in the
 gdb stub, everything it printed is already in that pipe, so a line written now appears in order.
@@ -20,11 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from harness.sim.gdbstub.driver import Driver, GuestStuck
+from harness.sim.gdbstub.driver import Driver, GuestMemory
 from harness.sim.gdbstub.program import (
     SYS_HEAPINFO,
     CountedOperators,
@@ -36,11 +34,9 @@ from harness.sim.gdbstub.program import (
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Run, SharedMemory
+    from harness.npu.doorbell import Identity, Run
 
 
-QEMU_ARGUMENTS = ("-gdb", "chardev:gdb", "-S")  # behind a chardev of this name
-_PIECE = 1024  # bytes that are written together when one of them has changed
 CONNECT_TIMEOUT_S = 10.0  # the pipe exists before QEMU starts the guest; this only bounds a bug
 
 
@@ -57,59 +53,20 @@ class DrivenNpu:
     memory: Callable[[Stub], GuestMemory]
 
 
-class StubSocket(Protocol):
-    """The socket of one QEMU's gdb stub."""
-
-    def connect(self) -> socket.socket:
-        """Waits for QEMU. Raises OSError when ``close`` was called first."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class InheritedSocket:
-    """``far`` is inherited by QEMU: ``-chardev socket,id=gdb,fd=…``."""
+class StubSocket:
+    """The socket of one QEMU's gdb stub. ``far`` is QEMU's end, which it inherits."""
 
     def __init__(self) -> None:
-        self._near, self.far = socket.socketpair()
-
-    def connect(self) -> socket.socket:
-        return self._near
+        self.near, self.far = socket.socketpair()
+        self.words: tuple[str, ...] = (
+            *("-chardev", f"socket,id=gdb,fd={self.far.fileno()}"),
+            *("-gdb", "chardev:gdb", "-S"),
+        )
 
     def close(self) -> None:
         self.far.close()
         with suppress(OSError):
-            self._near.shutdown(socket.SHUT_RDWR)
-
-
-class ListeningSocket:
-    """A socket in QEMU's current directory: ``-chardev socket,id=gdb,path=NAME``."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._path = folder / name
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._near: socket.socket | None = None
-        # Through the directory's descriptor: the path itself may be too long for a socket.
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            self._listener.bind(f"/proc/self/fd/{directory}/{name}")
-            self._listener.listen(1)
-        except OSError:
-            self._listener.close()
-            raise
-        finally:
-            os.close(directory)
-
-    def connect(self) -> socket.socket:
-        self._near, _ = self._listener.accept()
-        return self._near
-
-    def close(self) -> None:
-        for end in (self._listener, self._near):
-            if end is not None:
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
-        self._path.unlink(missing_ok=True)
+            self.near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
 
 
 class GuestEnd:
@@ -136,12 +93,8 @@ def serving_hooks(
     """
 
     def serve() -> None:
-        try:
-            near = stub_socket.connect()
-        except OSError:
-            return  # QEMU never came
-        with near:
-            stub = Stub(near)
+        with stub_socket.near:
+            stub = Stub(stub_socket.near)
             counter = None
             if counted is not None:
                 counter = InstructionCounter(stub, counted, console.write_line)
@@ -274,57 +227,6 @@ def give_back(stub: Stub, result: int) -> None:
     stub.set_register(0, result)
     stub.set_register(1, result >> 32)
     stub.set_register(PC, stub.register(LR) & ~1)
-
-
-class GuestMemory:
-    """What is shared is read and written in place; the rest is copied by the debugger interface.
-
-    ``origin`` and ``size``: where the shared memory is, if there is any.
-    """
-
-    def __init__(
-        self, stub: Stub, shared: SharedMemory | None = None, origin: int = 0, size: int = 0
-    ) -> None:
-        self._stub = stub
-        self._shared = shared
-        self._origin = origin
-        self._end = origin + size
-        self._before: dict[int, bytes] = {}  # what was copied, by address
-
-    def read(self, address: int, size: int) -> bytes:
-        shared = self._in_place(address, size)
-        return self._copied(address, size) if shared is None else bytes(shared)
-
-    def view(self, address: int, size: int) -> memoryview:
-        shared = self._in_place(address, size)
-        if shared is not None:
-            return shared
-        self._before[address] = self._copied(address, size)
-        return memoryview(bytearray(self._before[address]))
-
-    def commit(self, address: int, view: memoryview) -> None:
-        """Only what has changed is written, since that takes time."""
-        before = self._before.pop(address, None)
-        if before is None:
-            return
-        for at in range(0, len(view), _PIECE):
-            piece = bytes(view[at : at + _PIECE])
-            if piece != before[at : at + _PIECE]:
-                self._stub.write(address + at, piece)
-
-    def _copied(self, address: int, size: int) -> bytes:
-        try:
-            return self._stub.read(address, size)
-        except StubError as error:
-            raise GuestStuck(
-                f"the program gave its NPU's driver {size} bytes at 0x{address:x}, and not all of "
-                "them are memory"
-            ) from error
-
-    def _in_place(self, address: int, size: int) -> memoryview | None:
-        if self._shared is None or not self._origin <= address <= address + size <= self._end:
-            return None
-        return self._shared.at(address, size)
 
 
 class ConsoleInjector:

@@ -146,7 +146,7 @@ def without_kernel(data: bytes) -> tuple[bytes, bytes]:
 
 
 class LinuxConsole:
-    """A Companion (``launch.py``). ``status`` is what the shell said that the runner ended with."""
+    """A Companion. ``status`` is what the shell said that the runner ended with."""
 
     def __init__(self, linux: Linux, job: Job, mount: str) -> None:
         limits = job.limits

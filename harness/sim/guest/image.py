@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.sim.guest.kernel import Kernel, driver, kernel_of, unpack
-from harness.sim.guest.packages import KERNEL, SHELL, Package, packages
-from harness.system import paths
-from harness.system.files import disk_errors, write_whole
-from harness.system.locks import in_use
+from harness.sim.guest.kernel import Kernel, guest_kernel
+from harness.system import artifact_cache, paths
+from harness.system.files import disk_errors
 
 RUNNER = "/bin/executor_runner"
+_FILE = "initramfs.cpio"
 
 
 @dataclass(frozen=True)
@@ -50,31 +48,22 @@ def image(settings: Settings, runner: Path, root: Path | None = None) -> Image:
 
     Raises NoGuestPackages, NotInKernel, DriverNotBuilt, InfraError.
     """
-    kernel = guest_kernel(settings.modules)
-    if settings.npu:
-        own = driver(packages(), kernel.version)
-        kernel = replace(kernel, modules=(*kernel.modules, own))
-    shell = _shell_of(packages()[SHELL])
+    kernel = guest_kernel(settings.modules, npu=settings.npu)
     with disk_errors("making the guest's image"):
-        content = initramfs(settings, kernel, shell, runner.read_bytes(), _below(root))
-        place = paths.cache_dir("guest") / "images"
-        place.mkdir(parents=True, exist_ok=True)
-        file = place / f"{hashlib.sha256(content).hexdigest()[:24]}.cpio"
-        in_use(file)
-        if not file.is_file() or file.stat().st_size != len(content):
-            write_whole(file, content)
-    return Image(kernel.image, file, f"Debian's Linux {kernel.version}")
+        content = initramfs(settings, kernel, runner.read_bytes(), _below(root))
+        key = hashlib.sha256(content).hexdigest()[:24]
+        place = paths.cache_dir("guest") / "images" / key
 
+        def fill(empty: Path) -> None:
+            (empty / _FILE).write_bytes(content)
 
-def guest_kernel(modules: Sequence[str]) -> Kernel:
-    """The kernel of every image. Raises NoGuestPackages, NotInKernel, InfraError."""
-    return kernel_of(packages()[KERNEL], modules)
+        artifact_cache.cached(place, key, fill)
+    return Image(kernel.image, place / _FILE, f"Debian's Linux {kernel.version}")
 
 
 def initramfs(
     settings: Settings,
     kernel: Kernel,
-    shell: bytes,
     runner: bytes,
     besides: Mapping[str, Entry] = MappingProxyType({}),
 ) -> bytes:
@@ -82,7 +71,7 @@ def initramfs(
     inittab = own["inittab"].replace("@CONSOLE@", settings.console)
     entries = {
         "init": link_entry("bin/busybox"),
-        "bin/busybox": file_entry(shell, executable=True),
+        "bin/busybox": file_entry(kernel.shell.read_bytes(), executable=True),
         "bin/sh": link_entry("busybox"),
         RUNNER.lstrip("/"): file_entry(runner, executable=True),
         "dev/console": device_entry(5, 1),
@@ -121,18 +110,6 @@ def _text(content: str) -> Entry:
 
 def _own() -> Path:
     return paths.data_root() / "targets" / "linux"
-
-
-def _shell_of(package: Package) -> bytes:
-    """busybox, from its package; kept by content."""
-    kept = paths.cache_dir("guest") / "shells" / package.sha256[:24]
-    if not kept.is_file():
-        with disk_errors("unpacking the guest's shell"), tempfile.TemporaryDirectory() as folder:
-            unpack(package, Path(folder))
-            found = next(p for p in Path(folder).rglob("bin/busybox"))
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(kept, found.read_bytes())
-    return kept.read_bytes()
 
 
 _MAGIC = b"070701"

@@ -1,10 +1,9 @@
-"""A guest's kernel: what of its package is needed, and a module of ours that is built for it.
+"""What a Linux guest is made of besides the runner: Debian's kernel with the modules that it needs,
+its shell, and for an NPU that is a program on the host the module of ours that reaches it.
 
-The module is the driver of an NPU that is a program on the host. It is built from
-targets/linux/ethosu as any module is that is not the kernel's (Linux,
+That module is built from targets/linux/ethosu as any module is that is not the kernel's (Linux,
 Documentation/kbuild/modules.rst), with Debian's headers of that very kernel, which are unpacked
-for it and gone afterwards. The same packages, sources and compiler make the same bytes; they are
-kept by content.
+for it and gone afterwards. The same packages, sources and compiler make the same bytes.
 """
 
 from __future__ import annotations
@@ -16,17 +15,24 @@ import re
 import shutil
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock
+from typing import Any
 
 from harness.core.errors import InfraError
-from harness.sim.guest.packages import COMMON, HEADERS, KBUILD, Package
-from harness.system import paths, toolchain
-from harness.system.files import disk_errors, write_whole
+from harness.sim.guest.packages import (
+    COMMON,
+    HEADERS,
+    KBUILD,
+    KERNEL,
+    SHELL,
+    Package,
+    identity,
+    packages,
+)
+from harness.system import artifact_cache, paths, toolchain
+from harness.system.files import disk_errors
 
 _SUFFIXES = (".ko", ".ko.xz")
 _SECONDS = 300
@@ -34,6 +40,7 @@ _CROSS = "aarch64-linux-gnu-"
 _FILE = "hil_ethosu.ko"
 _FLAGS = "-g0 -Werror"
 _BUILD_SECONDS = 600
+_LAYOUT = 1  # raise it when what a directory of the cache holds changes
 
 
 class NotInKernel(InfraError):
@@ -46,11 +53,56 @@ class NotInKernel(InfraError):
 
 @dataclass(frozen=True)
 class Kernel:
-    """``modules`` in an order in which they can be loaded."""
+    """``modules`` in an order in which they can be loaded; ``shell`` is busybox."""
 
     image: Path
     modules: tuple[Path, ...]
+    shell: Path
     version: str
+
+
+def guest_kernel(modules: Sequence[str], *, npu: bool = False) -> Kernel:
+    """The kernel with ``modules`` and all that they need; with ``npu`` also our driver of one.
+
+    Raises NoGuestPackages, NotInKernel, DriverNotBuilt, ToolMissing, InfraError.
+    """
+    sources: dict[str, bytes] = {}
+    facts: list[object] = [_LAYOUT, identity(), list(modules)]
+    if npu:
+        files = sorted(path for path in source_directory().iterdir() if path.is_file())
+        sources = {path.name: path.read_bytes() for path in files}
+        facts += [[name, hashlib.sha256(text).hexdigest()] for name, text in sources.items()]
+        facts += [str(toolchain.require(name)) for name in ("make", f"{_CROSS}gcc")]
+        facts.append(_FLAGS)
+    key = artifact_cache.key_of(facts)
+    place = paths.cache_dir("guest") / "kernels" / key
+    with disk_errors("making the guest's kernel"):
+        made = artifact_cache.cached(place, key, lambda empty: _make(empty, modules, sources)).facts
+    found = tuple(place / name for name in made["modules"])
+    return Kernel(place / "vmlinuz", found, place / "busybox", made["version"])
+
+
+def _make(place: Path, modules: Sequence[str], sources: Mapping[str, bytes]) -> dict[str, Any]:
+    """``sources``: of the module of ours, if it is to be built."""
+    given = packages()
+    whole = place / "unpacked"
+    for name in (KERNEL, SHELL):
+        unpack(given[name], whole)
+    (image,) = (whole / "boot").glob("vmlinuz-*")
+    version = image.name.removeprefix("vmlinuz-")
+    image.rename(place / "vmlinuz")
+    next(whole.rglob("bin/busybox")).rename(place / "busybox")
+    found = _in_order(given[KERNEL], whole, modules)
+    shutil.rmtree(whole)
+    content = {f"{name}.ko": module for name, module in found.items()}
+    if sources:
+        parts = [given[name] for name in (HEADERS, COMMON, KBUILD)]
+        # Not below our own directories: make cannot do with a space in a path.
+        with tempfile.TemporaryDirectory(prefix="hil-driver-") as folder:
+            content[_FILE] = driver(parts, version, sources, Path(folder))
+    for name, module in content.items():
+        (place / name).write_bytes(module)
+    return {"version": version, "modules": list(content)}
 
 
 def unpack(package: Package, folder: Path) -> None:
@@ -65,40 +117,6 @@ def unpack(package: Package, folder: Path) -> None:
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
         raise InfraError(f"{package.path} cannot be unpacked: {said}", path=package.path)
-
-
-def kernel_of(package: Package, modules: Sequence[str]) -> Kernel:
-    """The kernel of a package with ``modules`` and all that they need; kept by content.
-
-    Raises NotInKernel, InfraError.
-    """
-    key = hashlib.sha256(" ".join([package.sha256, *modules]).encode()).hexdigest()[:24]
-    place = paths.cache_dir("guest") / "kernels" / key
-    with disk_errors("unpacking the guest's kernel"):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(str(place.with_suffix(".lock"))):
-            if not (place / "vmlinuz").is_file():
-                _pick(package, modules, place)
-    names = (place / "order").read_text().split()
-    version = (place / "version").read_text()
-    return Kernel(place / "vmlinuz", tuple(place / name for name in names), version)
-
-
-def _pick(package: Package, modules: Sequence[str], place: Path) -> None:
-    whole = place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        unpack(package, whole)
-        (image,) = (whole / "boot").glob("vmlinuz-*")
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        found = _in_order(package, whole, modules)
-        for name, content in found.items():
-            (place / f"{name}.ko").write_bytes(content)
-        (place / "order").write_text("\n".join(f"{name}.ko" for name in found))
-        (place / "version").write_text(image.name.removeprefix("vmlinuz-"))
-        image.rename(place / "vmlinuz")  # last: a folder without it is not whole
-    finally:
-        shutil.rmtree(whole, ignore_errors=True)
 
 
 def _in_order(package: Package, whole: Path, wanted: Sequence[str]) -> dict[str, bytes]:
@@ -150,34 +168,14 @@ class DriverNotBuilt(InfraError):
         self.said = said
 
 
-def driver(packages: Mapping[str, Package], version: str) -> Path:
-    """The module for the kernel of this version. Raises DriverNotBuilt, ToolMissing, InfraError."""
-    files = sorted(path for path in source_directory().iterdir() if path.is_file())
-    sources = {path.name: path.read_bytes() for path in files}
-    parts = [packages[name] for name in (HEADERS, COMMON, KBUILD)]
-    facts = [
-        *(package.sha256 for package in parts),
-        *(f"{name} {hashlib.sha256(content).hexdigest()}" for name, content in sources.items()),
-        *(str(toolchain.require(name)) for name in ("make", f"{_CROSS}gcc")),
-        *(version, _FLAGS),
-    ]
-    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
-    kept = paths.cache_dir("guest") / "drivers" / key / _FILE
-    with disk_errors("building the guest's kernel module"):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(str(kept.with_suffix(".lock"))):
-            if not kept.is_file():
-                # Not below our own directories: make cannot do with a space in a path.
-                with tempfile.TemporaryDirectory(prefix="hil-driver-") as folder:
-                    write_whole(kept, _built(parts, version, sources, Path(folder)))
-    return kept
-
-
 def source_directory() -> Path:
     return paths.data_root() / "targets" / "linux" / "ethosu"
 
 
-def _built(parts: list[Package], version: str, sources: Mapping[str, bytes], folder: Path) -> bytes:
+def driver(
+    parts: Sequence[Package], version: str, sources: Mapping[str, bytes], folder: Path
+) -> bytes:
+    """The module for the kernel of this version, built in ``folder``. Raises DriverNotBuilt."""
     for package in parts:
         unpack(package, folder)
     system = folder / "usr" / "src"
@@ -191,11 +189,11 @@ def _built(parts: list[Package], version: str, sources: Mapping[str, bytes], fol
     module.mkdir()
     for name, content in sources.items():
         (module / name).write_bytes(content)
-    _make(headers, module)
+    _call_make(headers, module)
     return (module / _FILE).read_bytes()
 
 
-def _make(headers: Path, module: Path) -> None:
+def _call_make(headers: Path, module: Path) -> None:
     words = {
         "M": module,
         "ARCH": "arm64",

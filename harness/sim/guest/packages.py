@@ -2,15 +2,13 @@
 
 ``docker/guest-packages.txt`` names them. They come from where this machine's own packages come
 from, through apt with a state of its own, so that nothing is installed here and no architecture is
-added. ``guest_packages`` of the settings names a folder that has
-them already. What was fetched is kept with
-its sha256, and from then on no network is asked.
+added. ``guest_packages`` of the settings names a folder that has them already. From then on no
+network is asked.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -21,11 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from filelock import FileLock
-
 from harness.core.errors import InfraError
-from harness.system import paths, toolchain
-from harness.system.files import disk_errors, sha256_of, write_whole
+from harness.system import artifact_cache, paths, toolchain
+from harness.system.files import disk_errors
 from harness.system.settings import settings
 
 KERNEL, SHELL = "linux-image-arm64", "busybox-static"
@@ -55,7 +51,6 @@ class Package:
 
     wanted: str
     path: Path
-    sha256: str
 
     @property
     def name(self) -> str:
@@ -69,6 +64,15 @@ def wanted_packages() -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
+def identity() -> list[object]:
+    """Plain data that is another where other packages would be taken."""
+    given = settings().guest_packages
+    if given is None:
+        return list(wanted_packages())
+    stats = ((path.name, path.stat()) for path in sorted(given.glob("*.deb")))
+    return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
+
+
 def packages() -> dict[str, Package]:
     """Every package of the list, by its name there; fetched where they are not kept yet.
 
@@ -78,22 +82,11 @@ def packages() -> dict[str, Package]:
     given = settings().guest_packages
     if given is not None:
         return _given(given, names)
-    store = paths.cache_dir("guest") / "packages"
+    key = hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
+    place = paths.cache_dir("guest") / "packages" / key
     with disk_errors("keeping the guest's packages"):
-        store.mkdir(parents=True, exist_ok=True)
-        index = store / f"{hashlib.sha256(' '.join(names).encode()).hexdigest()[:16]}.json"
-        with FileLock(str(store / "lock")):
-            return _kept(index, names) or _fetched(store, index, names)
-
-
-def _kept(index: Path, names: Sequence[str]) -> dict[str, Package] | None:
-    """None when not all of them are there."""
-    try:
-        rows = json.loads(index.read_text())
-        found = {n: Package(n, index.parent / rows[n]["file"], rows[n]["sha256"]) for n in names}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if all(package.path.is_file() for package in found.values()) else None
+        files = artifact_cache.cached(place, key, lambda empty: _fetch(empty, names)).facts
+    return {name: Package(name, place / files[name]) for name in names}
 
 
 def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
@@ -104,30 +97,25 @@ def _given(folder: Path, names: Sequence[str]) -> dict[str, Package]:
         files = sorted(p for p in folder.glob("*.deb") if pattern.fullmatch(unquote(p.name)))
         if not files:
             raise NoGuestPackages(f"looking into {folder}", f"it has no {name}")
-        found[name] = Package(name, files[-1], sha256_of(files[-1]))
+        found[name] = Package(name, files[-1])
     return found
 
 
-def _fetched(store: Path, index: Path, names: Sequence[str]) -> dict[str, Package]:
-    apt = _Apt(store / "apt")
+def _fetch(place: Path, names: Sequence[str]) -> dict[str, str]:
+    """The name of each package's file in ``place``."""
+    apt = _Apt(place / "apt")
     apt.run("reading the lists of packages", "apt-get", "update")
-    found, needed = {}, ""
+    files, needed = {}, ""
     for name in names:
         real, needed = apt.newest(name, needed)
-        folder = store / "new"
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = place / name
         folder.mkdir()
         of = f"{real}:{_native()}" if name == KBUILD else real
         apt.run(f"downloading {real}", "apt-get", "download", of, folder=folder)
         (fetched,) = folder.glob("*.deb")
-        kept = store / fetched.name
-        fetched.replace(kept)
-        found[name] = Package(name, kept, sha256_of(kept))
-    shutil.rmtree(store / "new", ignore_errors=True)
-    shutil.rmtree(apt.folder, ignore_errors=True)  # the lists are larger than the packages
-    rows = {n: {"file": p.path.name, "sha256": p.sha256} for n, p in found.items()}
-    write_whole(index, json.dumps(rows, indent=1) + "\n")
-    return found
+        files[name] = f"{name}/{fetched.name}"
+    shutil.rmtree(apt.folder)  # the lists are larger than the packages
+    return files
 
 
 def _with_release(name: str) -> str:

@@ -24,14 +24,12 @@ from harness.npu.doorbell import (
     serving,
 )
 from harness.npu.npu_process import NpuProcess
-from harness.sim.gdbstub.driver import GuestStuck
+from harness.sim.gdbstub.driver import GuestMemory, GuestStuck
 from harness.sim.gdbstub.hooks import (
-    QEMU_ARGUMENTS,
     ConsoleInjector,
     DrivenNpu,
     GuestEnd,
-    GuestMemory,
-    InheritedSocket,
+    StubSocket,
     serving_hooks,
 )
 from harness.sim.gdbstub.program import HeapInfo, Program
@@ -116,15 +114,12 @@ def _attended(
     npu: DrivenNpu | None,
     read_end: int,
 ) -> Iterator[Attachment]:
-    line, injector = InheritedSocket(), ConsoleInjector()
+    line, injector = StubSocket(), ConsoleInjector()
     injector.connect(read_end)
     try:
         with serving_hooks(line, program, heap, npu, injector) as guest_end:
             yield Attachment(
-                words=(
-                    *attachment.words,
-                    *("-chardev", f"socket,id=gdb,fd={line.far.fileno()}", *QEMU_ARGUMENTS),
-                ),
+                words=(*attachment.words, *line.words),
                 machine=attachment.machine,
                 descriptors=(*attachment.descriptors, line.far.fileno()),
                 handed_over=(line.far,),

@@ -16,10 +16,10 @@ from harness.core.errors import ToolMissing, UsageError
 from harness.firmware.executorch.checkout import (
     ENTRY,
     NotACheckout,
+    PartMissing,
     RevisionUnsupported,
     find_checkout,
 )
-from harness.firmware.executorch.parts import PartMissing
 from harness.system.paths import project_root
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import KERNEL, SUBMODULES, commit, edit, git, head
@@ -166,7 +166,7 @@ SHADOWED = """
 import sys
 from pathlib import Path
 from harness.firmware.executorch.checkout import WheelShadowed, find_checkout
-from harness.firmware.executorch.parts import read_given
+from harness.firmware.executorch.checkout import read_given
 try:
     find_checkout(Path(sys.argv[1]), read_given(sys.argv[2:]))
 except WheelShadowed as error:

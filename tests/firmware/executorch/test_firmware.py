@@ -18,8 +18,7 @@ import pytest
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.core.errors import BuildError, LinkError, ToolMissing
-from harness.firmware.executorch.checkout import find_checkout
-from harness.firmware.executorch.parts import SPECS
+from harness.firmware.executorch.checkout import SPECS, find_checkout
 from harness.firmware.firmware import Firmware, load_firmware
 from harness.firmware.source import BuildRequest, source_named
 from harness.firmware.step import LinkFailed, StepFailed

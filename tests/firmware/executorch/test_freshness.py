@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.sources.executorch import CheckoutChanged
+from harness.firmware.build_tree import SourcesChanged
 from harness.firmware.step import StepFailed
 from harness.system import paths, toolchain
 from harness.system.progress import Progress
@@ -207,7 +207,7 @@ def test_an_edit_during_the_build(small: Source, step: str) -> None:
     """Nobody knows what the ELF holds; the next build does not go on from its objects."""
     kernel = small.root / KERNEL
     action = at(step, lambda: mark(kernel, "meanwhile"))
-    with pytest.raises(CheckoutChanged, match="the checkout changed while its runner was") as e:
+    with pytest.raises(SourcesChanged, match="the checkout changed while its runner was") as e:
         built(small, progress=action)
     assert e.value.hint == "run it again"
     assert e.value.verdict == "INFRA"
@@ -224,7 +224,7 @@ def test_an_edit_during_the_build_that_is_taken_back(small: Source) -> None:
         mark(kernel, "moment")
         kernel.write_bytes(text)
 
-    with pytest.raises(CheckoutChanged):
+    with pytest.raises(SourcesChanged):
         built(small, progress=at("building the runner", meddle))
 
 
@@ -232,7 +232,7 @@ def test_a_source_removed_during_the_build(small: Source) -> None:
     """It may be in the program already."""
     extra = small.root / PORTABLE / "op_extra.cpp"
     extra.write_text("")
-    with pytest.raises(CheckoutChanged):
+    with pytest.raises(SourcesChanged):
         built(small, progress=at("building the runner", extra.unlink))
     built(small)
     assert extra.name not in "".join(p.name for p in tree(small).rglob("op_*.obj"))
@@ -241,7 +241,7 @@ def test_a_source_removed_during_the_build(small: Source) -> None:
 def test_a_commit_during_the_build(small: Source) -> None:
     """The files are the same, the record would name the wrong commit."""
     action = at("building the runner", lambda: commit(small.root, "meanwhile"))
-    with pytest.raises(CheckoutChanged):
+    with pytest.raises(SourcesChanged):
         built(small, progress=action)
 
 
@@ -277,7 +277,7 @@ def test_a_source_edited_while_its_compiler_runs(small: Source) -> None:
         with suppress(BuildEnded):  # on a busy machine that was still the preprocessor
             while True:
                 os.close(opened_for(fifo, first))
-        with pytest.raises(CheckoutChanged):
+        with pytest.raises(SourcesChanged):
             first.result()
     assert marked(built(small), "<new>")
 
@@ -286,7 +286,7 @@ def test_a_compile_error_of_a_moment(small: Source) -> None:
     """A file that was half written when it was compiled is no error of the checkout's."""
     kernel = small.root / KERNEL
     action = at("configuring", lambda: kernel.write_text("int half("))
-    with pytest.raises(CheckoutChanged) as caught:
+    with pytest.raises(SourcesChanged) as caught:
         built(small, progress=action)
     assert isinstance(caught.value.__cause__, StepFailed)
     with pytest.raises(StepFailed):

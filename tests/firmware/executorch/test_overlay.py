@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.executorch.checkout import Checkout
+from harness.firmware.executorch.checkout import SPECS, Checkout
 from harness.firmware.executorch.overlay import Overlay, lay
-from harness.firmware.executorch.parts import SPECS
 from tests.firmware.executorch.conftest import Source
 from tests.firmware.executorch.small import commit, edit, sdk_platform
 

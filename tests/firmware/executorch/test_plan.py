@@ -14,9 +14,8 @@ import pytest
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.firmware.executorch import plan as checkout_plan
-from harness.firmware.executorch.checkout import find_checkout
+from harness.firmware.executorch.checkout import PartMissing, find_checkout
 from harness.firmware.executorch.overlay import Overlay
-from harness.firmware.executorch.parts import PartMissing
 from harness.firmware.executorch.plan import NoRunnerFor, configure, make_plan, operators
 from harness.sim.simulator import pick
 from harness.system import paths, toolchain
@@ -88,7 +87,7 @@ def test_what_the_build_is_told(small: Source, name: str) -> None:
 
 def test_only_the_overlay_is_named_to_the_build(small: Source, tmp_path: Path) -> None:
     """A path of the user's would be read past it, and written to."""
-    overlay = Overlay(tmp_path / "o" / "executorch", tmp_path / "o" / "sdk")
+    overlay = Overlay(tmp_path / "o")
     argv = configure(small.plan("corstone-320-u85-256"), overlay, tmp_path / "b", Path("/py"))
     assert str(small.root) not in " ".join(argv)
     assert not any(str(place) in " ".join(argv) for place in small.parts.values())

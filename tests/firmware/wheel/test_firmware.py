@@ -23,8 +23,7 @@ from harness.export.program import Program
 from harness.export.request import LOWERINGS
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
-from harness.firmware.sources.wheel import NoWheelFor, make_plan
-from harness.firmware.wheel.package import LIBRARIES
+from harness.firmware.sources.wheel import LIBRARIES, NoWheelFor, make_plan
 from harness.run.artifacts import export_cases
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord

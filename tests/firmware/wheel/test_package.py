@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.wheel.package import (
+from harness.firmware.sources.wheel import (
     LIBRARIES,
     NoWheel,
     WheelLacks,
@@ -73,6 +73,5 @@ def test_a_wheel_without_its_runtime_is_refused(shelf: Path, left_out: str) -> N
 def test_one_that_was_not_unpacked_to_its_end_is_fetched_again(shelf: Path) -> None:
     plant(shelf)
     wheel = runtime_wheel()
-    (wheel.root.parent / "wheel.json").unlink()
     (wheel.root / "lib" / LIBRARIES[0]).write_text("half")
     assert (runtime_wheel().root / "lib" / LIBRARIES[0]).read_text() != "half"

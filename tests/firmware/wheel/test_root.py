@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.wheel.root import LibraryMissing, describe_cpu, lay_out
+from harness.firmware.sources.wheel import LibraryMissing, describe_cpu, lay_out
 from harness.formats.elf import read_elf
 from harness.system.toolchain import require
 

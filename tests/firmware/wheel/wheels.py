@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-from harness.firmware.wheel.package import LIBRARIES, PLATFORM
+from harness.firmware.sources.wheel import LIBRARIES, PLATFORM
 
 VERSION = metadata.version("executorch").partition("+")[0]
 WHOLE = (

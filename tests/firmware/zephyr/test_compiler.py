@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import ToolMissing, UsageError
-from harness.firmware.zephyr.compiler import (
+from harness.firmware.zephyr.workspace import (
     GNU,
     GNU_DIR,
     SDK_DIR,

@@ -18,10 +18,9 @@ from harness.npu.blob import Blob, read_blob
 from harness.npu.doorbell import Outcome
 from harness.npu.npu_process import STOPPED, NpuProcess
 from harness.sim import qemu_linux
-from harness.sim.guest import image as guest_image
-from harness.sim.guest import kernel as guest_driver
-from harness.sim.guest.kernel import DriverNotBuilt, driver
-from harness.sim.guest.packages import packages
+from harness.sim.guest import kernel
+from harness.sim.guest.kernel import DriverNotBuilt, driver, guest_kernel
+from harness.sim.guest.packages import COMMON, HEADERS, KBUILD, packages
 from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
@@ -251,30 +250,32 @@ def test_a_model_that_does_not_answer(
 
 def test_the_module_is_the_same_twice(guest_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever and whenever it is built."""
-    parts, version = packages(), guest_image.guest_kernel(()).version
-    kept = driver(parts, version)
+    parts = packages()
+    kept = guest_kernel((), npu=True).modules[-1]
+    monkeypatch.setattr(kernel, "packages", lambda: parts)
     monkeypatch.setenv("HIL_HOME", str(guest_home / "another"))
-    again = driver(parts, version)
+    again = guest_kernel((), npu=True).modules[-1]
     assert again != kept
     assert again.read_bytes() == kept.read_bytes()
     times = again.stat().st_mtime_ns
-    assert driver(parts, version).stat().st_mtime_ns == times
+    assert guest_kernel((), npu=True).modules[-1].stat().st_mtime_ns == times
 
 
 def test_what_the_compiler_says(guest_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = guest_home / "ethosu"
-    shutil.copytree(guest_driver.source_directory(), broken)
+    shutil.copytree(kernel.source_directory(), broken)
     with (broken / "device.c").open("a") as file:
         file.write("int wrong = undeclared;\n")
-    monkeypatch.setattr(guest_driver, "source_directory", lambda: broken)
+    monkeypatch.setattr(kernel, "source_directory", lambda: broken)
     with pytest.raises(DriverNotBuilt, match=r"make: .*device\.c:\d+:.*undeclared") as caught:
-        driver(packages(), guest_image.guest_kernel(()).version)
+        guest_kernel((), npu=True)
     assert caught.value.why == "make"
 
 
 def test_headers_of_another_kernel(guest_home: Path) -> None:
+    parts = [packages()[name] for name in (HEADERS, COMMON, KBUILD)]
     with pytest.raises(
         DriverNotBuilt, match=r"not those of 9\.9\.9-arm64: linux-headers-6"
     ) as caught:
-        driver(packages(), "9.9.9-arm64")
+        driver(parts, "9.9.9-arm64", {}, guest_home)
     assert "linux-headers-" in caught.value.said

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import InfraError
-from harness.sim.guest.kernel import NotInKernel, depends, kernel_of
-from harness.sim.guest.packages import Package
-from harness.system.files import sha256_of
+from harness.sim.guest import kernel
+from harness.sim.guest.kernel import NotInKernel, depends, guest_kernel
+from harness.sim.guest.packages import KERNEL, SHELL, Package
 
 
 def module(needs: str) -> bytes:
@@ -27,12 +27,13 @@ def package(folder: Path, files: dict[str, bytes]) -> Package:
         path.write_bytes(content)
     deb = folder / "k.deb"
     subprocess.run(["dpkg-deb", "-b", str(tree), str(deb)], check=True, capture_output=True)
-    return Package("linux-image-arm64", deb, sha256_of(deb))
+    return Package("linux-image-arm64", deb)
 
 
 CONTROL = b"Package: k\nVersion: 1\nArchitecture: arm64\nMaintainer: n <n@n>\nDescription: k\n"
 TREE = "lib/modules/6.1.0/kernel"
 FILES = {
+    "bin/busybox": b"shell",
     "boot/vmlinuz-6.1.0-test": b"kernel",
     f"{TREE}/fs/9p/9p.ko": module("9pnet,fscache"),
     f"{TREE}/net/9p/9pnet.ko": module(""),
@@ -44,13 +45,16 @@ FILES = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The kernel's package and the shell's are one of these tests'."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
+    made = package(tmp_path, FILES)
+    monkeypatch.setattr(kernel, "packages", lambda: {KERNEL: made, SHELL: made})
     return tmp_path
 
 
 def test_modules_come_behind_what_they_need(home: Path) -> None:
     """Compressed or not, with either hyphen; what is in the kernel itself is no file."""
-    found = kernel_of(package(home, FILES), ["virtio_mmio", "9p"])
+    found = guest_kernel(["virtio_mmio", "9p"])
     assert [path.name for path in found.modules] == [
         "virtio_mmio.ko",
         "9pnet.ko",
@@ -58,24 +62,28 @@ def test_modules_come_behind_what_they_need(home: Path) -> None:
         "9p.ko",
     ]
     assert found.image.read_bytes() == b"kernel"
+    assert found.shell.read_bytes() == b"shell"
     assert found.version == "6.1.0-test"
     assert depends(found.modules[2].read_bytes()) == ["netfs"]
 
 
 def test_it_is_unpacked_once(home: Path) -> None:
-    made = package(home, FILES)
-    first = kernel_of(made, ["9p"])
-    made.path.unlink()
-    assert kernel_of(made, ["9p"]) == first
+    """Until somebody changes what was unpacked."""
+    first = guest_kernel(["9p"])
+    (home / "k.deb").rename(home / "away.deb")
+    assert guest_kernel(["9p"]) == first
+    (home / "away.deb").rename(home / "k.deb")
+    first.image.write_bytes(b"edited")
+    assert guest_kernel(["9p"]).image.read_bytes() == b"kernel"
 
 
 def test_a_module_that_is_not_there(home: Path) -> None:
     with pytest.raises(NotInKernel, match="has no module virtio_gpu") as caught:
-        kernel_of(package(home, FILES), ["virtio_gpu"])
+        guest_kernel(["virtio_gpu"])
     assert caught.value.module == "virtio_gpu"
 
 
 def test_a_package_that_is_none(home: Path) -> None:
     (home / "k.deb").write_bytes(b"no archive")
     with pytest.raises(InfraError, match="cannot be unpacked"):
-        kernel_of(Package("k", home / "k.deb", "0" * 64), [])
+        guest_kernel([])

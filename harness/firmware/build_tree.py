@@ -1,0 +1,127 @@
+"""A build tree that stays, so that after an edit only what depends on it is built.
+
+ninja compares times of files, so that it does not see: a file that is put in place with an old time
+(``mv``, ``cp -p``, ``rsync -t``); one that was edited while it was compiled, whose object is
+newer; and what no rule names (the files of a glob, in a checkout also linker scripts and code
+generators). A program of such a tree would stand for sources that it was not made from. Here the
+time of the last *change* (ctime, which nobody sets) says which files to look at, and where ninja
+could be deceived the tree is begun from nothing, which is quick with ccache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISDIR
+
+from harness.core.errors import BuildError, InfraError
+from harness.system import artifact_cache
+from harness.system.files import write_whole
+from harness.system.locks import in_use
+
+_STATE = "settled.json"
+_CLOCK = ".clock"
+
+
+class SourcesChanged(InfraError):
+    """They were edited while they were built, so that nobody knows what the ELF holds."""
+
+    def __init__(self, sources: str, place: Path | None = None) -> None:
+        super().__init__(
+            f"{sources} changed while its runner was built", hint="run it again", path=place
+        )
+
+
+@dataclass(frozen=True)
+class BuildTree:
+    """The build is in ``place``/build, its logs are in ``place``.
+
+    ``facts``, plain data: a tree that was made with others is of no use. ``sources``: every file
+    that the build may read now. ``known``: whether ninja has a rule that reads the file. ``named``:
+    whether the file's coming and going is a reason to begin from nothing.
+    """
+
+    place: Path
+    facts: object
+    sources: Callable[[], Iterable[Path]]
+    known: Callable[[Path], bool] = lambda _path: True
+    named: Callable[[Path], bool] = lambda _path: True
+
+    @property
+    def folder(self) -> Path:
+        return self.place / "build"
+
+    @contextmanager
+    def building(self, error: SourcesChanged) -> Iterator[bool]:
+        """While the block builds in ``folder``. Gives whether ninja can go on there; if not, it is
+        empty. The caller has the lock of ``place``.
+
+        Raises ``error`` when the sources did not stand still, also in place of a BuildError.
+        """
+        in_use(self.place)
+        began, before = self._now(), self._inputs()
+        usable = self._is_usable(before)
+        (self.place / _STATE).unlink(missing_ok=True)
+        if not usable:
+            artifact_cache.clear(self.folder)
+            self.folder.mkdir()
+        try:
+            yield usable
+        except BuildError as failure:
+            if self._inputs() != before:
+                raise error from failure
+            self._settle(before, began)
+            raise
+        if self._inputs() != before:
+            raise error
+        self._settle(before, began)
+
+    def _now(self) -> int:
+        """The time as files get it, which is behind the clock's by some milliseconds."""
+        clock = self.place / _CLOCK
+        clock.touch()
+        return clock.stat().st_mtime_ns
+
+    def _inputs(self) -> _Inputs:
+        names = hashlib.sha256()
+        times = []
+        for path in self.sources():
+            try:
+                stat = path.lstat()
+            except OSError:  # deleted, and still in git's index
+                continue
+            if self.named(path):
+                names.update(f"{path}\n".encode("utf-8", "surrogateescape"))
+            if not S_ISDIR(stat.st_mode):
+                times.append((path, stat.st_ctime_ns, stat.st_mtime_ns))
+        return _Inputs(names.hexdigest(), times)
+
+    def _is_usable(self, inputs: _Inputs) -> bool:
+        """Whether ninja sees everything that changed since the last build."""
+        try:
+            state = json.loads((self.place / _STATE).read_text())
+            facts, names, began = state["facts"], state["names"], int(state["began"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        same = (facts, names) == (json.loads(json.dumps(self.facts)), inputs.names)
+        if not same or not (self.folder / "build.ninja").is_file():
+            return False
+        changed = ((path, mtime) for path, ctime, mtime in inputs.times if ctime > began)
+        return all(self.known(path) and mtime > began for path, mtime in changed)
+
+    def _settle(self, inputs: _Inputs, began: int) -> None:
+        """After a build that ended by itself, and whose sources stood still."""
+        state = {"facts": self.facts, "names": inputs.names, "began": began}
+        write_whole(self.place / _STATE, json.dumps(state))
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The files that a build may read: a digest of their names, and their times."""
+
+    names: str
+    times: Sequence[tuple[Path, int, int]]  # path, ctime, mtime in ns

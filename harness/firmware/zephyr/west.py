@@ -1,0 +1,114 @@
+"""`west build` of our sample application, in a tree that stays (``build_tree``).
+
+``.hil/cache/zephyr/<tree>`` is one for a workspace, a board and the options. Zephyr and its C
+library are a thousand files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import BuildError, UsageError
+from harness.firmware.build_tree import BuildTree, SourcesChanged
+from harness.firmware.firmware import RUNNER
+from harness.firmware.step import ccache, ninja, run_step
+from harness.firmware.zephyr.workspace import Workspace
+from harness.link import fileapi
+from harness.system import artifact_cache, paths
+from harness.system.progress import Progress
+
+# Zephyr's ELF and map, with the names of the other ports' products.
+PRODUCTS = {"zephyr/zephyr.elf": RUNNER, "zephyr/zephyr.map": f"{RUNNER}.map"}
+_ETHOSU = "HIL_ETHOSU"
+_REGISTERS = "registers"
+_NO_BUILD = 'unknown command "build"'
+
+
+class WestCannotBuild(UsageError):
+    """The workspace's west has no command `build`."""
+
+    def __init__(self, workspace: Workspace, log: Path) -> None:
+        self.base = str(workspace.base)
+        super().__init__(
+            "west has no command `build` in this workspace: its manifest does not import Zephyr's "
+            "commands",
+            hint="give Zephyr's project in the manifest (west.yml) `west-commands: "
+            f"scripts/west-commands.yml`, then `west update`; `west help` in {workspace.base} "
+            "lists the commands",
+            path=log,
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is built: an application, for a workspace's board. ``sources``: every file of ours
+    that the build may read."""
+
+    workspace: Workspace
+    application: Path
+    options: Mapping[str, str]
+    sources: Sequence[Path]
+
+    @property
+    def place(self) -> Path:
+        """Where the tree is and its logs are; equal whatever is in the sources."""
+        workspace = self.workspace
+        facts = [
+            str(workspace.base),
+            workspace.board,
+            str(self.application),
+            workspace.compiler.environment,
+            dict(self.options),
+        ]
+        return paths.cache_dir("zephyr") / artifact_cache.key_of(facts)
+
+    @property
+    def tree(self) -> Path:
+        return self.place / "build"
+
+    def command(self) -> tuple[str, ...]:
+        """From any directory, thanks to ZEPHYR_BASE."""
+        return (
+            *(str(self.workspace.west), "build", "-b", self.workspace.board),
+            *("-d", str(self.tree), str(self.application), "--"),
+            *(f"-D{name}={value}" for name, value in self.options.items()),
+        )
+
+
+def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
+    """The CMake options of our runner for Zephyr: there the Ethos-U backend is Kconfig's
+    (targets/runner/ports/zephyr/module/Kconfig). Whose driver is at the NPU's registers, and where
+    they are, is decided there, by what the workspace has."""
+    kept = {name: value for name, value in options.items() if not name.startswith(_ETHOSU)}
+    if options.get(_ETHOSU) != "ON":
+        return kept
+    kept[f"CONFIG_{_ETHOSU}"] = "y"
+    scratch = f"{_ETHOSU}_FAST_SCRATCH_BYTES"
+    kept[f"CONFIG_{scratch}"] = options.get(scratch, "0")
+    driver = options.get(f"{_ETHOSU}_DRIVER", _REGISTERS)
+    if driver != _REGISTERS:
+        kept[f"CONFIG_{_ETHOSU}_{driver.upper()}"] = "y"
+    return kept
+
+
+def build_in_tree(job: Job, target: str, progress: Progress) -> None:
+    """Raises what ``run_step`` does, WestCannotBuild and SourcesChanged. The caller has the tree's
+    lock."""
+    workspace = job.workspace
+    facts = [list(job.command()), workspace.identity, workspace.compiler.name]
+    environment = {**workspace.environment, **ccache(job.place)}
+    tree = BuildTree(job.place, facts, lambda: job.sources)
+    with tree.building(SourcesChanged("the harness")) as usable:
+        if not usable:
+            fileapi.ask(job.tree)  # so that a failed link can be explained by the names of targets
+        argv = ninja(job.tree) if usable else job.command()
+        progress(f"{target}: building the runner with west")
+        try:
+            run_step("build", argv, job.place, target, progress, environment)
+        except BuildError as error:
+            log = job.place / "build.log"
+            if _NO_BUILD in log.read_text("utf-8", "replace"):
+                raise WestCannotBuild(workspace, log) from error
+            raise
