@@ -18,7 +18,7 @@ from harness.export.checkout import (
     lay_environment,
     read_sources,
 )
-from harness.firmware import plan
+from harness.firmware.sources import bundled as plan
 from harness.system.paths import executorch_package
 
 from .conftest import Tree
