@@ -180,7 +180,7 @@ def outward(fields: dict[str, Any]) -> None:
 DAMAGE: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     "an input from outside": ("program.json", outward, "etc/passwd"),
     "a program from outside": ("program.json", lambda p: p.update(pte="/etc/passwd"), "passwd"),
-    "no program": ("program.json", lambda p: p.clear(), "inputs"),
+    "no program": ("program.json", lambda p: p.clear(), "not a sound bundle: '"),
     "no record": ("record.json", lambda r: r.clear(), "another format"),
     "a record of a run that was not made": (
         "record.json",
