@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,11 @@ from harness.run.record import (
     ProgramFacts,
     RunRecord,
     SimulatorFacts,
+    exact_harness_revision,
     exit_code,
     failed_record,
+    harness_revision,
+    host,
 )
 from harness.sim.transcript import NpuResult, NpuStop, NpuUse
 from harness.system.files import DiskError
@@ -273,3 +277,61 @@ def test_a_truth_is_kept(tmp_path: Path) -> None:
     )
     save_record(written)
     assert load_record(tmp_path) == written
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main", "clone")
+    folder = tmp_path / "clone"
+    (folder / "file").write_text("1")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "one")
+    return folder
+
+
+def test_it_is_what_git_says_however_it_is_kept(clone: Path) -> None:
+    """A branch, a packed one, a detached HEAD, a linked worktree: without asking git."""
+    commit = git(clone, "rev-parse", "HEAD")[:12]
+    assert harness_revision(clone) == commit
+    git(clone, "pack-refs", "--all")
+    assert harness_revision(clone) == commit
+    git(clone, "worktree", "add", "-q", "-b", "other", "../linked")
+    assert harness_revision(clone.parent / "linked") == commit
+    git(clone, "checkout", "-q", "--detach")
+    assert harness_revision(clone) == commit
+
+
+def test_edits_are_told_by_who_asks_git(clone: Path) -> None:
+    clean = exact_harness_revision(clone)
+    assert clean == harness_revision(clone)
+    (clone / "file").write_text("2")
+    first = exact_harness_revision(clone)
+    (clone / "file").write_text("3")
+    assert first.startswith(f"{clean}+edits ")
+    assert exact_harness_revision(clone) != first
+
+
+def test_a_broken_clone_is_nobody_and_no_error(clone: Path) -> None:
+    (clone / ".git" / "HEAD").unlink()
+    assert harness_revision(clone) == ""
+
+
+def test_an_installation_has_its_version(tmp_path: Path) -> None:
+    assert harness_revision(tmp_path)[:1].isdigit()
+    assert exact_harness_revision(tmp_path) == harness_revision(tmp_path)
+
+
+def test_the_host_is_named_with_its_machine() -> None:
+    assert host().endswith(")")
+    assert " (" in host()
