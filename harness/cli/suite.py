@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,6 @@ from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.standin.install import install
 from harness.suites.suites import SUITES, Tooling
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The command line, but for the choice of firmware and exporter."""
-
-    keyword: str | None
-    shard: str | None
-    sample: int | None
-    seed: int
-    elf: Path | None
-    report: Path | None
-    junit: Path | None
-    workers: int
-    resume: bool
-    no_cache: bool
 
 
 @click.command()
@@ -88,53 +72,37 @@ def suite(
       hil suite cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
       hil suite ethos-u55 --shard 1/4 --resume
     """
-    options = _Options(**words)
-    if options.elf is not None and firmware != FirmwareChoice():
+    elf, sample = words["elf"], words["sample"]
+    if elf is not None and firmware != FirmwareChoice():
         raise UsageError(
             "--elf is the runner under test, so --firmware and --executorch are not",
             hint="with --exporter checkout, for its suite: --firmware bundled beside --executorch",
         )
+    options = SuiteOptions(
+        selection=Selection(words["keyword"], _shard(words["shard"]), sample, words["seed"]),
+        elf=elf,
+        checkout=firmware.checkout(),
+        tooling=_tooling(exporter),
+        workers=words["workers"],
+        resume=words["resume"],
+        use_store=not words["no_cache"],
+    )
     reports: list[SuiteReport] = []
     with progress_shown(as_json) as progress:
-        for source, suite_options in _suite_options(options, firmware, exporter):
-            report = run_suite(name, suite_options, progress)
-            for write, path in ((write_json, options.report), (write_junit, options.junit)):
+        for source in firmware.sources:
+            report = run_suite(name, replace(options, source=source), progress)
+            for write, path in ((write_json, words["report"]), (write_junit, words["junit"])):
                 if path is not None:
                     write(report, _beside(path, source) if reports else path)
             reports.append(report)
     if not as_json:
-        if options.sample is not None:
-            echo(f"a sample of {options.sample} tests, seed {options.seed}")
+        if sample is not None:
+            echo(f"a sample of {sample} tests, seed {words['seed']}")
         for report in reports:
             print_report(Terminal(), report)
     answers = [report.as_json() for report in reports]
     code = max(report.exit_code for report in reports)
     return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
-
-
-def _suite_options(
-    options: _Options, firmware: FirmwareChoice, exporter: ExporterChoice
-) -> list[tuple[FirmwareSource, SuiteOptions]]:
-    """For each source of firmware that is under test."""
-    selection = Selection(options.keyword, _shard(options.shard), options.sample, options.seed)
-    tooling = _tooling(exporter)
-    checkout = firmware.checkout()
-    return [
-        (
-            source,
-            SuiteOptions(
-                selection=selection,
-                elf=options.elf,
-                source=source,
-                checkout=checkout,
-                tooling=tooling,
-                workers=options.workers,
-                resume=options.resume,
-                use_store=not options.no_cache,
-            ),
-        )
-        for source in firmware.sources
-    ]
 
 
 def _tooling(exporter: ExporterChoice) -> Tooling | None:
