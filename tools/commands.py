@@ -23,7 +23,7 @@ _WHAT = (
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option(
     "--fuzz-seconds",
-    default=60,
+    default=20,
     show_default=True,
     type=click.IntRange(min=0),
     help="How long each of the two fuzzers runs; 0 leaves it out.",

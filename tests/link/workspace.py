@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def _commit(repository: Path) -> None:
 
 @dataclass(frozen=True)
 class ZephyrProject(Project):
-    """A plant as an application of the workspace, built by `west build`."""
+    """A plant as an application of the workspace, built by `west build`. Its folders may have been
+    another plant's: nothing of that one stays, but CMake looks for the compilers only once."""
 
     workspace: Path
 
@@ -94,12 +96,10 @@ class ZephyrProject(Project):
         lists = _CMAKE + (_SNIPPET if "runner.ld" in plant.right and fixed else "")
         for name in ("APP", "BACKEND", "LIBS"):
             lists = lists.replace("${" + name + "}", settings[name])
-        self.source.mkdir(exist_ok=True)
         files |= {"CMakeLists.txt": lists, "model.ld": _MODEL_LD, "sensor.c": "int sensor;\n"}
-        for name, text in files.items():
-            (self.source / name).write_text(text.replace("200000", "700000"))
+        self._write({name: text.replace("200000", "700000") for name, text in files.items()})
         self._prebuilt(fixed)
-        return subprocess.run(
+        done = subprocess.run(
             [WEST, "build", "-b", BOARD, "-d", str(self.build), str(self.source)],
             env={**os.environ, "ZEPHYR_BASE": str(self.workspace)},
             cwd=self.workspace,
@@ -107,6 +107,19 @@ class ZephyrProject(Project):
             text=True,
             check=False,
         )
+        clean = ["ninja", "-C", str(self.build), "-t", "cleandead"]
+        subprocess.run(clean, capture_output=True, check=True)
+        return done
+
+    def _write(self, files: Mapping[str, str]) -> None:
+        self.source.mkdir(exist_ok=True)
+        for file in self.source.iterdir():
+            if file.name not in files:
+                file.unlink()
+        for name, text in files.items():
+            file = self.source / name
+            if not file.is_file() or file.read_text() != text:
+                file.write_text(text)
 
 
 _SNIPPET = "zephyr_linker_sources(SECTIONS model.ld)\n"
