@@ -13,6 +13,7 @@ from harness.firmware.step import launchers
 from harness.system.paths import state_dir
 
 _OF_CHECKOUTS = "tests/firmware/executorch/"
+_OF_THE_MATRIX = "tests/regression/test_regression.py"
 _ZEPHYR = "zephyr"
 # They came with ExecuTorch and with our tools: 1.5 s of 1.8 s that a session of pytest takes.
 WITHOUT_OTHERS_PLUGINS = "-p no:hypothesispytest -p no:hydra_pytest -p no:anyio"
@@ -53,6 +54,16 @@ def guest_home(tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HIL_HOME", str(tmp_path / ".hil"))
     monkeypatch.setenv("HIL_REFERENCES", str(tmp_path / "references"))
     return tmp_path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each of two workers begins with half of the matrix: it exports the programs of all its cases
+    in one process, and the other tests, which would start one for each, find them in the cache.
+    xdist's ``worksteal`` gives the first worker the first half of the tests."""
+    matrix = [item for item in items if item.nodeid.startswith(_OF_THE_MATRIX)]
+    others = [item for item in items if not item.nodeid.startswith(_OF_THE_MATRIX)]
+    half, middle = len(matrix) // 2, len(others) // 2
+    items[:] = [*matrix[:half], *others[:middle], *matrix[half:], *others[middle:]]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

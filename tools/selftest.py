@@ -81,7 +81,8 @@ def _pytest(output: IO[str], options: Options) -> bool:
     workers = ["-n", str(os.cpu_count() or 1), "--dist", "worksteal"]
     if any(argument.startswith("-n") for argument in arguments):
         workers = []
-    environment = {}
+    # Containers often set it; then each of a thousand processes compiles what it imports.
+    environment = {"PYTHONDONTWRITEBYTECODE": ""}
     if (missing := what_lacks()) and required():
         print(f"guests cannot be confined here, so those tests are skipped: {missing}", file=output)
         environment[REQUIRE] = "0"

@@ -191,7 +191,7 @@ def reference(small: Source, home: Home) -> Firmware:
     return firmware
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_build_killed_at_any_moment(small: Source, home: Home, seed: int) -> None:
     """It is never taken for a whole one, and the next build succeeds."""
     randomness = random.Random(seed)
@@ -278,12 +278,13 @@ def test_a_320_is_linked_for_qemus_memory(source: Source) -> None:
         assert any(a <= address and address + size <= a + n for a, n in QEMU_MEMORY), hex(address)
 
 
-@pytest.mark.parametrize("region", ["BROM", "ITCM", "BRAM"])
-def test_a_script_without_a_region_to_be_moved(small: Source, region: str) -> None:
+def test_a_script_without_a_region_to_be_moved(small: Source) -> None:
     script = small.root / "examples/arm/executor_runner/Corstone-320.ld"
-    script.write_text(re.sub(rf"\b{region}\b", f"MY{region}", script.read_text()))
-    with pytest.raises(StepFailed, match=f"has no memory region {region} to be moved"):
-        built(small, U85)
+    text = script.read_text()
+    for region in ("BROM", "ITCM", "BRAM"):
+        script.write_text(re.sub(rf"\b{region}\b", f"MY{region}", text))
+        with pytest.raises(StepFailed, match=f"has no memory region {region} to be moved"):
+            built(small, U85)
 
 
 def test_a_program_without_a_script(small: Source) -> None:
