@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.config.case import Case
-from harness.plugin.options import asked
+from harness.plugin.options import option_value
 from harness.run.gate import is_allowed
 
 # A board that follows another one has no references (hil_allow_new), but programs of its own, which
@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """All models are run on a board that follows another one where -m or -k chooses."""
     if config.option.markexpr or config.option.keyword:
         return
-    allowed = asked(config, "allow-new") or []
+    allowed = option_value(config, "allow-new") or []
     left_out = {item for item in items if _is_left_out(item, allowed)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
