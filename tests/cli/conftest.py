@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from harness.config.models import find_model
-from harness.export.batch import export
+from harness.config.case import Case
+from harness.config.loading import load_target
+from harness.export.process import ExportProcess
 from harness.export.program import Program
-from harness.export.request import ExportRequest
+from harness.run.artifacts import export_cases
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Result:
 
 
 Hil = Callable[..., Result]
+Exported = Callable[..., Program]
 
 
 @pytest.fixture(scope="session")
@@ -56,13 +58,22 @@ def hil(shared_hil_home: str) -> Hil:
 
 
 @pytest.fixture(scope="session")
-def exported(shared_hil_home: str) -> Callable[[str], Program]:
-    """A catalogue model's Program."""
-    return lambda model: export([ExportRequest(find_model(model))])[0].unwrap()
+def exported(shared_hil_home: str, hil_export_process: ExportProcess) -> Exported:
+    """A model's Program, of the catalogue or of a file. ``hil`` finds it in the cache: it imports
+    torch for as long as ten runs take."""
+
+    def get(model: str | Path, target: str = "corstone-300-m55") -> Program:
+        (program,) = export_cases(
+            [Case(target, str(model))], {target: load_target(target)}, process=hil_export_process
+        )
+        assert isinstance(program, Program), program
+        return program
+
+    return get
 
 
 @pytest.fixture(scope="session")
-def add(exported: Callable[[str], Program]) -> Program:
+def add(exported: Exported) -> Program:
     return exported("add")
 
 

@@ -229,12 +229,16 @@ def test_a_missing_tool_is_named_with_its_package(
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bwrap to make a small disk")
-def test_a_full_disk_is_an_infrastructure_error(hil: Hil, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_infrastructure_error(
+    hil: Hil, add: Program, inputs: list[str], tmp_path: Path
+) -> None:
     """A real file system of 256 KiB as the state directory: the build cannot fit."""
     small = tmp_path / "small"
     small.mkdir()
     prefix = ("bwrap", "--dev-bind", "/", "/", "--size", str(256 << 10), "--tmpfs", str(small))
-    result = hil("run", "host", "add", "--json", prefix=prefix, HIL_HOME=str(small))
+    result = hil(
+        "exec", "host", add.pte_path, *inputs, "--json", prefix=prefix, HIL_HOME=str(small)
+    )
     assert result.code == 3
     assert result.json["verdict"] == "INFRA"
     assert "No space left" in result.json["cause"]["text"]

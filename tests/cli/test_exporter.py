@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness.export.program import Program
 from harness.run.directory import load_record
 from tests.export.checkout.wheel_checkout import make_wheel_checkout
 
-from .conftest import Hil
+from .conftest import Exported, Hil
 
 ROOT = os.environ.get("EXECUTORCH_ROOT")
 
@@ -31,7 +29,7 @@ def checkout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Path(ROOT)
 
 
-def test_a_checkout_exports(hil: Hil, checkout: Path, exported: Callable[[str], Program]) -> None:
+def test_a_checkout_exports(hil: Hil, checkout: Path, exported: Exported) -> None:
     """The bundled runner runs its program; record, summary and table say whose it is."""
     arguments = (
         "run",
@@ -67,7 +65,7 @@ def test_a_checkout_exports(hil: Hil, checkout: Path, exported: Callable[[str], 
     assert f"exporter: {case['exporter']}" in shown.out
 
 
-def test_the_wheel_is_told_too(hil: Hil, exported: Callable[[str], Program]) -> None:
+def test_the_wheel_is_told_too(hil: Hil, exported: Exported) -> None:
     done = hil("run", "corstone-300-m55", "add", "--simulator", "qemu", "--json")
     version = exported("add").versions["executorch"]
     assert json.loads(done.out)["cases"][0]["exporter"] == f"wheel {version}"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
 
 import pytest
 
 from harness.config.loading import Target, load_target
-from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
 from harness.size.elf_anatomy import LOAD_IMAGE, NO_REGION, section_parts
 
-from .conftest import Hil
+from .conftest import Exported, Hil
 
 TARGET = "corstone-300-m55"
 TEXT_LIMIT = 112 << 10  # of the 512 KiB of the ITCM, so that a leap is seen
@@ -60,9 +58,7 @@ def test_everything_lies_in_a_region_of_the_board(target: Target, firmware: Firm
     assert NO_REGION not in {p.path[0] for p in parts}
 
 
-def test_figures_of_a_run_agree_with_planner_and_program(
-    hil: Hil, exported: Callable[[str], Program]
-) -> None:
+def test_figures_of_a_run_agree_with_planner_and_program(hil: Hil, exported: Exported) -> None:
     program = exported("ds_cnn")
     metrics = hil("run", TARGET, "ds_cnn", "--json").json["metrics"]
     assert metrics["method_allocator_planned"] == sum(program.planned_buffers)

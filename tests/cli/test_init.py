@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
+from harness.export.process import ExportProcess
 from harness.run.gate import every_subject
 from harness.system.paths import project_root
 from harness.system.settings import settings
@@ -59,7 +60,12 @@ def test_it_is_the_repository_of_the_examples(example: Path) -> None:
     assert (said.targets, said.references) == ((example / "boards",), example / "references")
 
 
-def test_accepted_in_the_users_repository(example: Path) -> None:
+def test_accepted_in_the_users_repository(
+    example: Path, hil_export_process: ExportProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "harness.export.batch.ExportProcess", lambda _: hil_export_process.another()
+    )
     accepted = "my-board/models/tiny.py"
     done = CliRunner().invoke(main, ["accept", accepted, "--reason", "first"])
     assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from harness.cli.npu import _print_reduced, npu
 from harness.export.localise import SmallestPart
 from harness.run.artifacts import Reduced
-from tests.cli.conftest import Hil
+from tests.cli.conftest import Exported, Hil
 from tests.npu.assembling import U55_128, blob, cop1, cop2, pool, tensors, words
 
 INPUT = bytes(range(256))
@@ -107,7 +107,8 @@ def test_reduce_needs_a_program_that_it_knows(tmp_path: Path) -> None:
     assert "nothing of add runs on an Ethos-U" in json.loads(nothing.stdout)["cause"]["text"]
 
 
-def test_estimates_of_a_model(hil: Hil, tmp_path: Path) -> None:
+def test_estimates_of_a_model(hil: Hil, exported: Exported, tmp_path: Path) -> None:
+    exported("linear", "corstone-300-u55-128")
     model = ("linear", "--target", "corstone-300-u55-128")
     stats = hil("npu", "stats", *model, "--cycles", "--json")
     (estimate,) = stats.json["estimates"]
@@ -119,10 +120,14 @@ def test_estimates_of_a_model(hil: Hil, tmp_path: Path) -> None:
     assert stranger.json["hint"] == "name the model instead: hil npu stats MODEL --target TARGET"
 
 
-def test_reduce_leaves_the_smallest_wrong_program(hil: Hil, tmp_path: Path) -> None:
+def test_reduce_leaves_the_smallest_wrong_program(
+    hil: Hil, exported: Exported, tmp_path: Path
+) -> None:
     """With its files and the name of the defect."""
     model, base = tmp_path / "sliced.py", tmp_path / "small"
     model.write_text(SLICED)
+    for subject in (model, "add"):
+        exported(subject, "corstone-300-u55-128")
     words = ("npu", "reduce", model, "--target", "corstone-300-u55-128", "-o", base)
     done = hil(*words, "--json")
     assert done.code == 1, done.err

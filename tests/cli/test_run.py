@@ -6,17 +6,16 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.export.program import Program
-from harness.system.paths import project_root
+from tests.late import Late
 
-from .conftest import Hil
+from .conftest import Exported, Hil
+
+bundled_program = Late("tools.bundled_program")
 
 TARGET = "corstone-300-m55"
 
@@ -45,7 +44,7 @@ def test_json_of_one_case(hil: Hil) -> None:
 
 
 def test_a_flipped_weight_is_a_mismatch_with_tensor_index_and_size(
-    hil: Hil, exported: Callable[[str], Program], tmp_path: Path
+    hil: Hil, exported: Exported, tmp_path: Path
 ) -> None:
     flip_weight(exported("ds_cnn"), tmp_path / "flipped.pte")
     result = hil("run", TARGET, "ds_cnn", "--pte", tmp_path / "flipped.pte", "--json")
@@ -62,7 +61,7 @@ def test_a_flipped_weight_is_a_mismatch_with_tensor_index_and_size(
 
 
 def test_a_program_changed_in_the_cache_is_not_passed_off_as_exported(
-    hil: Hil, exported: Callable[[str], Program], tmp_path: Path, shared_hil_home: str
+    hil: Hil, exported: Exported, tmp_path: Path, shared_hil_home: str
 ) -> None:
     """Same outputs, other file: it is not used, the right one is made again, and that is said."""
     home = tmp_path / "home"
@@ -81,41 +80,35 @@ def test_a_program_changed_in_the_cache_is_not_passed_off_as_exported(
     assert program.read_bytes() == right
 
 
-def test_a_dead_model_is_refused(hil: Hil, tmp_path: Path) -> None:
-    (tmp_path / "dead.py").write_text(
-        "import torch\n"
-        "class Dead(torch.nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.linear = torch.nn.Linear(4, 4)\n"
-        "        torch.nn.init.zeros_(self.linear.weight)\n"
-        "    def forward(self, x):\n"
-        "        return self.linear(x)\n"
-        "ModelUnderTest = Dead().eval()\n"
-        "ModelInputs = (torch.ones(1, 4),)\n"
-    )
-    result = hil("run", TARGET, tmp_path / "dead.py", "--json")
+BAD_MODELS = {
+    "dead": """
+import torch
+ModelUnderTest = torch.nn.Linear(4, 4).eval()
+torch.nn.init.zeros_(ModelUnderTest.weight)
+ModelInputs = (torch.ones(1, 4),)
+""",
+    "ends": "import os\nos._exit(0)\nModelUnderTest = ModelInputs = None\n",
+    "broken": "import torch\nModelUnderTest = 1 / 0\nModelInputs = ()\n",
+}
+
+
+def test_bad_models_fail_alone(hil: Hil, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.py" for name in BAD_MODELS]
+    for file, text in zip(files, BAD_MODELS.values(), strict=True):
+        file.write_text(text)
+    result = hil("run", TARGET, *files, "add", "--json")
     assert result.code == 1
-    assert (result.json["verdict"], result.json["cause"]["kind"]) == ("EXPORT_ERROR", "dead_model")
-
-
-def test_a_model_file_that_ends_its_process_fails_alone(hil: Hil, tmp_path: Path) -> None:
-    file = tmp_path / "ends.py"
-    file.write_text("import os\nos._exit(0)\nModelUnderTest = ModelInputs = None\n")
-    result = hil("run", "host", file, "add", "--json")
-    assert result.code == 1
-    ends, add = sorted(result.json["cases"], key=lambda case: bool("add" in case["case"]))
-    assert (ends["verdict"], add["verdict"]) == ("EXPORT_ERROR", "PASS")
-    assert "ended with status 0 and gave no result" in ends["cause"]["text"]
-
-
-def test_one_bad_model_does_not_lose_the_others(hil: Hil, tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("import torch\nModelUnderTest = 1 / 0\nModelInputs = ()\n")
-    result = hil("run", TARGET, "add", tmp_path / "broken.py", "--json")
-    assert result.code == 2
-    verdicts = {c["case"]: c["verdict"] for c in result.json["cases"]}
-    assert verdicts == {f"{TARGET}/add": "PASS", f"{TARGET}/{tmp_path}/broken.py": "NO_VERDICT"}
-    assert "broken.py:2" in json.dumps(result.json["cases"][1]["cause"])
+    cases = {Path(case["case"]).stem: case for case in result.json["cases"]}
+    assert {
+        name: (case["verdict"], (case["cause"] or {}).get("kind")) for name, case in cases.items()
+    } == {
+        "dead": ("EXPORT_ERROR", "dead_model"),
+        "ends": ("EXPORT_ERROR", "export_process"),
+        "broken": ("NO_VERDICT", "bad_model"),
+        "add": ("PASS", None),
+    }
+    assert "ended with status 0 and gave no result" in cases["ends"]["cause"]["text"]
+    assert "broken.py:2" in cases["broken"]["cause"]["text"]
 
 
 @pytest.mark.parametrize("target", ["host", TARGET])
@@ -130,10 +123,8 @@ def test_exec_writes_what_the_oracle_expects(
 
 
 def test_exec_runs_a_bundled_program(hil: Hil, add: Program, tmp_path: Path) -> None:
-    bpte = tmp_path / "add.bpte"
-    command = [sys.executable, "-m", "tools.bundled_program", str(add.directory), str(bpte)]
-    subprocess.run(command, check=True, cwd=project_root())
-    result = hil("exec", TARGET, bpte, "-o", tmp_path / "o", "--json")
+    (tmp_path / "add.bpte").write_bytes(bundled_program.bundled(add))
+    result = hil("exec", TARGET, tmp_path / "add.bpte", "-o", tmp_path / "o", "--json")
     assert result.code == 0, result.out
     console = Path(result.json["run_dir"], "console.log").read_text()
     assert console.count("Test_result: PASS") == len(add.sets)
@@ -271,15 +262,19 @@ calibrate._answering = planted
 """
 
 
-def test_a_scale_that_the_exporter_changed_is_red_in_ci(hil: Hil, tmp_path: Path) -> None:
+def test_a_scale_that_the_exporter_changed_is_red_in_ci(
+    hil: Hil, exported: Exported, tmp_path: Path
+) -> None:
     """The outputs match: what they are expected to be comes from the same export."""
     model = tmp_path / "mine.py"
     (tmp_path / ".git").mkdir()
     model.write_text(_MODEL)
     environment = {"HIL_REFERENCES": str(tmp_path / "references")}
+    exported(model)
     assert hil("accept", f"{TARGET}/{model}", "--reason", "first", **environment).code == 0
     assert hil("run", TARGET, model, **environment, CI="true").code == 0
     model.write_text(_MODEL + _PLANTED)
+    exported(model)
     done = hil("run", TARGET, model, **environment, CI="true")
     said = " ".join(done.out.split())
     assert done.code == 1
@@ -297,7 +292,7 @@ def test_a_step_summary_that_cannot_be_written_is_infrastructure(hil: Hil, tmp_p
 
 
 def test_a_users_model_is_not_held_against_the_catalogues_of_its_name(
-    hil: Hil, tmp_path: Path
+    hil: Hil, exported: Exported, tmp_path: Path
 ) -> None:
     """Nor against another file of that name: each is accepted, and held, by itself."""
     for folder, width in (("a", 4), ("b", 8)):
@@ -310,6 +305,7 @@ def test_a_users_model_is_not_held_against_the_catalogues_of_its_name(
             "ModelUnderTest = Add().eval()\n"
             f"ModelInputs = (torch.ones(1, {width}),)\n"
         )
+        exported(tmp_path / folder / "add.py")
     (tmp_path / ".git").mkdir()
     environment = {"HIL_REFERENCES": str(tmp_path / "references")}
     hil("accept", f"{TARGET}/add", "--reason", "ours", **environment)

@@ -19,6 +19,7 @@ import pytest
 
 from harness.config.models import ModelSource
 from harness.export.localise import SmallestPart, smallest_part
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.judge.blame import Blame, Culprit, explain
 from harness.npu.model import run
@@ -40,6 +41,12 @@ ModelInputs = (torch.rand(2, 4, 8), torch.rand(2, 8, 5))
 @pytest.fixture
 def wrong(exported: Get, user_model: Write) -> Program:
     return exported(user_model(SLICED), TARGET)
+
+
+@pytest.fixture
+def imported_once(monkeypatch: pytest.MonkeyPatch, hil_export_process: ExportProcess) -> None:
+    """The process that reduces is a copy of the session's."""
+    monkeypatch.setattr("harness.judge.blame.ExportProcess", hil_export_process.another)
 
 
 def as_the_stream_does(program: Program) -> Callable[[int, int], bytes]:
@@ -73,6 +80,7 @@ def blamed(program: Program, pte: Path, **more: object) -> Blame:
     return found[1]
 
 
+@pytest.mark.usefixtures("imported_once")
 def test_a_known_defect_is_the_compiler_s(wrong: Program) -> None:
     blame = blamed(wrong, wrong.pte_path)
     assert (blame.culprit, blame.defect) == (Culprit.COMPILER, "slice-before-matmul")
@@ -86,6 +94,7 @@ def test_a_known_defect_is_the_compiler_s(wrong: Program) -> None:
     assert blame.facts["defect"] == "slice-before-matmul"
 
 
+@pytest.mark.usefixtures("imported_once")
 def test_a_defect_that_nobody_knows_may_be_the_model_s_of_the_npu(
     wrong: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +106,7 @@ def test_a_defect_that_nobody_knows_may_be_the_model_s_of_the_npu(
     assert blamed(wrong, wrong.pte_path, independent=True).culprit is Culprit.COMPILER
 
 
+@pytest.mark.usefixtures("imported_once")
 def test_a_runner_that_gives_yet_other_bytes_is_not_taken_for_proof(
     wrong: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +130,7 @@ def test_a_stream_that_is_right_leaves_the_runner(exported: Get) -> None:
     assert str(blame).startswith("the runner, not the compiler (Vela 5.1.0) and not your model")
 
 
+@pytest.mark.usefixtures("imported_once")
 def test_a_program_file_that_is_not_the_exported_one(exported: Get, tmp_path: Path) -> None:
     """One bit of its stream's constants is another: the exported stream is right."""
     program = exported("linear", TARGET)

@@ -27,12 +27,13 @@ ModelInputs = (torch.rand(1, 3, 16, 16),)
 """
 
 
-def test_the_second_convolution_is_named(exported: Get, user_model: Write) -> None:
+def test_the_second_convolution_is_named(
+    exported: Get, user_model: Write, hil_export_process: ExportProcess
+) -> None:
     program = exported(user_model(DILATED), "ethos-u85-256")
     wrong = first_disagreement(program)
     assert wrong is not None
-    with ExportProcess() as process:
-        found = name_operator(program, wrong, process)
+    found = name_operator(program, wrong, hil_export_process)
     assert (found.delegate, found.set) == (0, 0)
     assert found.operator == "CONV2D and RESCALE"
     assert found.tensor == "tosa_rescale_default_1"
