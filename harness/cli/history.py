@@ -1,17 +1,145 @@
-"""``hil history``: options and help."""
+"""``hil history``; and what the verbs of nights share: the history, and how a night is shown."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.history_options import DefaultGroup, history_option, known_night, opened
-from harness.cli.verb import echo, verb
-from harness.core.errors import NotThere, UsageError
+from harness.cli.verb import echo, tell_ci, verb
+from harness.core.errors import NotThere, ToolMissing, Unknown, UsageError
 from harness.core.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from harness.nightly.history.model import Night
+    from harness.nightly.history.store import History
+    from harness.report.page.view import Page
+
+history_option = click.option(
+    "--history",
+    "url",
+    metavar="URL",
+    help="The history's database, as sqlite:///FILE or postgresql://USER@HOST/NAME (default: "
+    "$HIL_HISTORY, or history.db in the state directory).",
+)
+FILE = click.Path(path_type=Path, dir_okay=False)
+html_option = click.option(
+    "--html",
+    type=FILE,
+    metavar="FILE",
+    help="Write the night as one HTML page, as `hil nightly page` does.",
+)
+junit_option = click.option(
+    "--junit",
+    type=FILE,
+    metavar="FILE",
+    help="Write the night as JUnit XML, as Jenkins and GitLab read it.",
+)
+
+
+class NoPackage(ToolMissing):
+    """``tool``: the missing package, which ``user`` needs."""
+
+    kind = "no_package"
+
+    def __init__(self, user: str, missing: str | None) -> None:
+        super().__init__(
+            f"{user} needs the Python package {missing}, which is not installed",
+            tool=missing,
+            hint="pip install 'executorch-hil[nightly]'",
+        )
+
+
+@contextmanager
+def opened(url: str | None) -> Iterator[History]:
+    """The history, after delivering what waited for it. Raises what ``open_history`` does."""
+    try:
+        from harness.nightly.history.database import Recorder, open_history
+    except ModuleNotFoundError as error:
+        raise NoPackage("the history", error.name) from error
+    from harness.nightly.history.database import Recorder
+
+    history = open_history(url)
+    try:
+        Recorder(history).deliver()
+        yield history
+    finally:
+        history.close()
+
+
+def known_night(history: History, id: str | None) -> Night:
+    """The one of that id, or the newest. Raises UsageError for a history without nights, Unknown
+    for an id of none."""
+    newest = history.nights(most=20)
+    if not newest:
+        raise UsageError("the history has no night", hint="`hil nightly` runs one")
+    chosen = newest[0] if id is None else history.night(id)
+    if chosen is None:
+        raise Unknown(
+            f"the history has no night {id}",
+            str(id),
+            [night.id for night in newest],
+            listing="the last ones: ",
+        )
+    return chosen
+
+
+def show_night(
+    history: History,
+    night: Night,
+    html: Path | None,
+    junit: Path | None,
+    as_json: bool,
+    *,
+    only: Collection[str] | None = None,
+) -> tuple[dict[str, Any], ExitCode]:
+    """The night printed, or as data, and in its files. ``only``: the cases of a shard."""
+    from harness.nightly.history.compare import code_of
+    from harness.report.history import print_night, summary_of
+    from harness.report.page.view import page_of
+
+    page = page_of(history, night, only)
+    publish(page, html, junit, as_json)
+    if not as_json:
+        from harness.report.console import Terminal
+
+        print_night(Terminal(), night, page.cases)
+    return summary_of(night, page.cases), code_of(page.cases)
+
+
+def publish(page: Page, html: Path | None, junit: Path | None, as_json: bool) -> None:
+    """Writes its files; on GitHub also annotations and the summary of the step. Raises NoPackage
+    without Jinja, DiskError."""
+    from harness.report.page.ci import summary, workflow_commands, write_junit
+    from harness.report.summary import append_to_step_summary
+
+    if html is not None:
+        try:
+            from harness.report.page.render import write_page
+        except ModuleNotFoundError as error:
+            raise NoPackage("the page", error.name) from error
+        write_page(html, page)
+    if junit is not None:
+        write_junit(junit, page)
+    for line in workflow_commands(page, os.environ):
+        tell_ci(line, err=as_json)
+    append_to_step_summary(summary(page), os.environ)
+
+
+class DefaultGroup(click.Group):
+    """A group whose verb ``default`` runs if no other is named."""
+
+    default: str
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
 
 
 class _History(DefaultGroup):
@@ -59,13 +187,17 @@ def show_(case: str | None, most: int, url: str | None, as_json: bool) -> tuple[
 
 def _case(case: str, most: int, url: str | None, as_json: bool) -> tuple[Any, ExitCode]:
     with opened(url) as database:
-        from harness.nightly.history.compare import NoSuchCase, first_bad
+        from harness.nightly.history.compare import first_bad
         from harness.report.history import first_bad_summary, print_case
 
         rows = database.of_case(case)
         if not rows:
-            raise NoSuchCase(case, get_close_matches(case, database.cases()))
-    failure, newest = first_bad(case, rows), rows[-most:]
+            known = database.cases()
+            close = get_close_matches(case, known)
+            listing = "some that it has: "
+            message = f"the history has no run of {case}"
+            raise Unknown(message, case, known[:5], close=close, listing=listing)
+    failure, newest = first_bad(rows), rows[-most:]
     if not as_json:
         from harness.report.console import Terminal
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -10,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.history_options import DefaultGroup, NoPackage, history_option, opened
+from harness.cli.history import (
+    FILE,
+    DefaultGroup,
+    NoPackage,
+    history_option,
+    html_option,
+    junit_option,
+    known_night,
+    opened,
+    publish,
+    show_night,
+)
 from harness.cli.options import limit_factor_option
-from harness.cli.page import Surfaces, page, surface_options
 from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
@@ -20,9 +31,9 @@ from harness.core.verdict import ExitCode
 from harness.firmware.source import firmware_words
 
 if TYPE_CHECKING:
+    from harness.nightly.history.database import Recorder
     from harness.nightly.history.model import Night, Row
     from harness.nightly.history.store import History
-    from harness.nightly.outbox import Recorder
     from harness.nightly.pool import Pool
     from harness.nightly.shards import Shard
     from harness.nightly.suite import Suite
@@ -120,7 +131,6 @@ class NightOptions:
 
     def pool(self, suite: Suite, progress: Progress) -> Pool:
         """The workers, after a look at the store. Raises what is wrong with either."""
-        from harness.nightly.night import workers
         from harness.nightly.pool import LocalPool
 
         store = self.shared_store()
@@ -129,15 +139,12 @@ class NightOptions:
 
             Store(store).require()
         if self.scheduler is None or store is None:
-            return LocalPool(workers(self.jobs), store)
+            return LocalPool(self.jobs or len(os.sched_getaffinity(0)), store)
         try:
-            from harness.nightly.dask_pool import Cluster, DaskPool
+            from harness.nightly.dask_pool import DaskPool
         except ModuleNotFoundError as error:
             raise NoPackage("--scheduler", error.name) from error
-        from harness.run.record import exact_harness_revision
-
-        cluster = Cluster(self.scheduler, store)
-        pool = DaskPool(cluster, exact_harness_revision(), suite.jobs, progress)
+        pool = DaskPool(self.scheduler, store, suite.jobs, progress)
         progress(f"{pool.workers} workers at {self.scheduler}")
         return pool
 
@@ -204,9 +211,12 @@ class NightOptions:
     help="Write a bundle of each failure there, as `hil bundle` does.",
 )
 @limit_factor_option
+@html_option
+@junit_option
 @verb
-@surface_options
-def run_(url: str | None, surfaces: Surfaces, as_json: bool, **words: Any) -> tuple[Any, ExitCode]:
+def run_(
+    url: str | None, html: Path | None, junit: Path | None, as_json: bool, **words: Any
+) -> tuple[Any, ExitCode]:
     """Run SUITE.yaml, or without one the default matrix.
 
     Each result is in the history as soon as it is known. INFRA is tried once more, and both tries
@@ -230,6 +240,8 @@ def run_(url: str | None, surfaces: Surfaces, as_json: bool, **words: Any) -> tu
     else:
         suite = load_suite(options.suite, today)
     run_options, shard = options.run_options(suite), parse_shard(options.shard)
+    if shard.count > 1 and not (options.night or options.resume):
+        raise UsageError("--shard needs the --night that it is of, the same for all shards")
     with opened(url) as history, progress_shown(as_json) as progress:
         night, recorder, rows = _run(
             suite, options, run_options, shard, history, progress, as_json=as_json
@@ -238,8 +250,7 @@ def run_(url: str | None, surfaces: Surfaces, as_json: bool, **words: Any) -> tu
             summary, code = _undelivered(night, recorder, rows, as_json=as_json)
         else:
             mine = {planned.case for planned in night.of_shard(shard.number)}
-            surfaces.show(history, night, mine, as_json=as_json)
-            summary, code = _shown(night, history, mine, as_json=as_json)
+            summary, code = show_night(history, night, html, junit, as_json, only=mine)
     return {**summary, **_bundled(rows, options.bundles, as_json)}, code
 
 
@@ -253,8 +264,8 @@ def _run(
     *,
     as_json: bool,
 ) -> tuple[Night, Recorder, list[Row]]:
+    from harness.nightly.history.database import Recorder
     from harness.nightly.night import Wanted, begin, run_night, unfinished
-    from harness.nightly.outbox import Recorder
 
     left = unfinished(suite, history)
     if left is not None and not options.resume and left.id != options.night and not as_json:
@@ -319,36 +330,20 @@ def _undelivered(
     """The database was gone at the end: nothing is lost, and nothing can be compared."""
     from harness.core.verdict import exit_code
 
-    outbox, error = recorder.outbox, recorder.error
-    if not as_json and error is not None:
-        echo(f"hil: error: {error.message}", err=True, fg="red")
+    if not as_json and recorder.error is not None:
+        echo(f"hil: error: {recorder.error.message}", err=True, fg="red")
         echo(
-            f"hil: {outbox.waiting()} results wait in {outbox.file}; the next `hil nightly` or "
-            "`hil history` with this database delivers them",
+            f"hil: {recorder.waiting()} results wait in {recorder.outbox}; the next `hil nightly` "
+            "or `hil history` with this database delivers them",
             err=True,
         )
     summary = {
         "night": night.id,
-        "waiting": str(outbox.file),
+        "waiting": str(recorder.outbox),
         "cases": [{"case": r.case, "verdict": r.verdict, "attempt": r.attempt} for r in rows],
     }
     code = exit_code(row.verdict for row in rows)
     return summary, ExitCode.INFRASTRUCTURE if code is ExitCode.PASSED else code
-
-
-def _shown(
-    night: Night, history: History, only: Collection[str] | None = None, *, as_json: bool
-) -> tuple[dict[str, Any], ExitCode]:
-    """The night printed, or as data. ``only``: the cases of a shard."""
-    from harness.nightly.history.compare import code_of, standings
-    from harness.report.history import print_night, summary_of
-
-    found = [s for s in standings(history, night) if only is None or s.case in only]
-    if not as_json:
-        from harness.report.console import Terminal
-
-        print_night(Terminal(), night, found)
-    return summary_of(night, found), code_of(found)
 
 
 @nightly.command("merge")
@@ -360,10 +355,15 @@ def _shown(
     metavar="DIR...",
 )
 @history_option
+@html_option
+@junit_option
 @verb
-@surface_options
 def merge_(
-    folders: tuple[Path, ...], url: str | None, surfaces: Surfaces, as_json: bool
+    folders: tuple[Path, ...],
+    url: str | None,
+    html: Path | None,
+    junit: Path | None,
+    as_json: bool,
 ) -> tuple[Any, ExitCode]:
     """Make one night of shards that ran on machines of their own.
 
@@ -379,8 +379,7 @@ def merge_(
         from harness.nightly.shards import merge
 
         merged = merge(folders, history)
-        summary, code = _shown(merged.night, history, as_json=as_json)
-        surfaces.show(history, merged.night, as_json=as_json)
+        summary, code = show_night(history, merged.night, html, junit, as_json)
     if not as_json:
         for shard in merged.missing:
             echo(f"hil: shard {shard} is missing, or did not end", err=True, fg="red")
@@ -392,4 +391,46 @@ def merge_(
     return {**summary, "missing_shards": missing, "doubled": list(merged.doubled)}, code
 
 
-nightly.add_command(page)
+@nightly.command("page")
+@click.argument("night", required=False, metavar="[NIGHT]")
+@click.option(
+    "-o",
+    "out",
+    type=FILE,
+    default=Path("night.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Where to write it.",
+)
+@junit_option
+@history_option
+@verb
+def page_(
+    night: str | None, out: Path, junit: Path | None, url: str | None, as_json: bool
+) -> tuple[Any, ExitCode]:
+    """Write a night as one HTML page: what broke, since when, what changed, how to see it.
+
+    NIGHT is an id (default: the newest). The page needs no network and no other file, so that it
+    can be opened from a disk or kept as an artefact of CI. In GitHub Actions it is told in the
+    step's summary and as annotations, too.
+
+    \b
+    Examples:
+      hil nightly page
+      hil nightly page 20260101-020000-1a2b3c -o night.html
+    """
+    with opened(url) as history:
+        from harness.report.page.view import page_of
+
+        view = page_of(history, known_night(history, night))
+    publish(view, out, junit, as_json)
+    if not as_json:
+        echo(f"{out}: {view.night.suite}, night {view.night.id}: {view.verdict}")
+    return {
+        "page": str(out),
+        "night": view.night.id,
+        "counts": {str(state): count for state, _, count in view.counts},
+        "groups": [
+            {"what": g.what, "why": g.why, "cases": [c.case for c in g.cases]} for g in view.groups
+        ],
+    }, ExitCode.PASSED

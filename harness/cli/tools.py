@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from harness.cli.history_options import history_option, opened
+from harness.cli.history import history_option, opened
 from harness.cli.verb import echo, verb
 from harness.config.loading import Target, load_targets
 from harness.config.models import catalogue, unavailable

@@ -5,7 +5,6 @@ Beginning a night of the same id again continues it: what is settled is not run 
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +18,11 @@ from queue import SimpleQueue
 import filelock
 
 from harness.core.errors import HarnessError, UsageError
+from harness.nightly.history.database import Recorder
 from harness.nightly.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
 from harness.nightly.history.store import History
-from harness.nightly.outbox import Recorder
 from harness.nightly.pool import NotDone, Pool, Task, lost
-from harness.nightly.shards import WHOLE, Shard, distribute, in_order, usual_seconds
+from harness.nightly.shards import WHOLE, Shard, distribute, longest_first, usual_seconds
 from harness.nightly.suite import Job, Suite
 from harness.run.pack import pack
 from harness.run.pipeline import RunOptions
@@ -50,31 +49,6 @@ class OtherSuite(UsageError):
         )
 
 
-class NightBusy(UsageError):
-    """Another process runs this night."""
-
-    kind = "night_busy"
-
-    def __init__(self, night: str, shard: Shard) -> None:
-        self.night = night
-        super().__init__(
-            f"another process runs the night {night}, shard {shard}, at this moment",
-            hint="wait for it; or begin a night of another id",
-        )
-
-
-class NothingToResume(UsageError):
-    """``suite`` has no night that did not end."""
-
-    kind = "nothing_to_resume"
-
-    def __init__(self, suite: str) -> None:
-        self.suite = suite
-        super().__init__(
-            f"the history has no unfinished night of {suite}", hint="begin one without --resume"
-        )
-
-
 @dataclass(frozen=True)
 class Wanted:
     """``night``: its id, None for a new one. ``resume``: continue the last that did not end."""
@@ -87,10 +61,15 @@ class Wanted:
 def begin(suite: Suite, history: History, wanted: Wanted) -> Night:
     """The night as the history has it: a new one, or one to continue.
 
-    Raises OtherSuite, NothingToResume, HistoryUnreachable.
+    Raises OtherSuite, UsageError, HistoryUnreachable.
     """
-    id = _unfinished(suite, history).id if wanted.resume else wanted.night or _new_id()
-    known = history.night(id)
+    id = wanted.night or _new_id()
+    known = unfinished(suite, history) if wanted.resume else history.night(id)
+    if known is None and wanted.resume:
+        raise UsageError(
+            f"the history has no unfinished night of {suite.name}",
+            hint="begin one without --resume",
+        )
     if known is None:
         plan = distribute(suite.jobs, wanted.shard.count, usual_seconds(history))
         known = history.begin(
@@ -122,13 +101,6 @@ def unfinished(suite: Suite, history: History) -> Night | None:
     return None if last is None or history.ended(last) else last
 
 
-def _unfinished(suite: Suite, history: History) -> Night:
-    night = unfinished(suite, history)
-    if night is None:
-        raise NothingToResume(suite.name)
-    return night
-
-
 def run_night(
     suite: Suite,
     night: Night,
@@ -138,13 +110,13 @@ def run_night(
     recorder: Recorder,
     on_row: OnRow,
 ) -> None:
-    """Runs the shard's cases that are not settled. Raises NightBusy; what is wrong with a case is
-    in its row."""
+    """Runs the shard's cases that are not settled. Raises UsageError if another process does; what
+    is wrong with a case is in its row."""
     with _alone(night.id, shard):
         mine = {planned.case: planned for planned in night.of_shard(shard.number)}
         last = last_tries(recorder.history.rows([night.id]))
         times = usual_seconds(recorder.history)
-        jobs = in_order([j for j in suite.jobs if j.planned[0].case in mine], pool.workers, times)
+        jobs = longest_first([j for j in suite.jobs if j.planned[0].case in mine], times)
         revision = exact_harness_revision()
         tasks = [t for job in jobs for t in _left(job, mine, last, night.id, options, revision)]
         done = sum(last[name].settled for name in mine if name in last)
@@ -207,16 +179,14 @@ def _alone(night: str, shard: Shard) -> Iterator[None]:
     try:
         lock.acquire(blocking=False)
     except filelock.Timeout as error:
-        raise NightBusy(night, shard) from error
+        raise UsageError(
+            f"another process runs the night {night}, shard {shard}, at this moment",
+            hint="wait for it; or begin a night of another id",
+        ) from error
     try:
         yield
     finally:
         lock.release()
-
-
-def workers(jobs: int | None) -> int:
-    """``--jobs``, else one for each core that this process may use."""
-    return jobs or len(os.sched_getaffinity(0))
 
 
 def _new_id() -> str:

@@ -11,23 +11,24 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
-from harness.nightly.history.model import Planned, Row
-from harness.nightly.history.rows import row_of
+from harness.nightly.history.model import Row, row_of
+from harness.nightly.shared import Store, entries_of
 from harness.nightly.suite import Job
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record, host
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 
+_Result = TypeVar("_Result")
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -49,14 +50,9 @@ class Task:
 
     def again(self, names: Sequence[str]) -> Task:
         """The next attempt, for these rows of it."""
-        kept = [
-            (s, p)
-            for s, p in zip(self.job.sources, self.job.planned, strict=True)
-            if p.case in names
-        ]
-        job = replace(
-            self.job, sources=tuple(s for s, _ in kept), planned=tuple(p for _, p in kept)
-        )
+        pairs = zip(self.job.sources, self.job.planned, strict=True)
+        sources, planned = zip(*(pair for pair in pairs if pair[1].case in names), strict=True)
+        job = replace(self.job, sources=sources, planned=planned)
         return replace(self, job=job, attempt=self.attempt + 1)
 
 
@@ -71,34 +67,24 @@ def work(task: Task, store: str | None = None) -> tuple[Row, ...]:
         simulator=job.simulator,
         limit_factor=task.options.limit_factor or job.limit_factor,
     )
-    notes: list[str] = []
+    shared = None if store is None else Store(store)
     try:
-        if store is None:
-            records = run_cases([job.case], options)
-        else:
-            from harness.nightly.shared import SharedCase, Store  # takes fsspec along
-
-            shared = SharedCase(Store(store), job.case, options)
-            shared.fetch()
-            records = run_cases([job.case], options)
-            shared.keep()
-            notes = shared.notes
+        entries = [] if shared is None else entries_of(job.case, options)
+        if shared is not None:
+            shared.fetch(entries)
+        records = run_cases([job.case], options)
+        if shared is not None:
+            shared.keep(entries)
     except Exception as error:  # the boundary of a case: the others go on
         records = failed(job, error)
-    seconds = time.monotonic() - started
-    rows = (
-        _row(task, record, planned, seconds)
-        for record, planned in zip(records, job.planned, strict=True)
-    )
-    return tuple(replace(row, notes=(*row.notes, *map(StoreNote, notes))) for row in rows)
+    rows = _rows(task, records, time.monotonic() - started)
+    notes = () if shared is None else tuple(map(StoreNote, shared.notes))
+    return tuple(replace(row, notes=(*row.notes, *notes)) for row in rows)
 
 
 def lost(task: Task, error: BaseException) -> tuple[Row, ...]:
     """Rows of a task whose worker is gone. ``error``: how it ended."""
-    return tuple(
-        _row(task, record, planned, 0.0)
-        for record, planned in zip(failed(task.job, error), task.job.planned, strict=True)
-    )
+    return _rows(task, failed(task.job, error), 0.0)
 
 
 def failed(job: Job, error: BaseException) -> list[RunRecord]:
@@ -107,15 +93,18 @@ def failed(job: Job, error: BaseException) -> list[RunRecord]:
     return [failed_record(job.case, time, failure, source) for source in job.sources]
 
 
-def _row(task: Task, record: RunRecord, planned: Planned, seconds: float) -> Row:
-    return row_of(
-        record,
-        task.night,
-        planned,
-        attempt=task.attempt,
-        seconds=seconds,
-        harness=task.harness,
-        host=host(),
+def _rows(task: Task, records: Sequence[RunRecord], seconds: float) -> tuple[Row, ...]:
+    return tuple(
+        row_of(
+            record,
+            task.night,
+            planned,
+            attempt=task.attempt,
+            seconds=seconds,
+            harness=task.harness,
+            host=host(),
+        )
+        for record, planned in zip(records, task.job.planned, strict=True)
     )
 
 
@@ -138,10 +127,7 @@ class WorkerLost(NotDone):
 
 
 class Pool(Protocol):
-    """``workers``: how many tasks it runs at once; ``room``: how many it takes."""
-
-    @property
-    def workers(self) -> int: ...
+    """``room``: how many tasks it takes at once."""
 
     @property
     def room(self) -> int: ...
@@ -161,16 +147,13 @@ class LocalPool:
         self._store = store
         self._idle = [_Worker() for _ in range(workers)]
         self._busy: dict[Future[tuple[Row, ...]], _Worker] = {}
-        self.workers = self.room = workers
+        self.room = workers
 
     def submit(self, task: Task) -> Future[tuple[Row, ...]]:
         self._collect()
         worker = self._idle.pop()
-        given = worker.executor.submit(work, task, self._store)
-        answer: Future[tuple[Row, ...]] = Future()
-        answer.set_running_or_notify_cancel()
+        answer = translated(worker.executor.submit(work, task, self._store), _explained)
         self._busy[answer] = worker
-        given.add_done_callback(lambda done: _pass_on(done, answer))
         return answer
 
     def pid_of(self, answer: Future[tuple[Row, ...]]) -> int:
@@ -191,7 +174,7 @@ class LocalPool:
         for worker in self._busy.values():
             worker.end()
         for worker in self._idle:
-            worker.dismiss()
+            worker.executor.shutdown(wait=True)
 
 
 class _Worker:
@@ -210,10 +193,6 @@ class _Worker:
     def pid(self) -> int:
         return self._pid.result()
 
-    def dismiss(self) -> None:
-        """Ends an idle worker in order."""
-        self.executor.shutdown(wait=True)
-
     def end(self) -> None:
         """Kills it, whatever it does. No error if it is gone already."""
         with suppress(BrokenProcessPool, ProcessLookupError):
@@ -229,11 +208,24 @@ def _end_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _pass_on(done: Future[tuple[Row, ...]], answer: Future[tuple[Row, ...]]) -> None:
-    error = done.exception() if not done.cancelled() else WorkerLost()
-    if isinstance(error, BrokenProcessPool):
-        error = WorkerLost()
-    if error is not None:
-        answer.set_exception(error)
-    else:
-        answer.set_result(done.result())
+def _explained(error: BaseException) -> BaseException:
+    return WorkerLost() if isinstance(error, CancelledError | BrokenProcessPool) else error
+
+
+def translated(
+    given: Future[_Result], explain: Callable[[BaseException], BaseException]
+) -> Future[_Result]:
+    """The same, but for its exception, which ``explain`` makes; of a cancelled one CancelledError
+    is given to it."""
+    answer: Future[_Result] = Future()
+    answer.set_running_or_notify_cancel()
+
+    def pass_on(done: Future[_Result]) -> None:
+        error = CancelledError() if done.cancelled() else done.exception()
+        if error is None:
+            answer.set_result(done.result())
+        else:
+            answer.set_exception(explain(error))
+
+    given.add_done_callback(pass_on)
+    return answer

@@ -25,8 +25,7 @@ from harness.config.models import find_model
 from harness.config.schema import Data, Rule, checked_document
 from harness.core.errors import HarnessError, TargetError
 from harness.firmware.source import names_of
-from harness.nightly.history.model import Excluded, Planned
-from harness.nightly.history.rows import case_name
+from harness.nightly.history.model import Excluded, Planned, case_name
 from harness.sim.simulator import AUTO
 
 DEFAULT = "default"  # the suite of who names none

@@ -1,4 +1,4 @@
-"""The terminal that tables are shown at: what others wrote reaches it without controls."""
+"""The terminal: what others wrote reaches it without controls."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
-from harness.core.plain import without_controls
+from harness.core.plain import plain, without_controls
 
 
 class Terminal(Console):
@@ -21,3 +22,8 @@ class Terminal(Console):
                 yield segment._replace(text=without_controls(segment.text))
             else:
                 yield segment
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """One line, whoever wrote it: nothing in it is markup, and it is not wrapped."""
+    console.print(Text(plain(text), style), soft_wrap=True)

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
-from harness.core.plain import plain
 from harness.firmware.source import label
 from harness.nightly.history.compare import FirstBad, Flaky, Standing, State
 from harness.nightly.history.model import Difference, Night, Row
+from harness.report.console import say
 
 _COLUMNS = ("time", "verdict", "cause", "bytes", "ticks", "seconds", "night")
 _LINE = "{:16}  {:12} {:18} {:>11} {:>13} {:>8}  {}"
@@ -30,8 +29,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstBad | None) -> None:
     """Its runs, the trend of its figures, and since when it fails or when it last did."""
-    console.print(Text(plain(case), "bold"))
-    console.print(Text(_LINE.format(*_COLUMNS), "dim"), soft_wrap=True)
+    say(console, case, "bold")
+    say(console, _LINE.format(*_COLUMNS), "dim")
     for row in rows:
         cells = (
             row.time[:16].replace("T", " "),
@@ -42,7 +41,7 @@ def print_case(console: Console, case: str, rows: Sequence[Row], failure: FirstB
             f"{row.seconds['total']:.1f}" if "total" in row.seconds else "",
             row.night,
         )
-        console.print(Text(plain(_LINE.format(*cells)), row.verdict.style), soft_wrap=True)
+        say(console, _LINE.format(*cells), row.verdict.style)
     for name, title in _TRENDS:
         _print_trend(console, title, [r.metrics[name] for r in rows if name in r.metrics])
     _print_trend(console, "seconds", [r.seconds["total"] for r in rows if "total" in r.seconds])
@@ -57,8 +56,7 @@ def _number(value: int | None) -> str:
 
 def _print_trend(console: Console, title: str, values: Sequence[float]) -> None:
     if len(values) > 1:
-        ends = f"{values[0]:,g} to {values[-1]:,g}"
-        console.print(Text(f"{bars(values)}  {title}: {ends}"))
+        say(console, f"{bars(values)}  {title}: {values[0]:,g} to {values[-1]:,g}")
 
 
 def bars(values: Sequence[float]) -> str:
@@ -72,40 +70,34 @@ def bars(values: Sequence[float]) -> str:
 
 def _print_first_bad(console: Console, failure: FirstBad) -> None:
     first, good = failure.first, failure.last_good
-    console.print(Text(plain(f"first bad  {_when(first)}  {first.verdict}"), "red"))
+    say(console, f"first bad  {_when(first)}  {first.verdict}", "red")
     if first.cause is not None:
-        console.print(
-            Text(plain(f"           {first.cause.kind}: {first.cause.text}")), soft_wrap=True
-        )
+        say(console, f"           {first.cause.kind}: {first.cause.text}")
     if good is None:
-        console.print("last good  none: it never passed before")
+        say(console, "last good  none: it never passed before")
     else:
-        console.print(Text(plain(f"last good  {_when(good)}"), "green"))
+        say(console, f"last good  {_when(good)}", "green")
     if failure.unsure:
-        console.print(
-            f"           runs between them that say nothing of the product: {failure.unsure}"
-        )
+        between = "runs between them that say nothing of the product"
+        say(console, f"           {between}: {failure.unsure}")
     if failure.fixed is not None:
-        console.print(Text(plain(f"fixed      {_when(failure.fixed)}"), "green"))
-    console.print(f"{failure.bad_runs} bad in a row")
-    _print_differences(console, failure)
+        say(console, f"fixed      {_when(failure.fixed)}", "green")
+    say(console, f"{failure.bad_runs} bad in a row")
+    if good is not None:
+        _print_differences(console, failure)
 
 
 def _print_differences(console: Console, failure: FirstBad) -> None:
-    if failure.last_good is None:
-        return
     differences = in_order(failure.differences)
     if not differences:
-        console.print("nothing that the history knows of differs: look whether it is flaky")
+        say(console, "nothing that the history knows of differs: look whether it is flaky")
     for difference in differences:
         after = shown(difference.after) or "(did not get so far)"
-        line = f"  {name_of(difference)}: {shown(difference.before)} -> {after}"
-        console.print(Text(plain(line)), soft_wrap=True)
+        say(console, f"  {name_of(difference)}: {shown(difference.before)} -> {after}")
     for name, (then, now) in list(failure.figures.items())[:_MOST_FIGURES]:
-        console.print(Text(plain(f"  {name}: {then:,} -> {now:,} ({now - then:+,})")))
-    command = next_step(failure)
-    if command:
-        console.print(Text(plain(f"next: {command}")), soft_wrap=True)
+        say(console, f"  {name}: {then:,} -> {now:,} ({now - then:+,})")
+    if command := next_step(failure):
+        say(console, f"next: {command}")
 
 
 def shown(value: str) -> str:
@@ -144,17 +136,14 @@ def _when(row: Row) -> str:
 
 def print_flaky(console: Console, cases: Sequence[Flaky]) -> None:
     if not cases:
-        console.print(Text("none: equal runs ended alike", "green"))
+        say(console, "none: equal runs ended alike", "green")
     for case in cases:
         verdicts = ", ".join(f"{number} {name}" for name, number in case.verdicts.items())
         outputs = f"; {case.outputs} different outputs" if case.outputs > 1 else ""
-        console.print(
-            Text(plain(f"{case.case}: {verdicts} of {case.runs} equal runs{outputs}")),
-            soft_wrap=True,
-        )
+        say(console, f"{case.case}: {verdicts} of {case.runs} equal runs{outputs}")
 
 
-_TOLD = (State.NEW, State.STILL, State.INFRA, State.MISSING, State.QUARANTINED, State.FIXED)
+# In the order in which they are shown.
 _STYLES = {
     State.NEW: "bold red",
     State.STILL: "red",
@@ -168,38 +157,37 @@ _STYLES = {
 def print_night(console: Console, night: Night, found: Sequence[Standing]) -> None:
     drifted = [(one.case, drift) for one in found if (drift := one.drift) is not None]
     if drifted:
-        console.print(Text(f"same model, other program ({len(drifted)})", "yellow"))
+        say(console, f"same model, other program ({len(drifted)})", "yellow")
         for case, drift in drifted:
-            console.print(Text(plain(f"  {case}: {drift}")), soft_wrap=True)
-    for state in _TOLD:
+            say(console, f"  {case}: {drift}")
+    for state, style in _STYLES.items():
         group = [one for one in found if one.state is state]
         if group:
-            console.print(Text(f"{state} ({len(group)})", _STYLES[state]))
+            say(console, f"{state} ({len(group)})", style)
             for one in group:
                 _print_one(console, one)
     for left in night.excluded:
-        console.print(Text(f"left out: {plain(left.case)}: {plain(left.reason)}"), soft_wrap=True)
+        say(console, f"left out: {left.case}: {left.reason}")
     passed = sum(one.row is not None and one.row.good for one in found)
-    said = f"{passed} of {len(found)} passed; night {plain(night.id)} of {plain(night.suite)}"
-    console.print(Text(said, "green" if passed == len(found) else "red"), soft_wrap=True)
+    text = f"{passed} of {len(found)} passed; night {night.id} of {night.suite}"
+    say(console, text, "green" if passed == len(found) else "red")
 
 
 def _print_one(console: Console, one: Standing) -> None:
     row = one.row
     if row is None:
-        console.print(Text(f"  {plain(one.case)}"), soft_wrap=True)
+        say(console, f"  {one.case}")
         return
     whose = f"  [{row.owner}]" if row.owner else ""
     tries = f" ({len(one.tries)} tries)" if len(one.tries) > 1 else ""
-    what = f"{row.verdict_text or row.verdict}{tries}"
-    console.print(Text(plain(f"  {one.case}: {what}{whose}")), soft_wrap=True)
+    say(console, f"  {one.case}: {row.verdict_text or row.verdict}{tries}{whose}")
     if one.state is State.FIXED or row.cause is None:
         return
     line = f" (console line {row.cause.line})" if row.cause.line else ""
-    console.print(Text(plain(f"    {row.cause.kind}{line}: {row.cause.text}")), soft_wrap=True)
+    say(console, f"    {row.cause.kind}{line}: {row.cause.text}")
     if row.quarantined:
-        console.print(Text(plain(f"    in quarantine {row.quarantined}")), soft_wrap=True)
-    console.print(Text(plain(f"    {reproducing(row)}")), soft_wrap=True)
+        say(console, f"    in quarantine {row.quarantined}")
+    say(console, f"    {reproducing(row)}")
 
 
 def reproducing(row: Row) -> str:
@@ -243,7 +231,7 @@ def _summary(one: Standing) -> dict[str, Any]:
     }
 
 
-# In the order in which they are told.
+# In the order in which they are shown.
 _NAMES = {
     "target": "target file",
     "exporter": "exporter",
@@ -256,7 +244,6 @@ _NAMES = {
     "harness": "harness",
     "host": "host",
 }
-_ORDER = tuple(_NAMES)
 
 
 def name_of(one: Difference) -> str:
@@ -264,4 +251,4 @@ def name_of(one: Difference) -> str:
 
 
 def in_order(several: Iterable[Difference]) -> list[Difference]:
-    return sorted(several, key=lambda one: _ORDER.index(one.what))
+    return sorted(several, key=lambda one: list(_NAMES).index(one.what))

@@ -52,13 +52,17 @@ def append_to_step_summary(markdown: str, environ: Mapping[str, str]) -> None:
             file.write(markdown)
 
 
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """Lines of Markdown; the texts of the cells are shown as they are."""
+    heads = list(heads)
+    lines = [f"| {' | '.join(map(as_markdown, heads))} |", "|---" * len(heads) + "|"]
+    return lines + [f"| {' | '.join(as_markdown(str(cell)) for cell in row)} |" for row in rows]
+
+
 def summary_of_runs(runs: Iterable[RunSummary]) -> str:
     runs = list(runs)
-    lines = ["## Runs", "", "| case | verdict | cause |", "|---|---|---|"]
-    for run in runs:
-        cells = (run.title, run.verdict_text, run.cause)
-        lines.append(f"| {' | '.join(map(as_markdown, cells))} |")
-    lines.append("")
+    cells = ((run.title, run.verdict_text, run.cause) for run in runs)
+    lines = ["## Runs", "", *table(("case", "verdict", "cause"), cells), ""]
     for note, titles in by_note(runs).items():
         lines.append(f"- note: {as_markdown(note)} ({as_markdown(', '.join(titles))})")
     return "\n".join(lines) + "\n\n"

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from harness.core.plain import counted, plain
 from harness.judge.console_log import JudgedLog
+from harness.report.console import say
 from harness.report.summary import by_note, summarise
 from harness.run.bisect import Bisection, Mark, Trial
 from harness.run.record import Differential, Pairs, RunRecord
@@ -114,8 +115,7 @@ def _print_notes(console: Console, records: Sequence[RunRecord]) -> None:
     """Each note once, with the models it holds for."""
     runs = [replace(summarise(r), title=_within_group(r)) for r in records]
     for note, labels in by_note(runs).items():
-        line = Text(f"note: {plain(note)} ({', '.join(labels)})", style="dim")
-        console.print(line, soft_wrap=True)
+        say(console, f"note: {note} ({', '.join(labels)})", "dim")
 
 
 def _within_group(record: RunRecord) -> str:
@@ -127,19 +127,13 @@ def _print_cause(console: Console, record: RunRecord) -> None:
     cause = record.cause
     if cause is not None:
         where = f" (console line {cause.line})" if cause.line else ""
+        verdict = verdict_text(record)
+        title = Text.assemble((record.title, "bold"), ": ", verdict, f" {cause.kind}{where}")
         console.print()
-        console.print(
-            Text.assemble(
-                (record.title, "bold"),
-                ": ",
-                verdict_text(record),
-                f" {cause.kind}{where}",
-            ),
-            soft_wrap=True,
-        )
-        console.print(Text("  " + plain(cause.text)), soft_wrap=True)
+        console.print(title, soft_wrap=True)
+        say(console, f"  {cause.text}")
         if record.run_dir:
-            console.print(Text(f"  evidence: {record.run_dir}"), soft_wrap=True)
+            say(console, f"  evidence: {record.run_dir}")
 
 
 def print_profile(console: Console, records: Sequence[RunRecord]) -> None:
@@ -231,27 +225,20 @@ _MOST_DIFFERENCES = 12
 def print_replay(console: Console, replay: Replay) -> None:
     print_records(console, [replay.here])
     there, here = replay.versions
-    console.print(
-        Text.assemble("in the bundle: ", verdict_text(replay.there), f" on version {there}"),
-        soft_wrap=True,
-    )
+    verdict = Text.assemble("in the bundle: ", verdict_text(replay.there), f" on version {there}")
+    console.print(verdict, soft_wrap=True)
     if there != here:
-        console.print(Text(f"here: version {here}", style="yellow"), soft_wrap=True)
+        say(console, f"here: version {here}", "yellow")
     if replay.same:
-        console.print("the same: verdict, cause, outputs and figures", style="green")
+        say(console, "the same: verdict, cause, outputs and figures", "green")
         return
     if not replay.same_verdict:
-        console.print("another verdict or cause", style="red")
+        say(console, "another verdict or cause", "red")
     if replay.outputs:
-        console.print(
-            Text(f"other outputs: {', '.join(replay.outputs[:_MOST_DIFFERENCES])}", style="red")
-        )
-    for name, (before, after) in list(replay.metrics.items())[:_MOST_DIFFERENCES]:
-        console.print(
-            Text(
-                f"other figure: {name} was {_measured(before)}, is {_measured(after)}", style="red"
-            )
-        )
+        say(console, f"other outputs: {', '.join(replay.outputs[:_MOST_DIFFERENCES])}", "red")
+    for name, pair in list(replay.metrics.items())[:_MOST_DIFFERENCES]:
+        before, after = map(_measured, pair)
+        say(console, f"other figure: {name} was {before}, is {after}", "red")
 
 
 def _measured(value: int | None) -> str:
@@ -279,17 +266,16 @@ def print_differentials(console: Console, records: Sequence[RunRecord]) -> None:
 def _print_differential(
     console: Console, title: str, whose: str, differential: Differential
 ) -> None:
-    outputs = (
-        f"{differential.agree} of {len(differential.tensors)} outputs are the bundled runner's"
-    )
-    console.print(Text.assemble((title, "bold"), f": {outputs}"), soft_wrap=True)
+    outputs = f"{differential.agree} of {len(differential.tensors)} outputs"
+    heading = Text.assemble((title, "bold"), f": {outputs} are the bundled runner's")
+    console.print(heading, soft_wrap=True)
     for diff in differential.tensors:
         if not diff.exact:
-            console.print(Text(f"  {diff.describe()}"), soft_wrap=True)
+            say(console, f"  {diff.describe()}")
     if differential.first is not None:
-        console.print(Text(f"  they first differ at {differential.first}"), soft_wrap=True)
+        say(console, f"  they first differ at {differential.first}")
     if differential.by_design:
-        console.print(Text(f"  by design: {', '.join(differential.by_design)}"), soft_wrap=True)
+        say(console, f"  by design: {', '.join(differential.by_design)}")
     rows = {name: pair for name, pair in differential.figures.items() if name in _COMPARED_FIGURES}
     if rows:
         _print_pairs(console, "figure", whose, rows)

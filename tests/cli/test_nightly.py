@@ -137,9 +137,11 @@ def test_flaky_is_told_with_its_verdicts(there: History) -> None:
 
 
 def test_what_waited_for_the_database_is_delivered_by_any_verb(there: History) -> None:
-    from harness.nightly.outbox import Outbox
+    from harness.nightly.history.database import Recorder
 
-    Outbox(there.url).keep([row(4)])
+    waiting = open_history(f"sqlite:///{Recorder(there).outbox}")
+    waiting.append([row(4)])
+    waiting.close()
     assert "n4" in said("history", CASE)
 
 
@@ -159,6 +161,7 @@ def test_merging_tells_what_is_missing(there: History, tmp_path: Path) -> None:
         (("--resume", "--night", "x"), "both name the night"),
         (("suite.yaml", "--firmware", "both"), "the suite names its own"),
         (("suite.yaml", "--shard", "3/2"), "'3/2' is no shard"),
+        (("suite.yaml", "--shard", "1/2"), "--shard needs the --night that it is of"),
         (("nowhere.yaml",), "nowhere.yaml:1: cannot be read"),
         (("suite.yaml", "--history", "x.db"), "x.db is not a database for a history"),
         (("suite.yaml", "--resume"), "no unfinished night of suite"),

@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from harness.nightly.dask_pool import report_start
 from harness.nightly.history.model import Row
 from harness.nightly.pool import Task
 from tests.nightly.history.made import row
@@ -21,7 +20,6 @@ def told(task: Task, note: str) -> tuple[Row, ...]:
 
 def who(task: Task, store: str) -> tuple[Row, ...]:
     """The note has the worker's home and the simulator that the task asks for."""
-    report_start()
     time.sleep(0.05)  # so that the others get some, too
     return told(task, f"{Path(os.environ['HIL_HOME']).name} {task.job.simulator}")
 
@@ -29,7 +27,6 @@ def who(task: Task, store: str) -> tuple[Row, ...]:
 def stuck(task: Task, store: str) -> tuple[Row, ...]:
     """A case that begins, says so in the folder ``store``, and does not end while ``hold`` is
     there."""
-    report_start()
     (Path(store) / f"{task.job.case.model}-{task.attempt}").write_text(str(os.getpid()))
     while (Path(store) / "hold").exists():
         time.sleep(0.02)

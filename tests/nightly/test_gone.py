@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly.history.database import open_history
-from harness.nightly.outbox import Outbox
+from harness.nightly.history.database import Recorder, open_history
 from tests.cli.conftest import Hil
 from tests.nightly.history import postgresql
 
@@ -70,5 +69,5 @@ def test_results_wait_on_disk_and_come_later(
     rows = history.rows(["tonight"])
     assert sorted(r.case for r in rows) == sorted(f"{TARGET}/{m}" for m in MODELS)
     assert history.endings("tonight").keys() == {1}
-    assert Outbox(history.url).waiting() == 0
+    assert Recorder(history).waiting() == 0
     history.close()

@@ -16,20 +16,18 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
+from harness.core.errors import UsageError
 from harness.core.verdict import Verdict
-from harness.nightly.history.database import open_history
+from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import (
-    NightBusy,
-    NothingToResume,
     OtherSuite,
     Wanted,
     begin,
     run_night,
     unfinished,
 )
-from harness.nightly.outbox import Recorder
 from harness.nightly.pool import LocalPool, Task, WorkerLost
 from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
@@ -181,14 +179,14 @@ def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: History
     assert caught.value.night == "tonight"
     with pytest.raises(OtherSuite, match="has another number of shards, 1"):
         begin(suite("a"), history, Wanted(Shard(1, 2), "tonight"))
-    with pytest.raises(NothingToResume, match="no unfinished night of suite"):
+    with pytest.raises(UsageError, match="no unfinished night of suite"):
         begin(suite("a"), history, Wanted(resume=True))
 
 
 def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
     class Nested(Scripted):
         def submit(self, task: Task) -> Future[tuple[Row, ...]]:
-            with pytest.raises(NightBusy, match="another process runs the night tonight"):
+            with pytest.raises(UsageError, match="another process runs the night tonight"):
                 run(suite("a"), Scripted({}), Wanted(night="tonight"))
             return super().submit(task)
 

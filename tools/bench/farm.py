@@ -18,18 +18,19 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
+from distributed import Client
+
 from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
-from harness.nightly.dask_pool import Cluster, DaskPool, report_start, run_task
+from harness.nightly.dask_pool import DaskPool
+from harness.nightly.history.database import Recorder
 from harness.nightly.history.model import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
-from harness.nightly.outbox import Recorder
-from harness.nightly.pool import Task
+from harness.nightly.pool import Task, work
 from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Suite
 from harness.run.pipeline import RunOptions
-from harness.run.record import exact_harness_revision
 from harness.system.paths import import_root
 from harness.system.progress import Progress, silent
 
@@ -136,12 +137,10 @@ def host(url: str, workers: int) -> None:
 
 
 def nothing(task: Task, store: str) -> tuple[Row, ...]:
-    report_start()
     return _rows(task)
 
 
 def asleep(task: Task, store: str) -> tuple[Row, ...]:
-    report_start()
     time.sleep(CASE_SECONDS)
     return _rows(task)
 
@@ -170,20 +169,17 @@ def night_at(
     there: Farm,
     suite: Suite,
     history: History,
-    call: Call = run_task,
+    call: Call = work,
     workers: int = 1,
 ) -> tuple[float, float, list[Row]]:
     """How long a night took there, how many seconds of a core its scheduler used beyond what it
     does for workers that are idle, and its rows."""
-    cluster = Cluster(there.url, str(there.folder / "store"), patience=_START)
     with ExitStack() as stack:
-        pool = DaskPool(cluster, exact_harness_revision(), suite.jobs, silent, call)
+        with Client(there.url, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=_START)
+        store = str(there.folder / "store")
+        pool = DaskPool(there.url, store, suite.jobs, silent, patience=_START, call=call)
         stack.callback(pool.close)
-        until = time.monotonic() + _START
-        while pool.workers < workers:
-            if time.monotonic() > until:
-                raise InfraError(f"{pool.workers} of {workers} workers came; see {there.folder}")
-            time.sleep(0.2)
         night = begin(suite, history, Wanted())
         idle = there.idle()
         began, used = time.monotonic(), there.seconds()

@@ -20,11 +20,11 @@ from pathlib import Path
 from harness.config.case import Case
 from harness.core.errors import InfraError
 from harness.firmware.source import BUNDLED
-from harness.nightly.history.database import open_history
+from harness.nightly.history.compare import standings
+from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
-from harness.nightly.outbox import Recorder
 from harness.nightly.pool import LocalPool, Task
 from harness.nightly.shards import WHOLE
 from harness.nightly.suite import Job, Suite
@@ -174,8 +174,7 @@ def _histories(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[str
             one = time.monotonic() - started
             started = time.monotonic()
             night = history.nights(most=1)[0]
-            history.rows([night.id])
-            history.settled_before(night.began, night.suite)
+            standings(history, night)
             page = time.monotonic() - started
         notes.append(
             f"{name}, 100,000 runs: the look-up of a case {one * 1000:.1f} ms; a night "

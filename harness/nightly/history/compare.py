@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict, Word, exit_code
 from harness.judge.program_contents import outline_difference
 from harness.nightly.history.model import Difference, Night, Row, last_tries
 
 if TYPE_CHECKING:
     from harness.nightly.history.store import History  # imports SQLAlchemy
+
+
+NIGHTS = 30  # of a suite before, that a night is compared with
 
 
 class State(Word):
@@ -63,55 +67,66 @@ def drift_of(before: Row | None, row: Row | None) -> Drift | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """``row``: its last try, None if it is missing; ``before``: the last row of an earlier night of
-    the suite that says something of the product."""
+    """A case of a night. ``tries``: of this night; ``earlier``: the row that counts of each night
+    of the suite before, the oldest first."""
 
     case: str
-    state: State
-    row: Row | None
-    before: Row | None
     tries: tuple[Row, ...] = ()
+    earlier: tuple[Row, ...] = ()
+
+    @property
+    def row(self) -> Row | None:
+        """The one that counts: the last try. None if the case is missing."""
+        return max(self.tries, key=lambda row: row.attempt, default=None)
+
+    @property
+    def baseline(self) -> Row | None:
+        """What the case is compared with: the last earlier row that says something of the product,
+        as neither INFRA nor SKIPPED does."""
+        return next((row for row in reversed(self.earlier) if row.good or row.bad), None)
+
+    @cached_property
+    def state(self) -> State:
+        row, baseline = self.row, self.baseline
+        if row is None:
+            return State.MISSING
+        if row.verdict is Verdict.INFRA:
+            return State.INFRA
+        if row.verdict is Verdict.SKIPPED:
+            return State.SKIPPED
+        was_bad = baseline is not None and baseline.bad
+        if row.good:
+            return State.FIXED if was_bad else State.PASSING
+        if row.quarantined:
+            return State.QUARANTINED
+        return State.STILL if was_bad else State.NEW
+
+    @cached_property
+    def since(self) -> FirstBad | None:
+        """Since when the case fails; None if it does not."""
+        row = self.row
+        return None if row is None or not row.bad else first_bad((*self.earlier, row))
 
     @property
     def drift(self) -> Drift | None:
-        """Told before sizes and outputs: they follow from it."""
-        return drift_of(self.before, self.row)
+        """Reported before sizes and outputs: they follow from it."""
+        return drift_of(self.baseline, self.row)
 
 
 def standings(history: History, night: Night) -> list[Standing]:
     """One for every planned case, in the order of the plan."""
-    rows = history.rows([night.id])
-    last = last_tries(rows)
-    before = history.settled_before(night.began, night.suite)
-    tries: dict[str, list[Row]] = {}
-    for row in rows:
+    before = [n.id for n in history.nights(suite=night.suite, until=night.began, most=NIGHTS + 1)]
+    by_night: dict[str, list[Row]] = defaultdict(list)
+    for row in history.rows([*before, night.id]):
+        by_night[row.night].append(row)
+    tries: dict[str, list[Row]] = {planned.case: [] for planned in night.plan}
+    for row in by_night.pop(night.id, ()):
         tries.setdefault(row.case, []).append(row)
-    names = dict.fromkeys([*(planned.case for planned in night.plan), *last])
-    return [
-        Standing(
-            name,
-            _state(last.get(name), before.get(name)),
-            last.get(name),
-            before.get(name),
-            tuple(tries.get(name, ())),
-        )
-        for name in names
-    ]
-
-
-def _state(row: Row | None, before: Row | None) -> State:
-    if row is None:
-        return State.MISSING
-    if row.verdict is Verdict.INFRA:
-        return State.INFRA
-    if row.verdict is Verdict.SKIPPED:
-        return State.SKIPPED
-    was_bad = before is not None and before.bad
-    if row.good:
-        return State.FIXED if was_bad else State.PASSING
-    if row.quarantined:
-        return State.QUARANTINED
-    return State.STILL if was_bad else State.NEW
+    earlier: dict[str, list[Row]] = defaultdict(list)
+    for name in reversed(before):
+        for case, row in last_tries(by_night[name]).items():
+            earlier[case].append(row)
+    return [Standing(case, tuple(own), tuple(earlier[case])) for case, own in tries.items()]
 
 
 def code_of(night: Iterable[Standing]) -> ExitCode:
@@ -122,18 +137,6 @@ def code_of(night: Iterable[Standing]) -> ExitCode:
     if not verdicts:
         return ExitCode.PASSED if cases else ExitCode.FAILED
     return exit_code(verdicts)
-
-
-class NoSuchCase(UsageError):
-    """The history has no row of ``case``. ``close``: similar names."""
-
-    def __init__(self, case: str, close: Sequence[str]) -> None:
-        self.case = case
-        self.close = tuple(close)
-        super().__init__(
-            f"the history has no run of {case}",
-            hint=f"did you mean {' or '.join(close)}?" if close else "`hil nightly` makes some",
-        )
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,12 @@ class FirstBad:
         }
 
 
-def first_bad(case: str, rows: Sequence[Row]) -> FirstBad | None:
-    """``rows`` of the case, the oldest first. None if it never failed."""
-    nightly = _one_per_night(rows)
+def first_bad(rows: Sequence[Row]) -> FirstBad | None:
+    """``rows`` of one case, the oldest first. None if it never failed."""
+    by_night: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_night[row.night].append(row)
+    nightly = [max(tries, key=lambda row: row.attempt) for tries in by_night.values()]
     definite = [row for row in nightly if row.good or row.bad]
     end = next((i for i in reversed(range(len(definite))) if definite[i].bad), None)
     if end is None:
@@ -181,20 +187,13 @@ def first_bad(case: str, rows: Sequence[Row]) -> FirstBad | None:
     last_good = definite[start - 1] if start else None
     after = 0 if last_good is None else nightly.index(last_good) + 1
     return FirstBad(
-        case=case,
+        case=definite[start].case,
         first=definite[start],
         last_good=last_good,
         fixed=definite[end + 1] if end + 1 < len(definite) else None,
         bad_runs=end - start + 1,
         unsure=nightly.index(definite[start]) - after,
     )
-
-
-def _one_per_night(rows: Sequence[Row]) -> list[Row]:
-    by_night: dict[str, list[Row]] = {}
-    for row in rows:
-        by_night.setdefault(row.night, []).append(row)
-    return [max(tries, key=lambda row: row.attempt) for tries in by_night.values()]
 
 
 @dataclass(frozen=True)
@@ -231,17 +230,14 @@ def _disagree(rows: Sequence[Row]) -> bool:
 
 
 def _flaky(group: Sequence[Row]) -> Flaky:
-    verdicts: dict[str, int] = {}
     oldest: dict[str, Row] = {}
     for row in group:
-        verdicts[row.verdict] = verdicts.get(row.verdict, 0) + 1
         oldest.setdefault(row.verdict, row)
-    definite = [row for row in group if row.good or row.bad]
     return Flaky(
         case=group[0].case,
         runs=len(group),
-        verdicts={str(name): number for name, number in verdicts.items()},
-        outputs=len({row.output for row in definite if row.output}),
+        verdicts=dict(Counter(str(row.verdict) for row in group)),
+        outputs=len({row.output for row in group if row.output and (row.good or row.bad)}),
         rescued=sum(row.attempt > 1 and row.verdict is not Verdict.INFRA for row in group),
         rows=tuple(oldest.values()),
     )

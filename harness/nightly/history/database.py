@@ -1,17 +1,27 @@
-"""Finding a history's database, and bringing its tables to what this version reads (Alembic)."""
+"""A history's database: where it is, its tables as this version reads them (Alembic), and an outbox
+for what it does not take."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import filelock
 import sqlalchemy as sa
 
 from harness.core.errors import UsageError
-from harness.nightly.history.store import History, raises_unreachable, shown_url
+from harness.nightly.history.model import Row
+from harness.nightly.history.store import (
+    History,
+    HistoryUnreachable,
+    raises_unreachable,
+    shown_url,
+)
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
@@ -19,6 +29,7 @@ VARIABLE = "HIL_HISTORY"
 HEAD = "0001"  # the newest of migrations/versions
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x68696C  # of PostgreSQL's advisory locks: one migrates, others wait
+_RETRY_S = 30.0  # until a database that was gone is tried again
 _BUSY_S = 60.0  # that a writer of SQLite waits for others
 _VERSION = sa.table("alembic_version", sa.column("version_num"))
 
@@ -143,3 +154,56 @@ def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
             connection.commit()
+
+
+class Recorder:
+    """Writes to a history; while that does not answer, to an outbox: a SQLite history of its own in
+    the state directory, of which any number of processes may write. ``error``: why, or None."""
+
+    def __init__(self, history: History) -> None:
+        name = hashlib.sha256(history.url.encode()).hexdigest()[:16]
+        self.history = history
+        self.outbox = state_dir() / "outbox" / f"{name}.db"
+        self.error: HistoryUnreachable | None = None
+        self._lock = filelock.FileLock(self.outbox.with_suffix(".lock"))
+        self._not_before = 0.0
+
+    def append(self, rows: Sequence[Row], ending: tuple[str, int, str] | None = None) -> None:
+        """``ending``: night, shard and time of a shard that ended. Raises DiskError."""
+        if time.monotonic() >= self._not_before or ending is not None:  # the last chance
+            try:
+                self.deliver()
+                _write(self.history, rows, ending)
+                self.error = None
+                return
+            except HistoryUnreachable as error:
+                self.error = error
+                self._not_before = time.monotonic() + _RETRY_S
+        with disk_errors("keeping results for the history"):
+            self.outbox.parent.mkdir(parents=True, exist_ok=True)
+            with self._lock, closing(open_history(f"sqlite:///{self.outbox}")) as kept:
+                _write(kept, rows, ending)
+
+    def deliver(self) -> None:
+        """Moves what waits in the outbox to the history. Raises HistoryUnreachable; then all of it
+        is kept."""
+        if not self.outbox.exists():
+            return
+        with disk_errors("delivering kept results to the history"), self._lock:
+            if self.outbox.exists():
+                with closing(open_history(f"sqlite:///{self.outbox}")) as kept:
+                    kept.copy_to(self.history)
+                self.outbox.unlink()
+
+    def waiting(self) -> int:
+        """How many rows are in the outbox."""
+        if not self.outbox.exists():
+            return 0
+        with closing(open_history(f"sqlite:///{self.outbox}")) as kept:
+            return sum(1 for _ in kept.every())
+
+
+def _write(history: History, rows: Sequence[Row], ending: tuple[str, int, str] | None) -> None:
+    history.append(rows)
+    if ending is not None:
+        history.end(*ending)

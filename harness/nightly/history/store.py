@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from harness.core.errors import InfraError, UsageError
-from harness.core.verdict import Verdict
 from harness.nightly.history.model import Night, Row
 
 _Item = TypeVar("_Item", Night, Row)
@@ -56,10 +56,9 @@ rows = sa.Table(
     sa.Column("seconds", sa.Float),  # all of the case; null where nobody measured
     sa.Column("body", sa.JSON, nullable=False),
     sa.UniqueConstraint("night", "case", "attempt", name="one_row_per_try"),
-    sa.Index("rows_of_case", "case", "time", "verdict"),  # covers ``settled_before``
+    sa.Index("rows_of_case", "case", "time", "verdict"),
 )
 
-_UNSETTLED = (Verdict.INFRA.value, Verdict.SKIPPED.value)
 _AT_ONCE = 400  # rows in one statement; SQLite takes 32766 values (SQLITE_MAX_VARIABLE_NUMBER)
 
 
@@ -138,18 +137,19 @@ class History:
                 new += connection.execute(statement).rowcount
         return new
 
-    def nights(self, *, suite: str | None = None, most: int | None = None) -> list[Night]:
-        """The newest first."""
+    def nights(
+        self, *, suite: str | None = None, until: str | None = None, most: int | None = None
+    ) -> list[Night]:
+        """The newest first. ``until``: the last time at which they began."""
         query = sa.select(nights.c.body).order_by(nights.c.began.desc(), nights.c.id.desc())
         if suite is not None:
             query = query.where(nights.c.suite == suite)
-        with self._transaction() as connection:
-            return [self._read(Night, body) for body in connection.scalars(query.limit(most))]
+        if until is not None:
+            query = query.where(nights.c.began <= until)
+        return self._read_all(Night, query.limit(most))
 
     def night(self, id: str) -> Night | None:
-        with self._transaction() as connection:
-            body = connection.scalar(sa.select(nights.c.body).where(nights.c.id == id))
-        return None if body is None else self._read(Night, body)
+        return next(iter(self._read_all(Night, sa.select(nights.c.body).filter_by(id=id))), None)
 
     def ended(self, night: Night) -> bool:
         """All its shards have."""
@@ -163,31 +163,13 @@ class History:
 
     def rows(self, nights: Sequence[str]) -> list[Row]:
         """All tries of these nights, in the order in which they were written."""
-        return self._rows(rows.c.night.in_(nights), rows.c.id)
+        query = sa.select(rows.c.body).where(rows.c.night.in_(nights))
+        return self._read_all(Row, query.order_by(rows.c.id))
 
     def of_case(self, case: str, *, most: int | None = None) -> list[Row]:
         """All tries, the oldest first; the newest ``most`` of them."""
-        newest = (rows.c.time.desc(), rows.c.id.desc())
-        return self._rows(rows.c.case == case, *newest, most=most)[::-1]
-
-    def settled_before(self, time: str, suite: str) -> dict[str, Row]:
-        """Of every case the last row of the suite's nights before ``time`` that says something of
-        the product: neither INFRA nor SKIPPED."""
-        of_suite = sa.select(nights.c.id).where(nights.c.suite == suite)
-        settled = sa.and_(
-            rows.c.time < time, rows.c.verdict.not_in(_UNSETTLED), rows.c.night.in_(of_suite)
-        )
-        last = (
-            sa.select(rows.c.case, sa.func.max(rows.c.time).label("time"))
-            .where(settled)
-            .group_by(rows.c.case)
-            .subquery()
-        )
-        same = sa.and_(rows.c.case == last.c.case, rows.c.time == last.c.time)
-        query = sa.select(rows.c.body).join(last, same).where(settled).order_by(rows.c.attempt)
-        with self._transaction() as connection:
-            last_rows = [self._read(Row, body) for body in connection.scalars(query)]
-        return {row.case: row for row in last_rows}
+        query = sa.select(rows.c.body).where(rows.c.case == case).limit(most)
+        return self._read_all(Row, query.order_by(rows.c.time.desc(), rows.c.id.desc()))[::-1]
 
     def cases(self) -> list[str]:
         """Every name in the history."""
@@ -209,39 +191,37 @@ class History:
             is_new = other.night(copied.id) is None
             other.begin(copied)
             new_nights, known = new_nights + is_new, known + (not is_new)
-        batch: list[Row] = []
-        for row in self.every() if night is None else self.rows([night]):
-            batch.append(row)
-            if len(batch) == _AT_ONCE:
-                new = other.append(batch)
-                new_rows, known, batch = new_rows + new, known + len(batch) - new, []
-        new = other.append(batch)
+        copied_rows = iter(self.every() if night is None else self.rows([night]))
+        while batch := list(islice(copied_rows, _AT_ONCE)):
+            new = other.append(batch)
+            new_rows, known = new_rows + new, known + len(batch) - new
         query = sa.select(endings) if night is None else sa.select(endings).filter_by(night=night)
         with self._transaction() as connection:
             ended = connection.execute(query).all()
         for ending in ended:
             other.end(ending.night, ending.shard, ending.time)
-        return Copied(new_nights, new_rows + new, known + len(batch) - new)
+        return Copied(new_nights, new_rows, known)
 
     def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
         """Removes what is older than that time; how many nights and rows that is."""
         old = sa.select(nights.c.id).where(nights.c.began < before)
-        if dry_run:
-            names = [night.id for night in self.nights() if night.began < before]
-            return len(names), len(self.rows(names))
+        of_old = rows.c.night.in_(old)
         with self._transaction() as connection:
-            gone = connection.execute(sa.delete(rows).where(rows.c.night.in_(old))).rowcount
-            connection.execute(sa.delete(endings).where(endings.c.night.in_(old)))
-            removed = connection.execute(sa.delete(nights).where(nights.c.began < before))
-            return removed.rowcount, gone
+            count = sa.select(sa.func.count())
+            gone_nights = connection.scalar(count.select_from(old.subquery())) or 0
+            gone_rows = connection.scalar(count.select_from(rows).where(of_old)) or 0
+            if not dry_run:
+                connection.execute(sa.delete(rows).where(of_old))
+                connection.execute(sa.delete(endings).where(endings.c.night.in_(old)))
+                connection.execute(sa.delete(nights).where(nights.c.began < before))
+        return gone_nights, gone_rows
 
     def close(self) -> None:
         self._engine.dispose()
 
-    def _rows(self, where: Any, *order: Any, most: int | None = None) -> list[Row]:
-        query = sa.select(rows.c.body).where(where).order_by(*order).limit(most)
+    def _read_all(self, kind: type[_Item], query: sa.Select[Any]) -> list[_Item]:
         with self._transaction() as connection:
-            return [self._read(Row, body) for body in connection.scalars(query)]
+            return [self._read(kind, body) for body in connection.scalars(query)]
 
     def _read(self, kind: type[_Item], body: Any) -> _Item:
         try:

@@ -19,8 +19,9 @@ from xml.etree import ElementTree
 from harness.core.plain import as_markdown, plain, workflow_command
 from harness.nightly.history.compare import State
 from harness.report.history import name_of
-from harness.report.page.causes import short
-from harness.report.page.view import CaseView, GroupView, Page
+from harness.report.page.groups import Group, short
+from harness.report.page.view import CaseView, Page
+from harness.report.summary import table
 from harness.system.files import disk_errors, write_whole
 
 _MOST_ANNOTATIONS = 10
@@ -40,7 +41,7 @@ def workflow_commands(page: Page, environ: Mapping[str, str]) -> list[str]:
     return lines[:_MOST_ANNOTATIONS]
 
 
-def _annotation(group: GroupView, root: str) -> str:
+def _annotation(group: Group[CaseView], root: str) -> str:
     new = any(case.state is State.NEW for case in group.cases)
     place: dict[str, object] = next(filter(None, (_place(c, root) for c in group.cases)), {})
     changed = "".join(
@@ -90,7 +91,7 @@ def summary(page: Page) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _group(group: GroupView) -> list[str]:
+def _group(group: Group[CaseView]) -> list[str]:
     lines = [f"### {as_markdown(group.what)} ({len(group.cases)})", ""]
     if group.changed:
         changes = (
@@ -98,23 +99,25 @@ def _group(group: GroupView) -> list[str]:
             for c in group.changed
         )
         lines += [f"Since the last PASS: {as_markdown(', '.join(changes))}", ""]
-    lines += ["| case | | verdict | cause | reproduce |", "|---|---|---|---|---|"]
-    for case in group.cases[:_MOST_CASES]:
-        row = case.row
-        assert row is not None  # else it would not be in a group
-        cause = "" if row.cause is None else f"{row.cause.kind}: {row.cause.text}"
-        texts = (case.case, f"{case.sign} {case.state}", str(row.verdict), cause, case.command)
-        lines.append(f"| {' | '.join(map(as_markdown, texts))} |")
+    lines += table(
+        ("case", "", "verdict", "cause", "reproduce"), map(_cells, group.cases[:_MOST_CASES])
+    )
     return [*lines, ""]
+
+
+def _cells(case: CaseView) -> tuple[object, ...]:
+    row = case.row
+    assert row is not None  # else it would not be in a group
+    cause = "" if row.cause is None else f"{row.cause.kind}: {row.cause.text}"
+    return case.case, f"{case.sign} {case.state}", row.verdict, cause, case.command
 
 
 def _matrix(page: Page) -> list[str]:
-    heads = ["target", *page.matrix.models]
-    lines = [f"| {' | '.join(map(as_markdown, heads))} |", "|---" * len(heads) + "|"]
-    for target, cells in page.matrix.rows:
-        texts = (" ".join(f"{case.sign} {case.state}" for case in cell) for cell in cells)
-        lines.append(f"| {' | '.join(map(as_markdown, (target, *texts)))} |")
-    return [*lines, ""]
+    rows = (
+        (target, *(" ".join(f"{case.sign} {case.state}" for case in cell) for cell in cells))
+        for target, cells in page.matrix.rows
+    )
+    return [*table(("target", *page.matrix.models), rows), ""]
 
 
 _FAILURES = (State.NEW, State.STILL)
@@ -178,7 +181,7 @@ def _case(target: str, case: CaseView) -> ElementTree.Element:
     ):
         if case.state is state:
             ElementTree.SubElement(element, tag, type=kind, message=message).text = _text(case)
-    for earlier in case.standing.tries[:-1]:
+    for earlier in case.tries[:-1]:
         cause = "" if earlier.cause is None else f"{earlier.cause.kind}: {earlier.cause.text}"
         tag = "flakyError" if row is not None and row.good else "rerunError"
         ElementTree.SubElement(element, tag, type=str(earlier.verdict), message=plain(cause))

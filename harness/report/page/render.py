@@ -11,7 +11,7 @@ import jinja2
 
 from harness.core.plain import plain
 from harness.report.history import name_of
-from harness.report.page.causes import short
+from harness.report.page.groups import short
 from harness.report.page.view import HEIGHT, WIDTH, Page
 from harness.system.files import disk_errors, write_whole
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.config.figures import figure
 from harness.core.verdict import Word
-from harness.nightly.history.compare import FirstBad, Standing, State, first_bad, standings
-from harness.nightly.history.model import Difference, Excluded, Night, Row, last_tries
+from harness.nightly.history.compare import Standing, State, standings
+from harness.nightly.history.model import Difference, Night, Row
 from harness.nightly.history.store import History
 from harness.report.history import in_order, reproducing
-from harness.report.page.causes import Failure, Group, changed_inputs, grouped
+from harness.report.page.groups import Group, grouped
 
-NIGHTS = 30  # of trends
 _MOST_DELTAS = 8
 _FAILING = (State.NEW, State.STILL)
 
@@ -55,24 +55,10 @@ class Line:
 
 
 @dataclass(frozen=True)
-class CaseView:
-    """``anchor``: its place on the page. ``tries``: verdicts of all tries when there are two."""
+class CaseView(Standing):
+    """``anchor``: its place on the page."""
 
-    anchor: str
-    standing: Standing
-    since: FirstBad | None
-    lines: tuple[Line, ...]
-    deltas: tuple[Delta, ...]
-    trends: tuple[Trend, ...]
-    command: str
-
-    @property
-    def case(self) -> str:
-        return self.standing.case
-
-    @property
-    def state(self) -> State:
-        return self.standing.state
+    anchor: str = ""
 
     @property
     def sign(self) -> Sign:
@@ -84,18 +70,43 @@ class CaseView:
         return self.state.name.lower()
 
     @property
-    def row(self) -> Row | None:
-        return self.standing.row
+    def changed(self) -> list[Difference]:
+        """Inputs before what follows from them."""
+        return [] if self.since is None else in_order(self.since.differences)
 
     @property
-    def changed(self) -> tuple[Difference, ...]:
-        """Inputs before what follows from them."""
-        return () if self.since is None else tuple(in_order(self.since.differences))
+    def lines(self) -> list[Line]:
+        """Of the console."""
+        row = self.row
+        if row is None or row.excerpt is None:
+            return []
+        marked = None if row.cause is None else row.cause.line
+        numbered = enumerate(row.excerpt.lines, row.excerpt.first)
+        return [Line(number, text, number == marked) for number, text in numbered]
 
     @property
     def marked(self) -> bool:
         """Whether the cause names a line of the console."""
         return any(line.marked for line in self.lines)
+
+    @property
+    def deltas(self) -> list[Delta]:
+        """The largest first, of what budgets may limit."""
+        if self.row is None or self.baseline is None:
+            return []
+        before, after = self.baseline.metrics, self.row.metrics
+        both = (name for name in after if name in before and figure(name).accepted)
+        deltas = [Delta(name, before[name], after[name]) for name in both]
+        changed = sorted((d for d in deltas if d.change), key=lambda d: (-abs(d.change), d.name))
+        return changed[:_MOST_DELTAS]
+
+    @cached_property
+    def trends(self) -> tuple[Trend, ...]:
+        return trends((*self.earlier, *([] if self.row is None else [self.row])))
+
+    @property
+    def command(self) -> str:
+        return "" if self.row is None else reproducing(self.row)
 
     @property
     def words(self) -> str:
@@ -105,16 +116,6 @@ class CaseView:
             () if row is None else (row.verdict, row.owner, row.cause.kind if row.cause else "")
         )
         return " ".join(map(str, (self.case, self.state, *of_row))).lower()
-
-
-@dataclass(frozen=True)
-class GroupView:
-    """``changed``: inputs that are others for all of them since they last passed."""
-
-    what: str
-    why: str
-    cases: tuple[CaseView, ...]
-    changed: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,9 @@ class Page:
     earlier: Night | None
     cases: tuple[CaseView, ...]
     counts: tuple[tuple[State, Sign, int], ...]
-    groups: tuple[GroupView, ...]
+    groups: tuple[Group[CaseView], ...]
     matrix: Matrix
     ended: bool
-    excluded: tuple[Excluded, ...]
 
     def of(self, *names: str) -> tuple[CaseView, ...]:
         """The cases of some states, by the names of the states."""
@@ -159,91 +159,23 @@ class Page:
 
 def page_of(history: History, night: Night, only: Collection[str] | None = None) -> Page:
     """``only``: these cases instead of all that were planned. Raises HistoryUnreachable."""
-    nights = _up_to(history, night)
-    order = {each.id: number for number, each in enumerate(reversed(nights))}
-    by_case = _by_case(history.rows(list({*order, night.id})), order)
     shown = [s for s in standings(history, night) if only is None or s.case in only]
-    cases = tuple(_view(n, s, by_case.get(s.case, ())) for n, s in enumerate(shown))
+    cases = tuple(
+        CaseView(each.case, each.tries, each.earlier, f"case-{n}") for n, each in enumerate(shown)
+    )
     count = Counter(case.state for case in cases)
-    earlier = next((each for each in nights if each.id != night.id), None)
+    failing = [case for case in cases if case.state in _FAILING]
+    passed = [case.row for case in cases if case.row is not None and case.row.good]
+    nights = history.nights(suite=night.suite, until=night.began, most=2)
     return Page(
         night=night,
-        earlier=earlier,
+        earlier=next((each for each in nights if each.id != night.id), None),
         cases=cases,
         counts=tuple((s, Sign[s.name], count[s]) for s in State if count[s]),
-        groups=tuple(_groups(cases)),
+        groups=tuple(grouped(failing, passed)),
         matrix=_matrix(cases),
         ended=history.ended(night),
-        excluded=night.excluded,
     )
-
-
-def _up_to(history: History, night: Night) -> list[Night]:
-    """The last nights of the suite up to this one, the newest first."""
-    newest = history.nights(suite=night.suite, most=NIGHTS)
-    if all(each.id != night.id for each in newest):
-        newest = [n for n in history.nights(suite=night.suite) if n.began <= night.began]
-    return [each for each in newest if each.began <= night.began][:NIGHTS]
-
-
-def _by_case(rows: Iterable[Row], order: Mapping[str, int]) -> dict[str, tuple[Row, ...]]:
-    """The last tries of each case, one a night, the oldest first."""
-    nights: dict[str, list[Row]] = {}
-    for row in rows:
-        nights.setdefault(row.night, []).append(row)
-    cases: dict[str, list[Row]] = {}
-    for name in sorted(nights, key=lambda name: order.get(name, len(order))):
-        for case, row in last_tries(nights[name]).items():
-            cases.setdefault(case, []).append(row)
-    return {case: tuple(tries) for case, tries in cases.items()}
-
-
-def _view(number: int, standing: Standing, rows: Sequence[Row]) -> CaseView:
-    row = standing.row
-    failing = row is not None and row.bad
-    return CaseView(
-        anchor=f"case-{number}",
-        standing=standing,
-        since=first_bad(standing.case, rows) if failing else None,
-        lines=_lines(row),
-        deltas=_deltas(standing),
-        trends=trends(rows),
-        command="" if row is None else reproducing(row),
-    )
-
-
-def _lines(row: Row | None) -> tuple[Line, ...]:
-    if row is None or row.excerpt is None:
-        return ()
-    marked = None if row.cause is None else row.cause.line
-    numbered = enumerate(row.excerpt.lines, row.excerpt.first)
-    return tuple(Line(number, text, number == marked) for number, text in numbered)
-
-
-def _deltas(standing: Standing) -> tuple[Delta, ...]:
-    """The largest first, of what budgets may limit."""
-    if standing.row is None or standing.before is None:
-        return ()
-    before, after = standing.before.metrics, standing.row.metrics
-    both = (name for name in after if name in before and figure(name).accepted)
-    deltas = [Delta(name, before[name], after[name]) for name in both]
-    changed = sorted((d for d in deltas if d.change), key=lambda d: (-abs(d.change), d.name))
-    return tuple(changed[:_MOST_DELTAS])
-
-
-def _groups(cases: Sequence[CaseView]) -> list[GroupView]:
-    failing = {case.case: case for case in cases if case.state in _FAILING}
-    failures = [Failure(c.row, c.since) for c in failing.values() if c.row is not None]
-    passed = [case.row for case in cases if case.row is not None and case.row.good]
-    return [_group(group, failing) for group in grouped(failures, passed)]
-
-
-def _group(group: Group, failing: Mapping[str, CaseView]) -> GroupView:
-    cases = [failing[failure.row.case] for failure in group.failures]
-    new_first = sorted(cases, key=lambda case: case.state is not State.NEW)
-    every = [set(changed_inputs(failure)) for failure in group.failures]
-    shared = in_order(set.intersection(*every))
-    return GroupView(group.what, group.why, tuple(new_first), tuple(shared))
 
 
 def _matrix(cases: Sequence[CaseView]) -> Matrix:

@@ -76,8 +76,26 @@ def test_each_case_stands_against_the_nights_before(tmp_path: Path) -> None:
     ]
     infra = next(one for one in found if one.state is State.INFRA)
     assert [one.attempt for one in infra.tries] == [1, 2]
-    assert infra.before is not None
-    assert infra.before.night == "n1"
+    assert infra.baseline is not None
+    assert infra.baseline.night == "n1"
+
+
+def test_the_baseline_is_of_an_earlier_night_of_the_suite(tmp_path: Path) -> None:
+    """Not of another suite, nor of a later night; INFRA and SKIPPED say nothing."""
+    history = open_history(f"sqlite:///{tmp_path}/h.db")
+    for day, verdict in enumerate(("MISMATCH", "INFRA", "SKIPPED"), 1):
+        history.begin(night(day, "t/a"))
+        history.append([row(day, verdict, "t/a")])
+    history.begin(night(4, "t/a", suite="a branch's"))
+    now = history.begin(night(5, "t/a"))
+    history.begin(night(6, "t/a"))
+    history.append([row(day, case="t/a") for day in (4, 5, 6)])
+    (found,) = standings(history, now)
+    history.close()
+    assert found.baseline is not None
+    assert found.baseline.night == "n1"
+    assert [one.night for one in found.earlier] == ["n1", "n2", "n3"]
+    assert found.state is State.FIXED
 
 
 BEFORE = row(
@@ -161,9 +179,11 @@ def test_the_exit_code_of_a_night(states: dict[str, State], code: ExitCode) -> N
     from harness.nightly.history.compare import Standing
 
     found = [
-        Standing("t/m", state, row(1, verdict) if verdict else None, None)
+        Standing("t/m", (row(1, verdict, quarantined=quarantined),) if verdict else ())
         for verdict, state in states.items()
+        for quarantined in ["until …" if state is State.QUARANTINED else ""]
     ]
+    assert [one.state for one in found] == list(states.values())
     assert code_of(found) is code
 
 
@@ -174,7 +194,6 @@ def runs(*ends: str | Row) -> list[Row]:
 def test_the_first_bad_run_the_last_good_one_and_what_changed_between() -> None:
     broken = replace(KNOWN, sources="s2", firmware="f2", host="farm")
     found = first_bad(
-        "c",
         runs(
             "PASS",
             "FAULT",
@@ -193,19 +212,19 @@ def test_the_first_bad_run_the_last_good_one_and_what_changed_between() -> None:
 
 
 def test_a_case_that_passes_again_says_when() -> None:
-    found = first_bad("c", runs("PASS", "FAULT", "PASS", "PASS"))
+    found = first_bad(runs("PASS", "FAULT", "PASS", "PASS"))
     assert found is not None
     assert found.fixed is not None
     assert (found.first.night, found.fixed.night) == ("n2", "n3")
 
 
 def test_infrastructure_alone_is_no_regression() -> None:
-    assert first_bad("c", runs("PASS", "INFRA", "INFRA")) is None
-    assert first_bad("c", runs("PASS", row(2, "INFRA"), row(2, "PASS", attempt=2))) is None
+    assert first_bad(runs("PASS", "INFRA", "INFRA")) is None
+    assert first_bad(runs("PASS", row(2, "INFRA"), row(2, "PASS", attempt=2))) is None
 
 
 def test_a_case_that_never_passed_has_no_good_run() -> None:
-    found = first_bad("c", runs("FAULT", "FAULT"))
+    found = first_bad(runs("FAULT", "FAULT"))
     assert found is not None
     assert found.last_good is None
     assert found.differences == ()

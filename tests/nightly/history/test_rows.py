@@ -12,8 +12,7 @@ from harness.config.case import Case
 from harness.core.errors import InfraError
 from harness.core.judgement import Cause, Judgement
 from harness.core.verdict import Verdict
-from harness.nightly.history.model import Excerpt, Planned, Row
-from harness.nightly.history.rows import case_name, row_of, target_digest
+from harness.nightly.history.model import Excerpt, Planned, Row, case_name, row_of, target_digest
 from harness.run.record import ProgramFacts, RunRecord, failed_record
 from tests.size.samples import sample_pte
 

@@ -71,21 +71,6 @@ def test_the_newest_runs_of_a_case_come_in_the_order_of_time(history: History) -
     assert history.cases() == ["a/b", CASE]
 
 
-def test_before_a_night_counts_what_said_something(history: History) -> None:
-    for day in (1, 2, 3, 5):
-        history.begin(night(day))
-    history.append([row(1, "MISMATCH"), row(2, "INFRA"), row(3, "SKIPPED"), row(5)])
-    assert history.settled_before(at(4), "suite")[CASE].night == "n1"
-    assert history.settled_before(at(1), "suite") == {}
-
-
-def test_before_a_night_the_nights_of_another_suite_do_not_count(history: History) -> None:
-    history.begin(night(1))
-    history.begin(night(2, suite="a branch's"))
-    history.append([row(1), row(2, "MISMATCH")])
-    assert history.settled_before(at(4), "suite")[CASE].good
-
-
 def test_a_history_is_copied_into_another_once(history: History, tmp_path: Path) -> None:
     history.begin(night(1, "a/b", "a/c", shards=2))
     history.begin(night(2, "a/b"))

@@ -55,8 +55,7 @@ def test_a_file_of_the_repository_is_named(page: Page) -> None:
     def annotated(facts: dict[str, object], model: str = "add") -> str:
         cause = Cause("bad_target", "unknown key", None, facts)
         changed = replace(case.row, cause=cause, model=model)  # type: ignore[type-var]
-        standing = replace(case.standing, row=changed)
-        only = replace(group, cases=(replace(case, standing=standing),))
+        only = replace(group, cases=(replace(case, tries=(changed,)),))
         return workflow_commands(replace(page, groups=(only,)), ON_GITHUB)[0]
 
     board = {"file": "/home/runner/work/it/boards/my, board.yaml", "line": 7}

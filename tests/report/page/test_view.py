@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly.history.compare import State, first_bad
+from harness.nightly.history.compare import Standing, State
 from harness.nightly.history.model import Difference
-from harness.report.page.causes import Failure, grouped
+from harness.report.page.groups import grouped
 from harness.report.page.view import CaseView, Page, page_of, trends
 
 from .nights import CONV, KNOWN, LINEAR, M55, PAD, U55, U85, many, row, two_nights
@@ -54,7 +54,7 @@ def test_the_planted_kernel_bug_is_one_group(page: Page) -> None:
     }
     changed = {one.what for one in first.cases[0].changed}
     assert changed == {"sources", "firmware"}
-    assert first.changed == (Difference("sources", "a" * 40, "b" * 40),)
+    assert first.changed == [Difference("sources", "a" * 40, "b" * 40)]
     assert first.cases[0].since is not None
     assert first.cases[0].since.first.night == "n2"
 
@@ -64,7 +64,7 @@ def test_a_growth_has_its_figure_and_what_changed(page: Page) -> None:
     assert grown.state is State.NEW
     assert [(d.name, d.change) for d in grown.deltas] == [("elf_text", 5000), ("pte_bytes", 1)]
     old, new = "arm-none-eabi-gcc 12.2.1", "arm-none-eabi-gcc 13.2.0"
-    assert grown.changed == (Difference("toolchain", old, new),)
+    assert grown.changed == [Difference("toolchain", old, new)]
 
 
 def test_a_wrong_target_file_is_named_by_it(page: Page) -> None:
@@ -92,8 +92,9 @@ def test_every_cell_of_the_matrix_is_there_once(page: Page) -> None:
     assert max(len(cell) for _, row in page.matrix.rows for cell in row) == 2
 
 
-def failing(model: str, operators: tuple[str, ...], kind: str = "MISMATCH") -> Failure:
-    return Failure(row(2, M55, model, kind, operators=operators), None)
+def failing(model: str, operators: tuple[str, ...], kind: str = "MISMATCH") -> Standing:
+    bad = row(2, M55, model, kind, operators=operators)
+    return Standing(bad.case, (bad,))
 
 
 def test_an_operator_that_passes_elsewhere_on_the_target_is_not_accused() -> None:
@@ -115,7 +116,7 @@ def test_operators_that_cannot_be_told_apart_are_all_named() -> None:
 
 def test_verdicts_of_other_kinds_are_not_one_cause() -> None:
     failures = [failing("a", (PAD,)), failing("b", (PAD,), "FAULT")]
-    assert [len(g.failures) for g in grouped(failures, [])] == [1, 1]
+    assert [len(g.cases) for g in grouped(failures, [])] == [1, 1]
     assert grouped([], []) == []
 
 
@@ -130,12 +131,10 @@ def test_what_changed_for_several_is_their_cause(tmp_path: Path) -> None:
     assert page.groups
     assert all(group.what == "MISMATCH outputs_differ" for group in page.groups)
     new = replace(KNOWN, toolchain="gcc 13", firmware="0" * 64)
-    from harness.nightly.history.compare import first_bad
-
     failures = []
     for model in ("a", "b"):
         bad = row(2, M55, model, "FAULT", identity=new, operators=())
-        failures.append(Failure(bad, first_bad(bad.case, [row(1, M55, model), bad])))
+        failures.append(Standing(bad.case, (bad,), (row(1, M55, model),)))
     (group,) = grouped(failures, [])
     assert group.what == "toolchain changed"
     assert "gcc 13" in group.why
@@ -173,6 +172,6 @@ def test_an_input_that_a_failed_run_did_not_reach_has_not_changed() -> None:
     failed = replace(
         row(2, M55, "ds_cnn", "EXPORT_ERROR"), operators=(), identity=replace(KNOWN, exporter="")
     )
-    since = first_bad(failed.case, [row(1, M55, "ds_cnn"), failed])
-    (group,) = grouped([Failure(failed, since), Failure(failed, since)], [])
+    failing = Standing(failed.case, (failed,), (row(1, M55, "ds_cnn"),))
+    (group,) = grouped([failing, replace(failing, case="another")], [])
     assert group.what.startswith("EXPORT_ERROR")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.nightly.history.database import open_history
-from harness.nightly.history.store import History
-from harness.nightly.outbox import Outbox, Recorder
+from harness.nightly.history.database import Recorder, open_history
+from harness.nightly.history.store import History, HistoryUnreachable
 from harness.system.files import DiskError
 from tests.nightly.history import postgresql
 from tests.nightly.history.made import at, night, row
@@ -21,21 +20,35 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
     return open_history(f"sqlite:///{tmp_path}/h.db")
 
 
-def test_what_is_kept_is_delivered_once(history: History) -> None:
-    outbox = Outbox(history.url)
-    assert outbox.waiting() == 0
-    assert outbox.deliver(history) == 0
-    outbox.keep([row(1)])
-    outbox.keep([row(2)], ("n2", 1, at(2)))
-    assert outbox.waiting() == 2
-    assert outbox.deliver(history) == 2
+def gone(history: History, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """A recorder whose history does not answer any more."""
+    recorder = Recorder(history)
+
+    def refuse(*_: object) -> None:
+        raise HistoryUnreachable(history.url, "it is gone")
+
+    monkeypatch.setattr(history, "append", refuse)
+    return recorder
+
+
+def test_what_is_kept_is_delivered_once(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        recorder = gone(history, patch)
+        assert recorder.waiting() == 0
+        recorder.append([row(1)])
+        recorder.append([row(2)], ("n2", 1, at(2)))
+        assert recorder.waiting() == 2
+        assert recorder.error is not None
+    recorder.deliver()
+    assert [r.night for r in history.every()] == ["n1", "n2"]
     assert history.endings("n2") == {1: at(2)}
-    assert outbox.deliver(history) == 0
-    assert outbox.waiting() == 0
+    recorder.deliver()
+    assert recorder.waiting() == 0
 
 
-def test_each_database_has_its_own(history: History) -> None:
-    assert Outbox(history.url).file != Outbox("postgresql://elsewhere/x").file
+def test_each_database_has_its_own(history: History, tmp_path: Path) -> None:
+    other = open_history(f"sqlite:///{tmp_path}/other.db")
+    assert Recorder(history).outbox != Recorder(other).outbox
 
 
 def test_a_disk_that_takes_nothing_is_an_error(
@@ -44,7 +57,7 @@ def test_a_disk_that_takes_nothing_is_an_error(
     (tmp_path / "file").touch()
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "file"))
     with pytest.raises(DiskError, match="keeping results for the history"):
-        Outbox(history.url).keep([row(1)])
+        gone(history, monkeypatch).append([row(1)])
 
 
 def test_a_database_that_goes_away_in_the_middle_gets_everything_later(
@@ -60,7 +73,7 @@ def test_a_database_that_goes_away_in_the_middle_gets_everything_later(
         recorder.append([row(1, case="t/b")])
         recorder.append([], ("n1", 1, at(1)))
         assert recorder.error is not None
-        assert recorder.outbox.waiting() == 1
+        assert recorder.waiting() == 1
     finally:
         pg_server.start()
     later = Recorder(history)

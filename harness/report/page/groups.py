@@ -10,59 +10,57 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from harness.nightly.history.compare import FirstBad
+from harness.nightly.history.compare import Standing, State
 from harness.nightly.history.model import NOT_OF_PRODUCT, Difference, Row
-from harness.report.history import name_of
+from harness.report.history import in_order, name_of
 
+_Case = TypeVar("_Case", bound=Standing)
 _ALONE = 1
 _NAMED = 4  # operators
-_FOLLOWS = (
-    "program",
-    "firmware",
-    *NOT_OF_PRODUCT,
-)  # made of the others, or not seen by the product
+# made of the others, or not seen by the product
+_FOLLOWS = ("program", "firmware", *NOT_OF_PRODUCT)
 
 
 @dataclass(frozen=True)
-class Failure:
-    """``since``: None if the history has no other run of the case."""
-
-    row: Row
-    since: FirstBad | None
-
-    @property
-    def changed(self) -> tuple[Difference, ...]:
-        return () if self.since is None else self.since.differences
-
-
-@dataclass(frozen=True)
-class Group:
+class Group(Generic[_Case]):
     """``what`` they share, and ``why`` it is believed to be the cause."""
 
     what: str
     why: str
-    failures: tuple[Failure, ...]
+    cases: tuple[_Case, ...]
+
+    @property
+    def changed(self) -> list[Difference]:
+        """Inputs that are others for all of them since they last passed."""
+        return in_order(set.intersection(*(set(changed_inputs(one)) for one in self.cases)))
 
 
-def grouped(failures: Sequence[Failure], passed: Sequence[Row]) -> list[Group]:
-    """Every failure in one group, the largest first."""
-    left = list(failures)
-    found: list[Group] = []
+def grouped(failing: Sequence[_Case], passed: Sequence[Row]) -> list[Group[_Case]]:
+    """Every case in one group, the largest first; what is new is first in a group. ``failing`` have
+    a row."""
+    left = sorted(failing, key=lambda one: one.state is not State.NEW)
+    found: list[Group[_Case]] = []
     for together in (_by_named_operator, _by_own_operator, _by_change, _by_kind):
         while (group := together(left, passed)) is not None:
             found.append(group)
-            left = [one for one in left if one not in group.failures]
-    return sorted(found, key=lambda group: -len(group.failures))
+            left = [one for one in left if one not in group.cases]
+    return sorted(found, key=lambda group: -len(group.cases))
 
 
-def _by_named_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+def _row(one: Standing) -> Row:
+    assert one.row is not None  # else it would not fail
+    return one.row
+
+
+def _by_named_operator(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
     """The operator that the cause itself names."""
-    count = Counter(name for one in left if (name := _named(one.row)))
+    count = Counter(name for one in left if (name := _named(_row(one))))
     if not count:
         return None
     name, _ = count.most_common(1)[0]
-    those = tuple(one for one in left if _named(one.row) == name)
+    those = tuple(one for one in left if _named(_row(one)) == name)
     return Group(f"operator {name}", "each failure names it", those)
 
 
@@ -79,13 +77,13 @@ def _named(row: Row) -> str:
     return max((name for name in row.operators if name in words), key=len, default="")
 
 
-def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+def _by_own_operator(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
     """Operators of several failures of a kind that nothing that passed on their targets has."""
     best: dict[tuple[int, ...], list[str]] = {}  # by their places in ``left``
-    for kind in dict.fromkeys(_kind(one.row) for one in left):
-        alike = [n for n, one in enumerate(left) if _kind(one.row) == kind]
-        for name in sorted({name for n in alike for name in left[n].row.operators}):
-            places = tuple(n for n in alike if name in left[n].row.operators)
+    for kind in dict.fromkeys(_kind(_row(one)) for one in left):
+        alike = [n for n, one in enumerate(left) if _kind(_row(one)) == kind]
+        for name in sorted({name for n in alike for name in _row(left[n]).operators}):
+            places = tuple(n for n in alike if name in _row(left[n]).operators)
             if len(places) > _ALONE and not _is_innocent(name, [left[n] for n in places], passed):
                 best.setdefault(places, []).append(name)
     if not best:
@@ -100,12 +98,12 @@ def _by_own_operator(left: Sequence[Failure], passed: Sequence[Row]) -> Group | 
     return Group(f"operators {', '.join(names[:_NAMED])}{more}", why, those)
 
 
-def _is_innocent(name: str, those: Sequence[Failure], passed: Sequence[Row]) -> bool:
-    where = {(one.row.target, one.row.source) for one in those}
+def _is_innocent(name: str, those: Sequence[Standing], passed: Sequence[Row]) -> bool:
+    where = {(_row(one).target, _row(one).source) for one in those}
     return any(name in row.operators for row in passed if (row.target, row.source) in where)
 
 
-def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+def _by_change(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
     """An input that changed between the last good run and the first bad one of several."""
     count = Counter(change for one in left for change in changed_inputs(one))
     if not count or count.most_common(1)[0][1] <= _ALONE:
@@ -117,18 +115,19 @@ def _by_change(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
     return Group(f"{name_of(change)} changed", why, those)
 
 
-def changed_inputs(one: Failure) -> tuple[Difference, ...]:
+def changed_inputs(one: Standing) -> tuple[Difference, ...]:
     """What changed, without what is made of it, and without what this run did not reach."""
-    known = [change for change in one.changed if change.after]
+    differences = () if one.since is None else one.since.differences
+    known = [change for change in differences if change.after]
     causes = tuple(change for change in known if change.what not in _FOLLOWS)
     return causes or tuple(change for change in known if change.what not in NOT_OF_PRODUCT)
 
 
-def _by_kind(left: Sequence[Failure], passed: Sequence[Row]) -> Group | None:
+def _by_kind(left: Sequence[_Case], passed: Sequence[Row]) -> Group[_Case] | None:
     if not left:
         return None
-    kind, _ = Counter(_kind(one.row) for one in left).most_common(1)[0]
-    those = tuple(one for one in left if _kind(one.row) == kind)
+    kind, _ = Counter(_kind(_row(one)) for one in left).most_common(1)[0]
+    those = tuple(one for one in left if _kind(_row(one)) == kind)
     why = "" if len(those) == _ALONE else "the same verdict and cause; nothing else is shared"
     return Group(" ".join(word for word in kind if word), why, those)
 

@@ -1,1 +1,0 @@
-"""How the history's tables came to be, one step after another; Alembic runs them."""

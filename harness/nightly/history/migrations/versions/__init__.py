@@ -1,1 +1,0 @@
-"""The steps; ``harness.nightly.history.database.HEAD`` names the last of them."""
