@@ -208,7 +208,7 @@ def gate(
 
     In CI ($CI is set, or --strict, or the setting `unproven = "fail"`) the gate fails closed: a
     subject that nothing was accepted of fails, and so does a reference whose model or target is no
-    longer there. At a desk both are reported, and exit 0.
+    longer there, with the name that it may have now. At a desk both are reported, and exit 0.
 
     \b
     Examples:
@@ -226,7 +226,7 @@ def gate(
     cases = [parse_case(s) for s in subjects] or every_subject()
     with progress_shown(as_json) as progress:
         gates = gate_cases(cases, progress, strict=strict, allow_new=allow_new)
-        rest = [] if subjects else left_over(strict=strict)
+        rest = [] if subjects else left_over(gates, strict=strict)
     for line in workflow_commands([*gates, *rest], os.environ):
         tell_ci(line, err=as_json)
     append_to_step_summary(summary(gates, rest), os.environ)

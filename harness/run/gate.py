@@ -24,7 +24,12 @@ from harness.config.models import catalogue
 from harness.core.errors import HarnessError, UsageError
 from harness.firmware.source import label, source_names
 from harness.judge.growth import HeldFigure, State, check
-from harness.judge.reference import Reference, load_reference, references_of
+from harness.judge.reference import (
+    Reference,
+    load_reference,
+    read_reference,
+    references_of,
+)
 from harness.run.measure import Measured, measure_cases
 from harness.size.budgeted_figures import changes_behind
 from harness.size.difference import Difference, difference, sentences
@@ -48,6 +53,7 @@ class Gate:
     reasons: dict[str, list[str]]
     difference: Difference | None
     refuses_new: bool = False
+    measured: Measured | None = None  # None for what could not be
 
     @property
     def failed(self) -> bool:
@@ -161,7 +167,7 @@ def hold(measured: Measured, reference: Reference | None, budgets: Budgets) -> G
     if before is not None:
         found = difference(before.anatomy, before.like_this(measured.anatomy))
     reasons = {f.figure: _reasons(f.figure, found) for f in findings if found and f.failed}
-    return Gate(measured.case.id, measured.toolchain, findings, reasons, found)
+    return Gate(measured.case.id, measured.toolchain, findings, reasons, found, measured=measured)
 
 
 def _reasons(figure: str, found: Difference) -> list[str]:
@@ -171,30 +177,39 @@ def _reasons(figure: str, found: Difference) -> list[str]:
 
 @dataclass(frozen=True)
 class LeftOver:
-    """An accepted file that gates nothing. ``missing``: "model" or "target"."""
+    """An accepted file that gates nothing. ``missing``: "model" or "target"; ``renamed``: the
+    subjects that it may be called now."""
 
     subject: str
     path: Path
     missing: str
+    renamed: tuple[str, ...] = ()
     failed: bool = False
 
     def message(self) -> str:
-        return (
-            f"{self.subject}: {self.path} is left over: there is no such {self.missing}; move the "
-            f"file if it was renamed, remove it, or bring the {self.missing} back"
-        )
+        text = f"{self.subject}: {self.path} is left over: there is no such {self.missing}"
+        if self.renamed:
+            new = " or ".join(self.renamed)
+            return f"{text}; it was renamed to {new}, which has the same program: move the file"
+        return f"{text}; remove the file, or bring the {self.missing} back"
 
     def summary(self) -> dict[str, Any]:
         return {
             "subject": self.subject,
             "reference": str(self.path),
             "missing": self.missing,
+            "renamed": list(self.renamed),
             "failed": self.failed,
         }
 
 
-def left_over(*, strict: bool) -> list[LeftOver]:
-    """Of the folder of references that holds here, in order. With ``strict`` each fails."""
+def left_over(gates: Sequence[Gate] = (), *, strict: bool) -> list[LeftOver]:
+    """Of the folder of references that holds here, in order. With ``strict`` each fails. A new name
+    is looked for among the new subjects of ``gates``.
+
+    Raises UsageError for a malformed reference.
+    """
+    new = [gate.measured for gate in gates if gate.is_new and gate.measured is not None]
     root = references_dir()
     targets = {target.name for target in load_targets()}
     found = []
@@ -204,8 +219,23 @@ def left_over(*, strict: bool) -> list[LeftOver]:
         missing = "" if name == RUNNER or _is_model(name, root) else "model"
         missing = missing if _is_target(board, targets) else "target"
         if missing:
-            found.append(LeftOver(f"{board}/{name}", path, missing, failed=strict))
+            same_place = [
+                one
+                for one in new
+                if (one.case.board == board if missing == "model" else one.case.name == name)
+            ]
+            accepted = read_reference(path)
+            renamed = tuple(one.case.id for one in same_place if _is_same(accepted, one))
+            found.append(LeftOver(f"{board}/{name}", path, missing, renamed, strict))
     return found
+
+
+def _is_same(accepted: Reference, measured: Measured) -> bool:
+    """The same bytes, or, where only sizes were accepted, the same size in every part."""
+    if accepted.pte_sha256 == measured.pte_sha256 != "":
+        return True
+    kept = accepted.anatomies.get(measured.toolchain)
+    return kept is not None and kept.anatomy.parts == kept.of(measured.anatomy).anatomy.parts
 
 
 def _model_name(file: str) -> str:

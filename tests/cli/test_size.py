@@ -170,7 +170,7 @@ def test_a_renamed_model_is_told_at_a_desk_and_red_in_ci(
     desk = call("gate")
     assert desk.exit_code == 0
     assert f"{old}: {accepted / 'ds_cn.json'} is left over" in desk.output
-    assert "move the file if it was renamed" in desk.output
+    assert f"it was renamed to {CASE.id}, which has the same program" in desk.output
     assert call("gate", "--strict", "--allow-new", "ds_cnn").exit_code == 1
     told = json.loads(call("gate", "--strict", "--json").output)
     assert [one["subject"] for one in told["left_over"]] == [old]

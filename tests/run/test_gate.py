@@ -126,7 +126,7 @@ def test_a_new_subject_is_let_in_by_name(
 
 
 def test_what_is_left_over_is_on_the_page_and_an_annotation(tmp_path: Path) -> None:
-    one = LeftOver("t/old", tmp_path / "old.json", "model", True)
+    one = LeftOver("t/old", tmp_path / "old.json", "model", (), True)
     (line,) = workflow_commands([one], {"GITHUB_ACTIONS": "true"})
     assert line.startswith("::error title=size of t/old::t/old: ")
     page = tmp_path / "summary.md"

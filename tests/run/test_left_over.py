@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.budget import Budgets
 from harness.config.case import RUNNER, Case
+from harness.core.errors import InfraError
 from harness.judge.reference import ANY_TOOLCHAIN, Acceptance, propose, reference_path, render
-from harness.run.gate import LeftOver, left_over
+from harness.run.gate import Gate, LeftOver, hold, left_over, unmeasured
+from harness.run.measure import Measured
 from harness.size.anatomy import Anatomy, Part
 
 TARGET = "corstone-300-m55"
@@ -60,8 +63,8 @@ def test_without_references_nothing_is_left_over(references: Path) -> None:
 def test_a_model_that_is_gone_is_said(references: Path, source: str, strict: bool) -> None:
     path = accepted(references, Case(TARGET, "ad"), source)
     (one,) = found(strict=strict)
-    assert one == LeftOver(f"{TARGET}/ad", path, "model", strict)
-    assert "is left over: there is no such model; move the file" in one.message()
+    assert one == LeftOver(f"{TARGET}/ad", path, "model", (), strict)
+    assert "is left over: there is no such model; remove the file" in one.message()
 
 
 def test_a_users_model_that_is_gone_is_said(references: Path) -> None:
@@ -76,3 +79,34 @@ def test_a_target_that_is_gone_is_said(references: Path, model: str) -> None:
     accepted(references, Case("old-board", model))
     (one,) = found()
     assert (one.subject, one.missing) == (f"old-board/{model}", "target")
+
+
+def new(case: Case, sha256: str = "aa", anatomy: Anatomy = ANATOMY) -> Gate:
+    figures = {"pte_bytes": 1000}
+    return hold(Measured(case, "program", ANY_TOOLCHAIN, anatomy, figures, sha256), None, Budgets())
+
+
+@pytest.mark.parametrize("outputs", [True, False])
+def test_a_renamed_model_is_known_by_its_program(references: Path, outputs: bool) -> None:
+    """By its bytes, or, where only sizes were accepted, by the size of each part."""
+    accepted(references, Case(TARGET, "ad"), outputs=outputs)
+    other = replace(ANATOMY, parts=(Part(("constants", "y"), 1000),))
+    gates = [new(Case(TARGET, "add")), new(Case(TARGET, "mul"), "bb", other)]
+    gates += [new(Case("host", "add")), unmeasured(Case(TARGET, "qadd"), InfraError("no export"))]
+    (one,) = left_over(gates, strict=True)
+    assert one.renamed == (f"{TARGET}/add",)
+    assert f"it was renamed to {TARGET}/add, which has the same program" in one.message()
+    assert one.summary()["renamed"] == [f"{TARGET}/add"]
+
+
+def test_only_what_has_no_reference_can_be_the_new_name(references: Path) -> None:
+    accepted(references, Case(TARGET, "ad"))
+    gate = new(Case(TARGET, "add"))
+    known = replace(gate, findings=tuple(replace(f, accepted=1000) for f in gate.findings))
+    assert left_over([known], strict=True)[0].renamed == ()
+
+
+def test_a_renamed_target_is_known_by_its_program(references: Path) -> None:
+    accepted(references, Case("old-board", "add"))
+    gates = [new(Case(TARGET, "add")), new(Case(TARGET, "mul"))]
+    assert left_over(gates, strict=True)[0].renamed == (f"{TARGET}/add",)
