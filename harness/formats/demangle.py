@@ -1,94 +1,74 @@
-"""C++ names: demangled by binutils for many at once, cut short without it for one.
+"""C++ names: demangled by libstdc++, which the harness's own packages need, and split into scopes.
 
-Mangling: Itanium C++ ABI, section 5.1. A demangled name can be split into its scopes.
+Mangling: Itanium C++ ABI, section 5.1.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
-import shutil
-import subprocess
 from collections.abc import Iterable
+from functools import lru_cache
 
-_FILTERS = ("c++filt", "arm-none-eabi-c++filt", "llvm-cxxfilt", "aarch64-none-elf-c++filt")
 _MANGLED = re.compile(r"_Z\S+")
-_PREFIX = re.compile(r"_ZN?[KVrRO]*")
-_IDENTIFIER = re.compile(r"(St)?L?(\d{1,6})(?!\d)")
 _ABOUT = re.compile(
     r"^(vtable for|VTT for|typeinfo for|typeinfo name for|guard variable for|"
     r"construction vtable for|non-virtual thunk to|virtual thunk to) "
 )
 _ANONYMOUS, _SAFE = "(anonymous namespace)", "{anonymous}"
+_NAME = re.compile(r"operator(?:\(\)|\[\]|[^\w\s(]+)|~?[\w.$@]+")
 _LONGEST = 160
-
-
-def demangle(names: Iterable[str]) -> tuple[dict[str, str], str | None]:
-    """Demangled by mangled name, in one call of c++filt; and why not, when it cannot be run."""
-    mangled = sorted({n for n in names if _MANGLED.fullmatch(n)})
-    if not mangled:
-        return {}, None
-    tool = next((found for found in map(shutil.which, _FILTERS) if found), None)
-    if tool is None:
-        return {}, "names are mangled: c++filt (binutils) is not installed"
-    try:
-        done = subprocess.run(
-            [tool],
-            input="\n".join(mangled) + "\n",
-            capture_output=True,
-            timeout=60,
-            check=True,
-            encoding="utf-8",
-            errors="backslashreplace",
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return {}, f"names are mangled: {tool}: {error}"
-    said = done.stdout.splitlines()
-    if len(said) != len(mangled):
-        return {}, f"names are mangled: {tool} answered {len(said)} of {len(mangled)}"
-    return dict(zip(mangled, said, strict=True)), None
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """Every name with its demangled form; the name itself where there is none."""
-    wanted = list(names)
-    return {name: name for name in wanted} | demangle(wanted)[0]
+    return {name: demangle(name) for name in names}
+
+
+def demangle(name: str) -> str:
+    """"_ZN1a1fEi" is "a::f(int)"; a name that is not mangled stays as it is."""
+    if not _MANGLED.fullmatch(name):
+        return name
+    status = ctypes.c_int()
+    text = _library().__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+    if not text:
+        return name
+    found = ctypes.string_at(text).decode("utf-8", "backslashreplace")
+    _library().free(text)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    """``__cxa_demangle`` of the C++ ABI, and the ``free`` that belongs to it."""
+    library = ctypes.CDLL("libstdc++.so.6")
+    library.__cxa_demangle.restype = library.free.restype = ctypes.c_void_p
+    library.free.argtypes = (ctypes.c_void_p,)
+    return library
 
 
 def plain(symbol: str) -> str:
-    """A mangled name without its argument types, cheaply: "_ZN3hil6Method3runEv" is
-    "hil::Method::run". Others, and what is in ``std``, stay as they are."""
-    parts = _identifiers(symbol)
-    if not parts or parts[0] == "std":
-        return symbol
-    return "::".join("(anonymous)" if p.startswith("_GLOBAL__N") else p for p in parts)
+    """A mangled name without its argument types: "_ZN3hil6Method3runEv" is "hil::Method::run"."""
+    return qualified(demangle(symbol))
 
 
 def mangled_base(symbol: str) -> str | None:
-    """The last identifier of a mangled name, cheaply: "_ZN1a1fEi" is "f"."""
-    parts = _identifiers(symbol)
-    return parts[-1] if parts else None
-
-
-def _identifiers(symbol: str) -> list[str]:
-    """The identifiers a mangled name begins with, each stored as its length and its letters."""
-    prefix = _PREFIX.match(symbol)
-    at, parts = prefix.end() if prefix else len(symbol), []
-    while found := _IDENTIFIER.match(symbol, at):
-        at = found.end() + int(found[2])
-        parts += ["std"] * bool(found[1]) + [symbol[found.end() : at]]
-    return parts
+    """The last identifier of a mangled name: "_ZN1a1fEi" is "f". None for what is no function."""
+    name = demangle(symbol)
+    return None if name == symbol or _ABOUT.match(name) else base(name)
 
 
 def base(name: str) -> str:
     """The demangled name without scopes, parameters and template arguments: "a::f(int)" is "f"."""
-    without = re.sub(r"\(.*", "", name) if "(" in name else name
-    without = re.sub(r"<[^<>]*>", "", without)
-    return without.split("::")[-1].split(" ")[-1]
+    match = _NAME.match(_ABOUT.sub("", scopes(name)[-1]))
+    return name if match is None else match[0]
 
 
 def qualified(name: str) -> str:
     """The demangled name without its parameters: "a::f(int)" is "a::f"."""
-    return name.split("(", 1)[0]
+    *around, last = scopes(name)
+    about = _ABOUT.match(last)
+    return "::".join((*around, (about[0] if about else "") + base(last)))
 
 
 def scopes(name: str) -> tuple[str, ...]:

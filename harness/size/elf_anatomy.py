@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.config.model import Region
 from harness.core.errors import InfraError, UsageError
 from harness.formats.damage import DamagedFile
-from harness.formats.demangle import demangle, scopes
+from harness.formats.demangle import demangled, scopes
 from harness.formats.elf import (
     SHT_NOBITS,
     STB_LOCAL,
@@ -150,8 +150,7 @@ def anatomy(
         _check_same_link(elf, link_map, linker_map)
         regions = regions or link_map.regions
     pieces = link_map.dropped if link_map else ()
-    plain, note = demangle([s.name for s in symbols] + [_subject(p.section) for p in pieces])
-    notes += [note] if note else []
+    plain = demangled([s.name for s in symbols] + [_subject(p.section) for p in pieces])
     sections = _Sections(symbols, link_map, source, plain)
     tally = Tally()
     for place in placed(elf, regions):
@@ -306,7 +305,7 @@ class _Sections:
                 yield self._nameless(piece, at, symbol.address, after_symbol=at > low)
             if end > max(at, symbol.address):
                 start = max(at, symbol.address)
-                name = scopes(self._plain.get(symbol.name, symbol.name))
+                name = scopes(self._plain[symbol.name])
                 yield _Stretch(start, end, name, self._file(piece, symbol))
                 at = end
         if at < high:
@@ -342,7 +341,7 @@ class _Sections:
         elif ".cst" in piece.section:
             name = ("merged constants",)
         elif subject != piece.section:
-            name = scopes(self._plain.get(subject, subject))
+            name = scopes(self._plain[subject])
         else:
             name = (names.NO_SYMBOL,)
         return _Stretch(low, high, name, piece.short_file)
