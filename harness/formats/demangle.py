@@ -26,7 +26,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def demangle(name: str) -> str:
-    """"_ZN1a1fEi" is "a::f(int)"; a name that is not mangled stays as it is."""
+    """ "_ZN1a1fEi" is "a::f(int)"; a name that is not mangled stays as it is."""
     if not _MANGLED.fullmatch(name):
         return name
     status = ctypes.c_int()

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from harness.npu.errors import check_limit
 from harness.npu.feature_map import ELEMENTS
-from harness.npu.job import INT8, INT16, INT32, INT64, Window
-from harness.npu.scale import Scale
+from harness.npu.job import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Accumulators,
+    Job,
+    Operand,
+    Output,
+    Window,
+)
+from harness.npu.kernel_library import enumerator
+from harness.npu.scale import UNIT, Scale
 from harness.npu.stream import Registers
 
 KERNEL = 1 << 16  # elements at most; the U85's largest is 256 x 256
 DIVISORS = 1 << 20  # at most of an average that has one for each position
+_EXTREMES = ("MAX", "MIN")
 _PRECISIONS = (INT8, INT16, INT32, INT64)
 
 
@@ -104,3 +117,35 @@ def require_shorts(registers: Registers, prefix: str, dtype: np.dtype[Any], poin
     least = -128 if dtype == INT8 else -0x8000
     if least - point < -0x8000 or -least - 1 - point > 0x7FFF:
         raise registers.unsupported(f"{prefix}_ZERO_POINT", point, f"of {dtype}")
+
+
+def pool(
+    mode: str,
+    offset: int,
+    window: Window,
+    ifm: Operand | None,
+    output: Output,
+    accumulators: Accumulators,
+    scaling: Scale = UNIT,
+) -> Job:
+    """Without an ``ifm`` the accumulators are all that is pooled."""
+    limit = 0 if ifm is None else ifm.limit
+    if ifm is not None and mode not in _EXTREMES:
+        limit *= window.elements * (ifm.shape[2] if mode == "REDUCE_SUM" else 1)
+    job = Job(
+        kind="kPool",
+        offset=offset,
+        pooling=enumerator(mode),
+        first=ifm,
+        window=window,
+        output=output,
+        accumulators=accumulators,
+        limit=limit,
+        scaling=scaling,
+    )
+    if mode not in _EXTREMES or not accumulators.is_plain or not any(window.pads):
+        return job
+    # Windows of padding alone give less, or more, than any number, and are clamped. Vela's faults
+    # make such windows.
+    alone = not window.valid_counts().all()
+    return replace(job, limit=1 << 62, accumulators=Accumulators(64)) if alone else job

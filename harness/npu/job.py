@@ -7,7 +7,7 @@ here than in the structure is in a table of ``kernel_library``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -290,13 +290,3 @@ class Job:
         written = None if self.output is None else self.output.map
         found = [*(operand.map for operand in self.operands), written]
         return [one for one in found if one is not None]
-
-
-def of_padding(job: Job, window: Window) -> Job:
-    """A pool of extremes whose windows may be padding alone: that is less, or more, than any
-    number, and is clamped. Vela's faults make such windows."""
-    accumulators = job.accumulators
-    plain = accumulators is not None and accumulators.is_plain
-    if not plain or not any(window.pads) or window.valid_counts().all():
-        return job
-    return replace(job, limit=1 << 62, accumulators=Accumulators(64))

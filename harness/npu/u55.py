@@ -10,6 +10,7 @@ OPB_32 scales the named operand and shifts the other left by 19 bits (8-bit inpu
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from harness.npu.fields import (
     is_bricks,
     kernel_window,
     ofm_shape,
+    pool,
     reciprocal,
     require_shorts,
     source_size,
@@ -38,7 +40,6 @@ from harness.npu.job import (
     Output,
     Window,
     largest_result,
-    of_padding,
 )
 from harness.npu.kernel_library import enumerator
 from harness.npu.registers import ELEMENTWISE_U55, POOLING_U55
@@ -223,7 +224,6 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
     ifm = _input(registers, window, ifm_depth)
     require_shorts(registers, "IFM", ifm.dtype, ifm.zero_point)
     reader = WeightReader(registers, config, window, ifm, shape[2], depthwise)
-    output = prepare_output(registers, shape)
     if registers.bits("OFM_PRECISION", 8):
         raise registers.unsupported("OFM_PRECISION.scale_mode", "GLOBAL", "in a convolution")
     form = registers.bits("ACC_FORMAT", 0, 2)
@@ -234,10 +234,10 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
         offset=registers.offset,
         first=ifm,
         window=window,
-        output=output,
+        output=prepare_output(registers, shape),
         accumulators=Accumulators(40 if form else 32),
         parameters=reader,
-        macs=shape[0] * shape[1] * shape[2] * window.elements * (1 if depthwise else ifm_depth),
+        macs=math.prod(shape) * window.elements * (1 if depthwise else ifm.shape[2]),
     )
 
 
@@ -262,19 +262,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Job:
         if not scale.is_unit:
             raise registers.unsupported("OFM_SCALE", registers["OFM_SCALE"], "padded AVERAGE")
         scale = reciprocal(registers, window, 31)
-    elements = 1 if mode == "MAX" else window.elements
-    job = Job(
-        kind="kPool",
-        offset=registers.offset,
-        pooling=enumerator(mode),
-        first=ifm,
-        window=window,
-        output=output,
-        accumulators=Accumulators(32),
-        limit=ifm.limit * elements * (depth if mode == "REDUCE_SUM" else 1),
-        scaling=scale,
-    )
-    return of_padding(job, window) if mode == "MAX" else job
+    return pool(mode, registers.offset, window, ifm, output, Accumulators(32), scale)
 
 
 def _prepare_dma(registers: Registers) -> Job:

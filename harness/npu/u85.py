@@ -9,6 +9,8 @@ as TOSA's INTDIV (inferred); nobody has confirmed a divisor of zero.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from harness.npu.fields import (
     is_bricks,
     kernel_window,
     ofm_shape,
+    pool,
     reciprocal,
     require_shorts,
     source_size,
@@ -39,7 +42,6 @@ from harness.npu.job import (
     Resize,
     Window,
     largest_result,
-    of_padding,
 )
 from harness.npu.kernel_library import enumerator
 from harness.npu.registers import ELEMENTWISE_U85, POOLING_U85
@@ -235,22 +237,25 @@ def _prepare_input(registers: Registers, window: Window, depth: int) -> Operand:
     return prepare_operand(registers, "IFM", (height, width, depth))
 
 
+def _ifm_depth(registers: Registers) -> int:
+    return registers["IFM_DEPTH_M1"] + 1
+
+
 def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: bool) -> Job:
     window, shape = kernel_window(registers), ofm_shape(registers)
-    depth = shape[2] if depthwise else registers["IFM_DEPTH_M1"] + 1
-    ifm = _prepare_input(registers, window, depth)
+    ifm = _prepare_input(registers, window, shape[2] if depthwise else _ifm_depth(registers))
     require_shorts(registers, "IFM", ifm.dtype, ifm.zero_point)
-    accumulators = prepare_accumulators(registers, shape)
     scales = ScaleReader(registers, shape[2])
+    reader = WeightReader(registers, config, window, ifm, scales, depthwise)
     return Job(
         kind="kDepthwise" if depthwise else "kConvolution",
         offset=registers.offset,
         first=ifm,
         window=window,
         output=prepare_output(registers, shape),
-        accumulators=accumulators,
-        parameters=WeightReader(registers, config, window, ifm, scales, depthwise),
-        macs=shape[0] * shape[1] * shape[2] * window.elements * (1 if depthwise else depth),
+        accumulators=prepare_accumulators(registers, shape),
+        parameters=reader,
+        macs=math.prod(shape) * window.elements * (1 if depthwise else ifm.shape[2]),
     )
 
 
@@ -261,7 +266,7 @@ def _prepare_matmul(registers: Registers) -> Job:
         raise registers.unsupported("KERNEL", window.kernel, "with weights in IFM2")
     if registers["IFM_UPSCALE"]:
         raise registers.unsupported("IFM_UPSCALE", window.upscale, "with weights in IFM2")
-    depth = registers["IFM_DEPTH_M1"] + 1
+    depth = _ifm_depth(registers)
     ifm = _prepare_input(registers, window, depth)
     columns = registers["IFM2_WIDTH0_M1"] + 1
     rows = shape[2] // columns if shape[2] % columns == 0 else 0
@@ -292,35 +297,25 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Job:
         raise registers.unsupported("POOL.pooling_mode", mode)
     window, shape = kernel_window(registers), ofm_shape(registers)
     accumulators, output = prepare_accumulators(registers, shape), prepare_output(registers, shape)
-    ifm, average, limit = None, None, 0
-    if mode == "NONE":
-        if accumulators.initial != "kMap":
-            raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
-    else:
+    ifm = None
+    if mode != "NONE":
         ifm = _pool_input(registers, mode, window, shape)
-        limit = ifm.limit if mode in ("MAX", "MIN") else ifm.limit * window.elements
-        limit *= ifm.shape[2] if mode == "REDUCE_SUM" else 1
-        average = reciprocal(registers, window, 30) if mode == "AVERAGE" else None
-    scales = ScaleReader(registers, shape[2], average)
-    job = Job(
-        kind="kPool",
-        offset=registers.offset,
-        pooling=enumerator(mode),
-        first=ifm,
-        window=window,
-        output=output,
-        accumulators=accumulators,
-        limit=limit,
-        scaling=scales.of_all,
-        parameters=scales.reader,
-    )
-    return of_padding(job, window) if mode in ("MAX", "MIN") else job
+    elif accumulators.initial != "kMap":
+        raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
+    scales = ScaleReader(registers, shape[2])
+    scaling = scales.of_all
+    if mode == "AVERAGE":
+        if scales.reader is not None or not scaling.is_unit:
+            raise registers.unsupported("OFM_SCALE", registers["OFM_SCALE"], "AVERAGE")
+        scaling = reciprocal(registers, window, 30)
+    job = pool(mode, registers.offset, window, ifm, output, accumulators, scaling)
+    return replace(job, parameters=scales.reader)
 
 
 def _pool_input(
     registers: Registers, mode: str, window: Window, shape: tuple[int, int, int]
 ) -> Operand:
-    depth = registers["IFM_DEPTH_M1"] + 1 if mode == "REDUCE_SUM" else shape[2]
+    depth = _ifm_depth(registers) if mode == "REDUCE_SUM" else shape[2]
     if mode == "REDUCE_SUM" and shape[2] != 1:
         raise registers.unsupported("OFM_DEPTH_M1", shape[2] - 1, "in a REDUCE_SUM")
     ifm = _prepare_input(registers, window, depth)

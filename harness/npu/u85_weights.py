@@ -67,26 +67,20 @@ def require_rounding(registers: Registers, register: str, rounding: str) -> bool
 
 
 class ScaleReader:
-    """OFM_SCALE, or one record per channel with a bias. ``average``: what divides the sums of an
-    average, which no scale may follow."""
+    """OFM_SCALE, or one record per channel with a bias."""
 
     weight_spans = 0
 
-    def __init__(self, registers: Registers, depth: int, average: Scale | None = None) -> None:
-        self._registers, self.depth, self._average = registers, depth, average
+    def __init__(self, registers: Registers, depth: int) -> None:
+        self._registers, self.depth = registers, depth
         self._wide = registers.bits("ACC_FORMAT", 0, 2) == 1
         self.spans: list[Span] = []
-        self.whole: Scale | None = None
+        self.of_all = UNIT  # the scale of all channels, where there are no records
         if registers.bits("OFM_PRECISION", 8):
-            self.whole = self._divided(ofm_scale(registers), None)
+            self.of_all = ofm_scale(registers)
         else:
             region, length = registers["SCALE_REGION"] & 7, registers["SCALE_LENGTH"] & 0xFFFFF
             self.spans = [(region, registers["SCALE_BASE"], length)]
-
-    @property
-    def of_all(self) -> Scale:
-        """Of all channels, where there are no records."""
-        return UNIT if self.whole is None else self.whole
 
     @property
     def reader(self) -> ScaleReader | None:
@@ -95,27 +89,16 @@ class ScaleReader:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        if self.whole is not None:
-            return self.whole.multiplier.tobytes(), self.whole.shift.tobytes(), self.whole.halves
-        average = None if self._average is None else self._average.multiplier.tobytes()
-        return self.depth, self._wide, ofm_rounding(self._registers), average
+        if not self.spans:
+            whole = self.of_all
+            return whole.multiplier.tobytes(), whole.shift.tobytes(), whole.halves
+        return self.depth, self._wide, ofm_rounding(self._registers)
 
     def decode(self, decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
         return Parameters(None, *self.parse(contents))
 
     def parse(self, contents: Sequence[bytes]) -> tuple[Scale, Integers | None]:
-        if self.whole is not None:
-            return self.whole, None
-        scale, bias = self._records(contents[0])
-        return self._divided(scale, bias), bias
-
-    def _divided(self, scale: Scale, bias: Integers | None) -> Scale:
-        if self._average is None:
-            return scale
-        if not scale.is_unit or bias is not None:
-            value = self._registers["OFM_SCALE"]
-            raise self._registers.unsupported("OFM_SCALE", value, "AVERAGE")
-        return self._average
+        return self._records(contents[0]) if self.spans else (self.of_all, None)
 
     def _records(self, data: bytes) -> tuple[Scale, Integers]:
         fields = scale_records(data, self.depth, self._registers.offset)
