@@ -23,8 +23,7 @@ PTE = "schema/program.fbs"
 BPTE = "devtools/bundled_program/schema/bundled_program_schema.fbs"
 PTD = "extension/flat_tensor/serialize/flat_tensor.fbs"
 
-# reflection.fbs, enum BaseType: size in bytes of what stands in the table or vector.
-_SIZES = {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8, 11: 4, 12: 8}
+# reflection.fbs, enum BaseType: codes of ``struct`` for what stands in the table or vector.
 _CODES = {
     1: "B",
     2: "?",
@@ -174,8 +173,8 @@ class _Reflection:
         return float(struct.unpack_from("<d", self._data, at)[0]) if at else 0
 
     def _described(self, base: int, index: int) -> tuple[str, int]:
-        if base in _SIZES:
-            return "scalar", _SIZES[base]
+        if base in _CODES:
+            return "scalar", struct.calcsize(f"<{_CODES[base]}")
         if base == _OBJECT:
             described = self._tables(self._u32(0), 0)[index]
             if self._scalar(described, 2, "B", 0):

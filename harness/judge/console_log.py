@@ -17,7 +17,7 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.judgement import Cause, Finding, Judgement, Reason
 from harness.core.verdict import ExitCode, Verdict
-from harness.judge.ending import failed, limit_notes, model_limit, not_loaded
+from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, suspicion
 from harness.judge.symbols import with_symbols
 from harness.log import Kind, LogParser, Observation, Progress, Stage
 
@@ -62,7 +62,7 @@ def _unproven(observation: Observation) -> Finding:
             Reason.NO_END_MARKER,
             f"the runner never says it completed; {_reached(observation)}",
             last,
-            _suspect(observation),
+            suspicion(observation),
         )
     runs = _runs(observation)
     return (
@@ -168,13 +168,6 @@ def _reached(observation: Observation) -> str:
         return f"the last line is: {observation.last_line}"
     stage = observation.progress[-1]
     return f"it got as far as {stage.stage.value} (line {stage.line}: {stage.text})"
-
-
-def _suspect(observation: Observation) -> dict[str, object] | None:
-    if not observation.suspects:
-        return None
-    first = observation.suspects[0]
-    return {"suspect": first.text, "suspect_line": first.line}
 
 
 def _unknowable(observation: Observation) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ def _ended_badly(observation: Observation, ending: Ending) -> Finding:
             f"ended with exit status {ending.exit_status}"
             f"{_input_set(observation, len(observation.completed) - 1)}{after}",
             last,
-            _suspicion(observation),
+            suspicion(observation),
         )
     return None
 
@@ -149,7 +149,7 @@ def model_limit(observation: Observation) -> Finding:
         return None
     reached = observation.progress[-1] if observation.progress else None
     how_far = f"; got as far as: {reached.text}" if reached else "; the runner said nothing"
-    return Verdict.HANG, Cause(stop.reason, stop.text + how_far, stop.line, _suspicion(observation))
+    return Verdict.HANG, Cause(stop.reason, stop.text + how_far, stop.line, suspicion(observation))
 
 
 def _excess_text(ending: Ending) -> str:
@@ -172,7 +172,7 @@ def _hang_facts(ending: Ending) -> dict[str, Any]:
     return {"stop": ending.stop, **(ending.where or {})}
 
 
-def _suspicion(observation: Observation) -> dict[str, Any] | None:
+def suspicion(observation: Observation) -> dict[str, Any] | None:
     """Lines that prove nothing but may explain a bad end."""
     if not observation.suspects:
         return None
@@ -199,7 +199,7 @@ def _never_completed(observation: Observation) -> Finding:
         Reason.NO_END_MARKER,
         f"the runner never said it completed{which}; {said}",
         observation.lines or None,
-        _suspicion(observation),
+        suspicion(observation),
     )
 
 

@@ -132,10 +132,7 @@ _CMD1_U85 = {
 SIGNED_40 = (
     frozenset(f"{m}_{p}" for m in _MAPS.values() for p in ("STRIDE_X", "STRIDE_Y", "STRIDE_C"))
     | {"DMA0_SKIP0", "DMA0_SKIP1", "DMA0_SRC_STRIDE0", "DMA0_SRC_STRIDE1", "DMA0_DST_STRIDE0"}
-    | {
-        "DMA0_DST_STRIDE1",
-        "DMA0_IDX_SKIP1",
-    }
+    | {"DMA0_DST_STRIDE1", "DMA0_IDX_SKIP1"}
 )
 # where a map that has one tile, or a copy, begins: nothing else of an operation depends on them
 ADDRESSES = ("IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST")
@@ -187,21 +184,24 @@ class RegisterSet:
     elementwise: Mapping[int, str]
 
 
+_U55 = RegisterSet(
+    cmd0=_CMD0_COMMON | _CMD0_U55,
+    cmd1=_CMD1_COMMON | _CMD1_U55,
+    operations={code: name for code, name in OPERATIONS.items() if name != "RESIZE"},
+    has_branch=False,
+    pooling=POOLING_U55,
+    elementwise=ELEMENTWISE_U55,
+)
+_U85 = RegisterSet(
+    cmd0=_CMD0_COMMON | _CMD0_U85,
+    cmd1=_CMD1_COMMON | _CMD1_U85,
+    operations=OPERATIONS,
+    has_branch=True,
+    pooling=POOLING_U85,
+    elementwise=ELEMENTWISE_U85,
+)
+
+
 def register_set(product: str) -> RegisterSet:
-    if product == "u85":
-        return RegisterSet(
-            cmd0=_CMD0_COMMON | _CMD0_U85,
-            cmd1=_CMD1_COMMON | _CMD1_U85,
-            operations=OPERATIONS,
-            has_branch=True,
-            pooling=POOLING_U85,
-            elementwise=ELEMENTWISE_U85,
-        )
-    return RegisterSet(
-        cmd0=_CMD0_COMMON | _CMD0_U55,
-        cmd1=_CMD1_COMMON | _CMD1_U55,
-        operations={code: name for code, name in OPERATIONS.items() if name != "RESIZE"},
-        has_branch=False,
-        pooling=POOLING_U55,
-        elementwise=ELEMENTWISE_U55,
-    )
+    """Of a product's generation: a U65 has the U55's."""
+    return _U85 if product == "u85" else _U55
