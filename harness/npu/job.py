@@ -6,9 +6,9 @@ here than in the structure is in a table of ``kernel_library``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,23 +192,16 @@ class Parameters:
     bias: NDArray[np.int64] | None
 
 
-class ParameterReader(Protocol):
-    """Where weights and scales lie, and what they are. ``layout``: all else that decides it."""
+@dataclass(frozen=True)
+class ParameterReader:
+    """``spans``: where weights lie, so many as ``weight_spans``, and then scales. ``decode`` takes
+    the content of each and raises AccessError and Unsupported; ``layout`` is all else that decides
+    what it gives."""
 
-    @property
-    def layout(self) -> Hashable: ...
-
-    @property
-    def spans(self) -> Sequence[Span]: ...
-
-    @property
-    def weight_spans(self) -> int:
-        """How many of them are weights; scales come after them."""
-        ...
-
-    def decode(self, decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
-        """``contents``: of each span. Raises AccessError and Unsupported."""
-        ...
+    layout: Hashable
+    spans: Sequence[Span]
+    weight_spans: int
+    decode: Callable[[WeightDecoder, Sequence[bytes]], Parameters]
 
 
 @dataclass(frozen=True)

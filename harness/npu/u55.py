@@ -45,7 +45,7 @@ from harness.npu.kernel_library import enumerator
 from harness.npu.registers import ELEMENTWISE_U55, POOLING_U55
 from harness.npu.scale import UNIT, Scale, single_scale
 from harness.npu.stream import Operation, Registers
-from harness.npu.u55_weights import WeightReader
+from harness.npu.u55_weights import weight_reader
 
 _ROUNDING = {0: "DBL", 1: "TRUNCATE", 2: "NATURAL"}
 _LUT_SLOT, _LUT_BYTES = 256, 2048  # at the end of the internal memory
@@ -223,7 +223,7 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
         raise registers.unsupported("IFM_DEPTH_M1", ifm_depth - 1, "depth multiplier")
     ifm = _input(registers, window, ifm_depth)
     require_shorts(registers, "IFM", ifm.dtype, ifm.zero_point)
-    reader = WeightReader(registers, config, window, ifm, shape[2], depthwise)
+    reader = weight_reader(registers, config, window, ifm, shape[2], depthwise)
     if registers.bits("OFM_PRECISION", 8):
         raise registers.unsupported("OFM_PRECISION.scale_mode", "GLOBAL", "in a convolution")
     form = registers.bits("ACC_FORMAT", 0, 2)

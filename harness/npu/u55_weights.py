@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.formats.cop import NpuConfig
-from harness.npu.job import INT16, Operand, Parameters, Span, Window
+from harness.npu.job import INT16, Operand, ParameterReader, Parameters, Span, Window
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import RECORD_BYTES, Scale, little_endian, scale_records
 from harness.npu.stream import Registers
@@ -60,58 +60,53 @@ class WeightLayout:
         return depth, (self.ofm_block + self.cores - 1 - core) // self.cores
 
 
-class WeightReader:
-    """Where weights and scales lie, and what they are."""
+def weight_reader(
+    registers: Registers,
+    config: NpuConfig,
+    window: Window,
+    ifm: Operand,
+    depth: int,
+    depthwise: bool,
+) -> ParameterReader:
+    """Of a convolution with ``depth`` output channels."""
+    dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
+    layout = WeightLayout(
+        ofm_depth=depth,
+        kernel=window.kernel,
+        ifm_depth=ifm.shape[2],
+        ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
+        ofm_ublock=4 if config.macs == 32 else 8,
+        ifm_16bit=ifm.dtype == INT16,
+        part_kernel=bool(registers.bits("KERNEL_STRIDE", 2)) and not depthwise,
+        depthwise=depthwise,
+        dilation=window.dilation,
+        cores=2 if dual else 1,
+    )
+    cores, offset = layout.cores, registers.offset
+    if layout.ofm_block < cores:
+        raise registers.unsupported("OFM_BLK_DEPTH_M1", 0, "of two cores")
 
-    def __init__(
-        self,
-        registers: Registers,
-        config: NpuConfig,
-        window: Window,
-        ifm: Operand,
-        depth: int,
-        depthwise: bool,
-    ) -> None:
-        strides = registers["KERNEL_STRIDE"]
-        dual = config.product == "u65" and registers.get("PARALLEL_MODE") == 1
-        self._offset = registers.offset
-        self.layout = WeightLayout(
-            ofm_depth=depth,
-            kernel=window.kernel,
-            ifm_depth=ifm.shape[2],
-            ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
-            ofm_ublock=4 if config.macs == 32 else 8,
-            ifm_16bit=ifm.dtype == INT16,
-            part_kernel=bool(strides >> 2 & 1) and not depthwise,
-            depthwise=depthwise,
-            dilation=window.dilation,
-            cores=2 if dual else 1,
-        )
-        if self.layout.ofm_block < self.layout.cores:
-            raise registers.unsupported("OFM_BLK_DEPTH_M1", 0, "of two cores")
-        cores = range(self.layout.cores)
-        self.weight_spans = self.layout.cores
-        self.spans = [
-            _span(registers, kind, core) for kind in ("WEIGHT", "SCALE") for core in cores
-        ]
+    def decode(decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
+        streams = [decoder.decode(part, offset) for part in contents[:cores]]
+        weights = ordered_weights(decoder, streams, layout, offset)
+        return Parameters(weights, *_scale(contents[cores:], layout, offset))
 
-    def decode(self, decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
-        cores = self.layout.cores
-        streams = [decoder.decode(part, self._offset) for part in contents[:cores]]
-        weights = ordered_weights(decoder, streams, self.layout, self._offset)
-        return Parameters(weights, *self._scale(contents[cores:]))
+    spans = [_span(registers, kind, n) for kind in ("WEIGHT", "SCALE") for n in range(cores)]
+    return ParameterReader(layout, spans, cores, decode)
 
-    def _scale(self, records: Sequence[bytes]) -> tuple[Scale, NDArray[np.int64]]:
-        """A record is an int40 bias, u32 scale and u6 shift."""
-        depth, cores = self.layout.ofm_depth, self.layout.cores
-        fields = np.zeros((depth, RECORD_BYTES), np.uint8)
-        for core, part in enumerate(records):
-            count = len(range(core, depth, cores))
-            fields[core::cores] = scale_records(part, count, self._offset)
-        bias = little_endian(fields[:, :5])
-        bias -= (bias >> 39) << 40
-        multiplier = little_endian(fields[:, 5:9])
-        return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
+
+def _scale(
+    records: Sequence[bytes], layout: WeightLayout, offset: int
+) -> tuple[Scale, NDArray[np.int64]]:
+    """A record is an int40 bias, u32 scale and u6 shift."""
+    depth, cores = layout.ofm_depth, layout.cores
+    fields = np.zeros((depth, RECORD_BYTES), np.uint8)
+    for core, part in enumerate(records):
+        fields[core::cores] = scale_records(part, len(range(core, depth, cores)), offset)
+    bias = little_endian(fields[:, :5])
+    bias -= (bias >> 39) << 40
+    multiplier = little_endian(fields[:, 5:9])
+    return Scale(multiplier, fields[:, 9].astype(np.int64) & 63), bias
 
 
 def ordered_weights(

@@ -48,13 +48,13 @@ from harness.npu.registers import ELEMENTWISE_U85, POOLING_U85
 from harness.npu.scale import UNIT, Scale
 from harness.npu.stream import Operation, Registers
 from harness.npu.u85_weights import (
-    ScaleReader,
-    WeightReader,
+    channel_scales,
     checked_scale,
     input_scale,
     ofm_rounding,
     ofm_scale,
     require_rounding,
+    weight_reader,
 )
 
 _TILE2X2, _TILE3X1, _CHAINED, _NONE = range(4)
@@ -245,8 +245,8 @@ def _prepare_convolution(registers: Registers, config: NpuConfig, depthwise: boo
     window, shape = kernel_window(registers), ofm_shape(registers)
     ifm = _prepare_input(registers, window, shape[2] if depthwise else _ifm_depth(registers))
     require_shorts(registers, "IFM", ifm.dtype, ifm.zero_point)
-    scales = ScaleReader(registers, shape[2])
-    reader = WeightReader(registers, config, window, ifm, scales, depthwise)
+    scales = channel_scales(registers, shape[2])
+    reader = weight_reader(registers, config, window, ifm, scales, depthwise)
     return Job(
         kind="kDepthwise" if depthwise else "kConvolution",
         offset=registers.offset,
@@ -275,7 +275,7 @@ def _prepare_matmul(registers: Registers) -> Job:
     other = prepare_operand(registers, "IFM2", (rows, columns, depth))
     for operand in (ifm, other):
         require_shorts(registers, operand.what, operand.dtype, operand.zero_point)
-    scales = ScaleReader(registers, shape[2])
+    scales = channel_scales(registers, shape[2])
     return Job(
         kind="kMatrixProduct",
         offset=registers.offset,
@@ -302,7 +302,7 @@ def _prepare_pool(operation: Operation, registers: Registers) -> Job:
         ifm = _pool_input(registers, mode, window, shape)
     elif accumulators.initial != "kMap":
         raise registers.unsupported("ACC_FORMAT.acc_input", "not IFM2", "POOL NONE")
-    scales = ScaleReader(registers, shape[2])
+    scales = channel_scales(registers, shape[2])
     scaling = scales.of_all
     if mode == "AVERAGE":
         if scales.reader is not None or not scaling.is_unit:

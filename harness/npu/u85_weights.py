@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.formats.cop import NpuConfig
-from harness.npu.job import Operand, Parameters, Span, Window
+from harness.npu.job import Operand, ParameterReader, Parameters, Span, Window
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import UNIT, Integers, Scale, little_endian, scale_records, single_scale
 from harness.npu.stream import Registers
@@ -66,42 +66,36 @@ def require_rounding(registers: Registers, register: str, rounding: str) -> bool
     return rounding == "NATURAL"
 
 
-class ScaleReader:
-    """OFM_SCALE, or one record per channel with a bias."""
+@dataclass(frozen=True)
+class ChannelScales:
+    """OFM_SCALE, or one record per channel with a bias. ``of_all``: the scale where there are no
+    records, which are in ``spans``."""
 
-    weight_spans = 0
-
-    def __init__(self, registers: Registers, depth: int) -> None:
-        self._registers, self.depth = registers, depth
-        self._wide = registers.bits("ACC_FORMAT", 0, 2) == 1
-        self.spans: list[Span] = []
-        self.of_all = UNIT  # the scale of all channels, where there are no records
-        if registers.bits("OFM_PRECISION", 8):
-            self.of_all = ofm_scale(registers)
-        else:
-            region, length = registers["SCALE_REGION"] & 7, registers["SCALE_LENGTH"] & 0xFFFFF
-            self.spans = [(region, registers["SCALE_BASE"], length)]
-
-    @property
-    def reader(self) -> ScaleReader | None:
-        """None: there are no records to be read."""
-        return self if self.spans else None
+    registers: Registers
+    depth: int
+    of_all: Scale
+    spans: tuple[Span, ...]
 
     @property
     def layout(self) -> tuple[object, ...]:
         if not self.spans:
             whole = self.of_all
             return whole.multiplier.tobytes(), whole.shift.tobytes(), whole.halves
-        return self.depth, self._wide, ofm_rounding(self._registers)
+        return self.depth, self._wide, ofm_rounding(self.registers)
 
-    def decode(self, decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
-        return Parameters(None, *self.parse(contents))
+    @property
+    def reader(self) -> ParameterReader | None:
+        """Of an operation without weights; None where there are no records to be read."""
+
+        def decode(_: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
+            return Parameters(None, *self.parse(contents))
+
+        return ParameterReader(self.layout, self.spans, 0, decode) if self.spans else None
 
     def parse(self, contents: Sequence[bytes]) -> tuple[Scale, Integers | None]:
-        return self._records(contents[0]) if self.spans else (self.of_all, None)
-
-    def _records(self, data: bytes) -> tuple[Scale, Integers]:
-        fields = scale_records(data, self.depth, self._registers.offset)
+        if not self.spans:
+            return self.of_all, None
+        fields = scale_records(contents[0], self.depth, self.registers.offset)
         width = 6 if self._wide else 4
         bias = little_endian(fields[:, :width])
         bias -= (bias >> (8 * width - 1)) << (8 * width)
@@ -110,9 +104,19 @@ class ScaleReader:
         scale = Scale(multiplier & ((1 << (15 if self._wide else 31)) - 1), shift)
         if scale.is_unit:
             return UNIT, bias
-        rounding = ofm_rounding(self._registers)
-        halves = require_rounding(self._registers, "OFM_SCALE", rounding)
+        halves = require_rounding(self.registers, "OFM_SCALE", ofm_rounding(self.registers))
         return Scale(scale.multiplier, shift, halves), bias
+
+    @property
+    def _wide(self) -> bool:
+        return self.registers.bits("ACC_FORMAT", 0, 2) == 1
+
+
+def channel_scales(registers: Registers, depth: int) -> ChannelScales:
+    if registers.bits("OFM_PRECISION", 8):
+        return ChannelScales(registers, depth, ofm_scale(registers), ())
+    region, length = registers["SCALE_REGION"] & 7, registers["SCALE_LENGTH"] & 0xFFFFF
+    return ChannelScales(registers, depth, UNIT, ((region, registers["SCALE_BASE"], length),))
 
 
 STREAMS = {128: 1, 256: 1, 512: 2, 1024: 4, 2048: 4}
@@ -197,59 +201,50 @@ class WeightLayout:
         return 1 if self.depthwise else 16 if self.sparse else 8
 
 
-class WeightReader:
-    """Where weights and scales lie, and what they are."""
+def weight_reader(
+    registers: Registers,
+    config: NpuConfig,
+    window: Window,
+    ifm: Operand,
+    scales: ChannelScales,
+    depthwise: bool,
+) -> ParameterReader:
+    """Of a convolution; its scales come with it."""
+    microblock = registers.bits("ACC_FORMAT", 8, 3)
+    ublock = UBLOCK_DEPTH.get((config.macs, microblock))
+    if ublock is None:
+        raise registers.unsupported("ACC_FORMAT.microblock", microblock)
+    if ifm.map is None:
+        raise registers.unsupported("IFM_PRECISION.activation_storage", "not TILE2X2")
+    form, offset = registers["WEIGHT_FORMAT"], registers.offset
+    layout = WeightLayout(
+        macs=config.macs,
+        ofm_depth=scales.depth,
+        kernel=window.kernel,
+        ifm_depth=ifm.shape[2],
+        ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
+        ofm_ublock=ublock,
+        ifm_bits=8 * ifm.dtype.itemsize,
+        part_kernel=bool(registers.bits("KERNEL_STRIDE", 2)) and not depthwise,
+        depthwise=depthwise,
+        sparse=bool(form >> 4 & 1),
+        fast=bool(form & 1),
+        dilation=window.dilation,
+        stride=window.stride,
+    )
+    count = 1 if layout.fast else layout.streams
 
-    def __init__(
-        self,
-        registers: Registers,
-        config: NpuConfig,
-        window: Window,
-        ifm: Operand,
-        scales: ScaleReader,
-        depthwise: bool,
-    ) -> None:
-        microblock = registers.bits("ACC_FORMAT", 8, 3)
-        ublock = UBLOCK_DEPTH.get((config.macs, microblock))
-        if ublock is None:
-            raise registers.unsupported("ACC_FORMAT.microblock", microblock)
-        if ifm.map is None:
-            raise registers.unsupported("IFM_PRECISION.activation_storage", "not TILE2X2")
-        form = registers["WEIGHT_FORMAT"]
-        self._offset, self._scales = registers.offset, scales
-        self._order = WeightLayout(
-            macs=config.macs,
-            ofm_depth=scales.depth,
-            kernel=window.kernel,
-            ifm_depth=ifm.shape[2],
-            ofm_block=registers["OFM_BLK_DEPTH_M1"] + 1,
-            ofm_ublock=ublock,
-            ifm_bits=8 * ifm.dtype.itemsize,
-            part_kernel=bool(registers.bits("KERNEL_STRIDE", 2)) and not depthwise,
-            depthwise=depthwise,
-            sparse=bool(form >> 4 & 1),
-            fast=bool(form & 1),
-            dilation=window.dilation,
-            stride=window.stride,
-        )
-        count = 1 if self._order.fast else self._order.streams
-        region = registers["WEIGHT_REGION"] & 7
-        spans = [_span(registers, region, number) for number in ("", "1", "2", "3")[:count]]
-        self.weight_spans = count
-        self.spans = [*spans, *scales.spans]
-
-    @property
-    def layout(self) -> tuple[object, ...]:
-        return self._order, *self._scales.layout
-
-    def decode(self, decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
-        encoded, layout = contents[: self.weight_spans], self._order
+    def decode(decoder: WeightDecoder, contents: Sequence[bytes]) -> Parameters:
         if layout.fast:
-            streams = deinterleave(decoder.decode_fast(encoded[0], self._offset), layout)
+            streams = deinterleave(decoder.decode_fast(contents[0], offset), layout)
         else:
-            streams = [decoder.decode(part, self._offset) for part in encoded]
-        weights = ordered_weights(decoder, streams, layout, self._offset)
-        return Parameters(weights, *self._scales.parse(contents[self.weight_spans :]))
+            streams = [decoder.decode(part, offset) for part in contents[:count]]
+        weights = ordered_weights(decoder, streams, layout, offset)
+        return Parameters(weights, *scales.parse(contents[count:]))
+
+    region = registers["WEIGHT_REGION"] & 7
+    spans = [_span(registers, region, number) for number in ("", "1", "2", "3")[:count]]
+    return ParameterReader((layout, *scales.layout), [*spans, *scales.spans], count, decode)
 
 
 def _span(registers: Registers, region: int, number: str) -> Span:
