@@ -166,7 +166,7 @@ class LinkerCall:
         text, status = run(argv, made.parent)
         source.unlink()
         if status != 0:
-            raise InfraError(f"no object could be compiled: {text.strip()[-300:]}")
+            raise InfraError(f"no object could be compiled: {text.strip()[:300]}")
 
 
 def run(argv: Sequence[str], directory: Path) -> tuple[str, int]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from harness.core.errors import InfraError, ToolMissing
 from harness.formats import archive as ar
+from harness.formats.elf import read_elf
 from harness.link.command import LinkerCall, commands_in, expanded, link_command
 
 
@@ -51,3 +56,28 @@ def test_response_files_launchers_and_shell_lines(tmp_path: Path) -> None:
     assert link_command(found[0], tmp_path) is not None
     assert link_command(["gcc", "-c", "a.c", "-o", "a.o"], tmp_path) is None
     assert link_command(["cmake", "-o", "x", "a.o"], tmp_path) is None
+
+
+def test_the_compiler_of_a_link_makes_functions_that_only_have_to_exist(tmp_path: Path) -> None:
+    """Also under names that no C function can have."""
+    made = tmp_path / "stubs.o"
+    call = LinkerCall(("ld",), tmp_path, "arm-none-eabi-gcc", ("-mcpu=cortex-m55",))
+    call.compile_functions(["memcpy", "_ZN1a1bEv", "z.constprop.0"], made)
+    defined = {symbol.name for symbol in read_elf(made).globals if symbol.defined}
+    assert defined == {"memcpy", "_ZN1a1bEv", "z.constprop.0"}
+    assert [path.name for path in tmp_path.iterdir()] == ["stubs.o"]
+    with pytest.raises(InfraError, match=r"no object could be compiled: .*cortex-m99"):
+        replace(call, machine=("-mcpu=cortex-m99",)).compile_functions(["a"], made)
+    with pytest.raises(InfraError, match="does not go through a compiler"):
+        replace(call, driver=None).compile_functions(["a"], made)
+
+
+def test_the_address_of_a_section_is_no_script(tmp_path: Path) -> None:
+    """-Ttext begins as -T does."""
+    call = LinkerCall(("ld", "-Ttext=0x0", "-Tx.ld", "a.o"), tmp_path)
+    assert call.scripts == (tmp_path / "x.ld",)
+
+
+def test_a_tool_that_is_not_installed(tmp_path: Path) -> None:
+    with pytest.raises(ToolMissing, match="no-such-ld is not installed"):
+        LinkerCall(("no-such-ld", "a.o"), tmp_path).run()
