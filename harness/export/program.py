@@ -51,7 +51,7 @@ class TensorSpec:
     innermost in memory. ``scale`` and ``zero_point`` are those of the quantiser next to the
     boundary (the model's first quantise, last dequantise), None when there is none; an output's
     ``scale`` is the size of one LSB when it is judged, and not a quantiser's where a program for a
-    CPU has none (``lower_cpu.steps``).
+    CPU has none (``lower.output_steps``).
     """
 
     name: str

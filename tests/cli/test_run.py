@@ -253,12 +253,15 @@ ModelInputs = (torch.ones(1, 4),)
 """
 _PLANTED = """
 import harness.export.child.calibrate as calibrate
-answering = calibrate._answering
-first = []
-def planted(scale, zero_point):
-    first.append(scale)
-    return answering(scale * 1.25 if len(first) == 1 else scale, zero_point)
-calibrate._answering = planted
+fixed = calibrate._fixed
+made = []
+def planted(observer):
+    made.append(fixed(observer))
+    if len(made) == 1:
+        scale, zero_point = made[0].calculate_qparams()
+        made[0].derive_qparams_fn = lambda _: (scale * 1.25, zero_point)
+    return made[-1]
+calibrate._fixed = planted
 """
 
 

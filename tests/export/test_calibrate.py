@@ -11,6 +11,7 @@ from tests.late import Late
 
 torch = Late("torch")
 observers = Late("torchao.quantization.pt2e.observer")
+pt2e = Late("torchao.quantization.pt2e")
 quantize_pt2e = Late("torchao.quantization.pt2e.quantize_pt2e")
 xnnpack = Late("executorch.backends.xnnpack.quantizer.xnnpack_quantizer")
 lower = Late("harness.export.child.lower")
@@ -37,14 +38,14 @@ def prepared(step: Step) -> torch.fx.GraphModule:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return step(self.linear(x)) + x
 
-    graph = lower.capture_as_written(Network().eval().requires_grad_(False), samples()[0])
+    graph = lower.capture(Network().eval().requires_grad_(False), samples()[0])
     quantizer = xnnpack.XNNPACKQuantizer().set_global(xnnpack.get_symmetric_quantization_config())
     return quantize_pt2e.prepare_pt2e(graph, quantizer)
 
 
 def scales(module: torch.fx.GraphModule) -> list[torch.Tensor]:
-    kind = observers.UniformQuantizationObserverBase
-    return [m.calculate_qparams()[0] for m in module.modules() if isinstance(m, kind)]
+    kinds = (observers.UniformQuantizationObserverBase, pt2e.DerivedObserverOrFakeQuantize)
+    return [m.calculate_qparams()[0] for m in module.modules() if isinstance(m, kinds)]
 
 
 def floats(module: torch.fx.GraphModule) -> Iterator[torch.Tensor]:

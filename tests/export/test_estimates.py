@@ -21,7 +21,7 @@ U55 = "ethos-u55-128"
 @pytest.mark.parametrize("direct_drive", [False, True])
 def test_vela_gets_the_flags_of_the_exporter(direct_drive: bool) -> None:
     """Else the figures would be of another compilation."""
-    from harness.export.child.lower_ethosu import compile_spec
+    from harness.export.child.lower import compile_spec
 
     options = resolve("ethos-u85-256", direct_drive=direct_drive)
     assert vela_flags(options) == list(compile_spec(options).compiler_flags)

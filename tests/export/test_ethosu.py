@@ -21,7 +21,7 @@ from harness.npu.model import Network
 from tests.late import Late
 
 torch = Late("torch")
-lower_ethosu = Late("harness.export.child.lower_ethosu")
+lower = Late("harness.export.child.lower")
 worker = Late("harness.export.child.worker")
 
 Get = Callable[..., Program]
@@ -161,16 +161,16 @@ def test_an_operator_that_tosa_computes_otherwise_is_named(
     user_model: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: other weights in the second convolution of the TOSA graph."""
-    original = lower_ethosu.to_ethos_u
+    original = lower.to_ethos_u
 
-    def planted(*args: object, **options: object) -> lower_ethosu.Lowered:
+    def planted(*args: object, **options: object) -> lower.EthosULowering:
         lowered = original(*args, **options)  # type: ignore[arg-type]
         return replace(lowered, graphs={b: damaged(t) for b, t in lowered.graphs.items()})
 
-    monkeypatch.setattr("harness.export.child.lower_ethosu.to_ethos_u", planted)
+    monkeypatch.setattr("harness.export.child.lower.to_ethos_u", planted)
     request = ExportRequest(user_model(CONVOLUTIONS), U55)
     with pytest.raises(OraclesDisagree) as caught:  # in this process, where it can be planted
-        worker.export_model(request, exporter_versions(U55))
+        worker.export(print, request, exporter_versions(U55), "no such folder")
     error = caught.value
     assert "the TOSA reference model and the quantised eager model differ by" in error.message
     assert error.delegate == 0

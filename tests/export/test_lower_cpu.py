@@ -21,7 +21,6 @@ from tests.late import Late
 
 torch = Late("torch")
 lower = Late("harness.export.child.lower")
-lower_cpu = Late("harness.export.child.lower_cpu")
 
 SCALED = """
 import torch
@@ -39,7 +38,7 @@ def of(model: ModelSource, lowering: str) -> Program:
 
 
 def captured(module: torch.nn.Module, sample: torch.Tensor) -> torch.fx.GraphModule:
-    return lower.capture_as_written(module.eval(), (sample,))
+    return lower.capture(module.eval(), (sample,))
 
 
 def test_a_float_s_step_is_of_the_largest_value() -> None:
@@ -47,7 +46,7 @@ def test_a_float_s_step_is_of_the_largest_value() -> None:
     given = [torch.tensor([0.5, -1.9]), torch.tensor([0.25, 1.0])]
     module = captured(two(), given[0])
     outputs = [tuple(module(x)) for x in given]
-    real, whole = lower_cpu.steps(module, outputs)
+    real, whole = lower.output_steps(module, outputs)
     assert real == 8 * float(np.spacing(np.float32(1.9)))
     assert whole is None
 
@@ -80,11 +79,11 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
     torch.manual_seed(3)
     sample = torch.randn(2, 4)
     for last in (False, True):
-        module = lower_cpu.quantise(
-            captured(line(last=last), sample), [(sample,)], Calibration.FLOAT64
-        ).module
+        graph = captured(line(last=last), sample)
+        quantizer = lower.cpu_quantizer()
+        module = lower.quantise(graph, quantizer, [(sample,)], Calibration.FLOAT64).module
         outputs = [(module(sample),)]
-        (step,) = lower_cpu.steps(module, outputs)
+        (step,) = lower.output_steps(module, outputs)
         assert step is not None
         values = outputs[0][0] if last else module(torch.linspace(-9, 9, 800).reshape(-1, 4))
         steps = (values / step).double()

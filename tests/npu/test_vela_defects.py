@@ -12,8 +12,7 @@ pytest.importorskip("tosa_reference_model", reason="needs Vela and tosa-tools")
 
 from harness.config import npu as known
 from harness.core.errors import ExportError, TargetError
-from harness.export.child.known_defects import known_defect
-from harness.export.child.reduce import Smallest, npu_trial, reduce
+from harness.export.child.reduce import Smallest, known_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import read_graph
 from tests.npu import vela_defects
 from tests.npu.tosa_graph import compile_tosa

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from harness.export.child.oracle import DelegateCall, as_logical
+from harness.export.child.expected_outputs import DelegateCall, as_logical
 from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import Array, computed, read_graph, run_graph, with_outputs
 from harness.export.failures import OraclesDisagree

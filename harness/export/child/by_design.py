@@ -16,10 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from executorch.exir import EdgeProgramManager
-from torch.utils import _pytree as pytree
 
-from harness.export.child.samples import Sample, channels_last
 from harness.export.program import NamedDifference
 from harness.firmware.source import Arithmetic
 
@@ -65,24 +62,6 @@ class Kernels:
             return python
         self._met.add(definition.difference.name)
         return torch.empty_like(python).copy_(computed)
-
-
-def run_with(kernels: Kernels, edge: EdgeProgramManager, samples: Sequence[Sample]) -> list[Sample]:
-    """What a program without delegates gives for each sample, in logical order."""
-    module = edge.exported_program().module(check_guards=False)
-    interpreter = _Interpreter(module, kernels)
-    with torch.no_grad():
-        return [tuple(pytree.tree_leaves(interpreter.run(*channels_last(s)))) for s in samples]
-
-
-class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
-    def __init__(self, module: torch.fx.GraphModule, kernels: Kernels) -> None:
-        super().__init__(module)
-        self._kernels = kernels
-
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        python = super().call_function(target, args, kwargs)
-        return self._kernels(target, args, kwargs, python)
 
 
 def _name(target: Any) -> str:

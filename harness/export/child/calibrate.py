@@ -11,12 +11,13 @@ the program says that it is not reproducible and why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from torchao.quantization.pt2e import DerivedObserverOrFakeQuantize
 from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
 
 from harness.config.models import Calibration
@@ -100,16 +101,32 @@ def _tensors(module: torch.nn.Module) -> Iterator[torch.Tensor]:
 
 
 def _fix_scales(prepared: torch.fx.GraphModule) -> None:
-    """Has each observer answer with what it computes in float64, rounded once to float32: a
-    histogram's search would else be float32 arithmetic again."""
-    for observer in prepared.modules():
-        if isinstance(observer, UniformQuantizationObserverBase):
-            scale, zero_point = observer.calculate_qparams()
-            vars(observer)["calculate_qparams"] = _answering(scale.float(), zero_point)
+    """Puts in each observer's place one that gives what this computes in float64, rounded once to
+    float32: a histogram's search would else be float32 arithmetic again."""
+    observers = [
+        (name, module)
+        for name, module in prepared.named_modules(remove_duplicate=False)
+        if isinstance(module, UniformQuantizationObserverBase)
+    ]
+    fixed = {id(observer): _fixed(observer) for observer in {*(o for _, o in observers)}}
+    for module in prepared.modules():
+        if isinstance(module, DerivedObserverOrFakeQuantize):  # a bias's, from input and weight
+            module.obs_or_fqs = [fixed.get(id(source), source) for source in module.obs_or_fqs]
+    for name, observer in observers:
+        prepared.set_submodule(name, fixed[id(observer)])
 
 
-def _answering(*scale: torch.Tensor) -> Callable[[], tuple[torch.Tensor, ...]]:
-    return lambda: scale
+def _fixed(observer: UniformQuantizationObserverBase) -> DerivedObserverOrFakeQuantize:
+    scale, zero_point = observer.calculate_qparams()
+    return DerivedObserverOrFakeQuantize(
+        observer.dtype,
+        obs_or_fqs=[],
+        derive_qparams_fn=lambda _: (scale.float(), zero_point),
+        quant_min=observer.quant_min,
+        quant_max=observer.quant_max,
+        qscheme=observer.qscheme,
+        ch_axis=getattr(observer, "ch_axis", None),
+    )
 
 
 @contextmanager

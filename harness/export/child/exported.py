@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from executorch.exir import ExecutorchProgramManager
+from executorch.exir import EdgeProgramManager
 from executorch.exir import schema as et
 
-from harness.export.child.oracle import DelegateCall
+from harness.export.child.agreement import Rival
+from harness.export.child.expected_outputs import DelegateCall, method_bytes
+from harness.export.child.lower import to_program
+from harness.export.child.samples import Sample
 from harness.export.child.tosa_graph import TosaTensor, read_graph
 from harness.export.failures import UnsupportedTensor
 from harness.export.program import (
@@ -23,7 +26,7 @@ from harness.export.program import (
     RawSet,
     TensorSpec,
 )
-from harness.export.request import ExportRequest, NpuOptions
+from harness.export.request import ExportRequest, is_ethos_u
 from harness.npu.blob import find_blobs
 
 DTYPES = {
@@ -42,36 +45,78 @@ _DEQUANTIZE = {f"{space}::dequantize_per_tensor" for space in ("cortex_m", "quan
 
 
 @dataclass(frozen=True)
-class Description:
+class RawDelegate:
+    """What an NPU is given, the graph it was compiled from, and its work on each input set."""
+
+    backend: str
+    blob: bytes
+    tosa: bytes
+    calls: tuple[DelegateCall, ...]
+    operators: OperatorAgreement
+
+
+@dataclass(frozen=True)
+class LoweredModel:
+    """What the lowering for a target makes of a model, and what the program has to give for each
+    input set. ``by_python``: the outputs by Python's definitions, when these differ; ``steps``:
+    one LSB of outputs that the program does not dequantise, if it has such."""
+
+    edge: EdgeProgramManager
+    oracle: str
+    outputs: list[Sample]
+    rivals: tuple[Rival, ...] = ()
+    delegates: tuple[RawDelegate, ...] = ()
+    by_design: tuple[NamedDifference, ...] = ()
+    by_python: Sequence[Sample] = ()
+    steps: Sequence[float | None] = ()
+    not_reproducible: str = ""
+
+
+@dataclass(frozen=True)
+class Serialised:
+    """The ``.pte``, and what it says of its method ``forward``."""
+
+    pte: bytes
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     operators: tuple[str, ...]
     planned_buffers: tuple[int, ...]
 
-    def with_steps(self, steps: Sequence[float | None]) -> Description:
-        """With these for the scales of outputs that have none; nothing of it where there are no
-        ``steps``."""
-        if not steps:
-            return self
-        told = zip(self.outputs, steps, strict=True)
-        outputs = tuple(replace(o, scale=step) if o.scale is None else o for o, step in told)
-        return replace(self, outputs=outputs)
+    def raw_sets(self, inputs: Sequence[Sample], lowered: LoweredModel) -> tuple[RawSet, ...]:
+        """Inputs and expected outputs in the layout of the method."""
+        by_python = lowered.by_python or [()] * len(inputs)
+        return tuple(
+            RawSet(
+                _raw(given, self.inputs),
+                _raw(expected, self.outputs),
+                _raw(other, self.outputs) if other else (),
+            )
+            for given, expected, other in zip(inputs, lowered.outputs, by_python, strict=True)
+        )
 
 
-def describe(program: ExecutorchProgramManager, input_names: tuple[str, ...]) -> Description:
-    """Layout, quantisation and operators of the method ``forward``."""
+def _raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
+    return tuple(method_bytes(t, s) for t, s in zip(sample, specs, strict=True))
+
+
+def serialise(lowered: LoweredModel) -> Serialised:
+    program = to_program(lowered.edge)
     (plan,) = program.executorch_program.execution_plan
     quantisers = _quantisers(plan)
-    names = tuple(input_names) + ("input",) * (len(plan.inputs) - len(input_names))
-    return Description(
+    names = [*lowered.edge.exported_program().graph_signature.user_inputs]
+    names += ["input"] * (len(plan.inputs) - len(names))
+    outputs = [
+        _tensor_spec(plan, value, f"output{index}", quantisers.producing.get(value))
+        for index, value in enumerate(plan.outputs)
+    ]
+    steps = zip(outputs, lowered.steps or [None] * len(outputs), strict=True)
+    return Serialised(
+        pte=bytes(program.buffer),
         inputs=tuple(
             _tensor_spec(plan, value, name, quantisers.consuming.get(value))
             for value, name in zip(plan.inputs, names, strict=True)
         ),
-        outputs=tuple(
-            _tensor_spec(plan, value, f"output{index}", quantisers.producing.get(value))
-            for index, value in enumerate(plan.outputs)
-        ),
+        outputs=tuple(replace(o, scale=step) if o.scale is None else o for o, step in steps),
         operators=tuple(_operator_name(operator) for operator in plan.operators),
         planned_buffers=tuple(plan.non_const_buffer_sizes[1:]),
     )
@@ -128,61 +173,44 @@ def _tensor_spec(
     )
 
 
-@dataclass(frozen=True)
-class RawDelegate:
-    """What an NPU is given, the graph it was compiled from, and its work on each input set."""
-
-    backend: str
-    blob: bytes
-    tosa: bytes
-    calls: tuple[DelegateCall, ...]
-    operators: OperatorAgreement
-
-
-@dataclass(frozen=True)
-class Exported:
-    """A finished export in memory; ``write`` is the only step that touches the disk."""
-
-    request: ExportRequest
-    versions: dict[str, str]
-    pte: bytes
-    description: Description
-    oracle: str
-    sets: tuple[RawSet, ...]
-    npu: NpuOptions | None
-    oracles: tuple[OracleAgreement, ...]
-    delegates: tuple[RawDelegate, ...]
-    by_design: tuple[NamedDifference, ...] = ()
-    not_reproducible: str = ""
-
-    def write(self, directory: Path) -> Program:
-        (directory / "program.pte").write_bytes(self.pte)
-        described, streams = self.description, find_blobs(self.pte)
-        return Program(
-            directory=directory,
-            model=self.request.model.name,
-            compile_target=self.request.compile_target,
-            pte="program.pte",
-            pte_sha256=hashlib.sha256(self.pte).hexdigest(),
-            oracle=self.oracle,
-            inputs=described.inputs,
-            outputs=described.outputs,
-            sets=tuple(_write_set(directory, f"set{i}", s) for i, s in enumerate(self.sets)),
-            operators=described.operators,
-            planned_buffers=described.planned_buffers,
-            versions=self.versions,
-            seed=self.request.seed,
-            system_config=self.npu.system_config if self.npu else "",
-            memory_mode=self.npu.memory_mode if self.npu else "",
-            direct_drive=self.npu.direct_drive if self.npu else False,
-            oracles=self.oracles,
-            delegates=tuple(
-                _write_delegate(directory, i, d, streams.index(d.blob))
-                for i, d in enumerate(self.delegates)
-            ),
-            by_design=self.by_design,
-            not_reproducible=self.not_reproducible,
-        )
+def write_program(
+    directory: Path,
+    request: ExportRequest,
+    versions: dict[str, str],
+    lowered: LoweredModel,
+    serialised: Serialised,
+    sets: Sequence[RawSet],
+    oracles: tuple[OracleAgreement, ...],
+) -> None:
+    """All that belongs to the Program into an empty directory. Raises OSError."""
+    (directory / "program.pte").write_bytes(serialised.pte)
+    npu = request.npu if is_ethos_u(request.compile_target) else None
+    streams = find_blobs(serialised.pte)
+    Program(
+        directory=directory,
+        model=request.model.name,
+        compile_target=request.compile_target,
+        pte="program.pte",
+        pte_sha256=hashlib.sha256(serialised.pte).hexdigest(),
+        oracle=lowered.oracle,
+        inputs=serialised.inputs,
+        outputs=serialised.outputs,
+        sets=tuple(_write_set(directory, f"set{i}", s) for i, s in enumerate(sets)),
+        operators=serialised.operators,
+        planned_buffers=serialised.planned_buffers,
+        versions=versions,
+        seed=request.seed,
+        system_config=npu.system_config if npu else "",
+        memory_mode=npu.memory_mode if npu else "",
+        direct_drive=request.direct_drive,
+        oracles=oracles,
+        delegates=tuple(
+            _write_delegate(directory, i, d, streams.index(d.blob))
+            for i, d in enumerate(lowered.delegates)
+        ),
+        by_design=lowered.by_design,
+        not_reproducible=lowered.not_reproducible,
+    ).save()
 
 
 def _write_set(directory: Path, name: str, raw: RawSet) -> InputSet:

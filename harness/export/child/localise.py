@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import ExportError
-from harness.export.child.known_defects import known_defect
-from harness.export.child.lower_ethosu import compile_graph
-from harness.export.child.reduce import Smallest, npu_trial, reduce
+from harness.export.child.lower import compile_graph
+from harness.export.child.reduce import Smallest, known_defect, npu_trial, reduce
 from harness.export.child.tosa_graph import (
     Array,
     Operator,

@@ -1,63 +1,87 @@
-"""Quantise and lower a module to an ExecuTorch program for a Cortex-M core.
+"""Quantise and lower a module to an ExecuTorch program, for each kind of target.
 
-The steps are those of ``_to_edge_cortex_m`` in ExecuTorch 1.5.1's
-``backends/arm/scripts/aot_arm_compiler.py``, with three differences that leave the program
-the same (``tests/export/test_lower.py`` compares) and take half the time: non-strict capture,
-one capture instead of three, and ``to_edge`` in place of ``to_edge_transform_and_lower``, which
-runs everything twice to leave operators to delegates that a Cortex-M does not have.
+For all, in difference to ExecuTorch's own scripts, capture is non-strict and inference-mode dropout
+is removed before quantising. torch 2.13 turns dropout into a clone, and the two clones of ds_cnn
+survive into the program, against what ExecuTorch's own test_ds_cnn.py demands (it fails with these
+versions).
 
-One difference is on purpose: inference-mode dropout is removed before quantising. torch 2.13
-turns it into a clone, and the two clones of ds_cnn survive into the program, against what
-ExecuTorch's own test_ds_cnn.py demands (it fails with these versions).
+Cortex-M: the steps are those of ``_to_edge_cortex_m`` in ExecuTorch 1.5.1's
+``backends/arm/scripts/aot_arm_compiler.py``, with differences that leave the program the same
+(``tests/export/test_lower.py`` compares) and take half the time: one capture instead of three,
+and ``to_edge`` in place of ``to_edge_transform_and_lower``, which runs everything twice to leave
+operators to delegates that a Cortex-M does not have.
+
+Ethos-U: the steps are those of ``_to_edge_TOSA_delegate`` in the same file. Inputs keep the layout
+that the model was written for, and the quantisers that stay on the CPU become those of Cortex-M;
+for a driver under Linux (its ``--direct_drive``) they stay as they are.
+
+A CPU under an operating system: the steps are those of ``examples/xnnpack/aot_compiler.py``. The
+quantiser is XNNPACK's, whoever computes in the end, and what XNNPACK's partitioner takes is its.
+PyTorch computes the expected outputs, as floats. No runtime adds floats up in PyTorch's order, so
+they cannot be exact, and a step is needed that says how near they are (``output_steps``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import executorch.kernels.quantized  # noqa: F401 - the out variants of quantized_decomposed
+import numpy as np
 import torch
+from executorch.backends.arm import quantizer as arm
+from executorch.backends.arm.arm_vela import vela_compile
+from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner
+from executorch.backends.arm.ethosu.backend import EthosUBackend
 from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
-from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
+from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
 from executorch.backends.cortex_m.target_config import CortexMTargetConfig
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer import xnnpack_quantizer as xnnpack
 from executorch.exir import (
     EdgeCompileConfig,
     EdgeProgramManager,
     ExecutorchBackendConfig,
     ExecutorchProgramManager,
     to_edge,
+    to_edge_transform_and_lower,
 )
+from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from harness.config.models import Calibration
-from harness.core.errors import UsageError
+from harness.core.errors import ExportError, UsageError
 from harness.export.child.calibrate import calibrate
-from harness.export.child.samples import Sample, channels_last
+from harness.export.child.samples import Sample
+from harness.export.request import CpuLowering, NpuOptions
 
+if TYPE_CHECKING:  # older checkouts have no such name
+    from executorch.backends.arm.arm_vela import VelaCompileResult
 
-def target_config(compile_target: str) -> CortexMTargetConfig:
-    try:
-        return CortexMTargetConfig.from_target_string(compile_target)
-    except ValueError as error:
-        raise UsageError(f"ExecuTorch cannot compile for '{compile_target}': {error}") from error
+# What ExecuTorch's ``--direct_drive`` tells Vela besides.
+_DIRECT_DRIVE = ("--separate-io-regions", "--cop-format=COP2")
+_STEPS_OF_INT8 = 255
+_ULPS = 8  # of float32: sums in another order, layer upon layer
 
 
 def capture(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
-    """The module as a graph, in channels-last memory format."""
-    module = module.to(memory_format=torch.channels_last)
-    exported = torch.export.export(module, channels_last(example), strict=False)
-    graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
-    remove_dropout(graph_module)
-    return graph_module
-
-
-def capture_as_written(module: torch.nn.Module, example: Sample) -> torch.fx.GraphModule:
-    """The same in the memory format that the model was written for."""
+    """The module as a graph, in the memory format of the example."""
     exported = torch.export.export(module, example, strict=False)
     graph_module: torch.fx.GraphModule = exported.module(check_guards=False)
-    remove_dropout(graph_module)
+    _remove_dropout(graph_module)
     return graph_module
+
+
+def _remove_dropout(graph_module: torch.fx.GraphModule) -> None:
+    dropouts = {torch.ops.aten.dropout.default, torch.ops.aten.dropout_.default}
+    for node in list(graph_module.graph.nodes):
+        if node.target in dropouts and not node.args[2]:
+            node.replace_all_uses_with(node.args[0])
+            graph_module.graph.erase_node(node)
+    graph_module.recompile()
 
 
 @dataclass(frozen=True)
@@ -70,16 +94,6 @@ class Quantised:
 
 def quantise(
     graph_module: torch.fx.GraphModule,
-    samples: Sequence[Sample],
-    calibration: Calibration,
-) -> Quantised:
-    """int8 with observers that have seen the calibration samples."""
-    last = [channels_last(sample) for sample in samples]
-    return quantise_with(graph_module, CortexMQuantizer(), last, calibration)
-
-
-def quantise_with(
-    graph_module: torch.fx.GraphModule,
     quantizer: Quantizer,
     samples: Sequence[Sample],
     calibration: Calibration,
@@ -90,11 +104,31 @@ def quantise_with(
     return Quantised(convert_pt2e(observed), why)
 
 
+def ethos_u_quantizer(spec: EthosUCompileSpec) -> Quantizer:
+    """With a scale per output channel for weights."""
+    quantizer = arm.EthosUQuantizer(spec)
+    quantizer.set_global(arm.get_symmetric_quantization_config(is_per_channel=True))
+    return quantizer
+
+
+def cpu_quantizer() -> Quantizer:
+    """With a scale per output channel for weights."""
+    config = xnnpack.get_symmetric_quantization_config(is_per_channel=True)
+    return xnnpack.XNNPACKQuantizer().set_global(config)
+
+
+def target_config(compile_target: str) -> CortexMTargetConfig:
+    try:
+        return CortexMTargetConfig.from_target_string(compile_target)
+    except ValueError as error:
+        raise UsageError(f"ExecuTorch cannot compile for '{compile_target}': {error}") from error
+
+
 def to_cortex_m(
     quantised: torch.fx.GraphModule, example: Sample, config: CortexMTargetConfig
 ) -> EdgeProgramManager:
     """The edge program in terms of the ``cortex_m::`` operators."""
-    exported = torch.export.export(quantised, channels_last(example), strict=False)
+    exported = torch.export.export(quantised, example, strict=False)
     edge = to_edge(exported, compile_config=edge_config())
     passes = CortexMPassManager(edge.exported_program(), target_config=config)
     edge._edge_programs["forward"] = passes.transform()
@@ -115,14 +149,126 @@ def edge_config() -> EdgeCompileConfig:
     return edge_compile_config.cortex_m_edge_compile_config()
 
 
+@dataclass(frozen=True)
+class EthosULowering:
+    """``graphs``: the TOSA graph that Vela was given, by the blob that it made of it."""
+
+    edge: EdgeProgramManager
+    graphs: dict[bytes, bytes]
+
+
+def compile_spec(options: NpuOptions) -> EthosUCompileSpec:
+    return EthosUCompileSpec(
+        options.compile_target,
+        system_config=options.system_config,
+        memory_mode=options.memory_mode,
+        extra_flags=[*_DIRECT_DRIVE] if options.direct_drive else None,
+    )
+
+
+def to_ethos_u(
+    quantised: torch.fx.GraphModule,
+    example: Sample,
+    spec: EthosUCompileSpec,
+    *,
+    direct_drive: bool = False,
+) -> EthosULowering:
+    with _recorded() as graphs:
+        edge = _to_edge_with(EthosUPartitioner(spec), quantised, example)
+    if not direct_drive:
+        edge = edge.transform([ReplaceQuantNodesPass()])
+    return EthosULowering(edge, graphs)
+
+
+@contextmanager
+def _recorded() -> Iterator[dict[bytes, bytes]]:
+    """Notes what goes into Vela and what comes out.
+
+    ExecuTorch can dump the TOSA graphs into a directory, but then that directory's name is
+    compiled into the program, which would be different every time.
+    """
+    graphs: dict[bytes, bytes] = {}
+    original = EthosUBackend._compile_tosa_flatbuffer
+
+    def record(tosa: bytes, spec: EthosUCompileSpec) -> VelaCompileResult:
+        result = original(tosa, spec)
+        graphs[bytes(result.processed_bytes)] = bytes(tosa)
+        return result
+
+    EthosUBackend._compile_tosa_flatbuffer = staticmethod(record)
+    try:
+        yield graphs
+    finally:
+        EthosUBackend._compile_tosa_flatbuffer = staticmethod(original)
+
+
+def compile_graph(tosa: bytes, options: NpuOptions) -> bytes:
+    """The command stream that the installed Vela makes, as ExecuTorch calls it.
+
+    Raises ExportError when Vela refuses the graph.
+    """
+    flags = list(compile_spec(options).compiler_flags)
+    try:
+        blob: bytes = vela_compile(tosa, flags).processed_bytes
+    except (Exception, SystemExit) as error:  # foreign code: any exception is possible
+        raise ExportError(f"Vela does not compile the graph: {error}") from error
+    return blob
+
+
+def to_cpu(
+    module: torch.fx.GraphModule, example: Sample, lowering: CpuLowering
+) -> EdgeProgramManager:
+    return _to_edge_with(XnnpackPartitioner() if lowering.xnnpack else None, module, example)
+
+
+def _to_edge_with(
+    partitioner: EthosUPartitioner | XnnpackPartitioner | None,
+    module: torch.fx.GraphModule,
+    example: Sample,
+) -> EdgeProgramManager:
+    return to_edge_transform_and_lower(
+        torch.export.export(module, example, strict=False),
+        partitioner=[] if partitioner is None else [partitioner],
+        compile_config=EdgeCompileConfig(_check_ir_validity=False),
+    )
+
+
 def to_program(edge: EdgeProgramManager) -> ExecutorchProgramManager:
     return edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False))
 
 
-def remove_dropout(graph_module: torch.fx.GraphModule) -> None:
-    dropouts = {torch.ops.aten.dropout.default, torch.ops.aten.dropout_.default}
-    for node in list(graph_module.graph.nodes):
-        if node.target in dropouts and not node.args[2]:
-            node.replace_all_uses_with(node.args[0])
-            graph_module.graph.erase_node(node)
-    graph_module.recompile()
+def output_steps(
+    module: torch.fx.GraphModule, outputs: Sequence[Sample]
+) -> tuple[float | None, ...]:
+    """What one step of each output is when it is judged; None where it is no float.
+
+    Where the output comes from a dequantise, its scale. Else that of an int8 over all that the
+    output was, in a module that is quantised, and in one that is not a few units in the last place
+    of the largest value that the output had.
+    """
+    (node,) = (node for node in module.graph.nodes if node.op == "output")
+    quantised = any(_is_dequantise(node) for node in module.graph.nodes)
+    return tuple(
+        float(of.args[1])
+        if _is_dequantise(of)
+        else _step([one[n] for one in outputs], quantised=quantised)
+        for n, of in enumerate(pytree.tree_leaves(node.args[0]))
+    )
+
+
+def _is_dequantise(node: object) -> bool:
+    return (
+        isinstance(node, torch.fx.Node)
+        and node.op == "call_function"
+        and node.target is torch.ops.quantized_decomposed.dequantize_per_tensor.default
+    )
+
+
+def _step(values: Sequence[torch.Tensor], *, quantised: bool) -> float | None:
+    if not values[0].is_floating_point():
+        return None
+    every = torch.cat([torch.zeros(1), *(value.flatten() for value in values)])  # an int8 has a 0
+    low, high = float(every.min()), float(every.max())
+    if quantised:
+        return (high - low) / _STEPS_OF_INT8 or None
+    return _ULPS * float(np.spacing(np.float32(max(abs(high), abs(low)))))

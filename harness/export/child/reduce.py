@@ -4,26 +4,36 @@ Operators are left out as long as the same kind of trouble stays: halves first, 
 portions, then one by one (delta debugging). What an operator that was left out had given becomes
 an input, with the value that TOSA's reference model computes for it. A try costs a compilation by
 Vela, so ``tries`` bounds them.
+
+In what is left every operator is needed for the trouble, so that two operators that stand together
+as ``targets/npu/defects.yaml`` says are no accident: it is a defect that Vela is known for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.config.npu import Defect, defects
 from harness.core.errors import ExportError
 from harness.core.verdict import Word
 from harness.export.child.tosa_graph import (
     Array,
     Graph,
+    Operator,
     computed,
     part,
     read_graph,
     run_graph,
     with_outputs,
 )
+from harness.link.reduce import ddmin
 from harness.npu.errors import AccessError, EthosUError, Unwritten
 from harness.npu.model import Network
+
+_SHAPES = frozenset({"RESHAPE", "TRANSPOSE", "IDENTITY"})
+_THROUGH = _SHAPES | {"RESCALE", "CLAMP", "TABLE"}
+_ZERO_POINT = 3  # which input of a convolution has it
 
 
 class Trouble(Word):
@@ -51,10 +61,6 @@ class Smallest:
     tries: int
 
 
-class _Enough(Exception):
-    pass
-
-
 def reduce(
     tosa: bytes, inputs: Sequence[Array], trial: Trial, *, tries: int = 200
 ) -> Smallest | None:
@@ -63,11 +69,21 @@ def reduce(
     trouble = trial(tosa, inputs)
     if trouble is None:
         return None
-    search = _Search(whole, trial, trouble, tries)
-    kept = search.shrink()
+    outcomes: dict[tuple[int, ...], bool] = {(): False}
+
+    def stays(operators: Sequence[int]) -> bool:
+        key = tuple(operators)
+        if key not in outcomes and len(outcomes) <= tries:
+            try:
+                outcomes[key] = trial(*whole.cut(operators)) is trouble
+            except KeyError:
+                outcomes[key] = False
+        return outcomes.get(key, False)
+
+    kept = ddmin(whole.chosen, stays)
     graph, values = whole.cut(kept) if len(kept) < len(whole.chosen) else (tosa, tuple(inputs))
     names = tuple(whole.graph.operators[i].name for i in kept)
-    return Smallest(graph, values, trouble, names, len(whole.chosen), search.made)
+    return Smallest(graph, values, trouble, names, len(whole.chosen), len(outcomes) - 1)
 
 
 class _Whole:
@@ -110,52 +126,6 @@ class _Whole:
         return found
 
 
-class _Search:
-    def __init__(self, whole: _Whole, trial: Trial, trouble: Trouble, tries: int) -> None:
-        self._whole, self._trial, self._trouble, self._most = whole, trial, trouble, tries
-        self.made = 0
-        self._seen: dict[tuple[int, ...], bool] = {}
-
-    def shrink(self) -> list[int]:
-        kept, portions = list(self._whole.chosen), 2
-        try:
-            while len(kept) > 1:
-                smaller = self._smaller(kept, portions)
-                if smaller is not None:
-                    kept, portions = smaller, max(2, min(portions - 1, len(smaller)))
-                elif portions >= len(kept):
-                    break
-                else:
-                    portions = min(len(kept), 2 * portions)
-        except _Enough:
-            pass
-        return kept
-
-    def _smaller(self, kept: list[int], portions: int) -> list[int] | None:
-        """One portion alone, or all but one."""
-        size = -(-len(kept) // portions)
-        pieces = [kept[i : i + size] for i in range(0, len(kept), size)]
-        rests = [[i for i in kept if i not in piece] for piece in pieces]
-        for candidate in (*pieces, *rests) if portions == 2 else (*rests,):
-            if candidate and len(candidate) < len(kept) and self._stays(candidate):
-                return candidate
-        return None
-
-    def _stays(self, candidate: list[int]) -> bool:
-        key = tuple(candidate)
-        if key not in self._seen:
-            if self.made >= self._most:
-                raise _Enough
-            self.made += 1
-            try:
-                graph, inputs = self._whole.cut(candidate)
-            except KeyError:
-                self._seen[key] = False
-            else:
-                self._seen[key] = self._trial(graph, inputs) is self._trouble
-        return self._seen[key]
-
-
 def npu_trial(compiled: Compile) -> Trial:
     """Whether the NPU computes what a graph means: compiled by Vela, run on the functional model.
     A graph that Vela, TOSA or the model refuses is no trouble."""
@@ -188,3 +158,75 @@ def _compare(
         return None
     same = all(a == b.tobytes() for a, b in zip(outputs, expected, strict=True))
     return None if same else Trouble.VALUES
+
+
+def known_defect(graph: Graph, product: str, macs: int, trouble: Trouble) -> str:
+    """The name of the first that fits; empty when none does."""
+    for name, defect in defects().defects.items():
+        on_npu = product in defect.products and (not defect.macs or macs in defect.macs)
+        seen = defect.trouble is None or defect.trouble == trouble
+        if on_npu and seen and _fits(graph, defect):
+            return name
+    return ""
+
+
+def _fits(graph: Graph, defect: Defect) -> bool:
+    if defect.to is None:
+        return True
+    for operator in graph.operators:
+        if operator.name in defect.to and _is_it(graph, operator, defect):
+            return True
+    return False
+
+
+def _is_it(graph: Graph, operator: Operator, defect: Defect) -> bool:
+    if defect.dilation > max(operator.dilation, default=0):
+        return False
+    if defect.beside is not None and not _beside(graph, operator, defect.beside):
+        return False
+    if defect.from_ is None:
+        return True
+    sources = _sources(graph, operator, defect.from_)
+    return any(defect.fill is None or _other_fill(graph, s, operator) for s in sources)
+
+
+def _sources(graph: Graph, operator: Operator, names: Collection[str]) -> list[Operator]:
+    """Operators of these names whose value reaches the operator."""
+    found, waiting = [], [operator]
+    while waiting:
+        reader = waiting.pop()
+        for producer in graph.operators:
+            if not set(producer.outputs).intersection(reader.inputs):
+                continue
+            if producer.name in names:
+                found.append(producer)
+            elif producer.name in _THROUGH:
+                waiting.append(producer)
+    return found
+
+
+def _beside(graph: Graph, operator: Operator, names: Collection[str]) -> bool:
+    """Whether an operator of these names reads, or gives, a value that in some shape is one of its
+    inputs or its result."""
+    same, grown = {*operator.inputs, *operator.outputs} & _computed(graph), True
+    while grown:
+        grown = False
+        for other in graph.operators:
+            both = {*other.inputs[:1], *other.outputs}
+            if other.name in _SHAPES and both & same and not both <= same:
+                same |= both
+                grown = True
+    return any(
+        other.name in names and same.intersection((*other.inputs[:1], *other.outputs))
+        for other in graph.operators
+    )
+
+
+def _computed(graph: Graph) -> set[str]:
+    made = {n for o in graph.operators if o.name not in ("CONST", "CONST_SHAPE") for n in o.outputs}
+    return made | {tensor.name for tensor in graph.inputs}
+
+
+def _other_fill(graph: Graph, pad: Operator, operator: Operator) -> bool:
+    fill = graph.numbers.get(pad.inputs[2], (0,))
+    return fill != graph.numbers.get(operator.inputs[_ZERO_POINT], (0,))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +45,12 @@ class TosaTensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """``attributes`` as TOSA names them: numbers, and tuples of numbers."""
+    """``dilation``: of a convolution, along each dimension."""
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
+    dilation: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def read_graph(tosa: bytes) -> Graph:
                 names.get(op.Op(), str(op.Op())),
                 _strings(op.Inputs, op.InputsLength()),
                 _strings(op.Outputs, op.OutputsLength()),
-                _attributes(op),
+                _dilation(op),
             )
             for op in operators
         ),
@@ -194,28 +194,16 @@ def _numbers(table: Any) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-def _attributes(operator: Any) -> dict[str, Any]:
-    """Read by the names of the generated reader: "Pad" has the elements that "PadLength" counts."""
+def _dilation(operator: Any) -> tuple[int, ...]:
     names = {value: name for name, value in vars(Attribute).items() if isinstance(value, int)}
-    kind, union = names.get(operator.AttributeType(), "NONE"), operator.Attribute()
-    if kind == "NONE" or union is None:
-        return {}
-    table = getattr(importlib.import_module(f"tosa.{kind}"), kind)()
+    kind = names.get(operator.AttributeType(), "NONE")
+    if kind == "NONE":
+        return ()
+    union, table = operator.Attribute(), getattr(importlib.import_module(f"tosa.{kind}"), kind)()
+    if union is None or not hasattr(table, "Dilation"):
+        return ()
     table.Init(union.Bytes, union.Pos)
-    lists = {name.removesuffix("Length") for name in dir(table) if name.endswith("Length")}
-    found: dict[str, Any] = {n: _strings_or_numbers(table, n) for n in lists}
-    for name in dir(table):
-        plain = name[0].isupper() and name not in lists and name != "Init"
-        if plain and not name.startswith("GetRootAs") and not name.endswith(_DERIVED):
-            found[name] = getattr(table, name)()
-    return found
-
-
-_DERIVED = ("Length", "IsNone", "AsNumpy", "BufferHasIdentifier")
-
-
-def _strings_or_numbers(table: Any, name: str) -> tuple[Any, ...]:
-    return tuple(getattr(table, name)(i) for i in range(getattr(table, name + "Length")()))
+    return tuple(table.Dilation(index) for index in range(table.DilationLength()))
 
 
 def _strings(get: Any, count: int) -> tuple[str, ...]:

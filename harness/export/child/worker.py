@@ -5,30 +5,37 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
 from executorch.exir import EdgeProgramManager
 
 from harness.core.errors import HarnessError
-from harness.export.child import lower, lower_cpu, lower_ethosu, oracle
+from harness.export.child import expected_outputs, lower
 from harness.export.child.agreement import Rival, agreements, check_operators
-from harness.export.child.by_design import Kernels, run_with
-from harness.export.child.exported import Description, Exported, RawDelegate, describe
-from harness.export.child.lower import Quantised
-from harness.export.child.lower_ethosu import Lowered
-from harness.export.child.oracle import Answer
-from harness.export.child.samples import Sample, draw, in_layout_of, observed_ranges, shipped_ranges
+from harness.export.child.by_design import Kernels
+from harness.export.child.expected_outputs import ProgramRun, delegates, run_eagerly, run_program
+from harness.export.child.exported import LoweredModel, RawDelegate, serialise, write_program
+from harness.export.child.lower import EthosULowering, Quantised
+from harness.export.child.samples import (
+    Sample,
+    channels_last,
+    draw,
+    in_layout_of,
+    observed_ranges,
+    shipped_ranges,
+)
 from harness.export.child.sensitivity import randomise_weights, require_sensitivity, try_out
 from harness.export.child.source import LoadedModel, input_files, load_model
 from harness.export.failures import FileRaised, NothingDelegated, StageFailed
-from harness.export.program import NamedDifference, RawSet, TensorSpec
-from harness.export.request import LOWERINGS, ExportRequest, NpuOptions, is_ethos_u
+from harness.export.program import NamedDifference
+from harness.export.request import LOWERINGS, ExportRequest, is_ethos_u
 from harness.firmware.source import Arithmetic
 
 CALIBRATION_SAMPLES = 16
@@ -49,53 +56,30 @@ def export(
     Raises ExportError (StageFailed for all that torch and the user's file raise), UsageError.
     """
     started = time.time_ns()
-    model, exported = export_model(request, versions, on_stage)
-    exported.write(Path(directory)).save()
-    if request.model.file is None:
-        return {}
-    return input_files(request.model.file, model.input_files, started)
-
-
-def export_model(
-    request: ExportRequest, versions: dict[str, str], on_stage: OnStage = lambda _: None
-) -> tuple[LoadedModel, Exported]:
-    """The model and what an export makes of it, in memory."""
     stage = _Stages(request, on_stage)
     lower_model = _route(request)
     with _reproducible(request.seed):
         with stage(_LOAD):
             model = load_model(request.model)
         with stage("prepare inputs"):
-            calibration, sets = _prepare(request, model)
+            calibration, samples = _prepare(request, model)
         constant: tuple[int, ...] = ()
         if request.model.is_user_file:
             with stage(_RUN):
-                constant = try_out(request.model.name, model.module, sets)
+                constant = try_out(request.model.name, model.module, samples)
         with _suspecting(constant):
-            made = lower_model(_Work(request, versions, model.module, calibration, sets, stage))
+            work = _Work(request, versions, model.module, calibration, samples, stage)
+            lowered = lower_model(work)
             with stage("serialise"):
-                program = lower.to_program(made.edge)
-                names = tuple(made.edge.exported_program().graph_signature.user_inputs)
-                description = describe(program, names).with_steps(made.steps)
-                differing = made.by_python or [()] * len(sets)
-                raw = tuple(map(_raw_set, repeat(description), sets, made.outputs, differing))
-                pte = bytes(program.buffer)
-    require_sensitivity(request.model.name, raw)
+                serialised = serialise(lowered)
+                sets = serialised.raw_sets(samples, lowered)
+    require_sensitivity(request.model.name, sets)
     with stage("compare the oracles"):
-        opinions = agreements(description.outputs, made.outputs, made.rivals)
-    return model, Exported(
-        request,
-        versions,
-        pte,
-        description,
-        made.oracle,
-        raw,
-        made.npu,
-        opinions,
-        made.delegates,
-        made.by_design,
-        made.not_reproducible,
-    )
+        oracles = agreements(serialised.outputs, lowered.outputs, lowered.rivals)
+    write_program(Path(directory), request, versions, lowered, serialised, sets, oracles)
+    if request.model.file is None:
+        return {}
+    return input_files(request.model.file, model.input_files, started)
 
 
 class _Stages:
@@ -138,13 +122,9 @@ class _Work:
     sets: list[Sample]
     stage: _Stages
 
-    def in_example_layout(self) -> tuple[list[Sample], list[Sample]]:
-        """Calibration samples and input sets in the memory layout of the first set."""
-        example = self.sets[0]
-        return (
-            [in_layout_of(example, sample) for sample in self.calibration],
-            [in_layout_of(example, sample) for sample in self.sets],
-        )
+    def in_layout(self, change: Callable[[Sample], Sample]) -> tuple[list[Sample], list[Sample]]:
+        """Calibration samples and input sets."""
+        return [*map(change, self.calibration)], [*map(change, self.sets)]
 
 
 def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, ...], list[Sample]]:
@@ -168,34 +148,7 @@ def _prepare(request: ExportRequest, model: LoadedModel) -> tuple[tuple[Sample, 
     ]
 
 
-def _raw_set(described: Description, inputs: Sample, outputs: Sample, by_python: Sample) -> RawSet:
-    """``by_python``: the outputs again where Python's definitions differ, or nothing."""
-
-    def raw(sample: Sample, specs: Sequence[TensorSpec]) -> tuple[bytes, ...]:
-        return tuple(oracle.method_bytes(t, s) for t, s in zip(sample, specs, strict=True))
-
-    return RawSet(
-        raw(inputs, described.inputs),
-        raw(outputs, described.outputs),
-        raw(by_python, described.outputs) if by_python else (),
-    )
-
-
-@dataclass(frozen=True)
-class _Made:
-    edge: EdgeProgramManager
-    oracle: str
-    outputs: list[Sample]
-    npu: NpuOptions | None = None
-    rivals: tuple[Rival, ...] = ()
-    delegates: tuple[RawDelegate, ...] = ()
-    by_design: tuple[NamedDifference, ...] = ()
-    by_python: Sequence[Sample] = ()  # the outputs by Python's definitions, when these differ
-    steps: Sequence[float | None] = ()  # one LSB of outputs that the program does not dequantise
-    not_reproducible: str = ""
-
-
-_Route = Callable[[_Work], _Made]
+_Route = Callable[[_Work], LoweredModel]
 
 
 def _route(request: ExportRequest) -> _Route:
@@ -209,109 +162,116 @@ def _route(request: ExportRequest) -> _Route:
     return _cortex_m
 
 
-def _cortex_m(work: _Work) -> _Made:
-    request, sets, stage = work.request, work.sets, work.stage
-    config = lower.target_config(request.compile_target)
+def _cortex_m(work: _Work) -> LoweredModel:
+    request, stage = work.request, work.stage
+    calibration, sets = work.in_layout(channels_last)
     with stage("capture"):
-        captured = lower.capture(work.module, sets[0])
+        captured = lower.capture(work.module.to(memory_format=torch.channels_last), sets[0])
     with stage("quantise"):
-        quantised = lower.quantise(captured, work.calibration, request.calibration)
+        quantizer = CortexMQuantizer()
+        quantised = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
+        config = lower.target_config(request.compile_target)
         edge = lower.to_cortex_m(quantised.module, sets[0], config)
     with stage("compute the expected outputs"):
-        kernels, python = _both(request)
-        expected = run_with(kernels, edge, sets)
-        return _Made(
+        runs, by_python, by_design = _both_ways(request, edge, sets, {})
+        return LoweredModel(
             edge,
-            oracle.cortex_m_name(work.versions),
-            expected,
-            by_design=kernels.met,
-            by_python=run_with(python, edge, sets) if kernels.met else (),
+            expected_outputs.cortex_m_name(work.versions),
+            [run.outputs for run in runs],
+            by_design=by_design,
+            by_python=by_python,
             not_reproducible=quantised.not_reproducible,
         )
 
 
-def _cpu(work: _Work) -> _Made:
+def _both_ways(
+    request: ExportRequest,
+    edge: EdgeProgramManager,
+    sets: Sequence[Sample],
+    graphs: Mapping[bytes, bytes],
+) -> tuple[list[ProgramRun], list[Sample], tuple[NamedDifference, ...]]:
+    """The program with ExecuTorch's C++ kernels on the CPU; where its Python definitions differ,
+    the outputs by these, and in what."""
+    kernels = Kernels(request.compile_target, Arithmetic.CMSIS_NN)
+    runs = run_program(edge, sets, kernels, graphs)
+    if not kernels.met:
+        return runs, [], ()
+    python = Kernels(request.compile_target, Arithmetic.PYTHON)
+    by_python = run_program(edge, sets, python, graphs, known=runs)
+    return runs, [run.outputs for run in by_python], kernels.met
+
+
+def _cpu(work: _Work) -> LoweredModel:
     request, stage = work.request, work.stage
     lowering = LOWERINGS[request.compile_target]
-    calibration, sets = work.in_example_layout()
+    calibration, sets = work.in_layout(partial(in_layout_of, work.sets[0]))
     with stage("capture"):
-        captured = lower.capture_as_written(work.module, sets[0])
-        real = oracle.run_eagerly(captured, sets)
+        captured = lower.capture(work.module, sets[0])
+        real = run_eagerly(captured, sets)
     quantised = Quantised(captured, "")
     rivals: tuple[Rival, ...] = ()
     if lowering.quantised:
         with stage("quantise"):
-            quantised = lower_cpu.quantise(captured, calibration, request.calibration)
+            quantizer = lower.cpu_quantizer()
+            quantised = lower.quantise(captured, quantizer, calibration, request.calibration)
             rivals = (Rival("float model", real),)
     with stage("lower"):
-        edge = lower_cpu.to_cpu(quantised.module, sets[0], lowering)
-    if lowering.xnnpack and not oracle.delegates(edge):
+        edge = lower.to_cpu(quantised.module, sets[0], lowering)
+    if lowering.xnnpack and not delegates(edge):
         raise NothingDelegated(request.model.name, request.compile_target)
     with stage("compute the expected outputs"):
-        expected = oracle.run_eagerly(quantised.module, sets) if lowering.quantised else real
-        return _Made(
+        expected = run_eagerly(quantised.module, sets) if lowering.quantised else real
+        return LoweredModel(
             edge,
-            oracle.pytorch_name(work.versions, quantised=lowering.quantised),
+            expected_outputs.pytorch_name(work.versions, quantised=lowering.quantised),
             expected,
             rivals=rivals,
-            steps=lower_cpu.steps(quantised.module, expected),
+            steps=lower.output_steps(quantised.module, expected),
             not_reproducible=quantised.not_reproducible,
         )
 
 
-def _both(request: ExportRequest) -> tuple[Kernels, Kernels]:
-    """ExecuTorch's C++ kernels, and its Python definitions."""
-    of = request.compile_target
-    return Kernels(of, Arithmetic.CMSIS_NN), Kernels(of, Arithmetic.PYTHON)
-
-
-def _ethos_u(work: _Work) -> _Made:
-    request, stage = work.request, work.stage
-    options = request.npu
-    spec = lower_ethosu.compile_spec(options)
-    calibration, sets = work.in_example_layout()
+def _ethos_u(work: _Work) -> LoweredModel:
+    request, stage, options = work.request, work.stage, work.request.npu
+    spec = lower.compile_spec(options)
+    calibration, sets = work.in_layout(partial(in_layout_of, work.sets[0]))
     with stage("capture"):
-        captured = lower.capture_as_written(work.module, sets[0])
-        real = oracle.run_eagerly(captured, sets)
+        captured = lower.capture(work.module, sets[0])
+        real = run_eagerly(captured, sets)
     with stage("quantise"):
-        quantised = lower_ethosu.quantise(captured, calibration, spec, request.calibration)
+        quantizer = lower.ethos_u_quantizer(spec)
+        quantised = lower.quantise(captured, quantizer, calibration, request.calibration)
     with stage("lower"):
-        lowered = lower_ethosu.to_ethos_u(
+        lowered = lower.to_ethos_u(
             quantised.module, sets[0], spec, direct_drive=options.direct_drive
         )
     with stage("compute the expected outputs"):
-        kernels, python = _both(request)
-        answers = oracle.run_tosa(lowered.edge, lowered.graphs, sets, kernels)
-        by_python = (
-            oracle.run_tosa(lowered.edge, lowered.graphs, sets, python, answers)
-            if kernels.met
-            else []
-        )
-        eager = oracle.run_eagerly(quantised.module, sets)
-        delegates = tuple(_delegates(lowered, answers))
-    if not delegates:
+        runs, by_python, by_design = _both_ways(request, lowered.edge, sets, lowered.graphs)
+        eager = run_eagerly(quantised.module, sets)
+        work_of_npu = tuple(_raw_delegates(lowered, runs))
+    if not work_of_npu:
         raise NothingDelegated(request.model.name, request.compile_target)
-    return _Made(
+    return LoweredModel(
         lowered.edge,
-        oracle.tosa_name(work.versions),
-        [answer.outputs for answer in answers],
-        options,
+        expected_outputs.tosa_name(work.versions),
+        [run.outputs for run in runs],
         (Rival("quantised eager model", eager), Rival("float model", real)),
-        delegates,
-        kernels.met,
-        [answer.outputs for answer in by_python],
+        work_of_npu,
+        by_design,
+        by_python,
         not_reproducible=quantised.not_reproducible,
     )
 
 
-def _delegates(lowered: Lowered, answers: Sequence[Answer]) -> Iterator[RawDelegate]:
-    for number, module in enumerate(oracle.delegates(lowered.edge)):
+def _raw_delegates(lowered: EthosULowering, runs: Sequence[ProgramRun]) -> Iterator[RawDelegate]:
+    for number, module in enumerate(delegates(lowered.edge)):
         blob = bytes(module.processed_bytes)
         tosa = lowered.graphs[blob]
-        calls = tuple(answer.calls[number] for answer in answers)
-        operators = check_operators(module, tosa, calls)
-        yield RawDelegate(module.backend_id, blob, tosa, calls, operators)
+        calls = tuple(run.calls[number] for run in runs)
+        yield RawDelegate(
+            module.backend_id, blob, tosa, calls, check_operators(module, tosa, calls)
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The oracle's numbers against the float network, and the memory order they are stored in."""
+"""The expected numbers against the float network, and the memory order they are stored in."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from harness.export.program import TensorSpec
 from tests.late import Late
 
 torch = Late("torch")
+quantizer = Late("executorch.backends.cortex_m.quantizer.quantizer")
 lower = Late("harness.export.child.lower")
 by_design = Late("harness.export.child.by_design")
 sensitivity = Late("harness.export.child.sensitivity")
-oracle = Late("harness.export.child.oracle")
+expected_outputs = Late("harness.export.child.expected_outputs")
 drawing = Late("harness.export.child.samples")
 source = Late("harness.export.child.source")
 FLOAT64 = Calibration.FLOAT64
@@ -28,12 +29,14 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
     sensitivity.randomise_weights(model.module, ranges, generator)
     samples = [drawing.draw(ranges, generator, full=n == 0) for n in range(8)]
     expected = [model.module(*s) for s in samples]
-    quantised = lower.quantise(lower.capture(model.module, samples[0]), samples, FLOAT64)
+    last = [drawing.channels_last(sample) for sample in samples]
+    captured = lower.capture(model.module.to(memory_format=torch.channels_last), last[0])
+    quantised = lower.quantise(captured, quantizer.CortexMQuantizer(), last, FLOAT64)
     config = lower.target_config("cortex-m55")
-    edge = lower.to_cortex_m(quantised.module, samples[0], config)
-    for (got,), exact in zip(
-        by_design.run_with(by_design.Kernels("cortex-m55"), edge, samples), expected, strict=True
-    ):
+    edge = lower.to_cortex_m(quantised.module, last[0], config)
+    runs = expected_outputs.run_program(edge, last, by_design.Kernels("cortex-m55"))
+    for run, exact in zip(runs, expected, strict=True):
+        (got,) = run.outputs
         noise = (got - exact).pow(2).sum()
         signal = exact.pow(2).sum()
         assert 10 * float(torch.log10(signal / noise)) > 20, "SQNR in dB"
@@ -42,16 +45,18 @@ def test_the_oracle_stays_close_to_the_float_network() -> None:
 def test_bytes_follow_the_dimension_order() -> None:
     tensor = torch.arange(8, dtype=torch.int8).reshape(1, 2, 2, 2)
     spec = TensorSpec("x", "int8", (1, 2, 2, 2), (0, 2, 3, 1))
-    raw = oracle.method_bytes(tensor.to(memory_format=torch.channels_last), spec)
+    raw = expected_outputs.method_bytes(tensor.to(memory_format=torch.channels_last), spec)
     assert list(raw) == [0, 4, 1, 5, 2, 6, 3, 7]
     assert (spec.decode(raw) == tensor.numpy()).all()
 
 
 def test_a_scalar_has_bytes_too() -> None:
-    raw = oracle.method_bytes(torch.tensor(2.5), TensorSpec("x", "float32", (), ()))
+    raw = expected_outputs.method_bytes(torch.tensor(2.5), TensorSpec("x", "float32", (), ()))
     assert np.frombuffer(raw, np.float32).tolist() == [2.5]
 
 
 def test_another_shape_than_the_programs_is_an_error() -> None:
     with pytest.raises(ExportError, match=r"the oracle's 'x' is int8\[3\], the program's is"):
-        oracle.method_bytes(torch.zeros(3, dtype=torch.int8), TensorSpec("x", "int8", (4,), (0,)))
+        expected_outputs.method_bytes(
+            torch.zeros(3, dtype=torch.int8), TensorSpec("x", "int8", (4,), (0,))
+        )

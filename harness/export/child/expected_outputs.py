@@ -1,4 +1,4 @@
-"""Expected outputs of a lowered program, and how they are stored.
+"""The expected outputs of a lowered program: who computes them, and how they are stored.
 
 For a Cortex-M: ExecuTorch's ``cortex_m`` operators. The program is run eagerly, so each operator
 is the reference implementation that ``executorch/backends/cortex_m/ops/operators.py`` registers
@@ -67,8 +67,8 @@ class DelegateCall:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the program gives for one sample, in logical order, and how it came to that."""
+class ProgramRun:
+    """What the program gives for one sample, in logical order, and the work of its delegates."""
 
     outputs: Sample
     calls: tuple[DelegateCall, ...]
@@ -81,19 +81,20 @@ def delegates(edge: EdgeProgramManager) -> tuple[LoweredBackendModule, ...]:
     return tuple(getattr(module, n.args[0].target) for n in nodes)
 
 
-def run_tosa(
+def run_program(
     edge: EdgeProgramManager,
-    graphs: Mapping[bytes, bytes],
     samples: Sequence[Sample],
     kernels: Kernels,
-    known: Sequence[Answer] = (),
-) -> list[Answer]:
-    """With ``kernels`` on the CPU. A delegate whose inputs are those of the ``known`` answer has
-    its outputs, too: the model is not asked twice."""
+    graphs: Mapping[bytes, bytes] | None = None,
+    known: Sequence[ProgramRun] = (),
+) -> list[ProgramRun]:
+    """With ``kernels`` on the CPU. ``graphs``: the TOSA graph of each delegate, by its blob. A
+    delegate whose inputs are those of the ``known`` run has its outputs, too: the model is not
+    asked twice."""
     module = edge.exported_program().module(check_guards=False)
-    calls = [answer.calls for answer in known] or [()] * len(samples)
+    calls = [run.calls for run in known] or [()] * len(samples)
     return [
-        _Execution(module, graphs, kernels, before).answer(sample)
+        _Interpreter(module, graphs or {}, kernels, before).run_sample(sample)
         for sample, before in zip(samples, calls, strict=True)
     ]
 
@@ -103,7 +104,7 @@ def run_eagerly(module: torch.fx.GraphModule, samples: Sequence[Sample]) -> list
         return [tuple(pytree.tree_leaves(module(*sample))) for sample in samples]
 
 
-class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
+class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def __init__(
         self,
         module: torch.fx.GraphModule,
@@ -117,10 +118,10 @@ class _Execution(torch.fx.Interpreter):  # type: ignore[misc]
         self._kernels = kernels
         self._calls: list[DelegateCall] = []
 
-    def answer(self, sample: Sample) -> Answer:
+    def run_sample(self, sample: Sample) -> ProgramRun:
         with torch.no_grad():
             outputs = tuple(pytree.tree_leaves(self.run(*sample)))
-        return Answer(outputs, tuple(self._calls))
+        return ProgramRun(outputs, tuple(self._calls))
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is not executorch_call_delegate:
