@@ -13,14 +13,14 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode
-from harness.export.exporter import ExporterChoice, exporter_label
+from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice, FirmwareSource
 from harness.report.console import Terminal
 from harness.report.suite import print_report, write_json, write_junit
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions, run_suite
 from harness.suites.standin.install import install
-from harness.suites.suites import SUITES, Tooling
+from harness.suites.suites import SUITES
 
 
 @click.command()
@@ -43,7 +43,6 @@ from harness.suites.suites import SUITES, Tooling
     show_default=True,
     help="Processes that run tests; each needs about 1.5 GB.",
 )
-@click.option("--resume", is_flag=True, help="Continue the same run, which was interrupted.")
 @click.option("--no-cache", is_flag=True, help="Export every test again.")
 @verb
 @exporter_option
@@ -70,7 +69,7 @@ def suite(
       hil suite cortex-m --executorch ~/executorch
       hil suite cortex-m --executorch ~/executorch --exporter checkout
       hil suite cortex-m --sample 60 --seed 1 --report out.json --junit out.xml
-      hil suite ethos-u55 --shard 1/4 --resume
+      hil suite ethos-u55 --shard 1/4
     """
     elf, sample = words["elf"], words["sample"]
     if elf is not None and firmware != FirmwareChoice():
@@ -82,9 +81,8 @@ def suite(
         selection=Selection(words["keyword"], _shard(words["shard"]), sample, words["seed"]),
         elf=elf,
         checkout=firmware.checkout(),
-        tooling=_tooling(exporter),
+        exporter=exporter.find(),
         workers=words["workers"],
-        resume=words["resume"],
         use_store=not words["no_cache"],
     )
     reports: list[SuiteReport] = []
@@ -103,15 +101,6 @@ def suite(
     answers = [report.as_json() for report in reports]
     code = max(report.exit_code for report in reports)
     return answers[0] if len(answers) == 1 else {"runs": answers}, ExitCode(code)
-
-
-def _tooling(exporter: ExporterChoice) -> Tooling | None:
-    """None for the installed wheel."""
-    checkout = exporter.find()
-    if checkout is None:
-        return None
-    label = exporter_label(checkout.facts)
-    return Tooling(checkout.environment, checkout.versions["executorch"], label)
 
 
 def _beside(path: Path, source: FirmwareSource) -> Path:

@@ -1,8 +1,8 @@
 """ExecuTorch's own on-target test suites, unmodified, on the FVP stand-in.
 
-suite, options --> workspace   the folder in which the suite finds runner and stand-in
-               --> run         tests whose exports the store has are only simulated again
-               --> session     pytest for the rest; ``recorder`` is its plugin
+suite, options --> run         tests whose exports the store has are only simulated again
+               --> session     the folder with runner and stand-in, and pytest for the rest;
+                               ``recorder`` is its plugin
                --> store       what these tests exported, for the next run
                --> results     a result and the first cause of each test, the report
                --> suites      known failures applied

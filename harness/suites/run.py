@@ -8,7 +8,6 @@ pytest reported then. When anything differs, nothing is known, and pytest runs t
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -21,16 +20,23 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from harness.export.checkout import CheckoutExporter
+from harness.export.exporter import exporter_label
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import BUNDLED, FirmwareSource, full_label, source_named
 from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, judge, require_found
-from harness.suites.session import run_session
+from harness.suites.session import (
+    Workspace,
+    interrupted_recordings,
+    prepare,
+    require_standins,
+    run_session,
+)
 from harness.suites.standin.record import Simulation
 from harness.suites.store import ExportStore, Recording, export_key
 from harness.suites.suites import (
     SUITES,
-    Tooling,
     apply_known_failures,
     build_runner,
     check_core,
@@ -38,7 +44,6 @@ from harness.suites.suites import (
     read_known_failures,
     unknown_tests,
 )
-from harness.suites.workspace import Workspace, identify, interrupted, prepare, require_standins
 from harness.system import toolchain
 from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress
@@ -49,23 +54,22 @@ WORKERS = 2
 @dataclass(frozen=True)
 class SuiteOptions:
     """``elf``: the runner under test; None for the firmware of ``source`` (and ``checkout``).
-    ``tooling``: whose suite it is; None for the installed wheel's. ``resume``: the results of an
-    interrupted run of the same are taken over. ``use_store``: what earlier runs exported is only
-    simulated again, as long as nothing that exports has changed."""
+    ``exporter``: the checkout whose tests run and whose Python exports; None for the installed
+    wheel. ``use_store``: what earlier runs exported, also interrupted ones, is only simulated
+    again, as long as nothing that exports has changed."""
 
     selection: Selection = field(default_factory=Selection)
     elf: Path | None = None
     source: FirmwareSource = field(default_factory=lambda: source_named(BUNDLED))
     checkout: Checkout | None = None
-    tooling: Tooling | None = None
+    exporter: CheckoutExporter | None = None
     workers: int = WORKERS
-    resume: bool = False
     use_store: bool = True
 
 
 def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteReport:
     """Runs ExecuTorch's suite ``name``. Raises StandinMissing, and what prevents the run."""
-    suite, tooling = SUITES[name], options.tooling
+    suite, exporter = SUITES[name], options.exporter
     known = read_known_failures(suite.known_failures)
     qemu = toolchain.require("qemu-system-arm")
     if options.elf is not None:
@@ -74,21 +78,17 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
     else:
         built = build_runner(suite, options.source, options.checkout, progress)
         elf, firmware = built.elf, full_label(built.source.name, built.checkout)
-    identity = identify(suite, elf, options.selection, tooling)
-    earlier = interrupted(identity) if options.resume else []
-    workspace = prepare(suite, elf, tooling)
+    workspace = prepare(suite, elf, exporter)
     require_standins(workspace)
-    workspace.save_identity(identity)
     started = time.monotonic()
     try:
-        phases = _run_tests(workspace, options, earlier, progress)
+        phases = _run_tests(workspace, options, progress)
     finally:
         shutil.rmtree(workspace.scratch, ignore_errors=True)
-        shutil.rmtree(workspace.recorded, ignore_errors=True)
-    workspace.finish()
+    shutil.rmtree(workspace.recorded, ignore_errors=True)
     tests = judge(phases)
     require_found(tests)
-    of_wheel = tooling is None  # the known failures are those of the wheel's tests
+    of_wheel = exporter is None  # the known failures are those of the wheel's tests
     tests = apply_known_failures(tests, known_failures_for(known, elf), strict=of_wheel)
     return SuiteReport(
         suite=suite.name,
@@ -100,37 +100,34 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
         complaints=unknown_tests(tests, known) if options.selection.everything and of_wheel else (),
         note=suite.note,
         firmware=firmware,
-        exporter="wheel" if tooling is None else tooling.label,
+        exporter=exporter_label(None if exporter is None else exporter.facts),
     )
 
 
-def _run_tests(
-    workspace: Workspace,
-    options: SuiteOptions,
-    earlier: Sequence[dict[str, Any]],
-    progress: Progress,
-) -> list[Phase]:
+def _run_tests(workspace: Workspace, options: SuiteOptions, progress: Progress) -> list[Phase]:
     """Simulates what the store has again, lets pytest run the rest, and stores what it exported."""
     # Tests that draw random inputs export something else every time.
     use_store = options.use_store and os.environ.get("TEST_SEED") != "RANDOM"
-    key = export_key(workspace.suite, options.tooling)
+    key = export_key(workspace.suite, options.exporter)
     store = ExportStore(workspace.suite.name, key)
+    with disk_errors("running the suite"):
+        for recorded in interrupted_recordings(key):
+            store.add(recorded)
+            shutil.rmtree(recorded)
+        workspace.name_recordings(key)
     collected = store.collected(options.selection.keyword) if use_store else None
-    phases = [*earlier]
-    done = {phase["test"] for phase in phases}
+    phases: list[dict[str, Any]] = []
+    done: set[str] = set()
     if collected is not None:
         selected = options.selection.choose(collected[0])
-        stored = (store.recording(test) for test in selected if test not in done)
-        recordings = [recording for recording in stored if recording is not None]
+        recordings = [r for r in map(store.recording, selected) if r is not None]
         phases += replay(recordings, workspace, options.workers, progress)
         done = {phase["test"] for phase in phases}
         if selected and set(selected) <= done:
             return [Phase.from_json(phase) for phase in [*phases, *collected[1]]]
-    with disk_errors("running the suite"):
-        workspace.events.write_text("".join(f"{json.dumps(phase)}\n" for phase in phases))
     phases += run_session(workspace, options.selection, options.workers, progress, done)
     # Nobody knows which tests were exported before a change in the middle of the run.
-    if export_key(workspace.suite, options.tooling) == key:
+    if export_key(workspace.suite, options.exporter) == key:
         store.add(workspace.recorded)
     return [Phase.from_json(phase) for phase in phases]
 

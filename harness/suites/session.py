@@ -1,27 +1,169 @@
-"""pytest and its workers as a child process that runs a suite; its events are read as they come."""
+"""One run of pytest over a suite: the folder that it runs in, and the process.
+
+In the folder are the stand-in, the runner where the suite looks for it, and logs. The events of
+pytest and its workers are read as they come.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Any
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
 
 from harness.core.errors import InfraError, UsageError
-from harness.suites.results import Selection
-from harness.suites.workspace import Workspace
-from harness.system import toolchain
+from harness.export.checkout import CheckoutExporter
+from harness.suites.recorder import DONE, KEPT, RECORDED
+from harness.suites.results import Selection, StandinMissing
+from harness.suites.standin.command_line import model_names
+from harness.suites.standin.install import install
+from harness.suites.standin.main import RUNNERS
+from harness.suites.suites import Suite
+from harness.system import paths, toolchain
 from harness.system.files import disk_errors
 from harness.system.progress import Progress
 
+_START_SECONDS = 60
+_RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
+_KEY = "key"  # a file beside the recordings
 _LIMIT_SECONDS = 7200.0
 _PYTEST_USAGE_ERROR = 4  # pytest's exit status; 5: no test was collected
 _PYTEST_ENDED = (0, 1, 2, 5)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """``root``: the folder of the suite's tests; ``environment``: for the suite's process and the
+    stand-in."""
+
+    directory: Path
+    suite: Suite
+    root: Path
+    environment: dict[str, str]
+
+    @property
+    def standins(self) -> Path:
+        """The commands with the names of the models."""
+        return self.directory / "bin"
+
+    @property
+    def log(self) -> Path:
+        """What pytest printed."""
+        return self.directory / "pytest.log"
+
+    @property
+    def ini(self) -> Path:
+        return self.directory / "pytest.ini"
+
+    @property
+    def done(self) -> Path:
+        """Ids of tests that pytest leaves out."""
+        return self.directory / DONE
+
+    @property
+    def kept(self) -> Path:
+        """By test, the files of its simulations, of tests that failed."""
+        return self.directory / KEPT
+
+    @property
+    def recorded(self) -> Path:
+        """Recordings of the other tests, for the store."""
+        return self.directory / RECORDED
+
+    def name_recordings(self, key: str) -> None:
+        """``key``: what decides what is recorded."""
+        (self.recorded / _KEY).write_text(key)
+
+    @property
+    def scratch(self) -> Path:
+        """For temporary files of the suite; removed after the run."""
+        return self.directory / "tmp"
+
+
+def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -> Workspace:
+    """A new workspace with ``elf`` as the runner under test, for the suite of ``exporter`` or of
+    the wheel."""
+    if not elf.is_file():
+        raise UsageError(f"there is no ELF {elf}", path=elf)
+    root = suite.directory(exporter)
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
+    directory = _runs() / f"{stamp}-{os.getpid()}"
+    with disk_errors("preparing the suite's run"):
+        for runner in suite.runners:
+            (directory / runner).mkdir(parents=True)
+            shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
+        workspace = Workspace(directory, suite, root, _environment(directory, exporter))
+        for folder in (workspace.scratch, workspace.kept, workspace.recorded):
+            folder.mkdir(parents=True)
+        workspace.ini.write_text("[pytest]\n")
+        workspace.done.write_text("")
+    install(workspace.standins)
+    return workspace
+
+
+def require_standins(workspace: Workspace) -> None:
+    """Raises StandinMissing unless the suite will find and can start each model."""
+    path = workspace.environment["PATH"]
+    for name in model_names():
+        command = shutil.which(name, path=path)
+        if command is None or Path(command).parent != workspace.standins:
+            raise StandinMissing(name, f"found {command or 'nothing'} on PATH")
+        try:
+            done = subprocess.run(
+                [command, "--version"],
+                env=workspace.environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_START_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise StandinMissing(name, str(error)) from error
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise StandinMissing(name, f"`--version` ends with {done.returncode}: {last}")
+
+
+def _environment(directory: Path, exporter: CheckoutExporter | None) -> dict[str, str]:
+    """One thread per worker: the suite's tensors are tiny, and the workers take all cores."""
+    packages = [str(paths.import_root())]
+    if exporter is not None:
+        packages.insert(0, str(exporter.environment))
+    path = [str(directory / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join(path),
+        "EXECUTORCH_ROOT": str(directory),
+        RUNNERS: str(directory / "arm_test"),  # ExecuTorch also looks in other places
+        "HIL_HOME": str(paths.state_dir()),
+        "PYTHONPATH": os.pathsep.join(packages),
+        "TMPDIR": str(directory / "tmp"),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the same plugins on every machine
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def interrupted_recordings(key: str) -> Iterator[Path]:
+    """What runs of the same ``export_key`` recorded that were ended before they stored it."""
+    for file in sorted(_runs().glob(f"*/{RECORDED}/{_KEY}")):
+        pid = file.parents[1].name.rpartition("-")[2]
+        if file.read_text() == key and not Path("/proc", pid).exists():
+            yield file.parent
+
+
+def _runs() -> Path:
+    return paths.state_dir() / "suites"
 
 
 def run_session(
@@ -56,8 +198,8 @@ def run_session(
     overdue = threading.Timer(_LIMIT_SECONDS, _kill, [child])
     overdue.start()
     try:
-        with os.fdopen(read, "rb") as events, workspace.events.open("ab") as record:
-            phases = list(_phases(events, record, len(done), progress))
+        with os.fdopen(read, "rb") as events:
+            phases = list(_phases(events, len(done), progress))
         status = child.wait()
     finally:
         overdue.cancel()
@@ -86,9 +228,7 @@ def _argv(workspace: Workspace, selection: Selection, workers: int, events: int)
     return [*words, str(workspace.root / workspace.suite.tests)]
 
 
-def _phases(
-    events: Iterable[bytes], record: IO[bytes], done: int, progress: Progress
-) -> Iterator[dict[str, Any]]:
+def _phases(events: Iterable[bytes], done: int, progress: Progress) -> Iterator[dict[str, Any]]:
     total = done
     progress("starting the suite: importing torch and collecting tests")
     for line in events:
@@ -96,8 +236,6 @@ def _phases(
         if "selected" in event:  # by each worker, the same
             total = done + event["selected"] if total == done else total
             continue
-        record.write(line)
-        record.flush()
         yield event
         if event["when"] == "teardown":
             done += 1

@@ -25,8 +25,9 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from harness.export.checkout import CheckoutExporter
 from harness.suites.standin.record import REFUSED, Simulation, read_simulation
-from harness.suites.suites import Suite, Tooling
+from harness.suites.suites import Suite
 from harness.system import artifact_cache
 from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
 from harness.system.locks import in_use
@@ -80,7 +81,8 @@ class ExportStore:
         return None
 
     def add(self, recorded: Path) -> None:
-        """Moves everything that ``save_recording`` and ``save_collection`` wrote."""
+        """Moves everything that ``save_recording`` and ``save_collection`` wrote; what was cut off
+        is not used (``recording``)."""
         in_use(self._folder)
         for part in (_TESTS, _COLLECTED):
             (self._folder / part).mkdir(parents=True, exist_ok=True)
@@ -124,11 +126,11 @@ def save_collection(
     write_whole(path, json.dumps({"tests": list(tests), "phases": list(phases)}))
 
 
-def export_key(suite: Suite, tooling: Tooling | None) -> str:
+def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:
     """Equal keys: every test of the suite exports the same. It is coarse on purpose: the content
     of the folder that ExecuTorch is imported from (its tests are in there), the versions of all
     packages, the interpreter, and the variables that torch and ExecuTorch read."""
-    package = suite.directory(tooling)
+    package = suite.directory(exporter)
     for _ in Path(suite.root).parts:
         package = package.parent
     facts = [

@@ -20,6 +20,7 @@ from harness.config import strict_yaml
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.core.errors import InfraError, UsageError
+from harness.export.checkout import CheckoutExporter
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource
@@ -44,16 +45,6 @@ _ROOMY = {
 
 
 @dataclass(frozen=True)
-class Tooling:
-    """A checkout whose tests run and whose Python exports. ``environment``: the folder to import
-    its package from; ``version`` changes with its content; ``label``: its name in reports."""
-
-    environment: Path
-    version: str
-    label: str
-
-
-@dataclass(frozen=True)
 class Suite:
     name: str
     root: str  # of the suite, in the executorch package; test ids are relative to it
@@ -68,10 +59,10 @@ class Suite:
     # the target's (backends/arm/test/setup_testing.sh): it decides the size of the pools.
     mode: str = ""
 
-    def directory(self, tooling: Tooling | None = None) -> Path:
-        """Its folder in the checkout or in the installed wheel. Raises InfraError."""
-        theirs = tooling is not None
-        package = executorch_package() if tooling is None else tooling.environment / "executorch"
+    def directory(self, exporter: CheckoutExporter | None = None) -> Path:
+        """Its folder in the exporter's package, or in the installed one. Raises InfraError."""
+        theirs = exporter is not None
+        package = executorch_package() if exporter is None else exporter.environment / "executorch"
         directory = package / self.root
         if not (directory / "ops").is_dir():
             raise InfraError(

@@ -13,7 +13,7 @@ from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
 from harness.sim.simulator import pick
-from harness.suites.standin.parameters import load_model
+from harness.suites.standin.command_line import load_model
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"

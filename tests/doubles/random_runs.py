@@ -20,7 +20,7 @@ from harness.config.case import Case
 from harness.config.loading import Limits, load_target, target_directories
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
-from harness.suites.standin.parameters import load_model
+from harness.suites.standin.command_line import load_model
 from tools.doubles import double_firmware, double_program, endings, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"

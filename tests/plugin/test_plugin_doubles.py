@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.suites.standin.parameters import load_model
+from harness.suites.standin.command_line import load_model
 from tools.doubles import install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"

@@ -13,7 +13,7 @@ import pytest
 
 from harness.config.case import Case
 from harness.judge.reference import Reference, reference_path, render
-from harness.suites.standin.parameters import load_model
+from harness.suites.standin.command_line import load_model
 from tools.doubles import install_double
 
 TARGET = "corstone-300-m55"

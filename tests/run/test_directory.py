@@ -19,7 +19,7 @@ from harness.run.directory import SealBroken, load_record
 from harness.run.judging import judge_again
 from harness.run.pipeline import RunOptions, run_case
 from harness.sim.simulator import pick
-from harness.suites.standin.parameters import load_model
+from harness.suites.standin.command_line import load_model
 from tools.doubles import double_firmware, double_program, install_double
 
 FVP = "FVP_Corstone_SSE-300_Ethos-U55"

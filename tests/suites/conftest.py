@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.export.checkout import CheckoutExporter
+from harness.export.exporter import ExporterFacts
+from harness.suites.session import Workspace, prepare
 from harness.suites.suites import Suite
-from harness.suites.workspace import Workspace, prepare
 
 SUITE = """
 import os, pathlib, pytest
@@ -26,6 +28,12 @@ def test_broken():
     (record / "1" / "program.pte").write_text("evidence")
     assert 1 == 2, "numbers"
 """
+
+
+def checkout_exporter(environment: Path) -> CheckoutExporter:
+    """A checkout whose package is in ``environment``."""
+    facts = ExporterFacts(str(environment), "0123", "main", False, "1.9", "1.5.1")
+    return CheckoutExporter(environment, environment, "abc", {}, "", facts)
 
 
 OWN = Suite("own", root="suite", runners=("arm_test/own",), target="none")

@@ -6,6 +6,7 @@ ran.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from harness.suites import run
+from harness.suites import run, session
 from harness.suites.results import Selection, SuiteReport
 from harness.suites.run import SuiteOptions
 from harness.suites.store import ExportStore, export_key
 from harness.suites.suites import Suite
+from harness.system.paths import cache_dir
 from harness.system.progress import silent
 from tests.sim.gdbstub import guests
 from tests.suites.standin.conftest import U55
@@ -180,6 +182,32 @@ def test_a_selection_of_stored_tests_needs_no_pytest(world: World) -> None:
     assert world.ran == ["a0", "a1"]
     world.run(selection=Selection(keyword="sum_a"))
     assert world.ran == []
+
+
+def test_a_run_that_was_killed_is_continued(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Started again, it simulates what the killed one had exported."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*arguments: Any) -> list[dict[str, Any]]:
+        phases = session.run_session(*arguments)
+        assert len(phases) > 3
+        raise Killed
+
+    shutil.rmtree(cache_dir("suite-exports"))
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "run_session", killed)
+        with pytest.raises(Killed):
+            world.run()
+    assert world.ran == EVERYTHING
+    (key,) = (world.folder / "home" / "suites").glob("*/recorded/key")
+    place = key.parents[1]
+    place.rename(place.with_name("20260101-000000-0-99999999"))  # its process has ended
+    again = world.run()
+    assert world.ran == []
+    assert (again.simulated_again, again.not_repeated) == (6, 2)
+    assert results(again) == results(world.first)
 
 
 def test_a_change_in_the_middle_of_a_run_stores_nothing(world: World) -> None:

@@ -1,11 +1,12 @@
-"""pytest as a child: shards cover the suite once, samples are seeded, and wrong options are errors.
+"""Where a suite finds what it needs, and pytest as a child: shards cover the suite once, samples
+are seeded, and wrong options are errors.
 
 A small suite of its own stands for ExecuTorch's, so that no torch is imported.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from click.testing import CliRunner
 
 from harness.cli.suite import suite
 from harness.core.errors import HarnessError, UsageError
-from harness.suites.results import Phase, Selection, judge
-from harness.suites.session import run_session
-from harness.suites.workspace import Workspace, identify, interrupted, prepare
+from harness.suites.results import Phase, Selection, StandinMissing, judge
+from harness.suites.session import Workspace, prepare, require_standins, run_session
+from harness.suites.suites import SUITES
 from harness.system.progress import silent
 from tests.suites.conftest import OWN
 
@@ -56,26 +57,6 @@ def test_only_the_suites_own_tests_are_run(workspace: Workspace) -> None:
     assert names(run(some, Selection())) == {"ops/test_own.py::test_skipped"}
 
 
-def test_an_interrupted_run_is_continued(workspace: Workspace, tmp_path: Path) -> None:
-    """Its results count, its tests do not run again; a line that was cut off is no result."""
-    selection = Selection("number")
-    identity = identify(OWN, tmp_path / "elf", selection)
-    workspace.save_identity(identity)
-    phases = run(workspace, Selection("number and (3 or 4)"))
-    with workspace.events.open("a") as events:
-        events.write(json.dumps({"test": "ops/test_own.py::test_number[7]", "when": "call"}))
-        events.write('\n{"test": "ops/te')
-    earlier = interrupted(identity)
-    again = prepare(OWN, tmp_path / "elf")
-    ended = [Phase.from_json(phase) for phase in earlier]
-    assert ended == [phase for phase in phases if phase.when != "collect"]
-    rest = run_session(again, selection, 2, silent, {phase.test for phase in ended})
-    ran = [phase["test"] for phase in rest if phase["when"] == "call"]
-    assert sorted(ran) == sorted(
-        f"ops/test_own.py::test_number[{n}]" for n in range(12) if n not in (3, 4)
-    )
-
-
 def test_shards_are_a_partition_and_samples_repeat(workspace: Workspace) -> None:
     """Two halves run every test once; the same seed gives the same tests."""
     halves = [names(run(workspace, Selection("number", shard=(i, 2)))) for i in (1, 2)]
@@ -103,10 +84,52 @@ def test_a_wrong_shard(shard: str) -> None:
     assert "--shard takes I/N" in done.output
 
 
-def test_nothing_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda file: file.unlink(), "found .* on PATH"),
+        (lambda file: file.chmod(0o644), "found .* on PATH"),
+        (
+            lambda file: file.write_text("#!/bin/sh\necho broken >&2\nexit 7\n"),
+            "ends with 7: broken",
+        ),
+        (lambda file: file.write_text("#!/no/such/interpreter\n"), "No such file"),
+    ],
+)
+def test_a_stand_in_that_cannot_be_started_is_an_error(
+    workspace: Workspace, damage: Callable[[Path], object], said: str
+) -> None:
+    """The suite would expect every test to fail, and the run would end with exit 0."""
+    require_standins(workspace)
+    damage(workspace.directory / "bin" / "FVP_Corstone_SSE-320")
+    with pytest.raises(StandinMissing, match=said) as e:
+        require_standins(workspace)
+    assert e.value.looked_for == "FVP_Corstone_SSE-320"
+    assert e.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("suite", "board", "model"),
+    [
+        ("cortex-m", "corstone-300_cortex-m55", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("ethos-u55", "corstone-300", "FVP_Corstone_SSE-300_Ethos-U55"),
+        ("ethos-u65", "corstone-300-u65", "FVP_Corstone_SSE-300_Ethos-U65"),
+        ("ethos-u85", "corstone-320", "FVP_Corstone_SSE-320"),
+        ("ethos-u85", "portable-ops_corstone-320", "FVP_Corstone_SSE-320"),
+    ],
+)
+def test_the_runner_is_where_the_suite_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str, board: str, model: str
+) -> None:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     (tmp_path / "elf").write_bytes(b"elf")
-    arguments = ["ethos-u55", "--resume", "--elf", str(tmp_path / "elf")]
-    done = CliRunner().invoke(suite, arguments)
-    assert done.exit_code == 2
-    assert "there is no interrupted run to resume" in done.output
+    workspace = prepare(SUITES[suite], tmp_path / "elf")
+    runner = f"arm_test/arm_semihosting_executor_runner_{board}/arm_executor_runner"
+    assert (Path(workspace.environment["EXECUTORCH_ROOT"]) / runner).read_bytes() == b"elf"
+    first = Path(workspace.environment["PATH"].split(":")[0])
+    assert (first / model).is_file()
+
+
+def test_a_missing_elf(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no ELF"):
+        prepare(SUITES["cortex-m"], tmp_path / "none")

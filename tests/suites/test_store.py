@@ -11,8 +11,9 @@ import pytest
 
 from harness.suites.standin.record import REFUSED
 from harness.suites.store import ExportStore, export_key, save_collection, save_recording
-from harness.suites.suites import Suite, Tooling
+from harness.suites.suites import Suite
 from harness.system.paths import cache_dir
+from tests.suites.conftest import checkout_exporter
 
 SUITE = Suite("own", root="backends/own", runners=("arm_test/own",), target="none")
 TEST = "ops/test_add.py::test_add[0]"
@@ -145,8 +146,8 @@ def test_a_large_file_counts_by_its_size_and_time(package: Path) -> None:
 def test_a_checkout_s_exports_are_not_those_of_the_wheel(package: Path, tmp_path: Path) -> None:
     checkout = tmp_path / "checkout" / "executorch"
     (checkout / "backends" / "own" / "ops").mkdir(parents=True)
-    tooling = Tooling(checkout.parent, "1.6", "main")
-    assert export_key(SUITE, tooling) != export_key(SUITE, None)
+    exporter = checkout_exporter(checkout.parent)
+    assert export_key(SUITE, exporter) != export_key(SUITE, None)
 
 
 @pytest.mark.parametrize(

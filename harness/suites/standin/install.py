@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from harness.core.errors import InfraError, UsageError
-from harness.suites.standin.parameters import model_names
+from harness.suites.standin.command_line import model_names
 from harness.system import paths
 from harness.system.files import disk_errors
 
@@ -18,13 +18,16 @@ _SCRIPT = """\
 # {name}: {mark}, on top of QEMU. This is not an Arm model.
 : "${{HIL_HOME:={home}}}"
 export HIL_HOME
-exec {python} -I -S {program} {packages} {name} "$@"
+exec {python} -I -S -c {code} "$@"
 """
+_CODE = (
+    "import sys; sys.path.insert(0, {root!r}); from harness.suites.standin.main import main; "
+    "sys.exit(main({name!r}, sys.argv[1:], {packages!r}))"
+)
 
 
 def install(directory: Path) -> tuple[Path, ...]:
     """Returns the written commands. Raises UsageError rather than replace a foreign file."""
-    program = Path(__file__).with_name("__main__.py")
     written = []
     with disk_errors("installing the stand-ins"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -42,13 +45,17 @@ def install(directory: Path) -> tuple[Path, ...]:
                     mark=_MARK,
                     home=shlex.quote(str(paths.state_dir())),
                     python=shlex.quote(sys.executable),
-                    program=shlex.quote(str(program)),
-                    packages=shlex.quote(str(packages_of_npu())),
+                    code=shlex.quote(start_code(name, packages_of_npu())),
                 )
             )
             path.chmod(0o755)
             written.append(path)
     return tuple(written)
+
+
+def start_code(model: str, packages: Path) -> str:
+    """What Python runs for one command. ``packages``: as of ``main``."""
+    return _CODE.format(root=str(paths.import_root()), name=model, packages=str(packages))
 
 
 def packages_of_npu() -> Path:

@@ -16,7 +16,7 @@ from harness.formats import elf as formats
 from harness.formats.damage import DamagedFile
 from harness.sim.gdbstub.program import Program, program_of
 from harness.suites.standin import StandinError
-from harness.suites.standin.grammar import LoadedData
+from harness.suites.standin.command_line import LoadedData
 
 QEMU = "qemu-system-arm"
 NANOSECONDS_PER_INSTRUCTION = 32  # -icount shift=5

@@ -22,10 +22,14 @@ from pathlib import Path
 from harness.core.errors import HarnessError
 from harness.sim.gdbstub.program import HeapInfo
 from harness.suites.standin import OWN_FAULT, StandinError, machine
-from harness.suites.standin.attachment import Attachment, NpuSettings, attached, npu_driver
-from harness.suites.standin.grammar import HELP, Request, parse
+from harness.suites.standin.command_line import HELP, Model, Request, Settings, load_model, parse
+from harness.suites.standin.host_services import (
+    HostServices,
+    NpuSettings,
+    host_services,
+    npu_driver,
+)
 from harness.suites.standin.machine import Elf, read_elf
-from harness.suites.standin.parameters import Model, Settings, load_model
 from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
 from harness.suites.standin.session import (
     UARTS,
@@ -53,10 +57,9 @@ _LIMITED = {
 _QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", re.M)
 
 
-def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
-    """The exit status. ``packages``: where numpy is, when Python would not find it."""
-    if packages is not None and str(packages) not in sys.path:
-        sys.path.append(str(packages))
+def main(name: str, argv: Sequence[str], packages: str) -> int:
+    """The exit status. ``packages``: the folder with numpy, which Python would not find."""
+    sys.path.append(packages)
     try:
         model = load_model(name)
         request = parse(argv, model.cpu)
@@ -69,7 +72,7 @@ def main(name: str, argv: Sequence[str], packages: Path | None = None) -> int:
         settings = Settings(model, request.parameters)
         if "--list-params" in request.flags:
             return _list_parameters(model, request.output)
-        given = NpuSettings(model.npu_product, settings.macs, packages)
+        given = NpuSettings(model.npu_product, settings.macs)
         return _simulate(model, argv, request, settings, given)
     except (StandinError, HarnessError) as error:
         mark_refused()
@@ -148,16 +151,16 @@ def _simulate(
         heap = _heap(model, settings)
         with (
             _walls(request, elf, cwd) as walls,
-            attached(elf.program, heap, npu, cwd, channels.console.read) as attachment,
+            host_services(elf.program, heap, npu, cwd, channels.console.read) as services,
         ):
-            argv = _argv(model, request, settings, elf, channels, attachment)
-            ending = run(walls, argv, cwd, channels, attachment, request.limits)
+            argv = _argv(model, request, settings, elf, channels, services)
+            ending = run(walls, argv, cwd, channels, services, request.limits)
     finally:
         for uart in uarts.values():
             uart.close()
         if recorder is not None:
             recorder.copy_files()
-    guest_end = attachment.guest_end
+    guest_end = services.guest_end
     by_program = guest_end is not None and guest_end.status is not None
     status = _exit_status(model, ending, by_program, console, cwd)
     if "--quiet" not in request.flags:
@@ -180,7 +183,7 @@ def _argv(
     settings: Settings,
     elf: Elf,
     channels: Channels,
-    attachment: Attachment,
+    services: HostServices,
 ) -> list[str]:
     line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
     words = machine.argv(
@@ -190,9 +193,9 @@ def _argv(
         line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
         [channels.uarts[n].write if n in channels.uarts else None for n in range(UARTS)],
         channels.clock.far_end.fileno() if channels.clock else None,
-        attachment.machine,
+        services.machine,
     )
-    return [*words, *attachment.words]
+    return [*words, *services.words]
 
 
 @contextmanager

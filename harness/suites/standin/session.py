@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.suites.standin import StandinError
-from harness.suites.standin.attachment import Attachment
+from harness.suites.standin.command_line import Model, Settings
+from harness.suites.standin.host_services import HostServices
 from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
-from harness.suites.standin.parameters import Model, Settings
 from harness.suites.standin.record import write_all
 from harness.system.confine import ENVIRONMENT, Confinement, ending_signal
 
@@ -145,7 +145,7 @@ def run(
     argv: Sequence[str],
     cwd: Path,
     channels: Channels,
-    attachment: Attachment,
+    services: HostServices,
     limits: Mapping[str, float],
 ) -> QemuEnding:
     """``limits``: the models' options with their values, in seconds or instructions."""
@@ -157,12 +157,12 @@ def run(
         stdin=subprocess.DEVNULL,
         stdout=channels.console.write,
         stderr=subprocess.STDOUT,
-        pass_fds=[*walls.descriptors, *attachment.descriptors, *channels.inherited],
+        pass_fds=[*walls.descriptors, *services.descriptors, *channels.inherited],
         env=ENVIRONMENT,
         preexec_fn=None if cpu is None else lambda: _limit_cpu(cpu),
     )
     channels.close_far_ends()
-    for connection in attachment.handed_over:
+    for connection in services.handed_over:
         connection.close()
     reason: Reason = "stopped"
     try:

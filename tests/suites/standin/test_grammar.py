@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.suites.standin import StandinError
-from harness.suites.standin.grammar import LoadedData, parse
+from harness.suites.standin.command_line import LoadedData, parse
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.suites.standin.install import start_code
 from harness.system.confine import REQUIRE
 from tests.sim.gdbstub.guests import NPU_GUEST
 
@@ -237,10 +238,10 @@ def test_without_numpy_the_npu_is_named(
     guest: Guest, tmp_path: Path, how: dict[str, object]
 ) -> None:
     """The stand-in itself needs the standard library only, but for the filter that CI requires."""
-    program = Path(__file__).parents[3] / "harness" / "suites" / "standin" / "__main__.py"
+    code = start_code(U55, tmp_path)
     elf = guest(source=NPU_GUEST, **how)
     done = subprocess.run(
-        [sys.executable, "-I", "-S", program, tmp_path, U55, "-a", elf, *semihosting()],
+        [sys.executable, "-I", "-S", "-c", code, "-a", elf, *semihosting()],
         cwd=tmp_path,
         env={**os.environ, REQUIRE: "0"},
         capture_output=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.suites.standin import StandinError
-from harness.suites.standin.parameters import Settings, load_model, model_names
+from harness.suites.standin.command_line import Settings, load_model, model_names
 
 U55 = "FVP_Corstone_SSE-300_Ethos-U55"
 

@@ -1,4 +1,4 @@
-"""What the stand-in does for the program beside QEMU: its NPU (harness/npu), its SYS_HEAPINFO.
+"""What the host does for the program beside QEMU: its NPU (harness/npu), its SYS_HEAPINFO.
 
 The bundled runner built with HIL_ETHOSU_DRIVER=doorbell reaches the NPU through two FIFOs in its
 directory and shares its DDR. Any other program that contains ethos-u-core-driver, or asks for its
@@ -41,11 +41,10 @@ from harness.suites.standin.machine import DDR
 class NpuSettings:
     product: str  # u55, u65, u85
     macs: int
-    packages: Path | None  # where numpy is, when it is not on Python's path
 
 
 @dataclass(frozen=True)
-class Attachment:
+class HostServices:
     """Words for QEMU's command line and descriptors for it to inherit. ``guest_end``: how the
     program ended, when it is served by gdbstub hooks."""
 
@@ -57,17 +56,17 @@ class Attachment:
 
 
 @contextmanager
-def attached(
+def host_services(
     program: Program, heap: HeapInfo | None, settings: NpuSettings, cwd: Path, read_end: int
-) -> Iterator[Attachment]:
+) -> Iterator[HostServices]:
     """Serves whatever ``program`` needs while the block runs.
 
     ``heap`` is None without semihosting. ``read_end``: the reading end of QEMU's console pipe.
     """
     with ExitStack() as stack:
-        attachment, npu, process = Attachment(), None, None
+        services, npu, process = HostServices(), None, None
         if program.doorbell or program.functions:
-            memory, attachment = stack.enter_context(_shared_memory())
+            memory, services = stack.enter_context(_shared_memory())
             process = stack.enter_context(_model(settings, memory, later=not program.doorbell))
             if program.doorbell:
                 stack.enter_context(_doorbell(cwd, memory, settings, process))
@@ -75,11 +74,11 @@ def attached(
                 shared = partial(GuestMemory, shared=memory, origin=DDR.origin, size=DDR.size)
                 npu = DrivenNpu(_identity(settings), process, shared)
         if npu is not None or (heap is not None and program.heap_calls):
-            attended = _attended(attachment, program, heap, npu, read_end)
-            attachment = stack.enter_context(attended)
+            hooked = _served_by_hooks(services, program, heap, npu, read_end)
+            services = stack.enter_context(hooked)
         if process is not None:
             stack.callback(process.stop)  # before the others end: they may wait for a job
-        yield attachment
+        yield services
 
 
 def npu_driver(program: Program) -> str:
@@ -107,21 +106,21 @@ def _remove_stale(cwd: Path) -> None:
 
 
 @contextmanager
-def _attended(
-    attachment: Attachment,
+def _served_by_hooks(
+    services: HostServices,
     program: Program,
     heap: HeapInfo | None,
     npu: DrivenNpu | None,
     read_end: int,
-) -> Iterator[Attachment]:
+) -> Iterator[HostServices]:
     line, injector = StubSocket(), ConsoleInjector()
     injector.connect(read_end)
     try:
         with serving_hooks(line, program, heap, npu, injector) as guest_end:
-            yield Attachment(
-                words=(*attachment.words, *line.words),
-                machine=attachment.machine,
-                descriptors=(*attachment.descriptors, line.far.fileno()),
+            yield HostServices(
+                words=(*services.words, *line.words),
+                machine=services.machine,
+                descriptors=(*services.descriptors, line.far.fileno()),
                 handed_over=(line.far,),
                 guest_end=guest_end,
             )
@@ -132,13 +131,13 @@ def _attended(
 
 
 @contextmanager
-def _shared_memory() -> Iterator[tuple[SharedMemory, Attachment]]:
+def _shared_memory() -> Iterator[tuple[SharedMemory, HostServices]]:
     """The guest's DDR as anonymous memory: nothing is left behind, however this process ends."""
     with SharedMemory(DDR.size, DDR.origin) as memory:
         backend = f"memory-backend-file,id=ddr,size={DDR.size},share=on"
         yield (
             memory,
-            Attachment(
+            HostServices(
                 words=("-object", f"{backend},mem-path={memory.path}"),
                 machine=",memory-backend=ddr",
                 descriptors=(memory.descriptor,),
@@ -152,5 +151,4 @@ def _identity(settings: NpuSettings) -> Identity:
 
 def _model(settings: NpuSettings, memory: SharedMemory, *, later: bool) -> NpuProcess:
     """``later``: start it with the first job; a program with a driver may have none."""
-    packages = () if settings.packages is None else (str(settings.packages),)
-    return NpuProcess(settings.product, settings.macs, memory, packages, later=later)
+    return NpuProcess(settings.product, settings.macs, memory, later=later)

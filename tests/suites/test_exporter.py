@@ -10,21 +10,22 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.core.errors import InfraError
+from harness.export.checkout import CheckoutExporter
+from harness.export.exporter import exporter_label
 from harness.suites.results import Phase, Selection, SuiteReport, SuiteTest, judge
 from harness.suites.run import SuiteOptions
-from harness.suites.session import run_session
-from harness.suites.suites import SUITES, KnownFailure, Tooling, apply_known_failures
-from harness.suites.workspace import Workspace, identify, prepare
+from harness.suites.session import Workspace, prepare, run_session
+from harness.suites.suites import SUITES, KnownFailure, apply_known_failures
 from harness.system.progress import Progress, silent
 from tests.export.checkout.conftest import Tree, tree  # noqa: F401  (a fixture)
 
-from .conftest import OWN
+from .conftest import OWN, checkout_exporter
 
 SUITE = "import executorch\ndef test_whose(): assert executorch.WHOSE == 'the checkout', executorch"
 
 
 @pytest.fixture
-def tooling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tooling:
+def exporter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckoutExporter:
     """As a checkout's environment is: folders of its own, and a link for each file."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
     package = tmp_path / "env" / "executorch"
@@ -36,7 +37,7 @@ def tooling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tooling:
         source.write_text(text)
         (package / name).symlink_to(source)
     (tmp_path / "elf").write_bytes(b"elf")
-    return Tooling(package.parent, "1.9, sources abc", "checkout 0123")
+    return checkout_exporter(package.parent)
 
 
 def judged(workspace: Workspace) -> tuple[SuiteTest, ...]:
@@ -44,11 +45,11 @@ def judged(workspace: Workspace) -> tuple[SuiteTest, ...]:
     return judge([Phase.from_json(phase) for phase in phases])
 
 
-def test_its_tests_import_its_package(tooling: Tooling, tmp_path: Path) -> None:
-    workspace = prepare(OWN, tmp_path / "elf", tooling)
+def test_its_tests_import_its_package(exporter: CheckoutExporter, tmp_path: Path) -> None:
+    workspace = prepare(OWN, tmp_path / "elf", exporter)
     (verdict,) = judged(workspace)
     assert (verdict.id, verdict.result) == ("ops/test_theirs.py::test_whose", "passed")
-    assert workspace.environment["PYTHONPATH"].split(os.pathsep)[0] == str(tooling.environment)
+    assert workspace.environment["PYTHONPATH"].split(os.pathsep)[0] == str(exporter.environment)
 
 
 STALE = """
@@ -63,16 +64,18 @@ def test_stale():
 """
 
 
-def test_a_runner_that_was_left_somewhere_is_not_run(tooling: Tooling, tmp_path: Path) -> None:
+def test_a_runner_that_was_left_somewhere_is_not_run(
+    exporter: CheckoutExporter, tmp_path: Path
+) -> None:
     """ExecuTorch's look-up goes on in $GITHUB_WORKSPACE, in the parents of the working directory
     and in the checkout: what lies there may be of another target and of another day."""
     stale = tmp_path / "checkout/arm_test/arm_semihosting_executor_runner_x/arm_executor_runner"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"of yesterday")
-    tests = tooling.environment / "executorch/suite/ops/test_theirs.py"
+    tests = exporter.environment / "executorch/suite/ops/test_theirs.py"
     tests.unlink()
     tests.write_text(STALE.replace("ELF", repr(str(stale))))
-    workspace = prepare(OWN, tmp_path / "elf", tooling)
+    workspace = prepare(OWN, tmp_path / "elf", exporter)
     (verdict,) = judged(workspace)
     assert verdict.result == "failed"
     assert verdict.cause.startswith(
@@ -80,15 +83,9 @@ def test_a_runner_that_was_left_somewhere_is_not_run(tooling: Tooling, tmp_path:
     )
 
 
-def test_a_run_of_another_content_is_another_run(tooling: Tooling, tmp_path: Path) -> None:
-    elf = tmp_path / "elf"
-    wheels, theirs = (identify(OWN, elf, Selection(), t) for t in (None, tooling))
-    assert wheels["executorch"] != theirs["executorch"] == tooling.version
-
-
-def test_a_checkout_without_the_suite(tooling: Tooling) -> None:
+def test_a_checkout_without_the_suite(exporter: CheckoutExporter) -> None:
     with pytest.raises(InfraError, match="the checkout has no ethos-u55 suite") as error:
-        SUITES["ethos-u55"].directory(tooling)
+        SUITES["ethos-u55"].directory(exporter)
     assert "--exporter wheel" in str(error.value.hint)
 
 
@@ -106,13 +103,14 @@ def test_the_command_finds_it(
 ) -> None:
     """With the bundled runner, and the report says whose suite it was."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "home"))
-    seen: list[Tooling] = []
+    seen: list[CheckoutExporter] = []
 
     def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteReport:
-        assert options.tooling is not None
-        seen.append(options.tooling)
+        assert options.exporter is not None
+        seen.append(options.exporter)
         tests = (SuiteTest("a::b", "passed", "", 1),)
-        return SuiteReport(name, "q", "e", tests, 1, Path("l"), exporter=options.tooling.label)
+        label = exporter_label(options.exporter.facts)
+        return SuiteReport(name, "q", "e", tests, 1, Path("l"), exporter=label)
 
     monkeypatch.setattr("harness.cli.suite.run_suite", run_suite)
     words = [
@@ -127,8 +125,8 @@ def test_the_command_finds_it(
     ]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    (tooling,) = seen
-    assert (tooling.environment / "executorch/exir/lowering.py").resolve().parent.parent == (
+    (exporter,) = seen
+    assert (exporter.environment / "executorch/exir/lowering.py").resolve().parent.parent == (
         tree.root
     )
     assert f"the suite and its exporter: checkout {tree.git('rev-parse', 'HEAD')[:10]}" in (
