@@ -35,9 +35,8 @@ from harness.suites.standin.session import (
     UARTS,
     Channels,
     QemuEnding,
-    Uart,
     run,
-    uart_settings,
+    uarts_of,
 )
 from harness.system.confine import Confinement, NotConfined, confined, ending_signal, required
 from harness.system.packages import how_to_get
@@ -145,7 +144,7 @@ def _simulate(
     record_in = os.environ.get(RECORD)
     recorder = Recorder(Path(record_in), cwd) if record_in else None
     console = _Console(recorder)
-    uarts = {uart.number: Uart(uart, console.write) for uart in uart_settings(model, settings)}
+    uarts = uarts_of(model, settings, console.write)
     channels = Channels(console.write, uarts, with_clock=_needs_clock(request))
     try:
         heap = _heap(model, settings)

@@ -228,35 +228,25 @@ UARTS = 5  # of the machine; the models have as many on the board
 _EOT = b"\x04"
 
 
-@dataclass(frozen=True)
-class UartSettings:
-    number: int
-    out_file: str
-    stops: tuple[bytes, ...]  # texts that end the simulation
-
-
-def uart_settings(model: Model, settings: Settings) -> Iterator[UartSettings]:
-    """The UARTs that have a parameter set."""
-    for number in range(UARTS):
-        name = f"{model.board}.uart{number}"
-        tag = settings.text(f"{name}.shutdown_tag").encode()
-        eot = [_EOT] if settings.flag(f"{name}.shutdown_on_eot") else []
-        out_file = settings.text(f"{name}.out_file")
-        if out_file or tag or eot:
-            yield UartSettings(number, out_file, (*eot, *([tag] if tag else [])))
-
-
 class Uart:
     """Passes bytes on until one of the stop texts has passed."""
 
-    def __init__(self, settings: UartSettings, stdout: Callable[[bytes], object]) -> None:
-        self._stops = settings.stops
-        self._kept = max(map(len, self._stops), default=1) - 1
+    def __init__(
+        self, number: int, out_file: str, stops: Sequence[bytes], stdout: Callable[[bytes], object]
+    ) -> None:
+        """Raises StandinError when ``out_file`` cannot be written."""
+        self._stops = stops
+        self._kept = max(map(len, stops), default=1) - 1
         self._tail = b""
         self._file: int | None = None
-        self._stdout = stdout if settings.out_file in ("-", "/dev/stdout") else None
-        if settings.out_file and self._stdout is None:
-            self._file = _create(settings)
+        self._stdout = stdout if out_file in ("-", "/dev/stdout") else None
+        if out_file and self._stdout is None:
+            try:
+                self._file = os.open(out_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            except OSError as error:
+                raise StandinError(
+                    f"uart{number}.out_file: cannot write {out_file}: {error.strerror}"
+                ) from error
 
     def write(self, data: bytes) -> bool:
         """Returns whether a stop text is complete, perhaps with bytes of earlier calls: the
@@ -278,10 +268,16 @@ class Uart:
             self._file = None
 
 
-def _create(settings: UartSettings) -> int:
-    try:
-        return os.open(Path(settings.out_file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    except OSError as error:
-        raise StandinError(
-            f"uart{settings.number}.out_file: cannot write {settings.out_file}: {error.strerror}"
-        ) from error
+def uarts_of(
+    model: Model, settings: Settings, stdout: Callable[[bytes], object]
+) -> dict[int, Uart]:
+    """The UARTs that have a parameter set, by number. Raises StandinError."""
+    found = {}
+    for number in range(UARTS):
+        name = f"{model.board}.uart{number}"
+        tag = settings.text(f"{name}.shutdown_tag").encode()
+        eot = [_EOT] if settings.flag(f"{name}.shutdown_on_eot") else []
+        out_file = settings.text(f"{name}.out_file")
+        if out_file or tag or eot:
+            found[number] = Uart(number, out_file, [*eot, *([tag] if tag else [])], stdout)
+    return found
