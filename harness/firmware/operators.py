@@ -8,15 +8,17 @@ ExecuTorch's and ours do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.core.errors import LinkError
-from harness.firmware.source import FirmwareSource, source_named, source_names
+from harness.firmware.firmware import Firmware
+from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
 from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 from harness.formats.flatbuffer import FlatBuffer
 from harness.formats.schema import PTE, load_schema
+from harness.system.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,33 @@ class BackendMissing(RunnerLacks):
     kind = "backend_missing"
 
 
+def equipped(
+    firmware: Firmware, request: BuildRequest, pte: Path, progress: Progress = silent
+) -> Firmware:
+    """The firmware. Where it lacks kernels of a program that its source can add, one of ``request``
+    with them. Raises as ``require``."""
+    source, needs = firmware.source, needs_of(pte)
+    if added := source.options_for(_lacking(firmware.images, needs).operators):
+        request = replace(request, options={**request.options, **added})
+        firmware = source.build(request, progress)
+    require(firmware.images, needs, source)
+    return firmware
+
+
 def require(images: Sequence[Path], needs: Needs, source: FirmwareSource) -> None:
     """Raises RunnerLacks, with all their names, when none of the ELF files of a firmware, its
     program first, has a kernel or a backend."""
-    missing = needs
-    for image in images:
-        missing = Needs(
-            *(missing_names(image, names) for names in (missing.operators, missing.backends))
-        )
+    missing = _lacking(images, needs)
     if missing.operators:
         raise OperatorMissing(images[0], missing, source)
     if missing.backends:
         raise BackendMissing(images[0], missing, source)
+
+
+def _lacking(images: Sequence[Path], needs: Needs) -> Needs:
+    for image in images:
+        needs = Needs(*(missing_names(image, names) for names in (needs.operators, needs.backends)))
+    return needs
 
 
 def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:

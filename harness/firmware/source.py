@@ -83,6 +83,10 @@ class FirmwareSource(ABC):
     def tree(self, request: BuildRequest) -> Path:
         """The directory that ``build`` builds in, whether it exists or not."""
 
+    def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
+        """What a build must be given to have kernels for operators that it lacks otherwise."""
+        return {}
+
     def schema_root(self, checkout: Path | None) -> Path:
         """The folder of ExecuTorch whose schemas the runner reads programs by."""
         return executorch_package()

@@ -13,7 +13,7 @@ from harness.core.errors import InfraError, NotThere
 from harness.core.judgement import Cause
 from harness.core.verdict import ExitCode, Verdict
 from harness.firmware.firmware import Firmware
-from harness.firmware.operators import needs_of, require
+from harness.firmware.operators import equipped
 from harness.firmware.source import BuildRequest, full_label
 from harness.judge.ending import console_cut, execution_cause
 from harness.log import parse_console
@@ -80,8 +80,7 @@ def execute(
     done: list[Execution] = []
     for source in options.firmware.sources:
         request = BuildRequest(chosen.target, chosen.name, checkout)
-        firmware = source.build(request, progress)
-        require(firmware.images, needs_of(program), source)
+        firmware = equipped(source.build(request, progress), request, program, progress)
         progress(f"running {program.name} on {chosen.target.name}")
         to = base.with_name(f"{base.name}.{source}") if done else base
         done.append(_run(chosen, firmware, program, inputs, to, options))

@@ -20,7 +20,7 @@ from harness.config.loading import load_target, spelled
 from harness.core.errors import BuildError, HarnessError
 from harness.export.batch import ExportOptions
 from harness.export.exporter import WHEEL, ExporterChoice, ExporterFacts, exporter_label
-from harness.firmware.operators import needs_of, require
+from harness.firmware.operators import equipped
 from harness.firmware.source import (
     Arithmetic,
     BuildRequest,
@@ -210,12 +210,12 @@ def run_case(
     progress(f"{case.id}: simulating")
     if options.skips_missing_fvp:
         skip_without_fvp(chosen)
-    plan = plan_run(case, chosen, program, firmware, options)
+    plan = plan_run(case, chosen, program, firmware, options, progress)
     program, run_dir = plan.program, new_run_dir(case.slug)
     keep_expectations(program, run_dir)
     transcript = simulate(
         chosen,
-        firmware,
+        plan.firmware,
         program=plan.pte,
         sets=[[program.directory / name for name in s.inputs] for s in program.sets],
         run_dir=run_dir,
@@ -228,11 +228,17 @@ def run_case(
 
 
 def plan_run(
-    case: Case, chosen: Chosen, program: Program, firmware: Firmware, options: RunOptions
+    case: Case,
+    chosen: Chosen,
+    program: Program,
+    firmware: Firmware,
+    options: RunOptions,
+    progress: Progress = silent,
 ) -> RunPlan:
     """What can be known before the run. Raises as ``run_case`` does."""
     pte = options.pte or program.pte_path
-    require(firmware.images, needs_of(pte), firmware.source)
+    request = BuildRequest(chosen.target, chosen.name, options=build_options(options.oracle))
+    firmware = equipped(firmware, request, pte, progress)
     notes = _export_notes(program, firmware) if options.pte is None else ()
     built = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or built)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from harness.config.loading import Target
@@ -28,6 +29,7 @@ from harness.system.progress import Progress, silent
 
 _OF_PORT = {"host": {"BUILD_TESTING": "OFF"}, "zephyr": {"BUILD_TESTING": "OFF"}}
 _TOOLCHAINS = {"cortex_m": "cortex-m.cmake", "linux": "aarch64-linux.cmake"}
+_OPERATOR = re.compile(r'^HIL_OPERATOR\("([^"]+)"', re.MULTILINE)  # as in kernels/operator.h
 _LAYOUT = 2  # raise it when what a directory of the cache holds changes
 
 
@@ -149,6 +151,15 @@ class Bundled(FirmwareSource):
 
     def key(self, request: BuildRequest) -> str:
         return _plan(request).key()
+
+    def options_for(self, operators: Sequence[str]) -> Mapping[str, str]:
+        """They take 9 KB of a runner's text, so that only a program that calls one has them."""
+        if not operators:
+            return {}
+        files = (paths.data_root() / "targets/runner/kernels/portable").glob("op_*.cpp")
+        found = (_OPERATOR.findall(file.read_text("utf-8")) for file in files)
+        wanted = set(operators).intersection(chain.from_iterable(found))
+        return {"HIL_PORTABLE_KERNELS": "ON"} if wanted else {}
 
     def tree(self, request: BuildRequest) -> Path:
         plan = _plan(request)
