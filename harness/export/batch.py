@@ -20,9 +20,10 @@ from harness.core.errors import HarnessError
 from harness.export import cache
 from harness.export.cache import NO_INPUTS, Inputs
 from harness.export.failures import InputChanged
-from harness.export.process import TEMPORARY, ExportProcess, ExportProcessFailed, Walls
+from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
+from harness.export.running import TEMPORARY, Walls
 from harness.system.boundary import as_harness_error
 from harness.system.confine import NotConfined, what_lacks
 from harness.system.files import MALFORMED
@@ -108,7 +109,7 @@ def export(
     process: ExportProcess | None = None,
 ) -> list[ExportResult]:
     """One result per request, in order; a model that fails does not stop the others. ``process``
-    exports the models of the wheel and stays open; None: one that this call starts and ends.
+    has the exporter of ``options`` and stays open; None: one that this call starts and ends.
 
     Raises NotConfined where isolation cannot be had.
     """
@@ -174,7 +175,7 @@ class _Batch:
                 readable = () if model is None else (model.absolute().parent,)
                 process = stack.enter_context(ExportProcess(walls=Walls(folder, readable)))
             elif request.model.file is not None:
-                process = stack.enter_context(ExportProcess(self._options.checkout))
+                process = stack.enter_context(self._shared.another())
             files = process.call(
                 "worker:export",
                 request,

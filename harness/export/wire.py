@@ -1,8 +1,9 @@
 """Messages between the harness and its export process: four bytes of length, then the content.
 
 Requests are pickled: the process trusts the harness. Answers are JSON, because a model's file runs
-in that process and may be hostile: ``{"ready": true}``, ``{"stage": name}``, ``{"forked": true}``,
-``{"value": …}``, ``{"error": …}`` or ``{"os_error": [errno, text, file]}``.
+in that process and may be hostile: ``{"stage": name}``, ``{"forked": true}``, ``{"value": …}``,
+``{"error": …}`` or ``{"os_error": [errno, text, file]}``. The first one of a process that can
+export is ``{"value": null}``.
 """
 
 from __future__ import annotations

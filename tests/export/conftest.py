@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.models import ModelSource, find_model
+from harness.core.errors import HarnessError
 from harness.export.batch import export
 from harness.export.process import ExportProcess
 from harness.export.program import Program
@@ -38,6 +39,18 @@ def exported(hil_export_process: ExportProcess) -> Callable[..., Program]:
         source = find_model(model) if isinstance(model, str) else model
         request = ExportRequest(source, target, memory_mode=mode)
         return export([request], process=hil_export_process)[0].unwrap()
+
+    return get
+
+
+@pytest.fixture
+def failure(hil_export_process: ExportProcess) -> Callable[..., HarnessError]:
+    """``failure(model, target)``: why a model is not exported."""
+
+    def get(source: ModelSource, target: str = "cortex-m55") -> HarnessError:
+        error = export([ExportRequest(source, target)], process=hil_export_process)[0].error
+        assert error is not None
+        return error
 
     return get
 

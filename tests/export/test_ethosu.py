@@ -10,8 +10,7 @@ import pytest
 from tosa.TosaGraph import TosaGraph
 
 from harness.config.models import ModelSource, catalogue
-from harness.core.errors import ExportError
-from harness.export.batch import export
+from harness.core.errors import HarnessError
 from harness.export.failures import DeadModelError, NothingDelegated, OraclesDisagree
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, exporter_versions
@@ -26,6 +25,7 @@ worker = Late("harness.export.child.worker")
 
 Get = Callable[..., Program]
 Write = Callable[..., ModelSource]
+Failure = Callable[[ModelSource, str], HarnessError]
 U55, U85 = "ethos-u55-128", "ethos-u85-256"
 
 CONVOLUTIONS = """
@@ -125,23 +125,18 @@ def test_channels_last_inputs_stay_so(exported: Get, user_model: Write) -> None:
         assert (one == nhwc.inputs[0].decode((nhwc.directory / b.inputs[0]).read_bytes())).all()
 
 
-def failure(source: ModelSource, target: str = U55) -> ExportError:
-    error = export([ExportRequest(source, target)])[0].error
-    assert isinstance(error, ExportError)
-    return error
-
-
-def test_a_dead_model_is_refused(user_model: Write) -> None:
+def test_a_dead_model_is_refused(user_model: Write, failure: Failure) -> None:
     error = failure(
         user_model(
             "import torch\nModelUnderTest = torch.nn.Linear(4, 3)\n"
             "torch.nn.init.zeros_(ModelUnderTest.weight)\nModelInputs = (torch.rand(2, 4),)\n"
-        )
+        ),
+        U55,
     )
     assert isinstance(error, DeadModelError)
 
 
-def test_a_model_that_never_reaches_the_npu_is_refused(user_model: Write) -> None:
+def test_a_model_that_never_reaches_the_npu_is_refused(user_model: Write, failure: Failure) -> None:
     """A run of it would pass without an NPU: planted, an operator that ExecuTorch keeps."""
     error = failure(
         user_model("""
@@ -151,7 +146,8 @@ class OnCpu(torch.nn.Module):
         return torch.sort(x)[0]
 ModelUnderTest = OnCpu()
 ModelInputs = (torch.rand(2, 4),)
-""")
+"""),
+        U55,
     )
     assert isinstance(error, NothingDelegated)
     assert "nothing of model 'mine' is left to the ethos-u55-128" in error.message

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from harness.config.models import Calibration, ModelSource
-from harness.core.errors import ExportError
-from harness.export.batch import export
+from harness.core.errors import HarnessError
 from harness.export.failures import NothingDelegated
 from harness.export.program import Program
-from harness.export.request import ExportRequest
-from tests.export.conftest import user_model  # noqa: F401
 from tests.late import Late
 
 torch = Late("torch")
 lower = Late("harness.export.child.lower")
+
+Write = Callable[[str], ModelSource]
+Get = Callable[..., Program]
 
 SCALED = """
 import torch
@@ -30,11 +30,6 @@ class Scaled(torch.nn.Module):
 ModelUnderTest = Scaled()
 ModelInputs = (torch.linspace(-3.0, 3.0, 24).reshape(2, 12),)
 """
-
-
-def of(model: ModelSource, lowering: str) -> Program:
-    (result,) = export([ExportRequest(model, lowering)])
-    return result.unwrap()
 
 
 def captured(module: torch.nn.Module, sample: torch.Tensor) -> torch.fx.GraphModule:
@@ -94,9 +89,9 @@ def test_an_int8_s_step_is_its_scale_or_what_that_would_be() -> None:
             assert torch.allclose(steps, steps.round(), atol=1e-3), "all are whole steps"
 
 
-def test_pytorch_computes_what_is_expected(user_model: Callable[[str], ModelSource]) -> None:  # noqa: F811
+def test_pytorch_computes_what_is_expected(user_model: Write, exported: Get) -> None:
     """Bit for bit, for a model that adds nothing up; and the record says who did."""
-    program = of(user_model(SCALED), "portable-fp32")
+    program = exported(user_model(SCALED), "portable-fp32")
     assert program.oracle_name.startswith("the model in PyTorch (torch ")
     assert "CMSIS-NN" not in program.oracle_name, "none of its operators is Cortex-M's"
     real, whole = program.outputs
@@ -109,10 +104,10 @@ def test_pytorch_computes_what_is_expected(user_model: Callable[[str], ModelSour
 
 
 def test_a_model_of_which_xnnpack_takes_nothing_is_none_for_it(
-    user_model: Callable[[str], ModelSource],  # noqa: F811
+    user_model: Write, failure: Callable[..., HarnessError]
 ) -> None:
     """A run of it would be said to be XNNPACK's."""
     text = SCALED.replace("x * 0.5, torch.argmax(x, -1)", "torch.argmax(x, -1)")
-    with pytest.raises(NothingDelegated, match="is left to the xnnpack-fp32") as e:
-        of(user_model(text), "xnnpack-fp32")
-    assert isinstance(e.value, ExportError)
+    error = failure(user_model(text), "xnnpack-fp32")
+    assert isinstance(error, NothingDelegated)
+    assert "is left to the xnnpack-fp32" in error.message

@@ -88,6 +88,34 @@ def test_only_the_model_that_ends_the_process_fails(user_model: Write, how: str)
     assert (first.error, last.error) == (None, None)
 
 
+def test_torch_is_imported_once_and_changed_for_one_model_alone(user_model: Write) -> None:
+    """Each user's model is exported by a copy of one process, whose pipes the copy does not have:
+    three streams, requests, answers, and the listing itself."""
+    code = (
+        "import os, sys\n"
+        "print(os.getppid(), len(os.listdir('/proc/self/fd')), 'torch' in sys.modules)\n"
+    )
+    changes = code + "sys.modules['torch'] = None; os.open('/dev/null', os.O_RDONLY)\n" + NAMES
+    files = [user_model(changes, f"{name}.py") for name in ("one", "two")]
+    programs = [result.unwrap() for result in export([ExportRequest(f) for f in files])]
+    first, second = ((p.directory / "export.log").read_text() for p in programs)
+    assert first == second
+    assert first.endswith(" 6 False\n")
+
+
+def test_a_file_that_ends_the_process_it_is_a_copy_of(user_model: Write) -> None:
+    """The wheel's models, whose process was another copy of it, still have one."""
+    bad = user_model(
+        f"import os, time; os.kill(os.getppid(), 9); time.sleep(60)\n{NAMES}", "bad.py"
+    )
+    good = user_model(SAYS_ITS_PROCESS, "good.py")
+    models = (find_model("add"), bad, good, find_model("mul"))
+    errors = [result.error for result in export([ExportRequest(m) for m in models])]
+    assert isinstance(errors[1], ExportProcessFailed)
+    assert "was ended by signal 9 (SIGKILL)" in errors[1].message
+    assert errors[0] is errors[2] is errors[3] is None
+
+
 def test_the_facts_of_a_failure(user_model: Write) -> None:
     error = failure(user_model(f"{ENDS['os._exit'][0]}\n{NAMES}"))
     assert isinstance(error, ExportProcessFailed)

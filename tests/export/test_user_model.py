@@ -17,6 +17,7 @@ from harness.export.failures import (
     StageFailed,
     UnsupportedTensor,
 )
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from tests.late import Late
@@ -26,6 +27,7 @@ sensitivity = Late("harness.export.child.sensitivity")
 
 Write = Callable[..., ModelSource]
 Get = Callable[[str | ModelSource], Program]
+Failure = Callable[[ModelSource], HarnessError]
 
 NAMES = "ModelUnderTest = ModelInputs = None\n"
 LINEAR = """
@@ -33,12 +35,6 @@ import torch
 ModelUnderTest = torch.nn.Linear(4, 3)
 ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
 """
-
-
-def failure(source: ModelSource) -> HarnessError:
-    error = export([ExportRequest(source)])[0].error
-    assert error is not None
-    return error
 
 
 def test_its_own_inputs_are_the_first_set(user_model: Write, exported: Get) -> None:
@@ -103,7 +99,7 @@ ModelInputs = (torch.arange(75.0).reshape(1, 3, 5, 5),)
     assert program.outputs[0].dim_order == (0, 2, 3, 1)
 
 
-def test_missing_names(user_model: Write) -> None:
+def test_missing_names(user_model: Write, failure: Failure) -> None:
     error = failure(user_model("ModelUnderTest = 1\n"))
     assert isinstance(error, NamesMissing)
     assert error.message == "mine.py does not define ModelInputs"
@@ -112,7 +108,7 @@ def test_missing_names(user_model: Write) -> None:
     assert error.verdict == "NO_VERDICT"
 
 
-def test_a_class_instead_of_an_instance(user_model: Write) -> None:
+def test_a_class_instead_of_an_instance(user_model: Write, failure: Failure) -> None:
     error = failure(
         user_model("import torch\nModelUnderTest = torch.nn.Identity\nModelInputs = ()\n")
     )
@@ -128,7 +124,7 @@ def test_a_class_instead_of_an_instance(user_model: Write) -> None:
         ("torch.ones(4).half()", "has dtype torch.float16, which the runner cannot take"),
     ],
 )
-def test_unusable_inputs(user_model: Write, inputs: str, message: str) -> None:
+def test_unusable_inputs(user_model: Write, inputs: str, message: str, failure: Failure) -> None:
     error = failure(
         user_model(f"import torch\nModelUnderTest = torch.nn.ReLU()\nModelInputs = {inputs}\n")
     )
@@ -136,7 +132,7 @@ def test_unusable_inputs(user_model: Write, inputs: str, message: str) -> None:
     assert message in error.message
 
 
-def test_calibration_inputs_of_another_shape(user_model: Write) -> None:
+def test_calibration_inputs_of_another_shape(user_model: Write, failure: Failure) -> None:
     error = failure(user_model(LINEAR + "CalibrationInputs = [(torch.ones(9),)]\n"))
     assert "CalibrationInputs[0] of mine.py does not have the shapes" in error.message
 
@@ -144,7 +140,9 @@ def test_calibration_inputs_of_another_shape(user_model: Write) -> None:
 @pytest.mark.parametrize(
     ("line", "cause"), [("1 / 0", "ZeroDivisionError"), ("raise SystemExit(4)", "SystemExit")]
 )
-def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cause: str) -> None:
+def test_an_exception_in_the_file_has_its_line(
+    user_model: Write, line: str, cause: str, failure: Failure
+) -> None:
     error = failure(user_model(f"import torch\n\n{line}\n{NAMES}"))
     assert isinstance(error, StageFailed)
     assert f"failed to load at mine.py:3: {cause}" in error.message
@@ -152,14 +150,14 @@ def test_an_exception_in_the_file_has_its_line(user_model: Write, line: str, cau
     assert (error.kind, error.verdict, error.exit_code) == ("bad_model", "NO_VERDICT", 2)
 
 
-def test_an_error_has_what_was_printed_meanwhile(user_model: Write) -> None:
+def test_an_error_has_what_was_printed_meanwhile(user_model: Write, failure: Failure) -> None:
     error = failure(user_model(f"print('about to fail')\n1 / 0\n{NAMES}"))
     assert isinstance(error, ExportError)
     assert "about to fail" in str(error.log)
     assert error.facts["log"] == error.log
 
 
-def test_an_exception_in_forward_has_its_line(user_model: Write) -> None:
+def test_an_exception_in_forward_has_its_line(user_model: Write, failure: Failure) -> None:
     error = failure(
         user_model("""import torch
 class Broken(torch.nn.Module):
@@ -174,7 +172,7 @@ ModelInputs = (torch.ones(2),)
     assert "failed to run as it is at mine.py:4" in error.message
 
 
-def test_a_dead_model_is_refused(user_model: Write) -> None:
+def test_a_dead_model_is_refused(user_model: Write, failure: Failure) -> None:
     """Planted: weights of zero, so the output is the bias whatever the input."""
     error = failure(
         user_model(LINEAR + "torch.nn.init.zeros_(ModelUnderTest.weight)\n", "planted.py")
@@ -183,22 +181,25 @@ def test_a_dead_model_is_refused(user_model: Write) -> None:
     assert (error.different_inputs, error.different_outputs) == (3, 1)
 
 
-def test_an_unknown_core_is_named() -> None:
+def test_an_unknown_core_is_named(failure: Callable[..., HarnessError]) -> None:
     source = ModelSource("add", "", "executorch.examples.models.toy_model", "AddModule")
     for target in ("cortex-m99", "ethos-u55-100", "ethos-u99-128", "ethos-u"):
-        error = export([ExportRequest(source, compile_target=target)])[0].error
+        error = failure(source, target)
         assert isinstance(error, UsageError)
         assert f"cannot compile for '{target}'" in error.message
 
 
 @pytest.mark.usefixtures("own_home")
-def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
+def test_one_bad_model_does_not_lose_the_others(
+    user_model: Write, hil_export_process: ExportProcess
+) -> None:
     bad, good = user_model(f"1 / 0\n{NAMES}", "bad.py"), user_model(LINEAR, "good.py")
     broken = user_model("def (:\n", "broken.py")
     events: list[tuple[str, str]] = []
     results = export(
         [ExportRequest(m) for m in (broken, bad, good, good)],
         lambda event: events.append((event.kind, event.request.model.name)),
+        process=hil_export_process,
     )
     assert [bool(r.program) for r in results] == [False, False, True, True]
     assert [r.cached for r in results] == [False, False, False, True]
@@ -209,7 +210,9 @@ def test_one_bad_model_does_not_lose_the_others(user_model: Write) -> None:
         results[0].unwrap()
 
 
-def test_the_untrained_network_that_the_wheel_ships_is_refused(user_model: Write) -> None:
+def test_the_untrained_network_that_the_wheel_ships_is_refused(
+    user_model: Write, failure: Failure
+) -> None:
     """The reason for live weights: as shipped, ds_cnn gives one output for every input."""
     error = failure(
         user_model("""
@@ -223,7 +226,7 @@ ModelInputs = (torch.rand(1, 1, 49, 10) * 2 - 1,)
 
 
 def test_what_a_file_declares_and_imports_belongs_to_its_program(
-    user_model: Write, exported: Get, tmp_path: Path
+    user_model: Write, exported: Get, hil_export_process: ExportProcess, tmp_path: Path
 ) -> None:
     """The file of the model stays as it is; the weights, and a module elsewhere in the repository,
     change."""
@@ -257,14 +260,17 @@ ModelInputs = (torch.tensor([[-1.0, 0.5, 2.0, -2.0]]),)
         assert export([ExportRequest(source)])[0].cached
     assert len(set(expected)) == 3
     options = ExportOptions(fresh=True)
-    assert not export([ExportRequest(source)], options=options)[0].cached
+    (again,) = export([ExportRequest(source)], options=options, process=hil_export_process)
+    assert not again.cached
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [("['absent.bin']", "there is no file"), ("'weights.bin'", "must be a list of file names")],
 )
-def test_input_files_that_are_none(user_model: Write, declared: str, message: str) -> None:
+def test_input_files_that_are_none(
+    user_model: Write, declared: str, message: str, failure: Failure
+) -> None:
     error = failure(user_model(LINEAR + f"InputFiles = {declared}\n"))
     assert isinstance(error, BadModel)
     assert message in error.message
@@ -292,7 +298,12 @@ ONE = "(torch.ones(1, 4),)"
     ],
 )
 def test_what_is_wrong_with_a_model_is_said_in_its_own_terms(
-    user_model: Write, forward: str, inputs: str, kind: type[HarnessError], said: str
+    user_model: Write,
+    forward: str,
+    inputs: str,
+    kind: type[HarnessError],
+    said: str,
+    failure: Failure,
 ) -> None:
     """ExecuTorch would assert something about the type of another tensor."""
     error = failure(user_model(MODEL.format(forward, inputs)))
@@ -301,7 +312,7 @@ def test_what_is_wrong_with_a_model_is_said_in_its_own_terms(
     assert "Assertion" not in error.message
 
 
-def test_an_output_that_is_constant_is_suspected(user_model: Write) -> None:
+def test_an_output_that_is_constant_is_suspected(user_model: Write, failure: Failure) -> None:
     error = failure(user_model(MODEL.format("return x + x, torch.ones(1, 3)", ONE)))
     assert isinstance(error, StageFailed)
     assert error.constant == (1,)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,16 +14,19 @@ from rich.console import Console
 
 from harness.config.models import find_model
 from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 from harness.firmware.operators import needs_of
 from harness.report.terminal import print_records
 from harness.run.directory import load_record, with_digests
 from harness.run.judging import judge_again
 from harness.size.measure import measure_file
-from harness.system.paths import project_root
+from tests.late import Late
 from tests.run.test_directory import original
 
 from . import altered, as_json, bounded, edited, refused
+
+bundled_program = Late("tools.bundled_program")
 
 __all__ = ["original"]  # the fixture: a run that passed
 
@@ -90,12 +91,10 @@ def test_a_run_directory(run_dir: Path, data: st.DataObject) -> None:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    program = export([ExportRequest(find_model("add"))])[0].unwrap()
-    bundle = tmp_path_factory.mktemp("bundle") / "x.bpte"
-    words = ["tools.bundled_program", program.directory, bundle]
-    subprocess.run([sys.executable, "-m", *words], check=True, cwd=project_root())
-    return {"x.pte": program.pte_path.read_bytes(), "x.bpte": bundle.read_bytes()}
+def programs(hil_export_process: ExportProcess) -> dict[str, bytes]:
+    request = ExportRequest(find_model("add"))
+    program = export([request], process=hil_export_process)[0].unwrap()
+    return {"x.pte": program.pte_path.read_bytes(), "x.bpte": bundled_program.bundled(program)}
 
 
 @bounded(200)

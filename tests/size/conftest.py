@@ -8,6 +8,7 @@ import pytest
 
 from harness.config.models import find_model
 from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.request import ExportRequest
 
 MODELS = ("add", "ds_cnn", "resnet8", "mobilenet_v1_025", "deep_autoencoder", "linear", "softmax")
@@ -15,7 +16,7 @@ ETHOS_U = ("ethos-u55-128", "ethos-u85-256")
 
 
 @pytest.fixture(scope="session")
-def programs() -> dict[str, Path]:
+def programs(hil_export_process: ExportProcess) -> dict[str, Path]:
     """``compile target/model`` to its .pte; exported once and kept in the program cache."""
     requests = [
         ExportRequest(find_model(model), target)
@@ -24,5 +25,5 @@ def programs() -> dict[str, Path]:
     ]
     return {
         f"{result.request.compile_target}/{result.request.model.name}": result.unwrap().pte_path
-        for result in export(requests)
+        for result in export(requests, process=hil_export_process)
     }

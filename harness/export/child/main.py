@@ -10,15 +10,17 @@ import pickle
 import struct
 import sys
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.core.errors import HarnessError
 from harness.export.failures import ImportFailed, NotTheCheckout
-from harness.export.process import TEMPORARY
+from harness.export.running import TEMPORARY, kill_group
 from harness.export.wire import answer, error_fields
 from harness.system.boundary import as_harness_error
-from harness.system.locks import die_with_parent
+from harness.system.locks import die_with_parent, load_libc
 
 PACKAGE = "executorch"
 _COPY_STATUS = 70
@@ -64,7 +66,11 @@ def main(requests: int, replies: int, parent: int, environment: str) -> None:
         answers.send({"error": error_fields(error)})
         return
     gc.freeze()  # torch's objects live to the end: no collection needs to look at them
-    answers.send({"ready": True})
+    answers.send({"value": None})
+    _serve(requests, answers)
+
+
+def _serve(requests: int, answers: Answers) -> None:
     with os.fdopen(requests, "rb") as stream:
         while (request := _read(stream)) is not None:
             message = _answer(request, answers)
@@ -72,6 +78,45 @@ def main(requests: int, replies: int, parent: int, environment: str) -> None:
             sys.stderr.flush()
             ctypes.CDLL(None).fflush(None)  # what C code printed belongs to this request
             answers.send(message)
+
+
+def fork(_: Callable[[str], None], harness: int, *descriptors: int) -> int:
+    """Makes a copy of this process that answers requests, and has its number. ``descriptors``: of
+    the process ``harness``, where the copy's requests come from, its answers and its output go."""
+    modes = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
+    opened = [
+        os.open(f"/proc/{harness}/fd/{descriptor}", mode)
+        for descriptor, mode in zip(descriptors, modes, strict=True)
+    ]
+    template = os.getpid()
+    load_libc()
+    copy = os.fork()
+    if not copy:
+        try:
+            _be_a_copy(template, *opened)
+        finally:
+            os._exit(1)  # the template's own work is not the copy's
+    for descriptor in opened:
+        os.close(descriptor)
+    return copy
+
+
+def _be_a_copy(template: int, requests: int, replies: int, printed: int) -> None:
+    os.setsid()
+    die_with_parent(template)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in (0, 1, 2, requests, replies):
+            with suppress(OSError):  # that of the listing
+                os.close(int(name))
+    _serve(requests, Answers(replies))
+
+
+def end(_: Callable[[str], None], copy: int) -> int:
+    """Kills a copy and its group. Its status as of Popen."""
+    kill_group(copy)
+    return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
 
 
 def _import_exporter(environment: str) -> None:
