@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from harness.config import strict_yaml
 from harness.config.schema import Data, Rule, Text
-from harness.formats.cop import MACS
+from harness.formats.ethosu import MACS
 from harness.system import paths
 
 Board = Literal["mps3", "mps4", "corstone1000"]

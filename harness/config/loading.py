@@ -19,7 +19,7 @@ from harness.config.model import Host, Limits, Qemu, Region, Simulators, Target,
 from harness.config.schema import checked_document
 from harness.config.strict_yaml import Document
 from harness.core.errors import NotThere, TargetError, Unknown, UsageError
-from harness.formats.cop import PRODUCTS
+from harness.formats.ethosu import PRODUCTS
 from harness.system import paths
 from harness.system.settings import MOST_FACTOR, is_factor, settings
 

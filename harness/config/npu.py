@@ -1,7 +1,7 @@
 """The Ethos-U of a target: which product, how many MACs, and where its memory mode puts what.
 
 ``targets/npu/products.yaml`` holds every fact about products and memory modes but one: MAC counts
-are a field of the command stream's CONFIG word, and ``formats/cop.py`` lists them. A target file
+are a field of the command stream's CONFIG word, and ``formats/ethosu.py`` lists them. A target file
 says only ``npu: {product: u55, macs: 128}``; a memory mode other than the product's default is
 part of the target's name: ``corstone-300-u55-128@Sram_Only``.
 
@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from harness.config.schema import Data, Rule, Text, checked_document
 from harness.config.strict_yaml import Document, read
 from harness.core.errors import Unknown, UsageError
-from harness.formats.cop import MACS, PRODUCTS
+from harness.formats.ethosu import MACS, PRODUCTS
 from harness.system.paths import data_root
 
 Product = Annotated[str, Rule(pattern=f"^({'|'.join(PRODUCTS)})$")]

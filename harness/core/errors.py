@@ -169,3 +169,24 @@ class BuildError(HarnessError):
 class LinkError(BuildError):
     kind = "link"
     verdict = Verdict.LINK_ERROR
+
+
+class MalformedFile(UsageError):
+    """The file does not keep to its format; ``offset`` is in bytes from its start."""
+
+    kind = "malformed_file"
+
+    def __init__(self, what: str, offset: int) -> None:
+        super().__init__(f"{what} (at offset {offset} = 0x{offset:x})")
+        self.what = what
+        self.offset = offset
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Without ``what``, which is in the message."""
+        return {name: value for name, value in super().facts.items() if name != "what"}
+
+    def within(self, file: object, part_offset: int = 0) -> MalformedFile:
+        """The same error with the name of ``file``, in which the damaged part starts at
+        ``part_offset``."""
+        return MalformedFile(f"{file}: {self.what}", part_offset + self.offset)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.config.loading import Region, Target
-from harness.core.errors import BuildError, InfraError
+from harness.core.errors import BuildError, InfraError, MalformedFile
 from harness.firmware.source import (
     BUNDLED,
     Arithmetic,
@@ -25,7 +25,6 @@ from harness.firmware.source import (
     checkout_facts,
     source_named,
 )
-from harness.formats.damage import DamagedFile
 from harness.system import artifact_cache, paths
 from harness.system.files import disk_errors, sha256_of, write_whole
 from harness.system.progress import Progress
@@ -257,7 +256,7 @@ def build_id(elf: Path) -> str:
 
     try:
         found = read_elf(elf).build_id
-    except DamagedFile as error:
+    except MalformedFile as error:
         raise BuildError(f"{elf} is not an ELF file: {error.what}", path=elf) from error
     if found is None:
         hint = "link it with -Wl,--build-id=sha1"

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.core.errors import LinkError
+from harness.core.errors import LinkError, MalformedFile
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
-from harness.formats.damage import DamagedFile
 from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
 from harness.formats.flatbuffer import FlatBuffer
 from harness.formats.schema import PTE, load_schema
@@ -148,6 +147,6 @@ def needs_of(pte: Path) -> Needs:
                 name = (operator.get("name") or "") + (f".{overload}" if overload else "")
                 operators.append(name)
             backends += [delegate.get("id") or "" for delegate in plan.items("delegates")]
-    except DamagedFile:
+    except MalformedFile:
         return Needs()
     return Needs(tuple(dict.fromkeys(operators)), tuple(dict.fromkeys(backends)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 
 MAGIC, THIN = b"!<arch>\n", b"!<thin>\n"
 _HEADER, _END = 60, b"`\n"
@@ -27,7 +27,7 @@ def is_archive(data: bytes) -> bool:
 def members(path: Path) -> tuple[Member, ...]:
     """The members in order, without the index and the table of names. ``()`` if not an archive.
 
-    Raises DamagedFile for one that breaks off or contradicts itself, OSError for what cannot be
+    Raises MalformedFile for one that breaks off or contradicts itself, OSError for what cannot be
     read.
     """
     data = path.read_bytes()
@@ -39,7 +39,7 @@ def members(path: Path) -> tuple[Member, ...]:
         body, special = position + _HEADER, name in ("/", "//", "/SYM64/")
         inside = size if special or not thin else 0
         if body + inside > len(data):
-            raise DamagedFile(f"{path}: member {name!r} leaves the archive", position)
+            raise MalformedFile(f"{path}: member {name!r} leaves the archive", position)
         content = data[body : body + inside]
         if name == "//":
             long_names = content
@@ -55,7 +55,7 @@ def _read_header(path: Path, data: bytes, position: int) -> tuple[str, int]:
     header = data[position : position + _HEADER]
     digits = header[48:58].strip()
     if len(header) < _HEADER or header[58:] != _END or not digits.isdigit():
-        raise DamagedFile(f"{path}: no member starts where one has to", position)
+        raise MalformedFile(f"{path}: no member starts where one has to", position)
     return header[:16].decode("utf-8", "replace").rstrip(), int(digits)
 
 
@@ -70,7 +70,9 @@ def _member(
         start = int(name[1:].split(":")[0])
         end = long_names.find(b"\n", start)
         if end < 0:
-            raise DamagedFile(f"{path}: the name of a member is not in the table of names", offset)
+            raise MalformedFile(
+                f"{path}: the name of a member is not in the table of names", offset
+            )
         name = long_names[start:end].decode("utf-8", "replace")
     name = name.removesuffix("/")
     if thin:
@@ -83,7 +85,7 @@ def _member(
 def index(path: Path) -> tuple[str, ...]:
     """The symbols of the archive's index, without reading a member; ``()`` when it has none.
 
-    Raises DamagedFile and OSError as ``members`` does.
+    Raises MalformedFile and OSError as ``members`` does.
     """
     with path.open("rb") as file:
         if not is_archive(file.read(8)):
@@ -95,7 +97,7 @@ def index(path: Path) -> tuple[str, ...]:
         raw = file.read(min(size, path.stat().st_size))
     count = int.from_bytes(raw[:4], "big")
     if len(raw) < size or 4 + 4 * count > size:
-        raise DamagedFile(f"{path}: the index breaks off", 8 + _HEADER)
+        raise MalformedFile(f"{path}: the index breaks off", 8 + _HEADER)
     names = raw[4 + 4 * count :].split(b"\0")[:count]
     return tuple(name.decode("utf-8", "replace") for name in names)
 

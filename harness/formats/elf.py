@@ -1,7 +1,7 @@
 """ELF files: header, sections, segments, symbols, relocations, notes and build attributes.
 
 The one reader of ELF structure: 32 and 64 bit, both byte orders, objects and executables. Every
-place and length is checked before it is used; what does not keep to the format is a DamagedFile.
+place and length is checked before it is used; what does not keep to the format is a MalformedFile.
 A table is one ``struct`` unpacking, since a link has hundreds of thousands of symbols.
 
 Layouts: System V ABI, chapters 4 and 5; "ELF for the Arm Architecture"; "Addenda to, and Errata
@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 
 MAGIC = b"\x7fELF"
 EM_ARM, EM_AARCH64 = 40, 183
@@ -132,7 +132,7 @@ class Relocation(NamedTuple):
 class ElfFile:
     """``name`` is for messages: the path, or as on the link line, "libx.a(y.o)" for a member.
 
-    Raises DamagedFile for what has no sound header; the tables raise it when they are read.
+    Raises MalformedFile for what has no sound header; the tables raise it when they are read.
     """
 
     data: bytes
@@ -146,8 +146,8 @@ class ElfFile:
             raise self._damage("the ELF header names no known class and byte order", 4)
         _ = self._header
 
-    def _damage(self, what: str, offset: int) -> DamagedFile:
-        return DamagedFile(f"{self.name}: {what}" if self.name else what, offset)
+    def _damage(self, what: str, offset: int) -> MalformedFile:
+        return MalformedFile(f"{self.name}: {what}" if self.name else what, offset)
 
     @cached_property
     def bits(self) -> int:
@@ -346,7 +346,7 @@ class ElfFile:
 
 
 def read_elf(path: Path) -> ElfFile:
-    """Raises DamagedFile when the file has no sound ELF header, OSError when it cannot be read."""
+    """Raises MalformedFile for a file without a sound ELF header, OSError if it cannot be read."""
     return ElfFile(path.read_bytes(), str(path))
 
 

@@ -1,7 +1,7 @@
 """Read a FlatBuffer by its schema; every position is checked before it is used.
 
 Offsets in a FlatBuffer are relative and unsigned, thus only point forward, except the one from
-a table to its vtable (https://flatbuffers.dev/internals). What is wrong is a DamagedFile.
+a table to its vtable (https://flatbuffers.dev/internals). What is wrong is a MalformedFile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.schema import Field, Schema
 
 if TYPE_CHECKING:  # a run that passes has no use for it, and it takes longer to import than that
@@ -126,28 +126,28 @@ class FlatBuffer:
         try:
             return int(_U32(self.view, at)[0])
         except struct.error:
-            raise DamagedFile(f"an offset points to byte {at} of {self.limit}", at) from None
+            raise MalformedFile(f"an offset points to byte {at} of {self.limit}", at) from None
 
     def follow(self, at: int) -> int:
         """The position that the offset stored at ``at`` points to."""
         offset = self.u32(at)
         if offset == 0:
-            raise DamagedFile("an offset points to itself", at)
+            raise MalformedFile("an offset points to itself", at)
         if at + offset > self.limit - 4:
-            raise DamagedFile(f"an offset of {offset} leads out of the {self.limit} bytes", at)
+            raise MalformedFile(f"an offset of {offset} leads out of the {self.limit} bytes", at)
         return at + offset
 
     def scalar(self, code: str, at: int) -> Any:
         try:
             return struct.unpack_from(f"<{code}", self.view, at)[0]
         except struct.error:
-            raise DamagedFile("a value reaches behind the end", at) from None
+            raise MalformedFile("a value reaches behind the end", at) from None
 
     def vector_extent(self, pos: int, size: int) -> tuple[int, int]:
         length = self.u32(pos)
         end = pos + 4 + length * size
         if end > self.limit:
-            raise DamagedFile(
+            raise MalformedFile(
                 f"a vector of {length} elements ends {end - self.limit} bytes behind the end", pos
             )
         return length, end
@@ -162,19 +162,19 @@ class FlatBuffer:
             return None
         kind = self.schema.unions[field.index].get(number)
         if kind is None:
-            raise DamagedFile(f"{table.name}.{field.name} has an unknown type {number}", at)
+            raise MalformedFile(f"{table.name}.{field.name} has an unknown type {number}", at)
         return Table(self, kind, self.follow(at))
 
     def layout(self, kind: int, pos: int) -> Layout:
         try:
             vtable = pos - int(_I32(self.view, pos)[0])
         except struct.error:
-            raise DamagedFile("a table starts behind the end", pos) from None
+            raise MalformedFile("a table starts behind the end", pos) from None
         found = self._layouts.get((kind, vtable))
         if found is None:
             found = self._layouts[kind, vtable] = self._read_vtable(kind, vtable, pos)
         if pos + found.size > self.limit:
-            raise DamagedFile(f"a table of {found.size} bytes reaches behind the end", pos)
+            raise MalformedFile(f"a table of {found.size} bytes reaches behind the end", pos)
         return found
 
     def _read_vtable(self, kind: int, vtable: int, pos: int) -> Layout:
@@ -183,10 +183,10 @@ class FlatBuffer:
         in the same places (``vtableEqual`` in flatbuffers/builder.py 25.2.10)."""
         described = self.schema.tables[kind]
         if not 0 <= vtable <= self.limit - 4:
-            raise DamagedFile(f"a {described.name} has its vtable at {vtable}", pos)
+            raise MalformedFile(f"a {described.name} has its vtable at {vtable}", pos)
         (vsize,) = _U16(self.view, vtable)
         if vsize < 4 or vsize % 2 or vtable + vsize > self.limit:
-            raise DamagedFile(f"the vtable of a {described.name} has {vsize} bytes", vtable)
+            raise MalformedFile(f"the vtable of a {described.name} has {vsize} bytes", vtable)
         places: dict[str, int] = {}
         references = []
         spans = [(0, 4)]
@@ -204,7 +204,7 @@ class FlatBuffer:
                 references.append((offset, field))
         spans.sort()
         if any(low[1] > high[0] for low, high in pairwise(spans)):
-            raise DamagedFile(f"the fields of a {described.name} overlap", vtable)
+            raise MalformedFile(f"the fields of a {described.name} overlap", vtable)
         self.vtables.setdefault(vtable, (vtable + vsize, kind))
         size = spans[-1][1]
         used = sum(end - start for start, end in spans)

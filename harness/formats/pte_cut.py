@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import PTE, load_schema
 
@@ -30,7 +30,7 @@ class Instruction:
 class CuttableProgram:
     """The bytes of a ``.pte`` and where its method's chain and outputs are.
 
-    Raises DamagedFile for what is no program of one chain, and OSError.
+    Raises MalformedFile for what is no program of one chain, and OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class CuttableProgram:
         """The program that ends with an instruction, its first written value the only output."""
         outputs, instructions = self._plan.get("outputs"), self._chain.get("instructions")
         if not isinstance(outputs, Vector) or not len(outputs):
-            raise DamagedFile("the method has no outputs", 0)
+            raise MalformedFile("the method has no outputs", 0)
         data = bytearray(self._data)
         struct.pack_into("<I", data, instructions.data - 4, after.number + 1)
         struct.pack_into("<I", data, outputs.data - 4, 1)
@@ -82,5 +82,5 @@ class CuttableProgram:
 def _single(found: Vector | tuple[()], what: str) -> Table:
     tables = [table for table in found if isinstance(table, Table)]
     if len(tables) != 1:
-        raise DamagedFile(f"it has {len(tables)} {what}s, and one is needed", 0)
+        raise MalformedFile(f"it has {len(tables)} {what}s, and one is needed", 0)
     return tables[0]

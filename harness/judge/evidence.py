@@ -1,20 +1,118 @@
-"""What judging takes: what a run left, and what it had to be."""
+"""What judging takes: what a run left, what it had to be, and how far its outputs are from that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.config.budget import MOST_TOLERANCE_LSB, Budgets
 from harness.core.judgement import Blame
-from harness.judge.compare import TensorDiff
+from harness.export.program import TensorSpec
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
 from harness.sim.transcript import NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
+
+if TYPE_CHECKING:  # imported where needed: equal bytes need no numpy
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class TensorDiff:
+    """How far one output of one input set is from what was expected.
+
+    ``worst_index`` is the logical index (NCHW for an image) of the largest difference;
+    ``worst_lsb`` is that difference in units of the output's quantisation step, or None when
+    the output has no scale (then ``worst_abs`` counts). Integer outputs have a step of 1.
+    """
+
+    output: str
+    input_set: int
+    exact: bool
+    differing: int
+    numel: int
+    worst_index: tuple[int, ...] | None = None
+    got: float | None = None
+    expected: float | None = None
+    worst_abs: float = 0.0
+    worst_lsb: float | None = None
+
+    def within(self, tolerance_lsb: float) -> bool:
+        """True when no element is further than ``tolerance_lsb`` steps away.
+
+        Without a scale only an exact match is within anything. The tenth of a step on top
+        covers the rounding of scale * integer in float32, not a different integer.
+        """
+        if self.exact:
+            return True
+        return self.worst_lsb is not None and self.worst_lsb <= tolerance_lsb + 0.1 * (
+            tolerance_lsb > 0
+        )
+
+    def describe(self) -> str:
+        if self.exact:
+            return f"{self.output} set {self.input_set}: equal"
+        index = "[" + ", ".join(map(str, self.worst_index or ())) + "]"
+        size = (
+            f"{self.worst_lsb:.4g} LSB" if self.worst_lsb is not None else f"{self.worst_abs:.6g}"
+        )
+        return (
+            f"{self.output}{index} of input set {self.input_set} is off by {size}: "
+            f"got {self.got:.7g}, expected {self.expected:.7g} "
+            f"({self.differing} of {self.numel} elements differ)"
+        )
+
+
+def compare(spec: TensorSpec, input_set: int, got: bytes, expected: bytes) -> TensorDiff:
+    """Compare raw output bytes (memory order) of one input set.
+
+    Equal bytes are equal. Otherwise elements are compared as numbers, so -0.0 equals 0.0, and
+    a NaN on one side only is an infinite difference. Raises ValueError when either has the
+    wrong number of bytes.
+    """
+    spec.check_size(got)
+    spec.check_size(expected)
+    if got == expected:
+        return TensorDiff(spec.name, input_set, True, 0, spec.numel, worst_lsb=0.0)
+    import numpy as np
+
+    a, b = spec.decode(got), spec.decode(expected)
+    distance = _distance(a, b)
+    differing = int(np.count_nonzero(distance))
+    if differing == 0:
+        return TensorDiff(spec.name, input_set, True, 0, int(a.size), worst_lsb=0.0)
+    worst = np.unravel_index(int(np.argmax(distance)), distance.shape)
+    worst_abs = float(distance[worst])
+    step = spec.scale if np.issubdtype(a.dtype, np.floating) else 1.0
+    return TensorDiff(
+        output=spec.name,
+        input_set=input_set,
+        exact=False,
+        differing=differing,
+        numel=int(a.size),
+        worst_index=tuple(int(i) for i in worst),
+        got=float(a[worst]),
+        expected=float(b[worst]),
+        worst_abs=worst_abs,
+        worst_lsb=worst_abs / step if step else None,
+    )
+
+
+def _distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Element-wise |a - b| as float64; 0 where both are NaN, infinity where one is."""
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):  # a signalling NaN, or infinity less infinity
+        wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+        distance: npt.NDArray[np.float64] = np.abs(wide_a - wide_b)
+    nan_a, nan_b = np.isnan(wide_a), np.isnan(wide_b)
+    distance[nan_a != nan_b] = np.inf
+    distance[(nan_a & nan_b) | (wide_a == wide_b)] = 0.0
+    return distance
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.pte_cut import CuttableProgram
 
 Outputs = Callable[[bytes], "tuple[bytes, ...] | None"]  # of a .pte; None: it did not run
@@ -42,7 +42,7 @@ def first_operator(pte: Path, one: Outputs, other: Outputs) -> FirstDifference |
     try:
         program = CuttableProgram(pte)
         steps = [step for step in program.instructions() if step.values]
-    except (DamagedFile, OSError):
+    except (MalformedFile, OSError):
         return None
     apart: dict[int, tuple[int, int] | None] = {}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.schema import PTE, load_schema
 from harness.judge.program_contents import (
@@ -60,17 +60,17 @@ def difference_from(before: ProgramContents | None, pte: Path) -> ProgramDiffere
         return ProgramDifference(other=("the accepted run kept nothing of its program to compare",))
     try:
         return difference(before, contents_of(pte))
-    except DamagedFile as error:
+    except MalformedFile as error:
         return ProgramDifference(other=(error.message,))
 
 
 def contents_of(pte: Path) -> ProgramContents:
-    """Raises DamagedFile for what is no program, OSError, and ToolMissing without the wheel, which
-    has the schema."""
+    """Raises MalformedFile for what is no program, OSError, and ToolMissing without the wheel,
+    which has the schema."""
     try:
         return _Reader(memoryview(pte.read_bytes())).read()
     except IndexError as error:  # a number of something that the program does not have
-        raise DamagedFile(f"{pte} contradicts itself: {error}", 0) from error
+        raise MalformedFile(f"{pte} contradicts itself: {error}", 0) from error
 
 
 class _Reader:
@@ -229,7 +229,7 @@ def npu_operators(
         blob = read_blob(stream, named_data)
         actions = read_actions(blob.commands)
         operators = _operators(blob, actions)
-    except (DamagedFile, EthosUError):
+    except (MalformedFile, EthosUError):
         return whole
     if operators is None or len(operators) > _MOST_OPERATIONS:
         return whole

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.demangle import plain
 from harness.formats.elf import EM_ARM, SHF_EXECINSTR, SHT_PROGBITS, STT_FUNC, read_elf
 from harness.log.events import CPU_FAULTS, Event, Kind, Observation
@@ -20,7 +20,7 @@ _WITH_REGISTERS = CPU_FAULTS | {Kind.CPU_LOCKUP, Kind.ZEPHYR_FATAL, Kind.PROCESS
 class Symbols:
     """Functions and source lines of one ELF. An address may carry the Thumb bit.
 
-    Raises DamagedFile for what is no sound ELF, OSError for what cannot be read.
+    Raises MalformedFile for what is no sound ELF, OSError for what cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ def _symbols_of(elf: Path) -> Symbols | None:
     """None when the file is no readable ELF."""
     try:
         return Symbols(elf)
-    except (OSError, DamagedFile):
+    except (OSError, MalformedFile):
         return None
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from harness.core.errors import InfraError
+from harness.core.errors import InfraError, MalformedFile
 from harness.formats import archive as ar
-from harness.formats.damage import DamagedFile
 from harness.formats.demangle import demangled
 from harness.formats.elf import ElfFile
 from harness.link.command import LinkerCall, run
@@ -234,7 +233,7 @@ def write_members(path: Path, members: Sequence[tuple[str, bytes]]) -> None:
     for name, data in members:
         try:
             symbols = [s.name for s in ElfFile(data, name).globals if s.defined]
-        except DamagedFile:
+        except MalformedFile:
             symbols = []
         parts.append((name, data, symbols))
     ar.write_archive(path, parts)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from harness.core.errors import MalformedFile
 from harness.formats import archive as ar
-from harness.formats.damage import DamagedFile
 from harness.formats.elf import STB_WEAK, ElfFile, Symbol, relocation_name
 from harness.link.command import Input, LinkerCall
 from harness.link.failure import CodePlace
@@ -87,7 +87,7 @@ class LinkIndex:
         for unit in sorted(self.references.get(name, ()), key=lambda unit: unit.name not in first):
             try:
                 places = uses_in(unit.object, name)
-            except DamagedFile:  # its symbols are sound, its relocations are not
+            except MalformedFile:  # its symbols are sound, its relocations are not
                 places = [CodePlace(unit.name)]
             uses += places[: limit - len(uses)]
             if len(uses) >= limit:
@@ -119,11 +119,11 @@ def units_of(path: Path, word: str) -> list[ElfFile]:
     """The sound ELF objects of a file; ``word``: its name on the link line."""
     try:
         parts = _contents(path, word)
-    except DamagedFile:
+    except MalformedFile:
         return []
     objects = []
     for name, data in parts:
-        with suppress(DamagedFile):
+        with suppress(MalformedFile):
             unit = ElfFile(data, name)
             _ = unit.symbols
             objects.append(unit)

@@ -12,10 +12,9 @@ from pathlib import Path
 from shlex import join
 from typing import Any, TypeVar
 
-from harness.core.errors import UsageError
+from harness.core.errors import MalformedFile, UsageError
 from harness.core.plain import counted
 from harness.formats import archive as ar
-from harness.formats.damage import DamagedFile
 from harness.formats.elf import read_elf
 from harness.link.build import FailedLink, failing_link
 from harness.link.candidate import (
@@ -240,7 +239,7 @@ def _removable(file: Path) -> list[str]:
     """Names of sections of an object that may be superfluous."""
     try:
         sections = read_elf(file).sections
-    except DamagedFile:
+    except MalformedFile:
         return []
     kept = {"", ".symtab", ".strtab", ".shstrtab", ".group"}
     return sorted({s.name for s in sections if s.name not in kept and s.type not in (4, 9)})[:40]

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.formats import cop, vela
-from harness.formats.cop import NpuConfig, Requirements
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
+from harness.formats import ethosu
+from harness.formats.ethosu import NpuConfig, Requirements
 from harness.npu.errors import BlobError, Unsupported
 
 # BasePointerIndex of regor: inputs and outputs where they have regions of their own
@@ -102,16 +102,16 @@ def read_actions(commands: bytes) -> Actions:
     BlobError: its container is malformed. Unsupported: it is for no NPU that there is.
     """
     try:
-        stream = next(cop.command_streams(commands), None)
-    except DamagedFile as error:
+        stream = next(ethosu.command_streams(commands), None)
+    except MalformedFile as error:
         raise BlobError(error.what, error.offset) from None
     if stream is None:
         raise BlobError("the driver actions have no command stream", len(commands))
     if stream.npu is None:
         raise BlobError("a command stream without a configuration before it", stream.start)
     try:
-        config = cop.read_config(stream.npu[0])
-    except cop.UnknownNpu as error:
+        config = ethosu.read_config(stream.npu[0])
+    except ethosu.UnknownNpu as error:
         raise Unsupported(f"CONFIG.{error.field}", error.value, stream.npu_at, error.why) from None
     words = struct.unpack_from(f"<{stream.size // 4}I", commands, stream.start)
     return Actions(config, words, stream.requires)
@@ -120,8 +120,8 @@ def read_actions(commands: bytes) -> Actions:
 def find_blobs(data: bytes) -> list[bytes]:
     """Every Vela stream inside a larger file such as a ``.pte``; a bare stream gives itself."""
     try:
-        return [data[start:end] for start, end in vela.find_streams(data)]
-    except DamagedFile as error:
+        return [data[start:end] for start, end in ethosu.find_streams(data)]
+    except MalformedFile as error:
         raise BlobError(error.what, error.offset) from None
 
 
@@ -129,8 +129,8 @@ def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[byt
     """Content and place of each block by its name."""
     blocks: dict[str, tuple[bytes, int]] = {}
     try:
-        for block in vela.walk(data):
-            if block.name not in (vela.FIRST, vela.LAST, *_REQUIRED):
+        for block in ethosu.walk(data):
+            if block.name not in (ethosu.FIRST, ethosu.LAST, *_REQUIRED):
                 raise BlobError(f"unknown block '{block.name}'", block.start)
             if block.name in blocks:
                 raise BlobError(f"block '{block.name}' appears twice", block.start)
@@ -138,12 +138,12 @@ def _blocks(data: bytes, named_data: Mapping[str, bytes]) -> dict[str, tuple[byt
             if block.external:
                 content = _resolve(block, content, named_data)
             blocks[block.name] = content, block.data
-    except DamagedFile as error:
+    except MalformedFile as error:
         raise BlobError(error.what, error.offset) from None
     return blocks
 
 
-def _resolve(block: vela.VelaBlock, key: bytes, named_data: Mapping[str, bytes]) -> bytes:
+def _resolve(block: ethosu.VelaBlock, key: bytes, named_data: Mapping[str, bytes]) -> bytes:
     name = key.decode("ascii", "replace")
     if name not in named_data:
         raise BlobError(

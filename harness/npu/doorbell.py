@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
+from harness.formats.ethosu import CONFIG_WORDS, ID_WORDS
 
 REQUEST_FIFO = "npu-request"
 ANSWER_FIFO = "npu-answer"

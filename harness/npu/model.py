@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.formats.cop import CONFIG_WORDS, NpuConfig, read_config
+from harness.formats.ethosu import CONFIG_WORDS, NpuConfig, read_config
 from harness.npu import work
 from harness.npu.blob import (
     FAST_SCRATCH,

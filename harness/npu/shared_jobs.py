@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.formats.cop import NpuConfig
+from harness.formats.ethosu import NpuConfig
 from harness.npu import work
 from harness.npu.errors import check_limit
 from harness.npu.executor import Carried

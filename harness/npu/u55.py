@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.formats.cop import NpuConfig
+from harness.formats.ethosu import NpuConfig
 from harness.npu.feature_map import feature_map
 from harness.npu.fields import (
     element_type,

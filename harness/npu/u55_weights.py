@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.formats.cop import NpuConfig
+from harness.formats.ethosu import NpuConfig
 from harness.npu.job import INT16, Operand, ParameterReader, Parameters, Span, Window
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import RECORD_BYTES, Scale, little_endian, scale_records

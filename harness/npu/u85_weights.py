@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.formats.cop import NpuConfig
+from harness.formats.ethosu import NpuConfig
 from harness.npu.job import Operand, ParameterReader, Parameters, Span, Window
 from harness.npu.kernel_library import WeightDecoder, Weights, layouts
 from harness.npu.scale import UNIT, Integers, Scale, little_endian, scale_records, single_scale

@@ -231,7 +231,7 @@ def _reject_misspelt_markers(config: pytest.Config, markers: set[str]) -> None:
 
 def npu_case_selection(config: pytest.Config) -> CaseSelection:
     """How many of the Ethos-U cases there are in this session."""
-    from harness.formats.cop import PRODUCTS
+    from harness.formats.ethosu import PRODUCTS
 
     requested: CaseSelection | None = option_value(config, "npu-cases")
     products = "|".join(PRODUCTS)

@@ -20,8 +20,15 @@ from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.judge.compare import TensorDiff, compare
-from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs
+from harness.judge.evidence import (
+    ByDesign,
+    Ending,
+    Evidence,
+    Expectation,
+    Outputs,
+    TensorDiff,
+    compare,
+)
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference, load_reference, load_truth, references_of
 from harness.judge.rules import judge, may_be_blamed

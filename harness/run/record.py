@@ -18,8 +18,7 @@ from harness.export.exporter import ExporterFacts, exporter_label
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BUNDLED, CheckoutFacts, label
-from harness.judge.compare import TensorDiff
-from harness.judge.evidence import Ending, Evidence, Expectation
+from harness.judge.evidence import Ending, Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
 from harness.judge.rules import worst
 from harness.log import Observation

@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.core.errors import HarnessError
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
-from harness.judge.compare import TensorDiff, compare
+from harness.judge.evidence import TensorDiff, compare
 from harness.judge.first_operator import FirstDifference, first_operator
 from harness.run.directory import save_record
 from harness.run.record import Differential, RunRecord

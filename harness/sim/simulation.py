@@ -266,13 +266,13 @@ def _counted(
     """Our own runner counts by itself."""
     if not profile or not firmware.one_set_per_process:
         return None
-    from harness.formats.damage import DamagedFile
+    from harness.core.errors import MalformedFile
     from harness.formats.pte_cut import CuttableProgram
     from harness.sim.gdbstub.program import CountedOperators
 
     try:
         instructions = CuttableProgram(program).instructions()
-    except DamagedFile:
+    except MalformedFile:
         return None  # the runner says more of it
     (number,) = numbers
     return CountedOperators(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Field
 from harness.size.anatomy import UNKNOWN, Path, Tally
@@ -88,7 +88,7 @@ class Claims:
                 continue
             if seen is not None:
                 names = self.buffer.schema.tables
-                raise DamagedFile(
+                raise MalformedFile(
                     f"one table is both a {names[seen].name} and a {names[kind].name}", pos
                 )
             self._tables[pos] = kind
@@ -126,7 +126,7 @@ class Claims:
         buffer = self.buffer
         _, end = buffer.vector_extent(pos, 1)
         if end >= buffer.limit or buffer.view[end] != 0:
-            raise DamagedFile("a string does not end in a zero byte", end)
+            raise MalformedFile("a string does not end in a zero byte", end)
         self._run(pos, end + 1, label)
 
     def _vector(self, pos: int, field: Field, label: int, pending: list[tuple[int, int]]) -> None:
@@ -145,7 +145,7 @@ class Claims:
         if known == end:
             return False
         if known is not None:
-            raise DamagedFile("two objects of different size start here", start)
+            raise MalformedFile("two objects of different size start here", start)
         self._runs[start] = end
         self._add(start, end, label)
         return True
@@ -161,7 +161,7 @@ class Claims:
     def account(self, tally: Tally) -> list[Gap]:
         """Adds everything that was claimed to ``tally`` and returns the gaps.
 
-        Raises DamagedFile when two objects claim one byte.
+        Raises MalformedFile when two objects claim one byte.
         """
         for pos, (end, kind) in self.buffer.vtables.items():
             name = self.buffer.schema.tables[kind].name
@@ -171,7 +171,7 @@ class Claims:
         owners = np.array(self._owners)[order]
         overlaps = np.flatnonzero(ends[:-1] > starts[1:])
         if overlaps.size:
-            raise DamagedFile("two objects overlap", int(starts[overlaps[0] + 1]))
+            raise MalformedFile("two objects overlap", int(starts[overlaps[0] + 1]))
         owned = owners != _NOBODY
         sums = np.bincount(owners[owned], weights=(ends - starts)[owned])
         for path, label in self._labels.items():

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.model import Region
-from harness.core.errors import InfraError, UsageError
-from harness.formats.damage import DamagedFile
+from harness.core.errors import InfraError, MalformedFile, UsageError
 from harness.formats.demangle import demangled, scopes
 from harness.formats.elf import (
     SHT_NOBITS,
@@ -100,7 +99,7 @@ def section_parts(path: Path, regions: Sequence[Memory]) -> tuple[Part, ...]:
     tally = Tally()
     try:
         sections = list(placed(read_elf(path), regions))
-    except (OSError, DamagedFile) as error:
+    except (OSError, MalformedFile) as error:
         raise InfraError(f"cannot read {path} as an ELF: {error}", path=str(path)) from error
     for place in sections:
         section = place.section
@@ -134,11 +133,11 @@ def anatomy(
     """The anatomy of the ELF ``view``, the content of ``path``. Without ``regions``: by the regions
     of the linker map.
 
-    Raises DamagedFile, and UsageError for the map of another link.
+    Raises MalformedFile, and UsageError for the map of another link.
     """
     elf = ElfFile(bytes(view))
     if not elf.sections:
-        raise DamagedFile("there are no section headers", 32)
+        raise MalformedFile("there are no section headers", 32)
     symbols = list(_symbols(elf))
     link_map = None if linker_map is None else read_map(linker_map)
     notes = []

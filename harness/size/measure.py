@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from harness.config.model import Region
-from harness.core.errors import UsageError
+from harness.core.errors import MalformedFile, UsageError
 from harness.formats import schema
-from harness.formats.damage import DamagedFile
 from harness.formats.elf import MAGIC
 from harness.formats.flatbuffer import FlatBuffer, Table
 from harness.formats.linker_map import MapRegion
@@ -27,7 +26,7 @@ _PTD_MAGIC, _PTD_HEADER = b"FH01", 40
 class UnknownKind(UsageError):
     """``identifier``: the bytes at offset 4, where a FlatBuffer has its file identifier."""
 
-    kind = "damaged_file"
+    kind = "malformed_file"
 
     def __init__(self, path: Path, identifier: bytes) -> None:
         self.identifier = repr(identifier)
@@ -44,7 +43,7 @@ def measure_file(
     """The anatomy of a ``.pte``, ``.bpte``, ``.ptd`` or ELF, told apart by their content.
 
     ``regions`` and ``linker_map`` are for an ELF. Raises UsageError for a file that is none of
-    these, DamagedFile for one that breaks off or contradicts itself.
+    these, MalformedFile for one that breaks off or contradicts itself.
     """
     view = _mapped(path)
     magic, identifier = bytes(view[:4]), bytes(view[4:8])
@@ -52,7 +51,7 @@ def measure_file(
         if magic == MAGIC:
             return elf_anatomy.anatomy(path, view, regions, linker_map)
         return _reader(identifier, path)(view)
-    except DamagedFile as error:
+    except MalformedFile as error:
         raise error.within(path) from None
 
 
@@ -72,7 +71,7 @@ def _mapped(path: Path) -> memoryview:
         with path.open("rb") as file:
             size = path.stat().st_size
             if size == 0:
-                raise DamagedFile(f"{path} is empty", 0)
+                raise MalformedFile(f"{path} is empty", 0)
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {path}: {error}", path=str(path)) from error
@@ -89,7 +88,7 @@ def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
     claims.bytes(0, 8, (*_BUNDLE, "root offset and identifier"))
     program = root.get("program")
     if program is None or not claims.reserve(program, (*_BUNDLE, "program length")):
-        raise DamagedFile("there is no program in this bundle", root.pos)
+        raise MalformedFile("there is no program in this bundle", root.pos)
     for suite in root.items("method_test_suites"):
         _claim_suite(suite, claims)
     claims.table(root, (*_BUNDLE, "root"))
@@ -98,7 +97,7 @@ def _bundle(view: memoryview, of_bundle: Schema, of_program: Schema) -> Anatomy:
         classify_gap(view, gap.start, gap.end, _BUNDLE, tally, foreign=foreign)
     try:
         inner = pte.anatomy(program.raw(), of_program)
-    except DamagedFile as error:
+    except MalformedFile as error:
         raise error.within("the bundled program", program.data) from None
     tally.extend(inner.parts)
     return Anatomy("bpte", len(view), tally.parts(), inner.memory)
@@ -124,13 +123,13 @@ def _tensors(view: memoryview, schema: Schema) -> Anatomy:
     FlatBuffer size, u64 segment base, u64 segment size); behind it the data segments.
     """
     if len(view) < 8 + _PTD_HEADER or bytes(view[8:12]) != _PTD_MAGIC:
-        raise DamagedFile("no FH01 header", min(8, len(view)))
+        raise MalformedFile("no FH01 header", min(8, len(view)))
     length, start, size, base = struct.unpack_from("<IQQQ", view, 12)
     if length < _PTD_HEADER or start + size > len(view) or base > len(view):
-        raise DamagedFile("the FH01 header points outside the file", 12)
+        raise MalformedFile("the FH01 header points outside the file", 12)
     limit = start + size
     if start != 0 or 8 + length > limit:
-        raise DamagedFile(f"a FlatBuffer at {start} is not supported", 16)
+        raise MalformedFile(f"a FlatBuffer at {start} is not supported", 16)
     buffer = FlatBuffer(view, schema, limit)
     root, tally = buffer.root(), Tally()
     claims = Claims(buffer, _TABLES)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.flatbuffer import FlatBuffer, Table, Vector
 from harness.formats.schema import Schema
 from harness.size import vela
@@ -35,7 +35,7 @@ class Header:
 
 
 def anatomy(view: memoryview, schema: Schema) -> Anatomy:
-    """Raises DamagedFile for a file that does not keep to the format."""
+    """Raises MalformedFile for a file that does not keep to the format."""
     header = read_header(view, schema)
     buffer = FlatBuffer(view, schema, header.flatbuffer)
     program = buffer.root()
@@ -60,22 +60,24 @@ def anatomy(view: memoryview, schema: Schema) -> Anatomy:
 
 def read_header(view: memoryview, schema: Schema) -> Header:
     if len(view) < _ROOT_AND_IDENTIFIER + 4:
-        raise DamagedFile(f"{len(view)} bytes are too few for a program", len(view))
+        raise MalformedFile(f"{len(view)} bytes are too few for a program", len(view))
     if bytes(view[4:8]) != schema.identifier.encode():
-        raise DamagedFile(f"no {schema.identifier} file: its identifier is {bytes(view[4:8])!r}", 4)
+        raise MalformedFile(
+            f"no {schema.identifier} file: its identifier is {bytes(view[4:8])!r}", 4
+        )
     if bytes(view[8:12]) != _MAGIC:
         return Header(0, len(view), 0)
     if len(view) < _ROOT_AND_IDENTIFIER + _SHORTEST_HEADER:
-        raise DamagedFile("the extended header is cut off", len(view))
+        raise MalformedFile("the extended header is cut off", len(view))
     length, flatbuffer, base = struct.unpack_from("<IQQ", view, 12)
     if not _SHORTEST_HEADER <= length <= min(flatbuffer, len(view)) - _ROOT_AND_IDENTIFIER:
-        raise DamagedFile(f"an extended header of {length} bytes", 12)
+        raise MalformedFile(f"an extended header of {length} bytes", 12)
     if flatbuffer > len(view):
-        raise DamagedFile(
+        raise MalformedFile(
             f"the FlatBuffer of {flatbuffer} bytes ends behind the end of the file", 16
         )
     if base and not flatbuffer <= base <= len(view):
-        raise DamagedFile(f"the segments start at {base}, outside the rest of the file", 24)
+        raise MalformedFile(f"the segments start at {base}, outside the rest of the file", 24)
     return Header(length, flatbuffer, base)
 
 
@@ -192,12 +194,12 @@ Owner = Callable[[DataSegment], None]
 
 
 def segments_of(root: Table, base: int, file_size: int) -> list[DataSegment]:
-    """The segments that a root table lists. Raises DamagedFile for one outside the file."""
+    """The segments that a root table lists. Raises MalformedFile for one outside the file."""
     segments: list[DataSegment] = []
     for table in root.items("segments"):
         start, size = base + table.get("offset"), table.get("size")
         if start + size > file_size:
-            raise DamagedFile(
+            raise MalformedFile(
                 f"segment {len(segments)} ends {start + size - file_size} bytes behind the end "
                 "of the file: it is truncated",
                 table.pos,
@@ -219,7 +221,7 @@ def account_segments(
         if segment.end == segment.start:
             continue
         if segment.start < at:
-            raise DamagedFile(f"segment {index} overlaps what is before it", segment.start)
+            raise MalformedFile(f"segment {index} overlaps what is before it", segment.start)
         classify_gap(view, at, segment.start, ("between segments",), tally)
         owner = owner_of.get(index)
         if owner is None:
@@ -243,7 +245,7 @@ def tensors(
     places: dict[int, list[int]] = {}
     for index, offset in offsets.items():
         if offset > length:
-            raise DamagedFile(f"constant {index} starts behind its segment", segment.start)
+            raise MalformedFile(f"constant {index} starts behind its segment", segment.start)
         places.setdefault(offset, []).append(index)
     edges = [*sorted(places), length]
     classify_gap(view, segment.start, segment.start + edges[0], ("before constants",), tally)

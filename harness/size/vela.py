@@ -1,6 +1,6 @@
 """The Ethos-U delegate's blob: commands, weights, scales, what it needs at run time.
 
-A blob that is no Vela stream (``formats/vela.py``) is one opaque part. Of the commands only the
+A blob that is no Vela stream (``formats/ethosu.py``) is one opaque part. Of the commands only the
 registers with the addresses of constants are followed; nothing is executed. Register numbers:
 ``ethosu/vela/ethos_u55_regs`` of ethos-u-vela 5.1.0; the two weight streams that only a U85 has
 come from the register descriptions in its source distribution.
@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from harness.formats import cop
-from harness.formats.damage import DamagedFile
-from harness.formats.vela import HEADER_BYTES, VelaBlock, walk
+from harness.core.errors import MalformedFile
+from harness.formats import ethosu
+from harness.formats.ethosu import HEADER_BYTES, VelaBlock, walk
 from harness.size.anatomy import Path, Tally
 
 BACKEND = "EthosUBackend"
@@ -48,7 +48,7 @@ def split(blob: memoryview, path: Path, tally: Tally) -> DelegateNeeds:
     """Account for every byte of a blob under ``path``."""
     try:
         blocks = list(walk(blob))
-    except DamagedFile:
+    except MalformedFile:
         tally.add((*path, "opaque"), len(blob))
         return DelegateNeeds(0, {}, {})
     scratch, keys = 0, {}
@@ -75,8 +75,8 @@ def _of_driver(blob: memoryview, blocks: Sequence[VelaBlock]) -> dict[str, int]:
     """The memory that the Linux driver provides besides scratch, in regions of their own."""
     contents = {b.name: blob[b.data : b.data + b.length] for b in blocks if not b.external}
     try:
-        (stream,) = cop.command_streams(contents.get("cmd_data", memoryview(b"")))
-    except (DamagedFile, ValueError):
+        (stream,) = ethosu.command_streams(contents.get("cmd_data", memoryview(b"")))
+    except (MalformedFile, ValueError):
         return {}
     if stream.requires is None:
         return {}
@@ -131,12 +131,12 @@ def constant_uses(commands: memoryview) -> Uses:
     """Uses of a ``cmd_data`` block; not understood when it is in neither of the two containers."""
     reader = _Reader()
     try:
-        for stream in cop.command_streams(commands):
+        for stream in ethosu.command_streams(commands):
             words = commands[stream.start : stream.start + stream.size]
             reader.read(
                 [w for (w,) in struct.iter_unpack("<I", words)], stream.npu[0] if stream.npu else 0
             )
-    except DamagedFile:
+    except MalformedFile:
         return Uses({}, False)
     return Uses(reader.spans, True)
 
@@ -160,7 +160,7 @@ class _Reader:
         self._copies: list[_Copy] = []
 
     def read(self, words: list[int], config: int) -> None:
-        self._is_u85 = cop.product(config) == "u85"
+        self._is_u85 = ethosu.product(config) == "u85"
         at = 0
         while at < len(words):
             word = words[at]

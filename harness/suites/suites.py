@@ -19,12 +19,11 @@ from pathlib import Path
 from harness.config import strict_yaml
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
-from harness.core.errors import InfraError, UsageError
+from harness.core.errors import InfraError, MalformedFile, UsageError
 from harness.export.checkout import CheckoutExporter
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource
-from harness.formats.damage import DamagedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.sim.simulator import pick
 from harness.suites.results import SuiteTest
@@ -227,7 +226,7 @@ def check_core(suite: Suite, elf: Path) -> None:
     try:
         file = ElfFile(elf.read_bytes())
         tags = file.attributes if file.machine_number == EM_ARM else {}
-    except (DamagedFile, OSError):  # the stand-in says what is wrong with it
+    except (MalformedFile, OSError):  # the stand-in says what is wrong with it
         return
     if _CPU_ARCH in tags and not tags.get(_MVE_ARCH):
         name = str(tags.get(_CPU_NAME, ""))

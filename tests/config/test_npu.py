@@ -17,7 +17,7 @@ from harness.config.loading import (
 )
 from harness.config.matrix import CaseSelection, default_cases
 from harness.core.errors import TargetError, Unknown, UsageError
-from harness.formats.cop import MACS, PRODUCTS
+from harness.formats.ethosu import MACS, PRODUCTS
 
 DIRECTORIES = target_directories({})
 ALL = {t.name: t for t in load_targets(DIRECTORIES) if t.npu and not t.zephyr}
@@ -73,7 +73,7 @@ def test_no_driver_of_linux_has_a_u55(tmp_path: Path) -> None:
 
 
 def test_products_are_those_of_command_streams() -> None:
-    """What ``products.yaml`` and ``formats/cop.py`` both name."""
+    """What ``products.yaml`` and ``formats/ethosu.py`` both name."""
     products = npu.products().products
     assert tuple(products) == PRODUCTS
     for name, facts in products.items():

@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.config.loading import load_target, target_directories
 from harness.firmware.sources.bundled import build
-from harness.formats.cop import MACS
+from harness.formats.ethosu import MACS
 from harness.npu.blob import Blob, read_blob
 from harness.npu.doorbell import MEMORY_FILE, Identity, SharedMemory, serving
 from harness.npu.model import npu

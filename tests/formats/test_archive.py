@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import MalformedFile
 from harness.formats import archive as ar
-from harness.formats.damage import DamagedFile
 from tests.link.arm_object import NewSymbol, write_object
 
 OBJECT = write_object([NewSymbol("soft", "def", True)])
@@ -60,7 +60,7 @@ def _read(path: Path) -> bool:
     for read in (ar.members, ar.index):
         try:
             read(path)
-        except DamagedFile:
+        except MalformedFile:
             sound = False
     return sound
 
@@ -78,7 +78,7 @@ def test_an_archive_that_breaks_off_is_damaged(tmp_path: Path, kind: str) -> Non
         broken += not _read(path)
     assert broken > 50
     path.write_bytes(whole[:-1])
-    with pytest.raises(DamagedFile, match=r"x\.a: "):
+    with pytest.raises(MalformedFile, match=r"x\.a: "):
         ar.members(path)
 
 

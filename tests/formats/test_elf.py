@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.elf import (
     EM_AARCH64,
     EM_ARM,
@@ -179,7 +179,7 @@ def test_build_attributes(content: bytes, found: dict[int, int | str] | str) -> 
     if isinstance(found, dict):
         assert elf.attributes == found
         return
-    with pytest.raises(DamagedFile, match=found):
+    with pytest.raises(MalformedFile, match=found):
         _ = elf.attributes
 
 
@@ -282,13 +282,13 @@ SYMTAB, STRTAB, RELOCATIONS = 4, 5, 3  # indices of the sections that write_obje
     ],
 )
 def test_each_damage_is_named_with_its_offset(data: bytes, says: str) -> None:
-    with pytest.raises(DamagedFile, match=rf"^x\.o: .*{says}.* \(at offset \d+ = 0x") as caught:
+    with pytest.raises(MalformedFile, match=rf"^x\.o: .*{says}.* \(at offset \d+ = 0x") as caught:
         everything(ElfFile(data, "x.o"))
     assert caught.value.facts["offset"] == caught.value.offset
 
 
 def test_damage_inside_another_file_is_told_from_there() -> None:
-    inner = DamagedFile("it is short", 4)
+    inner = MalformedFile("it is short", 4)
     assert str(inner.within("a.pte", 16)) == "a.pte: it is short (at offset 20 = 0x14)"
 
 
@@ -315,7 +315,7 @@ def read_or_refused(data: bytes) -> bool:
     try:
         everything(ElfFile(data))
         read = True
-    except DamagedFile:
+    except MalformedFile:
         read = False
     assert time.monotonic() - started < LONGEST_SECONDS
     return read

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.config.loading import load_target
+from harness.core.errors import MalformedFile
 from harness.export.program import Program
 from harness.firmware.firmware import Firmware
 from harness.firmware.sources.bundled import build
-from harness.formats.damage import DamagedFile
 from harness.formats.pte_cut import CuttableProgram
 from harness.sim.run_files import WORK, output_base, output_name
 from harness.sim.simulation import simulate
@@ -73,5 +73,5 @@ def test_the_cut_changes_two_numbers_and_nothing_else(exported: Callable[..., Pr
 
 def test_what_is_no_program_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "x.pte").write_bytes(b"\x40\0\0\0ET12" + b"\xff" * 40)
-    with pytest.raises(DamagedFile):
+    with pytest.raises(MalformedFile):
         CuttableProgram(tmp_path / "x.pte")

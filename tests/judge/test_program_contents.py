@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.judge.program_contents import (
     ProgramContents,
     difference,
@@ -212,7 +212,7 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
 def test_a_damaged_program_is_said(made: Any, tmp_path: Path) -> None:
     before, damaged = made(), tmp_path / "damaged.pte"
     damaged.write_bytes(make_pte(fields(chains=changed_instructions(call(1, 77))), WEIGHTS))
-    with pytest.raises(DamagedFile, match="contradicts itself"):
+    with pytest.raises(MalformedFile, match="contradicts itself"):
         contents_of(damaged)
     assert "contradicts itself" in str(difference_from(before, damaged))
 

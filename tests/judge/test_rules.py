@@ -13,8 +13,7 @@ import pytest
 from harness.config.budget import Budgets, Slack
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import ExitCode, Verdict
-from harness.judge.compare import TensorDiff
-from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs
+from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outputs, TensorDiff
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
 from harness.log import parse_console

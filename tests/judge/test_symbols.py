@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.elf import read_elf
 from harness.judge.symbols import Symbols, where_spinning, with_symbols
 from harness.log import parse_console
@@ -107,7 +107,7 @@ def test_without_debug_information_the_name_remains(elf: Path, tmp_path: Path) -
 
 @needs_gcc
 def test_random_damage(elf: Path, tmp_path: Path) -> None:
-    """A damaged ELF of a fault still gives a judgement: its symbols, or DamagedFile."""
+    """A damaged ELF of a fault still gives a judgement: its symbols, or MalformedFile."""
     print(f"seed {SEED}, {COUNT} mutations")
     work = next(s.value for s in read_elf(elf).symbols if s.name == "work")
     for number, (kind, damaged) in enumerate(mutations(elf.read_bytes(), COUNT, SEED)):
@@ -115,13 +115,13 @@ def test_random_damage(elf: Path, tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(damaged)
         try:
             Symbols(tmp_path / "x").describe(work)
-        except DamagedFile:
+        except MalformedFile:
             continue
 
 
 def test_what_is_no_elf_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no ELF")
-    with pytest.raises(DamagedFile, match="do not start with an ELF header"):
+    with pytest.raises(MalformedFile, match="do not start with an ELF header"):
         Symbols(tmp_path / "text")
     with pytest.raises(OSError, match="No such file"):
         Symbols(tmp_path / "absent")

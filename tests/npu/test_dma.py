@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.formats.cop import CONFIG_WORDS
+from harness.formats.ethosu import CONFIG_WORDS
 from harness.npu.blob import read_actions
 from harness.npu.errors import AccessError
 from harness.npu.model import DecodedStream

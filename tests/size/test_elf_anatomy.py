@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.model import Region
-from harness.core.errors import UsageError
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile, UsageError
 from harness.formats.linker_map import read_map
 from harness.size.anatomy import Anatomy
 from harness.size.elf_anatomy import NO_REGION
@@ -174,6 +173,6 @@ def test_truncated(built: Built, tmp_path: Path, keep: int, says: str) -> None:
     """An ELF that breaks off says where."""
     file = tmp_path / "cut"
     file.write_bytes(built.elf.read_bytes()[:keep])
-    with pytest.raises(DamagedFile, match=says) as caught:
+    with pytest.raises(MalformedFile, match=says) as caught:
         measure_file(file)
     assert "offset" in caught.value.facts

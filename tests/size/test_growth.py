@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.formats.vela import walk
+from harness.formats.ethosu import walk
 from harness.size import vela
 from harness.size.difference import Difference, difference, sentences
 from harness.size.measure import measure_file

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.size.anatomy import Anatomy
 from harness.size.measure import UnknownKind, measure_file
 from tests.size.samples import (
@@ -214,7 +214,7 @@ def test_damage_is_told_with_its_offset(tmp_path: Path, damage: Any, says: str) 
     """A damaged file ends in one error that says what is wrong and where."""
     file = tmp_path / "x.pte"
     file.write_bytes(damage(sample_pte()))
-    with pytest.raises(DamagedFile, match=says) as caught:
+    with pytest.raises(MalformedFile, match=says) as caught:
         measure_file(file)
     assert isinstance(caught.value.facts["offset"], int)
     assert "at offset" in caught.value.message

@@ -294,7 +294,7 @@ def _own_files() -> list[Path]:
 
 def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) -> None:
     """Everything that ``program`` and what it loads are linked with, in ``root``/lib. ``given``:
-    libraries that are no compiler's. Raises LibraryMissing, DamagedFile, OSError."""
+    libraries that are no compiler's. Raises LibraryMissing, MalformedFile, OSError."""
     folder = root / _LIB
     folder.mkdir(parents=True)
     known = {path.name: path for path in given}

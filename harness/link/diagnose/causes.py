@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 from harness.formats.elf import EM_ARM, ElfFile
 from harness.formats.linker_map import Contributor, LinkMap, contributors, orphans
 from harness.link.diagnose.symbols import blamed_on_options, in_zephyr, unknown
@@ -152,7 +152,7 @@ def attributes(unit: ElfFile) -> dict[str, str]:
         "byte order": unit.byte_order,
     }
     values: dict[int, int | str] = {_FLOAT_ARGUMENTS: 0} if unit.machine_number == EM_ARM else {}
-    with suppress(DamagedFile):
+    with suppress(MalformedFile):
         values |= unit.attributes
     for tag, (name, words) in _ATTRIBUTES.items():
         value = values.get(tag)

@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import InfraError
+from harness.core.errors import InfraError, MalformedFile
 from harness.formats import archive as ar
-from harness.formats.damage import DamagedFile
 from harness.formats.elf import Symbol
 from harness.link.build import ninja_commands
 from harness.link.diagnose.zephyr import ZephyrBuild, zephyr_build
@@ -237,7 +236,7 @@ def defining(path: Path, name: str) -> list[ObjectDefinition]:
         if name.encode() not in path.read_bytes():
             return []
         units = units_of(path, path.name)
-    except (OSError, DamagedFile):
+    except (OSError, MalformedFile):
         return []
     return [
         ObjectDefinition(path, unit.name, symbol)
@@ -261,7 +260,7 @@ def _index(path: Path) -> tuple[str, ...]:
     """The symbols in an archive's index; () when it cannot be read."""
     try:
         return ar.index(path)
-    except (OSError, DamagedFile):
+    except (OSError, MalformedFile):
         return ()
 
 

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.formats import cop
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
+from harness.formats import ethosu
 from harness.sim.gdbstub.stub import Stub, StubError
 
 if TYPE_CHECKING:
@@ -50,16 +50,16 @@ class Payload:
 
 def read_payload(data: bytes) -> Payload:
     """The first command stream; of the two containers the driver knows only COP1."""
-    if data[:4] != cop.COP1:
-        first, wanted = (int.from_bytes(magic, "little") for magic in (data[:4], cop.COP1))
+    if data[:4] != ethosu.COP1:
+        first, wanted = (int.from_bytes(magic, "little") for magic in (data[:4], ethosu.COP1))
         raise DriverError(f"Custom Operator Payload: {first} is not correct, expected {wanted:x}")
     if len(data) % 4:
         raise DriverError(f"custom_data_size=0x{len(data):x} not a multiple of 4")
     try:
-        stream = next(cop.command_streams(data), None)
-    except cop.UnknownAction as error:
+        stream = next(ethosu.command_streams(data), None)
+    except ethosu.UnknownAction as error:
         raise DriverError(f"UNSUPPORTED driver_action_command: {error.action}") from None
-    except DamagedFile as error:
+    except MalformedFile as error:
         raise DriverError(
             f"Custom Operator Payload: the action at byte {error.offset} is cut off"
         ) from None
@@ -71,8 +71,8 @@ def read_payload(data: bytes) -> Payload:
 def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
     """The CONFIG and ID registers against what the stream was compiled for."""
     lines = list(_differences(npu[0], optimizer[0]))
-    major, minor, patch = cop.architecture(npu[1])
-    wanted_major, wanted_minor, wanted_patch = cop.architecture(optimizer[1])
+    major, minor, patch = ethosu.architecture(npu[1])
+    wanted_major, wanted_minor, wanted_patch = ethosu.architecture(optimizer[1])
     if major != wanted_major or minor < wanted_minor:
         lines.append(
             f"NPU arch mismatch. npu.arch={major}.{minor}.{patch}, "
@@ -83,7 +83,7 @@ def verify_config(npu: tuple[int, int], optimizer: tuple[int, int]) -> None:
 
 
 def _differences(npu: int, optimizer: int) -> Iterator[str]:
-    fields, wanted = cop.config_fields(npu), cop.config_fields(optimizer)
+    fields, wanted = ethosu.config_fields(npu), ethosu.config_fields(optimizer)
     for name in _COMPARED:
         if name in fields and name in wanted and fields[name] != wanted[name]:
             yield _mismatch(name, fields[name], wanted[name])

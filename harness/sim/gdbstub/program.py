@@ -22,8 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from harness.core.errors import UsageError
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile, UsageError
 from harness.formats.elf import EM_ARM, STT_FUNC, ElfFile, read_elf
 from harness.sim.gdbstub.driver import CALLBACKS, handled
 from harness.sim.gdbstub.stub import Stub
@@ -194,7 +193,7 @@ def _read(path: Path, _mtime: int, _size: int) -> Program:
     try:
         elf = read_elf(path)
         return program_of(elf, path) if elf.machine_number == EM_ARM else Program()
-    except (DamagedFile, OSError):
+    except (MalformedFile, OSError):
         return Program()  # whoever loads it says what is wrong with it
 
 
@@ -205,7 +204,7 @@ def counted(program: Program, path: Path) -> Program:
 
 
 def program_of(elf: ElfFile, path: Path) -> Program:
-    """Raises SymbolsMissing, and DamagedFile."""
+    """Raises SymbolsMissing, and MalformedFile."""
     code = [
         Code(segment.run, elf.data[segment.offset : segment.offset + segment.file_size])
         for segment in elf.segments

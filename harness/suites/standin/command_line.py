@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from harness.formats.cop import MACS
+from harness.formats.ethosu import MACS
 from harness.sim.gdbstub.program import HeapInfo
 from harness.suites.standin import StandinError
 

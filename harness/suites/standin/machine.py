@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.core.errors import MalformedFile
 from harness.formats import elf as formats
-from harness.formats.damage import DamagedFile
 from harness.sim.gdbstub.program import Program, program_of
 from harness.suites.standin import StandinError
 from harness.suites.standin.command_line import LoadedData
@@ -183,7 +183,7 @@ def read_elf(path: Path) -> Elf:
         program = program_of(elf, path)
     except OSError as error:
         raise StandinError(f"cannot open application {path}: {error.strerror}") from error
-    except DamagedFile as error:
+    except MalformedFile as error:
         raise StandinError(f"application {path} is damaged: {error.message}") from error
     profile = tags.get(_CPU_PROFILE, 0)
     pac = tags.get(_PAC, 0)

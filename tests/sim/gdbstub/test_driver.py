@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from harness.formats.cop import CONFIG_WORDS, ID_WORDS
+from harness.formats.ethosu import CONFIG_WORDS, ID_WORDS
 from harness.sim.gdbstub.driver import DriverError, read_payload, verify_config
 from tests.npu.assembling import U55_128, cop1, cop2
 

@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from harness.formats.damage import DamagedFile
-from harness.formats.vela import FIRST, HEADER_BYTES, LAST, find_streams, walk
+from harness.core.errors import MalformedFile
+from harness.formats.ethosu import FIRST, HEADER_BYTES, LAST, find_streams, walk
 from harness.system.paths import project_root
 from tests.npu.assembling import block, copying
 
@@ -30,7 +30,7 @@ def test_every_block_is_given_with_its_place() -> None:
 @pytest.mark.parametrize("stream", [STREAM, copying()], ids=["short", "whole"])
 def test_every_truncation_is_named(stream: bytes) -> None:
     for size in range(len(stream)):
-        with pytest.raises(DamagedFile) as caught:
+        with pytest.raises(MalformedFile) as caught:
             list(walk(memoryview(stream)[:size]))
         assert 0 <= caught.value.offset <= size
 
@@ -46,7 +46,7 @@ def test_every_truncation_is_named(stream: bytes) -> None:
     ],
 )
 def test_what_is_damaged_is_named(damaged: bytes, says: str, offset: int) -> None:
-    with pytest.raises(DamagedFile) as caught:
+    with pytest.raises(MalformedFile) as caught:
         list(walk(damaged))
     assert says in caught.value.what
     assert caught.value.offset == offset
@@ -76,7 +76,7 @@ def test_no_damage_leads_out_of_the_buffer() -> None:
         found, offset = [], 0
         try:
             found = list(walk(bytes(stream)))
-        except DamagedFile as error:
+        except MalformedFile as error:
             offset = error.offset
         assert 0 <= offset <= len(stream)
         assert all(0 <= b.start < b.data <= b.data + b.length <= len(stream) for b in found)
@@ -95,7 +95,7 @@ def test_an_end_inside_the_data_is_not_the_end() -> None:
 
 
 def test_damage_of_a_found_stream_is_placed_in_the_file() -> None:
-    with pytest.raises(DamagedFile) as caught:
+    with pytest.raises(MalformedFile) as caught:
         list(find_streams(b"junk" + STREAM[:-HEADER_BYTES]))
     assert caught.value.offset == 4 + len(STREAM) - HEADER_BYTES
 

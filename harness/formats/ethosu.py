@@ -1,4 +1,9 @@
-"""Custom operator payloads of an Ethos-U: which NPU it is for, and the command stream.
+"""What an Ethos-U delegate holds: Vela's blocks, and in them which NPU it is for and its commands.
+
+ExecuTorch's container is that of ``vela_compile`` in ``backends/arm/arm_vela.py`` (1.5.1): blocks
+of a 16-byte name, u32 length, a byte "external reference", 11 reserved bytes, and data padded to a
+multiple of 16; the first is ``vela_bin_stream``, the last ``vela_end_stream``, both without data.
+``targets/runner/ethosu/vela_stream.cpp`` reads the same on the target.
 
 ``COP1`` and ``COP2`` are the two containers of driver actions (``ethosu/vela/driver_actions.py``
 and regor's ``custom_operator_ethosu.hpp``, both Vela 5.1.0). ``COP1`` is a row of actions, each
@@ -15,8 +20,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
 
+HEADER_BYTES = 32
+FIRST, LAST = "vela_bin_stream", "vela_end_stream"
+_HEADER = struct.Struct("<16sIB11s")
+_ALIGNMENT = 16
 COP1, COP2 = b"COP1", b"COP2"
 OPTIMIZER_CONFIG, COMMAND_STREAM, NOP = 1, 2, 5
 _ENTRY_COMMANDS, _VEUM = 1, b"VEUM"
@@ -46,7 +55,7 @@ PRODUCTS = ("u55", "u65", "u85")  # by CONFIG.product
 MACS = {name: tuple(m for p, m in CONFIG_WORDS if p == name) for name in PRODUCTS}
 
 
-class UnknownAction(DamagedFile):
+class UnknownAction(MalformedFile):
     """A driver action that nobody has described."""
 
     def __init__(self, action: int, offset: int) -> None:
@@ -140,7 +149,7 @@ def read_config(word: int) -> NpuConfig:
 def command_streams(payload: bytes | memoryview) -> Iterator[CommandStream]:
     """Every command stream of a payload, of which Vela writes one.
 
-    DamagedFile: it is neither container, or what comes next does not fit it.
+    MalformedFile: it is neither container, or what comes next does not fit it.
     """
     magic = bytes(payload[:4])
     if magic == COP1:
@@ -148,7 +157,7 @@ def command_streams(payload: bytes | memoryview) -> Iterator[CommandStream]:
     elif magic == COP2:
         yield _cop2(payload)
     else:
-        raise DamagedFile(f"the command data starts with {magic!r}, not COP1 or COP2", 0)
+        raise MalformedFile(f"the command data starts with {magic!r}, not COP1 or COP2", 0)
 
 
 def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
@@ -164,7 +173,7 @@ def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
         elif action == COMMAND_STREAM:
             left = (len(payload) - body) // 4
             if count > left:
-                raise DamagedFile(f"the command stream says {count} words, {left} remain", at)
+                raise MalformedFile(f"the command stream says {count} words, {left} remain", at)
             yield CommandStream(body, 4 * count, npu, npu_at)
             body += 4 * count
         elif action != NOP:
@@ -174,7 +183,7 @@ def _cop1(payload: bytes | memoryview) -> Iterator[CommandStream]:
 
 def _word(payload: bytes | memoryview, at: int, action_at: int) -> int:
     if at + 4 > len(payload):
-        raise DamagedFile("the driver actions end inside a word", action_at)
+        raise MalformedFile("the driver actions end inside a word", action_at)
     value: int = struct.unpack_from("<I", payload, at)[0]
     return value
 
@@ -183,30 +192,89 @@ def _cop2(payload: bytes | memoryview) -> CommandStream:
     """An entry of commands has metadata in front: length, ``VEUM``, version, n, config, id, ..."""
     entry, data = _COP2_HEADER, _COP2_HEADER + _COP2_ENTRY
     if len(payload) < data + 4 + _SHORTEST_METADATA:
-        raise DamagedFile("the COP2 header is cut short", len(payload))
+        raise MalformedFile("the COP2 header is cut short", len(payload))
     *version, total, kind, length, metadata = struct.unpack_from("<HHQIII", payload, 4)
     if tuple(version) != _COP2_VERSION:
-        raise DamagedFile(f"COP2 of version {version[0]}.{version[1]}", 4)
+        raise MalformedFile(f"COP2 of version {version[0]}.{version[1]}", 4)
     if total != len(payload) - entry:
-        raise DamagedFile(f"COP2 says {total} bytes of actions, there are {len(payload) - 16}", 8)
+        raise MalformedFile(f"COP2 says {total} bytes of actions, there are {len(payload) - 16}", 8)
     if kind != _ENTRY_COMMANDS:
-        raise DamagedFile(f"unknown COP2 entry type {kind}", entry)
+        raise MalformedFile(f"unknown COP2 entry type {kind}", entry)
     if length != len(payload) - data or not _SHORTEST_METADATA <= metadata <= length - 4:
-        raise DamagedFile(f"COP2 entry of {length} bytes with {metadata} of metadata", entry + 4)
+        raise MalformedFile(f"COP2 entry of {length} bytes with {metadata} of metadata", entry + 4)
     described = data + 4
     name, *version, count = struct.unpack_from("<4sHHI", payload, described)
     if name != _VEUM or tuple(version) != _VEUM_VERSION:
-        raise DamagedFile("the COP2 metadata is not VEUM 1.0", described)
+        raise MalformedFile("the COP2 metadata is not VEUM 1.0", described)
     if not _SHORTEST_DESCRIPTION <= count <= metadata - _DESCRIPTION:
-        raise DamagedFile(f"VEUM of {count} bytes in {metadata} of metadata", described + 8)
+        raise MalformedFile(f"VEUM of {count} bytes in {metadata} of metadata", described + 8)
     npu_at = described + _DESCRIPTION
     config, identity, features, cache = struct.unpack_from("<IIIQ", payload, npu_at)
     start = described + metadata
     size = len(payload) - start
     if size % 4:
-        raise DamagedFile("the command stream is not a whole number of words", start)
+        raise MalformedFile("the command stream is not a whole number of words", start)
     if start % STREAM_ALIGNMENT:
-        raise DamagedFile(f"the command stream is not aligned to {STREAM_ALIGNMENT} bytes", start)
+        raise MalformedFile(f"the command stream is not aligned to {STREAM_ALIGNMENT} bytes", start)
     if size > MOST_STREAM:
-        raise DamagedFile(f"the command stream of {size} bytes is longer than 16 MiB", start)
+        raise MalformedFile(f"the command stream of {size} bytes is longer than 16 MiB", start)
     return CommandStream(start, size, (config, identity), npu_at, Requirements(features, cache))
+
+
+@dataclass(frozen=True)
+class VelaBlock:
+    """An ``external`` block holds a key into the program's named data instead of the data."""
+
+    name: str
+    start: int  # of the header; bytes from the start of the stream
+    length: int
+    external: bool
+    padding: int  # bytes behind the data; fewer than the alignment asks for at a stream's end
+
+    @property
+    def data(self) -> int:
+        return self.start + HEADER_BYTES
+
+    @property
+    def end(self) -> int:
+        return self.data + self.length + self.padding
+
+
+def walk(stream: bytes | memoryview) -> Iterator[VelaBlock]:
+    """The blocks up to ``vela_end_stream``, which is the last one given; more bytes may follow.
+
+    MalformedFile: a block does not fit the buffer, or it is not how a stream begins or ends.
+    """
+    at, name = 0, ""
+    while name != LAST:
+        if at + HEADER_BYTES > len(stream):
+            raise MalformedFile(f"the stream ends inside a block header, before '{LAST}'", at)
+        raw, length, external, _ = _HEADER.unpack_from(stream, at)
+        name = raw.rstrip(b"\0").decode("ascii", "replace")
+        if at == 0 and name != FIRST:
+            raise MalformedFile(f"the first block is '{name}', not '{FIRST}'", at)
+        left = len(stream) - at - HEADER_BYTES
+        if length > left:
+            raise MalformedFile(f"block '{name}' says {length} bytes, {left} remain", at)
+        if external > 1:
+            raise MalformedFile(f"block '{name}' has external flag {external}, not 0 or 1", at)
+        padding = min(-length % _ALIGNMENT, left - length)
+        block = VelaBlock(name, at, length, bool(external), padding)
+        yield block
+        at = block.end
+
+
+def find_streams(data: bytes) -> Iterator[tuple[int, int]]:
+    """Start and end of every stream inside a larger file, such as a ``.pte``.
+
+    MalformedFile, from the start of ``data``: one begins and is damaged.
+    """
+    first, view = FIRST.encode().ljust(16, b"\0"), memoryview(data)
+    start = data.find(first)
+    while start >= 0:
+        try:
+            *_, last = walk(view[start:])
+        except MalformedFile as error:
+            raise MalformedFile(error.what, start + error.offset) from None
+        yield start, start + last.end
+        start = data.find(first, start + last.end)

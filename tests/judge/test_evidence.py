@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.export.program import TensorSpec
-from harness.judge.compare import compare
+from harness.judge.evidence import compare
 
 FLOATS = TensorSpec("output 0", "float32", (1, 2, 2, 2), (0, 2, 3, 1), scale=0.5, zero_point=3)
 BYTES = TensorSpec("output 0", "int8", (4,), (0,))

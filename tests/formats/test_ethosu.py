@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from harness.formats import cop
-from harness.formats.cop import CommandStream, UnknownNpu, command_streams
-from harness.formats.damage import DamagedFile
+from harness.core.errors import MalformedFile
+from harness.formats import ethosu
+from harness.formats.ethosu import CommandStream, UnknownNpu, command_streams
 from harness.system.paths import project_root
 from tests.npu.assembling import U55_128, U85_256, cop1, cop2
 
@@ -52,13 +52,13 @@ def test_every_truncation_is_named(payload: bytes) -> None:
         offset = -1
         try:
             found = list(command_streams(payload[:size]))
-        except DamagedFile as error:
+        except MalformedFile as error:
             offset, found = error.offset, []
         else:
             between.add(size)
         assert offset <= size
         assert all(f.start + f.size <= size for f in found)
-    if payload.startswith(cop.COP2):
+    if payload.startswith(ethosu.COP2):
         assert not between
     else:
         assert {4, 16, 20, 24, 28} <= between
@@ -67,7 +67,7 @@ def test_every_truncation_is_named(payload: bytes) -> None:
 
 def test_what_cop2_asks_of_the_driver() -> None:
     """Features and on-chip memory, of which COP1 says nothing."""
-    assert first(cop2(U85_256, WORDS, cache=3440)).requires == cop.Requirements(2, 3440)
+    assert first(cop2(U85_256, WORDS, cache=3440)).requires == ethosu.Requirements(2, 3440)
     assert first(cop1(U85_256, WORDS)).requires is None
 
 
@@ -103,21 +103,21 @@ def cop2_with(at: int, value: int) -> bytes:
     ],
 )
 def test_what_is_damaged_is_named(payload: bytes, says: str, offset: int) -> None:
-    with pytest.raises(DamagedFile) as caught:
+    with pytest.raises(MalformedFile) as caught:
         list(command_streams(payload))
     assert says in caught.value.what
     assert caught.value.offset == offset
 
 
 def test_an_unknown_action_is_told_as_a_number() -> None:
-    with pytest.raises(cop.UnknownAction, match="unknown driver action 9") as caught:
+    with pytest.raises(ethosu.UnknownAction, match="unknown driver action 9") as caught:
         list(command_streams(b"COP1\x05\0\0\0\x09\0\0\0"))
     assert (caught.value.action, caught.value.offset) == (9, 8)
 
 
-@pytest.mark.parametrize(("product", "macs"), cop.CONFIG_WORDS)
+@pytest.mark.parametrize(("product", "macs"), ethosu.CONFIG_WORDS)
 def test_a_config_word_says_its_npu(product: str, macs: int) -> None:
-    found = cop.read_config(cop.CONFIG_WORDS[product, macs])
+    found = ethosu.read_config(ethosu.CONFIG_WORDS[product, macs])
     assert (found.product, found.macs) == (product, macs)
     assert found.name == f"ethos-{product}-{macs}"
     assert found.cores == (2 if found.name == "ethos-u65-512" else 1)
@@ -126,30 +126,30 @@ def test_a_config_word_says_its_npu(product: str, macs: int) -> None:
 
 def test_an_npu_that_does_not_exist_is_named() -> None:
     with pytest.raises(UnknownNpu, match="no u55 has that many MACs") as caught:
-        cop.read_config(0 << 28 | 9)
+        ethosu.read_config(0 << 28 | 9)
     assert (caught.value.field, caught.value.value) == ("macs_per_cc", 512)
     with pytest.raises(UnknownNpu) as caught:
-        cop.read_config(7 << 28 | 8)
+        ethosu.read_config(7 << 28 | 8)
     assert (caught.value.field, caught.value.value) == ("product", 7)
-    assert cop.product(7 << 28) is None
+    assert ethosu.product(7 << 28) is None
 
 
 def test_npus_are_those_of_vela() -> None:
     """Products, MAC counts, cores and shared RAM, which is in banks of 1 KiB for each core."""
     features = pytest.importorskip("ethosu.vela.architecture_features")
-    ours = {f"ethos-{product}-{macs}" for product, counts in cop.MACS.items() for macs in counts}
+    ours = {f"ethos-{product}-{macs}" for product, counts in ethosu.MACS.items() for macs in counts}
     assert ours == {accelerator.value for accelerator in features.Accelerator}
     for npu, config in features.ArchitectureFeatures.accelerator_configs.items():
         _, product, macs = npu.value.split("-")
-        found = cop.read_config(cop.CONFIG_WORDS[product, int(macs)])
+        found = ethosu.read_config(ethosu.CONFIG_WORDS[product, int(macs)])
         assert found.cores == config.cores
         assert found.shram_bytes == 1024 * config.shram_banks * config.cores
 
 
 def test_architecture_of_an_id_word() -> None:
-    assert cop.architecture(cop.ID_WORDS["u55"]) == (1, 0, 6)
-    assert cop.architecture(cop.ID_WORDS["u85"]) == (2, 0, 0)
-    assert cop.architecture(0x3AB7_FFFF) == (3, 0xAB, 7)
+    assert ethosu.architecture(ethosu.ID_WORDS["u55"]) == (1, 0, 6)
+    assert ethosu.architecture(ethosu.ID_WORDS["u85"]) == (2, 0, 0)
+    assert ethosu.architecture(0x3AB7_FFFF) == (3, 0xAB, 7)
 
 
 def test_the_runner_knows_the_same_actions() -> None:
@@ -157,10 +157,10 @@ def test_the_runner_knows_the_same_actions() -> None:
     source = (project_root() / "targets/runner/ethosu/payload.cpp").read_text()
     found = dict(re.findall(r"constexpr uint32_t k(\w+) = (\w+);", source))
     assert {name: int(value, 0) for name, value in found.items()} == {
-        "Cop1": int.from_bytes(cop.COP1, "little"),
-        "OptimizerConfig": cop.OPTIMIZER_CONFIG,
-        "CommandStream": cop.COMMAND_STREAM,
-        "Nop": cop.NOP,
+        "Cop1": int.from_bytes(ethosu.COP1, "little"),
+        "OptimizerConfig": ethosu.OPTIMIZER_CONFIG,
+        "CommandStream": ethosu.COMMAND_STREAM,
+        "Nop": ethosu.NOP,
     }
 
 
@@ -169,4 +169,4 @@ def test_the_runner_reads_the_same_container() -> None:
     assert "kDescription = 12;" in source
     assert "kShortestDescription = 20;" in source
     assert "kMostStream = size_t{16} << 20;" in source
-    assert cop.MOST_STREAM == 16 << 20
+    assert ethosu.MOST_STREAM == 16 << 20
