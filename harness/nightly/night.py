@@ -31,7 +31,7 @@ from harness.system.clock import now
 from harness.system.files import disk_errors
 from harness.system.paths import state_dir
 
-MAX_BUNDLES = 50  # enough of a fault that breaks everything
+MAX_BUNDLES = 50  # one fault that breaks everything would otherwise bundle every case
 OnRow = Callable[[Row, int, int], None]  # the row, how many are done, of how many
 
 
@@ -43,8 +43,8 @@ class OtherSuite(UsageError):
     def __init__(self, night: Night, difference: str) -> None:
         self.night = night.id
         super().__init__(
-            f"the night {night.id} of {night.suite}, begun at {night.began}, has another "
-            f"{difference}",
+            f"the night {night.id} of {night.suite}, begun at {night.began}, was started with "
+            f"another {difference}",
             hint="begin a new one, without --night and --resume",
         )
 

@@ -1,4 +1,4 @@
-"""A suite: which cases a night runs, as data. What is wrong in its file is "file:line: message"."""
+"""A suite: which cases a night runs, as data. Errors in its file are "file:line: message"."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.firmware.source import names_of
 from harness.nightly.history.model import Excluded, Planned, case_name
 from harness.sim.simulator import AUTO
 
-DEFAULT = "default"  # the suite of who names none
+DEFAULT = "default"  # the suite where none is named
 _DIGEST = 16
 
 
@@ -83,7 +83,7 @@ class SuiteFile(Data):
 
 @dataclass(frozen=True)
 class Job:
-    """What is run at once: a case with one firmware, or with both. ``planned``: one for each."""
+    """One case with each of its sources of firmware. ``planned``: one entry for each source."""
 
     case: Case
     sources: tuple[str, ...]
@@ -94,8 +94,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Suite:
-    """``name``: of its file; ``sha256``: of all that follows from it, so that a night is continued
-    with the same cases only. ``expired``: quarantines that count no more."""
+    """``name``: of its file; ``sha256``: of cases, firmware, simulators, limits and exclusions, so
+    that a night is continued with the same cases only. ``expired``: quarantines whose day is over.
+    """
 
     name: str
     sha256: str
@@ -113,7 +114,7 @@ def load_suite(file: Path, today: date) -> Suite:
     is malformed stays in the suite: its cases say so."""
     document = strict_yaml.read(file)
     contents = checked_document(SuiteFile, document)
-    target_files()  # an error of all of them is no case's
+    target_files()  # an unreadable folder of targets fails the suite, not one case
     jobs: list[Job] = []
     for index, group in enumerate(contents.cases):
         place = document.place(("cases", index))
@@ -127,7 +128,7 @@ def load_suite(file: Path, today: date) -> Suite:
 
 
 def default_suite(firmware: str = "bundled") -> Suite:
-    """Every model on every target, as pytest has it where nobody names any."""
+    """Every model on every target in all memory modes, without the targets of Zephyr."""
     sources = names_of(firmware)
     targets = [t for t in load_targets() if t.zephyr is None]
     cases = [case for case, _ in default_matrix(targets, default_models(), "all")]

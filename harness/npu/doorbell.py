@@ -98,7 +98,7 @@ class Refused(Exception):
 
 
 class SharedMemory:
-    """The guest's RAM: memory without a name, of which only what is used takes space.
+    """The guest's RAM: an anonymous file in memory that takes only the space that is used.
 
     It is sealed, so that nobody who gets hold of it can make it shorter than what is mapped here.
     Raises OSError where there is no memory to be had.
@@ -121,13 +121,13 @@ class SharedMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """What was given out stays mapped as long as somebody has it."""
+        """Views that were given out stay valid while somebody holds them."""
         self._view = None
         os.close(self.descriptor)
 
     @property
     def path(self) -> str:
-        """For whoever inherits the descriptor."""
+        """The name of the memory for a process that inherits the descriptor."""
         return f"/proc/self/fd/{self.descriptor}"
 
     def at(self, address: int, size: int) -> memoryview:
@@ -141,7 +141,7 @@ class SharedMemory:
         return view[start : start + size]
 
     def offset(self, view: memoryview) -> int | None:
-        """Where in the memory this is; None when it is none of it."""
+        """The offset of a view in the memory; None when it is not a view of this memory."""
         if self._view is None or view.obj is not self._view.obj or not view:
             return None
         return _address(view) - _address(self._view)
@@ -181,8 +181,8 @@ def serving(work: Path, memory: SharedMemory, identity: Identity, run: Run) -> I
 def answering(
     request: int, answer: int, memory: SharedMemory, identity: Identity, run: Run
 ) -> Iterator[None]:
-    """The same, of a guest that is reached by two descriptors, which are closed when the service
-    ends; a write to ``answer`` must not wait."""
+    """As ``serving``, over two open descriptors, which are closed when the service ends; a write to
+    ``answer`` must not wait."""
     with ExitStack() as stack:
         wake_read, wake_write = os.pipe()
         stack.callback(os.close, wake_read)

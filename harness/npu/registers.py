@@ -1,8 +1,8 @@
-"""Register names by opcode, and the bit fields of the registers that hold more than a number.
+"""Register names by opcode, which registers are wider than 32 bits, and the modes of operations.
 
 Opcodes of U55 and U65: ``ethosu/vela/ethos_u55_regs/ethos_u55_regs.py``; fields and the
 U85's opcodes: regor's ``ethos_u65_interface.hpp`` and ``ethos_u85_interface.hpp`` (Vela 5.1.0).
-Field positions here count from the start of the parameter (bit 16 of the word).
+The bit fields inside a register are in ``fields.py``.
 """
 
 from __future__ import annotations
@@ -134,10 +134,11 @@ SIGNED_40 = (
     | {"DMA0_SKIP0", "DMA0_SKIP1", "DMA0_SRC_STRIDE0", "DMA0_SRC_STRIDE1", "DMA0_DST_STRIDE0"}
     | {"DMA0_DST_STRIDE1", "DMA0_IDX_SKIP1"}
 )
-# where a map that has one tile, or a copy, begins: nothing else of an operation depends on them
-ADDRESSES = ("IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST")
+# Operations that differ in these addresses only are the same work at another place.
+RELOCATABLE_ADDRESSES = ("IFM_BASE0", "IFM2_BASE0", "OFM_BASE0", "DMA0_SRC", "DMA0_DST")
 SCALES = frozenset({"OFM_SCALE", "OPA_SCALE", "OPB_SCALE", "IFM_SCALE", "IFM2_SCALE"})
-PLAIN_32 = frozenset({"OP_SCALAR", "DMA0_IDX_MAX", "RESIZE_X", "RESIZE_Y"})
+# The parameter holds bits 32 to 47 of the value, not only a number beside it.
+FULL_WIDTH = frozenset({"OP_SCALAR", "DMA0_IDX_MAX", "RESIZE_X", "RESIZE_Y"})
 
 
 # modes of operations

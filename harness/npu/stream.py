@@ -13,9 +13,9 @@ from enum import Enum, auto
 from harness.npu.blob import Actions
 from harness.npu.errors import StreamError, Unsupported
 from harness.npu.registers import (
-    ADDRESSES,
     BRANCH,
-    PLAIN_32,
+    FULL_WIDTH,
+    RELOCATABLE_ADDRESSES,
     SCALES,
     SIGNED_40,
     RegisterSet,
@@ -105,7 +105,7 @@ def _wide(name: str, words: Sequence[int], at: int) -> int:
     """The value of a 64-bit register whose second word is at ``at``: 40-bit addresses, signed where
     they are steps. Scales keep shift and rounding above bit 32, as they stand in the word."""
     parameter, payload = words[at - 1] >> 16, _payload(words, at)
-    if name.endswith(("SCALE", "_LENGTH")) or name in PLAIN_32:
+    if name.endswith(("SCALE", "_LENGTH")) or name in FULL_WIDTH:
         return parameter << 32 | payload
     value = (parameter & 0xFF) << 32 | payload
     if name in SIGNED_40 and value & 1 << 39:
@@ -174,7 +174,7 @@ def _learned(forms: _Forms, words: Sequence[int], at: int, names: RegisterSet) -
     values. Raises StreamError."""
     item, after = decode_at(words, at, names)
     if isinstance(item, Write):
-        wide = _Form.ADDRESS if item.register in ADDRESSES else _Form.WIDE
+        wide = _Form.ADDRESS if item.register in RELOCATABLE_ADDRESSES else _Form.WIDE
         found = _Form.WRITE if after == at + 1 else wide, item.register
     else:
         idle = _Form.IDLE if item.name in NO_EFFECT else _Form.OPERATION

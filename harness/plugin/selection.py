@@ -33,7 +33,7 @@ class NothingSelected(UsageError):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"no case is selected: {why}",
-            hint="name targets and models that there are (`hil targets`, `hil models`), or remove "
+            hint="name targets and models that exist (`hil targets`, `hil models`), or remove "
             "the test",
         )
 
@@ -80,7 +80,9 @@ def _marked(marker: pytest.Mark | None, npu_selection: CaseSelection, rootpath: 
     if marker is None:
         return cases(npu_selection, rootpath)
     if marker.args:
-        raise UsageError("hil_cases takes keywords alone", hint=f"there are: {', '.join(_KEYS)}")
+        raise UsageError(
+            "hil_cases takes keyword arguments only", hint=f"there are: {', '.join(_KEYS)}"
+        )
     return cases(npu_selection, rootpath, **_checked(marker.kwargs))
 
 
@@ -91,7 +93,8 @@ def _checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
     for key in _LISTS:
         if isinstance(keywords.get(key), str):
             raise UsageError(
-                f"{key} of hil_cases is one text", hint=f"write {key}=[{keywords[key]!r}]"
+                f"{key} of hil_cases must be a list, not a string",
+                hint=f"write {key}=[{keywords[key]!r}]",
             )
     return {k: list(v) if k in _LISTS and v is not None else v for k, v in keywords.items()}
 

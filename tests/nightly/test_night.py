@@ -174,10 +174,10 @@ def test_shards_have_every_case_once_between_them(run: Run, history: History) ->
 
 def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: History) -> None:
     run(suite("a"), Scripted({}), Wanted(night="tonight"))
-    with pytest.raises(OtherSuite, match="has another set of cases") as caught:
+    with pytest.raises(OtherSuite, match="was started with another set of cases") as caught:
         begin(suite("a", "b"), history, Wanted(night="tonight"))
     assert caught.value.night == "tonight"
-    with pytest.raises(OtherSuite, match="has another number of shards, 1"):
+    with pytest.raises(OtherSuite, match="was started with another number of shards, 1"):
         begin(suite("a"), history, Wanted(Shard(1, 2), "tonight"))
     with pytest.raises(UsageError, match="no unfinished night of suite"):
         begin(suite("a"), history, Wanted(resume=True))

@@ -22,10 +22,12 @@ WRONG = {
         "corstone-300-u55-128"
     ),
     'hil_cases(["corstone-300-m55"])': (
-        "hil_cases takes keywords alone; there are: targets, models, npu"
+        "hil_cases takes keyword arguments only; there are: targets, models, npu"
     ),
     'hil_cases(model=["add"])': "hil_cases has no 'model'; did you mean models?",
-    'hil_cases(models="add")': "models of hil_cases is one text; write models=['add']",
+    'hil_cases(models="add")': (
+        "models of hil_cases must be a list, not a string; write models=['add']"
+    ),
     'hil_cases(models=["resnet9"])': "unknown model 'resnet9'; did you mean resnet8",
     "hil_expect()": 'hil_expect takes verdicts; for example hil_expect("MISMATCH")',
     'hil_expect("MISMTCH")': "hil_expect names no verdict: 'MISMTCH'; did you mean MISMATCH?",

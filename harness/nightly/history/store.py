@@ -1,8 +1,9 @@
 """A history of nights in a database: SQLAlchemy's, of SQLite or PostgreSQL.
 
-Every row is a transaction of its own and is only ever added, so that a writer may be killed at any
-moment and any number of them may write at once. ``body`` of a table is all of a row or night as
-JSON; the other columns repeat what is searched for, so that anybody's SQL finds it, too.
+Rows are never updated: they are inserted, some hundred in a transaction, and deleted by ``prune``
+alone, so that a writer may be killed at any moment and any number of them may write at once.
+``body`` of a table is all of a row or night as JSON; the other columns repeat what is searched for,
+so that anybody's SQL finds it, too.
 """
 
 from __future__ import annotations
@@ -121,16 +122,16 @@ class History:
         return self.night(night.id) or night
 
     def end(self, night: str, shard: int, time: str) -> None:
-        """A shard of the night has run all its cases. Twice does no harm."""
+        """Notes that a shard of the night has run all its cases. Idempotent."""
         new = self._insert(endings).values(night=night, shard=shard, time=time)
         with self._transaction() as connection:
             connection.execute(new.on_conflict_do_nothing())
 
-    def append(self, several: Sequence[Row]) -> int:
-        """How many of the rows were new; one of an attempt that it has already is not."""
+    def append(self, new_rows: Sequence[Row]) -> int:
+        """Inserts rows; returns how many were not stored before (by night, case and attempt)."""
         new = 0
-        for start in range(0, len(several), _AT_ONCE):
-            values = [_columns(row) for row in several[start : start + _AT_ONCE]]
+        for start in range(0, len(new_rows), _AT_ONCE):
+            values = [_columns(row) for row in new_rows[start : start + _AT_ONCE]]
             statement = self._insert(rows).values(values).on_conflict_do_nothing()
             statement = statement.inline().execution_options(preserve_rowcount=True)
             with self._transaction() as connection:
@@ -140,7 +141,7 @@ class History:
     def nights(
         self, *, suite: str | None = None, until: str | None = None, most: int | None = None
     ) -> list[Night]:
-        """The newest first. ``until``: the last time at which they began."""
+        """The newest first, at most ``most``. ``until``: only those begun no later than this."""
         query = sa.select(nights.c.body).order_by(nights.c.began.desc(), nights.c.id.desc())
         if suite is not None:
             query = query.where(nights.c.suite == suite)
@@ -152,7 +153,7 @@ class History:
         return next(iter(self._read_all(Night, sa.select(nights.c.body).filter_by(id=id))), None)
 
     def ended(self, night: Night) -> bool:
-        """All its shards have."""
+        """Whether all its shards have ended."""
         return len(self.endings(night.id)) >= night.shards
 
     def endings(self, night: str) -> dict[int, str]:
@@ -185,7 +186,7 @@ class History:
             yield from (self._read(Row, body) for body in bodies)
 
     def copy_to(self, other: History, night: str | None = None) -> Copied:
-        """Adds what ``other`` lacks: of one night, or of all. To do it again does no harm."""
+        """Inserts into ``other`` the rows that it lacks: of one night, or of all. Idempotent."""
         known = new_nights = new_rows = 0
         for copied in self.nights()[::-1] if night is None else filter(None, [self.night(night)]):
             is_new = other.night(copied.id) is None
@@ -203,7 +204,7 @@ class History:
         return Copied(new_nights, new_rows, known)
 
     def prune(self, before: str, *, dry_run: bool = False) -> tuple[int, int]:
-        """Removes what is older than that time; how many nights and rows that is."""
+        """Deletes what is older than ``before``; returns how many nights and rows."""
         old = sa.select(nights.c.id).where(nights.c.began < before)
         of_old = rows.c.night.in_(old)
         with self._transaction() as connection:

@@ -183,7 +183,7 @@ def _seconds(option: str, value: str) -> float:
     except ValueError:
         number = -1
     if not 0 <= number < 1e12:
-        raise StandinError(f"{option} takes a positive number, not '{value}'")
+        raise StandinError(f"{option} takes a number that is not negative, not '{value}'")
     return number
 
 
