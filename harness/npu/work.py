@@ -89,7 +89,8 @@ def _units(job: Job) -> int:
         what = "elements between its two directions"
         check_limit("RESIZE", between, ELEMENTS, what, job.offset)
         return 4 * between
-    assert job.window is not None
+    if job.window is None:
+        return 4 * ofm
     kernel, read = job.window.elements, depth if job.first is None else job.first.shape[2]
     padded = read * _reached(job.window, 0) * _reached(job.window, 1)
     check_limit("the IFM with its padding", padded, ELEMENTS, "elements", job.offset)

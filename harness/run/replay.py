@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from harness.config.loading import Target, load_target
-from harness.config.model import SimulatorName, target_from
+from harness.config.model import target_from
 from harness.core.errors import HarnessError, InfraError, Unknown, UsageError
 from harness.core.verdict import ExitCode
 from harness.export.program import Program, load_program
@@ -21,7 +21,7 @@ from harness.run.judging import RunPlan, record_run, static_metrics
 from harness.run.pack import target_fields
 from harness.run.record import RunRecord
 from harness.sim.simulation import simulate
-from harness.sim.simulator import pick
+from harness.sim.simulator import pick, simulator
 from harness.sim.transcript import Transcript
 from harness.system.clock import now
 from harness.system.files import MALFORMED, disk_errors, read_json
@@ -199,7 +199,7 @@ def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
 
 def _compared(there: RunRecord, here: RunRecord, transcript: Transcript) -> Replay:
     assert there.simulator is not None
-    native = transcript.simulator in (SimulatorName.HOST, SimulatorName.QEMU_USER)
+    native = simulator(transcript.simulator).native
     metrics = {
         name: (there.metrics.get(name), here.metrics.get(name))
         for name in sorted({*there.metrics, *here.metrics})

@@ -3,14 +3,6 @@
 
 #include "jobs.h"
 
-namespace hil::npu {
-
-// False: not done, nothing was written.
-bool convolve(const Job& job, const Memory& memory);
-bool convolve_depthwise(const Job& job, const Memory& memory);
-
-}  // namespace hil::npu
-
 // Elements of ``packed`` for weights of this shape.
 HIL_NPU_API int64_t hil_npu_packed(int64_t depthwise, int64_t ofm, int64_t elements, int64_t ifm);
 

@@ -1,4 +1,4 @@
-#include "copy.h"
+#include "jobs.h"
 
 #include <cstring>
 

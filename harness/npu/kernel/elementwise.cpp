@@ -1,4 +1,4 @@
-#include "elementwise.h"
+#include "jobs.h"
 
 #include <algorithm>
 

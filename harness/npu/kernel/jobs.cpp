@@ -4,14 +4,8 @@
 #include <cstring>
 #include <new>
 
-#include "convolution.h"
-#include "copy.h"
-#include "elementwise.h"
 #include "feature_map.h"
-#include "matrix_product.h"
 #include "output.h"
-#include "pool.h"
-#include "resize.h"
 #include "scratch.h"
 
 namespace hil::npu {
@@ -64,23 +58,7 @@ bool done(const Job& job, const Memory& memory) {
   if (!has_parts(job, memory)) {
     return false;
   }
-  switch (job.kind) {
-    case Kind::kConvolution:
-      return convolve(job, memory);
-    case Kind::kDepthwise:
-      return convolve_depthwise(job, memory);
-    case Kind::kPool:
-      return pool(job, memory);
-    case Kind::kElementwise:
-      return elementwise(job, memory);
-    case Kind::kResize:
-      return resize(job, memory);
-    case Kind::kMatrixProduct:
-      return matrix_product(job, memory);
-    case Kind::kCopy:
-      break;
-  }
-  return false;
+  return kOperations[static_cast<size_t>(job.kind)](job, memory);
 }
 
 void move(Job& job, const Place& place) {

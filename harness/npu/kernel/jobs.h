@@ -210,6 +210,12 @@ struct Place {
   int64_t address[3];
 };
 
+// What does a job; false: it was not done, nothing was written. In the order of Kind.
+using Operation = bool(const Job& job, const Memory& memory);
+Operation convolve, convolve_depthwise, pool, elementwise, copy, resize, matrix_product;
+constexpr Operation* kOperations[] = {convolve, convolve_depthwise, pool,          elementwise,
+                                      copy,     resize,             matrix_product};
+
 }  // namespace hil::npu
 
 #define HIL_NPU_API extern "C" __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-#include "matrix_product.h"
+#include "jobs.h"
 
 #include "convolution.h"
 #include "feature_map.h"

@@ -1,4 +1,4 @@
-#include "pool.h"
+#include "jobs.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "resize.h"
+#include "jobs.h"
 
 #include <algorithm>
 #include <cstring>
