@@ -213,8 +213,8 @@ struct Place {
 // What does a job; false: it was not done, nothing was written. In the order of Kind.
 using Operation = bool(const Job& job, const Memory& memory);
 Operation convolve, convolve_depthwise, pool, elementwise, copy, resize, matrix_product;
-constexpr Operation* kOperations[] = {convolve, convolve_depthwise, pool,          elementwise,
-                                      copy,     resize,             matrix_product};
+constexpr Operation* kOperations[] = {convolve, convolve_depthwise, pool, elementwise, copy,
+                                      resize,   matrix_product};
 
 }  // namespace hil::npu
 
