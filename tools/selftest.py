@@ -23,6 +23,9 @@ from tools.skips import unexpected_skips
 from tools.systems import systems
 
 
+PIPELINES = ("action.yml", ".github/workflows", "examples/pipelines/github.yml")
+
+
 @dataclass(frozen=True)
 class Options:
     """What the user gave: seconds for each fuzzer (0: none), and arguments for pytest."""
@@ -66,9 +69,9 @@ def _module(output: IO[str], *arguments: str) -> bool:
 def _lint(output: IO[str], _options: Options) -> bool:
     style = _module(output, "ruff", "check", ".")
     called = _module(output, "vulture")
-    pipelines = ("action.yml", ".github/workflows", "examples/pipelines/github.yml")
     zizmor = str(cpp.environment_tool("zizmor"))
-    return _run([zizmor, "--offline", "--no-progress", *pipelines], output) and style and called
+    safe = _run([zizmor, "--offline", "--no-progress", *PIPELINES], output)
+    return style and called and safe
 
 
 def _imports(output: IO[str], _options: Options) -> bool:

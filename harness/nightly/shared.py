@@ -168,7 +168,9 @@ class Store:
             with suppress(FileExistsError):
                 Path(root).mkdir()
         elif not fs.exists(root[: root.index(bucket)] + bucket):
-            raise StoreUnusable(f"{self.shown} is no store: no bucket {bucket}", hint=_USABLE)
+            raise StoreUnusable(
+                f"{self.shown} cannot be a store: there is no bucket {bucket}", hint=_USABLE
+            )
 
     def _write(self, name: str, content: bytes) -> None:
         """Whole, or not at all."""
@@ -191,8 +193,8 @@ class Store:
         """``call`` with the file system, which fsspec keeps for each thread, and the folder in it.
         The libraries below fsspec have exceptions of their own."""
         if urlsplit(self.url).scheme in ("sftp", "ssh"):  # fsspec trusts any server's key
-            hint = "mount it with sshfs"
-            raise StoreUnusable(f"{self.shown} is no store: SFTP is not supported", hint=hint)
+            hint = "mount it as a folder, with sshfs"
+            raise StoreUnusable(f"{self.shown} cannot be a store: SFTP is not supported", hint=hint)
         try:
             import fsspec
 
@@ -202,8 +204,8 @@ class Store:
         except ImportError as error:  # also in fsspec's words: "Install s3fs to access S3"
             hint = "pip install 'executorch-hil[nightly]', and the package for this kind of URL"
             raise StoreError(f"the store {self.shown}: {error}", hint=hint) from error
-        except (ValueError, FileNotFoundError) as error:
-            raise StoreUnusable(f"{self.shown} is no store: {error}", hint=_USABLE) from error
+        except (ValueError, FileNotFoundError, NotADirectoryError) as error:
+            raise StoreUnusable(f"{self.shown} cannot be a store: {error}", hint=_USABLE) from error
         except Exception as error:
             why = next(iter(str(error).splitlines()), "") or type(error).__name__
             hint = "is it up and not full, and may this user read and write there?"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.config.model import Region
 from harness.core.errors import InfraError, MalformedFile, UsageError
-from harness.formats.demangle import demangled, scopes
+from harness.formats.demangle import demangle, demangled, scopes
 from harness.formats.elf import (
     SHT_NOBITS,
     STB_LOCAL,
@@ -340,7 +340,7 @@ class _Sections:
         elif ".cst" in piece.section:
             name = ("merged constants",)
         elif subject != piece.section:
-            name = scopes(self._plain[subject])
+            name = scopes(demangle(subject))
         else:
             name = (names.NO_SYMBOL,)
         return _Stretch(low, high, name, piece.short_file)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.core.errors import NotThere
 from harness.core.plain import plain
 from harness.size.anatomy import Anatomy, Part
 from harness.system.files import disk_errors, write_whole
@@ -16,7 +17,9 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def write_page(path: Path, title: str, new: Anatomy, old: Anatomy | None = None) -> None:
-    """Raises DiskError."""
+    """Raises NotThere, DiskError."""
+    if not path.parent.is_dir():
+        raise NotThere(path.parent, "directory", hint="the page would go there")
     with disk_errors("writing the page"):
         write_whole(path, render_page(title, new, old))
 

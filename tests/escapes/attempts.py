@@ -116,8 +116,13 @@ class Ground:
             "canary": self.canary.read_bytes(),
             "elf": self.elf.read_bytes(),
             **{str(path): path.read_bytes() for path in _SETTINGS},
-            **{str(path): sorted(os.listdir(path)) for path in _SHARED},
+            **{str(path): sorted(filter(_of_nobody, os.listdir(path))) for path in _SHARED},
         }
+
+
+def _of_nobody(name: str) -> bool:
+    """Whether no other test makes it: PostgreSQL's memory comes and goes beside this one."""
+    return not name.startswith("PostgreSQL.")
 
 
 def long_job() -> bytes:

@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.kernel_cases import MAKERS
+from tests.kernels.kernel_cases_portable import PORTABLE
 from tests.kernels.kernel_draw import Draw
 from tests.kernels.kernel_program import Plan, build_each
 
 EXAMPLES = os.environ.get("HIL_PROPERTY_EXAMPLES")
-GROUPS = sorted(set(MAKERS) - {"view_copy"})
+GROUPS = sorted(set(MAKERS) - {"view_copy", *PORTABLE})  # all builds have these
 CALLS = 12
 
 Runners = dict[str, Callable[..., Any]]

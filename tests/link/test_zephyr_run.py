@@ -180,7 +180,7 @@ def test_another_zephyr_is_another_build(zephyr: Path) -> None:
     assert find_workspace("b", environ).key() not in (before.key(), edited)
 
 
-# What is edited, and whether a build for the board can read it.
+# What is edited, and whether it counts: all that a build might read.
 EDITS = {
     "kernel/thread.c": True,
     "kernel/new.c": True,
@@ -188,18 +188,17 @@ EDITS = {
     "boards/arm/mps3/mps3.dts": True,
     "boards/common/openocd.board.cmake": True,
     "boards/Kconfig": True,
-    "boards/nxp/frdm/frdm.dts": False,
-    "tests/kernel/main.c": False,
+    "tests/kernel/main.c": True,
     "scripts/__pycache__/build.pyc": False,  # what Python leaves
     ".cache": False,
 }
 
 
 def test_an_edit_in_a_release_that_is_no_repository(tmp_path: Path) -> None:
-    """It counts where a build for the board can read the file."""
+    """No git says what changed: files that Python and editors leave do not count, others do."""
     release = make_workspace(tmp_path / "w")
     shutil.rmtree(release / ".git")
-    for folder in ("boards/arm/mps3", "boards/nxp/frdm", "boards/common", "tests/kernel"):
+    for folder in ("boards/arm/mps3", "boards/common", "tests/kernel"):
         (release / folder).mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, "ZEPHYR_BASE": str(release)}
     before = find_workspace("mps3/corstone300/an547", environ).key()

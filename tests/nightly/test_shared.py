@@ -157,7 +157,7 @@ def test_a_name_that_leads_out_is_refused(name: str, cold: Path, tmp_path: Path)
 
 
 def test_a_bucket_that_does_not_exist_is_an_error_and_is_not_made() -> None:
-    with pytest.raises(StoreUnusable, match="is no store: no bucket nowhere"):
+    with pytest.raises(StoreUnusable, match="cannot be a store: there is no bucket nowhere"):
         Store("memory://nowhere/x").require()
     assert not fsspec.filesystem("memory").exists("/nowhere")
 
@@ -268,4 +268,4 @@ def test_a_store_that_goes_costs_a_note(
     row = worked(tmp_path / "gone" / "store")
     assert row.verdict.passed
     (note,) = store_notes(row)
-    assert "is no store: [Errno 2] No such file or directory" in note
+    assert "cannot be a store: [Errno 2] No such file or directory" in note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -21,6 +22,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "harness").mkdir()
     (tmp_path / "tools").mkdir()
     shutil.copy(project_root() / "pyproject.toml", tmp_path)
+    for name in (*selftest.PIPELINES, ".github/zizmor.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if "workflows" in name else shutil.copy)(
+            project_root() / name, tmp_path / name
+        )
     monkeypatch.setattr(selftest, "project_root", lambda: tmp_path)
     return tmp_path / "harness" / "module.py"
 
@@ -40,6 +46,17 @@ def test_lint_finds_bad_style_and_what_nobody_calls(
     project.write_text(text)
     result, code = selftest.run_steps(["lint"], Options(), as_json=True)
     assert (result["steps"]["lint"]["passed"], code) == (passes, 0 if passes else 1)
+
+
+def test_lint_finds_an_unsafe_pipeline(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    project.write_text("def one() -> int:\n    return 1\n")
+    action = project.parents[1] / "action.yml"
+    pinned = re.sub(r"(setup-python)@[0-9a-f]{40}", r"\1@v7", action.read_text())
+    assert pinned != action.read_text()
+    action.write_text(pinned)
+    result, _ = selftest.run_steps(["lint"], Options(), as_json=True)
+    assert not result["steps"]["lint"]["passed"]
+    assert "unpinned-uses" in capfd.readouterr().err
 
 
 def test_a_step_that_does_not_exist() -> None:

@@ -108,7 +108,7 @@ def _fix_scales(prepared: torch.fx.GraphModule) -> None:
         for name, module in prepared.named_modules(remove_duplicate=False)
         if isinstance(module, UniformQuantizationObserverBase)
     ]
-    fixed = {id(observer): _fixed(observer) for observer in {*(o for _, o in observers)}}
+    fixed = {id(o): _fixed(o) for o in dict.fromkeys(o for _, o in observers)}
     for module in prepared.modules():
         if isinstance(module, DerivedObserverOrFakeQuantize):  # a bias's, from input and weight
             module.obs_or_fqs = [fixed.get(id(source), source) for source in module.obs_or_fqs]
