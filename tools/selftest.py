@@ -22,7 +22,6 @@ from tools import cpp
 from tools.skips import unexpected_skips
 from tools.systems import systems
 
-
 PIPELINES = ("action.yml", ".github/workflows", "examples/pipelines/github.yml")
 
 
