@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import NotThere
 from harness.size.anatomy import Anatomy, Part
 from harness.size.page import render_page, write_page
 from harness.system.files import DiskError
@@ -50,7 +51,7 @@ def test_no_network_and_no_escape() -> None:
 
 
 def test_unwritable_place(tmp_path: Path) -> None:
-    with pytest.raises(DiskError, match="writing the page"):
+    with pytest.raises(NotThere, match="there is no directory"):
         write_page(tmp_path / "no" / "such.html", "t", NEW)
     with pytest.raises(DiskError, match="writing the page"):
         write_page(tmp_path, "t", NEW)

@@ -65,6 +65,8 @@ def main(requests: int, replies: int, parent: int, environment: str) -> None:
     except HarnessError as error:
         answers.send({"error": error_fields(error)})
         return
+    # Byte code knows its source by size and second: a model's neighbour may be edited faster.
+    sys.dont_write_bytecode = True
     gc.freeze()  # torch's objects live to the end: no collection needs to look at them
     answers.send({"value": None})
     _serve(requests, answers)
