@@ -6,9 +6,11 @@
 
 namespace hil {
 
+// static: a copy in each kernel, which -Os then inlines where a shared one would be a call.
+
 /// The dimensions as bits; all of them when none is named.
-inline Error reduced_dims(KernelContext& ctx, const int32_t* dims, size_t count, size_t rank,
-                          uint32_t* reduced) {
+static inline Error reduced_dims(KernelContext& ctx, const int32_t* dims, size_t count, size_t rank,
+                                 uint32_t* reduced) {
   *reduced = count == 0 ? ~0u : 0;
   for (size_t i = 0; i < count; ++i) {
     size_t axis;
@@ -19,8 +21,8 @@ inline Error reduced_dims(KernelContext& ctx, const int32_t* dims, size_t count,
 }
 
 /// The walk of `self` in which out stands still along reduced dimensions.
-inline Error reduction_walk(KernelContext& ctx, const Tensor& self, const Tensor& out,
-                            uint32_t reduced, bool keepdim, Walk* walk) {
+static inline Error reduction_walk(KernelContext& ctx, const Tensor& self, const Tensor& out,
+                                   uint32_t reduced, bool keepdim, Walk* walk) {
   const Strides from = strides_of(self), to = strides_of(out);
   int32_t out_step[kMaxRank];
   size_t next = 0;
