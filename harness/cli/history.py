@@ -146,7 +146,7 @@ class _History(DefaultGroup):
     default = "show"
 
 
-@click.group(cls=_History)
+@click.group(cls=_History, context_settings={"help_option_names": ["-h", "--help"]})
 def history() -> None:
     """Results of past nights: the runs of a case, since when it fails and what changed, what is
     flaky.

@@ -45,7 +45,7 @@ class _Nightly(DefaultGroup):
     default = "run"
 
 
-@click.group(cls=_Nightly)
+@click.group(cls=_Nightly, context_settings={"help_option_names": ["-h", "--help"]})
 def nightly() -> None:
     """Run a suite of cases, keep the results, and report what is new since the last night.
 
