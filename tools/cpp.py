@@ -233,6 +233,7 @@ def configure_command(sources: Path, tree: Path, options: Mapping[str, str]) -> 
     """The CMake command that configures ``tree`` for the host runner and its unit tests."""
     settings = {
         "HIL_PORT": "host",
+        "HIL_PORTABLE_KERNELS": "ON",
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "HIL_SCHEMA_DIR": str(executorch_package() / "schema"),
         "CMAKE_CXX_COMPILER": str(toolchain.locate("g++")),

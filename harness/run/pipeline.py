@@ -237,7 +237,12 @@ def plan_run(
 ) -> RunPlan:
     """What can be known before the run. Raises as ``run_case`` does."""
     pte = options.pte or program.pte_path
-    request = BuildRequest(chosen.target, chosen.name, options=build_options(options.oracle))
+    request = BuildRequest(
+        chosen.target,
+        chosen.name,
+        options=build_options(options.oracle),
+        variant=firmware.variant or None,
+    )
     firmware = equipped(firmware, request, pte, progress)
     notes = _export_notes(program, firmware) if options.pte is None else ()
     built = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)

@@ -34,7 +34,6 @@ _TARGET = "corstone-300-u55-128"
 _SETTINGS = tuple(
     Path("/proc/sys") / name for name in ("kernel/core_pattern", "kernel/hostname", "vm/swappiness")
 )
-_SHARED = (Path("/dev/shm"), Path("/"), Path("/etc"), Path("/usr/lib"))
 _CANARY = b"canary: nobody but the test reads or writes this\n"
 
 
@@ -73,6 +72,8 @@ class Ground:
         (folder / "m.pte").write_bytes(b"model")
         (folder / "stream.bin").write_bytes(long_job())
         self.elf = bare(folder / "guest.elf", _FOLDER / "guest.c")
+        # not whole folders: other tests' files come and go in them
+        self._created = created()
         self._before = self._host()
 
     def run(self, number: int, lines: list[str], expected: str = "") -> Transcript:
@@ -116,13 +117,15 @@ class Ground:
             "canary": self.canary.read_bytes(),
             "elf": self.elf.read_bytes(),
             **{str(path): path.read_bytes() for path in _SETTINGS},
-            **{str(path): sorted(filter(_of_nobody, os.listdir(path))) for path in _SHARED},
+            **{path: os.path.lexists(path) for path in self._created},
         }
 
 
-def _of_nobody(name: str) -> bool:
-    """Whether no other test makes it: PostgreSQL's memory comes and goes beside this one."""
-    return not name.startswith("PostgreSQL.")
+def created() -> list[str]:
+    """The files outside of any run that the attempts would make, by their absolute paths."""
+    rows = table()["attempts"].values()
+    made = (row["do"].removeprefix("create ") for row in rows if row["do"].startswith("create /"))
+    return [path for path in made if not path.startswith("/proc/")]
 
 
 def long_job() -> bytes:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.kernels.kernel_damage import Other, Reshaped, Row, check_refused
 from tests.kernels.kernel_program import Activation, Case, Constant, build
-from tests.kernels.test_kernel_errors import Other, Reshaped, damage
 from tests.late import Late
 
 torch = Late("torch")
@@ -52,7 +52,7 @@ def good_program() -> Any:
     return build(good_cases())
 
 
-ROWS: list[tuple[str, int, Any, str]] = [
+ROWS: list[Row] = [
     ("sigmoid", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
     ("relu", 0, Reshaped((144,)), "self and out differ in shape or dim order"),
     ("elu", 3, -1.0, "input_scale is negative"),
@@ -103,12 +103,8 @@ def test_a_bad_argument_is_refused(
     run_on_host: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
-    good = good_program()
-    bad = damage(good.pte, f"aten::{operator}", index, wanted)
-    result = run_on_host(bad, good.inputs, len(good.expected), tmp_path)
-    assert result.status != 0
-    assert message in result.log
-    assert f"aten::{operator}" in result.log
+    row = (f"aten::{operator}", index, wanted, message)
+    check_refused(run_on_host, good_program(), row, tmp_path)
 
 
 @pytest.mark.parametrize("place", [5, -1, 1 << 40])

@@ -29,14 +29,13 @@ Error op_bmm(KernelContext& ctx, Args args) {
   }
   if (out.type != ScalarType::Float) return unsupported_type(ctx, out.type);
   const int32_t rows = self.sizes[1], inner = self.sizes[2], columns = mat2.sizes[2];
-  float* to = out.as<float>();
   for (int32_t row = 0; row < self.sizes[0] * rows; ++row) {
     const float* x = self.as<float>() + row * inner;
     const float* y = mat2.as<float>() + row / rows * inner * columns;
     for (int32_t column = 0; column < columns; ++column) {
       float sum = 0.0f;
       for (int32_t k = 0; k < inner; ++k) sum += x[k] * y[k * columns + column];
-      *to++ = sum;
+      out.as<float>()[row * columns + column] = sum;
     }
   }
   return Error::Ok;

@@ -1,9 +1,9 @@
 // aten::eq.Tensor_out(self, other, out) with broadcasting, and aten::eq.Scalar_out(self, other,
 // out): the result is bool.
-#include "kernels/arithmetic.h"
 #include "kernels/comparison.h"
 #include "kernels/elements.h"
 #include "kernels/operator.h"
+#include "kernels/portable/unary.h"
 
 namespace hil {
 
@@ -31,9 +31,7 @@ Error op_eq_scalar(KernelContext& ctx, Args args) {
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_tensor(ctx, "self", self, self.type));
   HIL_TRY(check_tensor(ctx, "out", out, ScalarType::Bool));
-  if (!same_layout(self, out)) {
-    return ctx.fail(Error::InvalidArgument, "self and out differ in shape or dim order");
-  }
+  HIL_TRY(check_same_layout(ctx, self, out));
   const Load load = load_for(self.type);
   if (load == nullptr) return unsupported_type(ctx, self.type);
   Scalar other = {!whole, number, whole ? args[1]->as_int : 0};

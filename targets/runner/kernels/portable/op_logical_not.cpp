@@ -1,7 +1,7 @@
 // aten::logical_not.out(self, out): 1 where self is 0, of any element types.
-#include "kernels/arithmetic.h"
 #include "kernels/elements.h"
 #include "kernels/operator.h"
+#include "kernels/portable/unary.h"
 
 namespace hil {
 
@@ -11,9 +11,7 @@ Error op_logical_not(KernelContext& ctx, Args args) {
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_tensor(ctx, "self", self, self.type));
   HIL_TRY(check_tensor(ctx, "out", out, out.type));
-  if (!same_layout(self, out)) {
-    return ctx.fail(Error::InvalidArgument, "self and out differ in shape or dim order");
-  }
+  HIL_TRY(check_same_layout(ctx, self, out));
   const Load load = load_for(self.type);
   const Store store = store_for(out.type);
   if (load == nullptr) return unsupported_type(ctx, self.type);

@@ -15,8 +15,8 @@ void average(const Walk& walk, const Tensor& self, Tensor& out) {
     const float* x = self.as<float>() + a;
     for (int32_t i = 0; i < loop.count; ++i) results[o + i * loop.out] += x[i * loop.a];
   });
-  const float count = out.numel == 0 ? 1.0f : static_cast<float>(self.numel / out.numel);
-  for (size_t i = 0; i < out.numel; ++i) results[i] /= count;
+  const size_t count = out.numel == 0 ? 1 : self.numel / out.numel;
+  for (size_t i = 0; i < out.numel; ++i) results[i] /= static_cast<float>(count);
 }
 
 }  // namespace

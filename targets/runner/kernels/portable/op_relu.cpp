@@ -22,9 +22,7 @@ Error op_relu(KernelContext& ctx, Args args) {
   Tensor& out = ctx.tensor(args, 1);
   if (!ctx.ok()) return ctx.argument_error();
   HIL_TRY(check_operands(ctx, self, self, out));
-  if (!same_layout(self, out)) {
-    return ctx.fail(Error::InvalidArgument, "self and out differ in shape or dim order");
-  }
+  HIL_TRY(check_same_layout(ctx, self, out));
   switch (out.type) {
     case ScalarType::Float:
       return keep_positive<float>(self, out);
