@@ -38,7 +38,7 @@ from harness.run.artifacts import export_cases
 from harness.run.directory import keep_expectations, new_run_dir, save_record
 from harness.run.judging import RunPlan, expectation_of, record_run, static_metrics
 from harness.run.record import RunRecord, failed_record
-from harness.run.second_opinion import with_second_opinion
+from harness.run.second_opinion import second_opinion
 from harness.sim.simulation import simulate
 from harness.sim.simulator import AUTO, Chosen, missing_policy, pick, skip_without_fvp
 from harness.system.boundary import as_harness_error
@@ -141,13 +141,16 @@ def run_cases(
         if len(sources) == 1:
             return records
         progress("comparing the two runners")
-        ready = {key: future.result() for key, future in firmware.items() if not future.exception()}
-        pairs = zip(records[::2], records[1::2], strict=True)  # a case's two follow each other
-        return [
-            record
-            for case, program, pair in zip(cases, programs, pairs, strict=True)
-            for record in with_second_opinion(program, chosen[case.target], pair, ready)
-        ]
+        compared: list[RunRecord] = []
+        for case, program in zip(cases, programs, strict=True):
+            own, other = records[len(compared) : len(compared) + 2]  # a case's two
+            simulator = chosen[case.target]
+            if not isinstance(program, HarnessError) and own.run_dir and other.run_dir:
+                built = [firmware[case.target, source.name].result() for source in sources]
+                runners = [_equipped(each, simulator, program.pte_path, options) for each in built]
+                other = second_opinion(program, simulator, (own, other), runners)
+            compared += [own, other]
+        return compared
 
 
 def _validate(cases: Sequence[Case], options: RunOptions) -> None:
@@ -237,13 +240,7 @@ def plan_run(
 ) -> RunPlan:
     """What can be known before the run. Raises as ``run_case`` does."""
     pte = options.pte or program.pte_path
-    request = BuildRequest(
-        chosen.target,
-        chosen.name,
-        options=build_options(options.oracle),
-        variant=firmware.variant or None,
-    )
-    firmware = equipped(firmware, request, pte, progress)
+    firmware = _equipped(firmware, chosen, pte, options, progress)
     notes = _export_notes(program, firmware) if options.pte is None else ()
     built = firmware.arithmetic if options.oracle is None else built_with(chosen.target.cmake)
     program = program.following(options.oracle or built)
@@ -270,6 +267,23 @@ def plan_run(
         static=static_metrics(chosen.target, firmware, pte),
         export_notes=notes,
     )
+
+
+def _equipped(
+    firmware: Firmware,
+    chosen: Chosen,
+    pte: Path,
+    options: RunOptions,
+    progress: Progress = silent,
+) -> Firmware:
+    """With the kernels that the program calls. Raises RunnerLacks."""
+    request = BuildRequest(
+        chosen.target,
+        chosen.name,
+        options=build_options(options.oracle),
+        variant=firmware.variant or None,
+    )
+    return equipped(firmware, request, pte, progress)
 
 
 def _export_notes(program: Program, firmware: Firmware) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ floats the last bits differ: each runner adds them up in an order of its own.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,23 +32,27 @@ from harness.system.quota import QUOTA
 def second_opinion(
     program: Program,
     chosen: Chosen,
-    ours: tuple[RunRecord, Firmware],
-    theirs: tuple[RunRecord, Firmware],
-) -> Differential | None:
-    """None when one of the two runs left no outputs to compare."""
-    (own, own_firmware), (other, other_firmware) = ours, theirs
-    if own.run_dir is None or other.run_dir is None:
-        return None
+    pair: tuple[RunRecord, RunRecord],
+    runners: Sequence[Firmware],
+) -> RunRecord:
+    """The second record with what came of comparing the two, or as it is when one of the runs
+    left no outputs. ``runners``: those of ``pair``, which have run directories."""
+    own, other = pair
+    assert own.run_dir is not None
+    assert other.run_dir is not None
     tensors = _tensors(program, Path(own.run_dir), Path(other.run_dir))
     if not tensors:
-        return None
-    return Differential(
+        return other
+    differential = Differential(
         tensors=tensors,
-        first=_first(program, chosen, own_firmware, other_firmware, tensors),
+        first=_first(program, chosen, runners[0], runners[1], tensors),
         by_design=other.by_design,
         figures=_beside(own.metrics, other.metrics),
         operators=_beside(_ticks(own), _ticks(other)),
     )
+    compared = replace(other, differential=differential)
+    save_record(compared)
+    return compared
 
 
 def _tensors(program: Program, own: Path, other: Path) -> tuple[TensorDiff, ...]:
@@ -111,19 +115,3 @@ def _beside(
 
 def _ticks(record: RunRecord) -> dict[str, int]:
     return {name: ticks for name, (_, ticks) in record.op_ticks.items()}
-
-
-def with_second_opinion(
-    program: Program | HarnessError,
-    chosen: Chosen,
-    pair: tuple[RunRecord, RunRecord],
-    firmware: Mapping[tuple[str, str], Firmware],
-) -> tuple[RunRecord, RunRecord]:
-    """The records of one case by both runners, the checkout's with what came of comparing them."""
-    built = [firmware.get((r.case.target, r.source)) for r in pair]
-    if isinstance(program, HarnessError) or built[0] is None or built[1] is None:
-        return pair
-    found = second_opinion(program, chosen, (pair[0], built[0]), (pair[1], built[1]))
-    compared = replace(pair[1], differential=found)
-    save_record(compared)
-    return pair[0], compared
