@@ -18,10 +18,11 @@ import click
 from harness.cli.main import EPILOG, main
 from harness.cli.verb import JSON_VERSION
 from harness.config.loading import load_targets
+from harness.core.verdict import Verdict
 from harness.log.pattern import rows, text
 from harness.plugin import fixtures
 from harness.plugin.options import OPTIONS
-from harness.report.causes import causes, verdicts
+from harness.report.causes import causes
 from harness.system.settings import DESCRIPTIONS, VARIABLES, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -115,8 +116,8 @@ def _code(said: str) -> str:
 
 def _verdicts() -> str:
     rows = (
-        (f"`{verdict}`", str(int(verdict.exit_code)), *advice)
-        for verdict, advice in verdicts().items()
+        (f"`{verdict}`", str(int(verdict.exit_code)), verdict.meaning, verdict.do)
+        for verdict in Verdict
     )
     lines = [_VERDICTS, *_table(("verdict", "exit", "meaning", "what to do"), rows), _CAUSES]
     examples = _examples()

@@ -139,14 +139,14 @@ def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
       hil why corstone-300-m55/ds_cnn
       hil why .hil/runs/20260101-120000-ds_cnn-1a2b3c
     """
-    from harness.report.causes import advice, verdicts
+    from harness.report.causes import advice
     from harness.run.directory import last_run
 
     record = last_run(subject)
     explained = advice(record.verdict, None if record.cause is None else record.cause.kind)
     console = list(_console(record))
     if not as_json:
-        for line in _explanation(record, verdicts()[record.verdict].meaning, explained, console):
+        for line in _explanation(record, explained, console):
             echo(line)
     return {
         **record.summary(),
@@ -157,12 +157,10 @@ def why(subject: str | None, as_json: bool) -> tuple[dict[str, Any], ExitCode]:
     }, ExitCode.PASSED
 
 
-def _explanation(
-    record: RunRecord, verdict: str, explained: Advice, console: list[str]
-) -> Iterator[str]:
+def _explanation(record: RunRecord, explained: Advice, console: list[str]) -> Iterator[str]:
     cause = record.cause
     yield f"{record.title}: {record.verdict_text}, {record.time}"
-    yield f"  {record.verdict}: {verdict}"
+    yield f"  {record.verdict}: {record.verdict.meaning}"
     if cause is not None:
         yield f"  cause     {cause.kind}: {explained.meaning}"
         yield f"            {cause.text}"

@@ -23,38 +23,109 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
+_FAILURE = (ExitCode.FAILED, "bold red", True)
+_UNPROVEN = (ExitCode.FAILED, "yellow", False)
+
+
 class Verdict(Word):
     """How a case ended, in one word. Only PASS is proven good.
 
     ``style`` is how a terminal shows it. ``product_failure``: the product under test failed,
-    rather than the infrastructure or our knowledge of it. Only ``hil judge`` of a console log gives
-    COMPLETED: a run has its outputs compared, or nothing is proven.
+    rather than the infrastructure or our knowledge of it. ``meaning`` and ``do``, what to do about
+    it, are for `hil why` and the docs. Only ``hil judge`` of a console log gives COMPLETED: a run
+    has its outputs compared, or nothing is proven.
     """
 
     exit_code: ExitCode
     style: str
     product_failure: bool
+    meaning: str
+    do: str
 
-    def __new__(cls, name: str, exit_code: ExitCode, style: str, product_failure: bool) -> Verdict:
+    def __new__(
+        cls, name: str, outcome: tuple[ExitCode, str, bool], meaning: str, do: str
+    ) -> Verdict:
         member = str.__new__(cls, name)
         member._value_ = name
-        member.exit_code = exit_code
-        member.style = style
-        member.product_failure = product_failure
+        member.exit_code, member.style, member.product_failure = outcome
+        member.meaning, member.do = meaning, do
         return member
 
-    PASS = "PASS", ExitCode.PASSED, "green", False
-    COMPLETED = "COMPLETED", ExitCode.FAILED, "cyan", False
-    MISMATCH = "MISMATCH", ExitCode.FAILED, "bold red", True
-    FAULT = "FAULT", ExitCode.FAILED, "bold red", True
-    HANG = "HANG", ExitCode.FAILED, "bold red", True
-    NO_VERDICT = "NO_VERDICT", ExitCode.FAILED, "yellow", False
-    OVER_BUDGET = "OVER_BUDGET", ExitCode.FAILED, "bold red", True
-    EXPORT_ERROR = "EXPORT_ERROR", ExitCode.FAILED, "bold red", True
-    BUILD_ERROR = "BUILD_ERROR", ExitCode.FAILED, "bold red", True
-    LINK_ERROR = "LINK_ERROR", ExitCode.FAILED, "bold red", True
-    INFRA = "INFRA", ExitCode.INFRASTRUCTURE, "magenta", False
-    SKIPPED = "SKIPPED", ExitCode.FAILED, "yellow", False
+    PASS = (
+        "PASS",
+        (ExitCode.PASSED, "green", False),
+        "every output byte, end marker, budget and file of the run is as it has to be",
+        "nothing",
+    )
+    COMPLETED = (
+        "COMPLETED",
+        (ExitCode.FAILED, "cyan", False),
+        "only of a console log: the run ended, and nothing in the log compared its outputs",
+        "let the runner compare (a .bpte), or run the program with `hil run`",
+    )
+    MISMATCH = (
+        "MISMATCH",
+        _FAILURE,
+        "it ran to its end and gave other outputs than the reference",
+        "look at the operator and element that the cause names; `hil npu reduce` and "
+        "`--firmware both` narrow it down",
+    )
+    FAULT = (
+        "FAULT",
+        _FAILURE,
+        "the program, the runner or the board's CPU failed while it ran",
+        "look at the line of the console that the cause names",
+    )
+    HANG = (
+        "HANG",
+        _FAILURE,
+        "it did not end in its time, or said and did nothing for too long",
+        "look at the last line of the console; `--limit-factor` is for slow machines",
+    )
+    NO_VERDICT = (
+        "NO_VERDICT",
+        _UNPROVEN,
+        "something that PASS needs is not there, so that nothing is proven; or there was nothing "
+        "to run, because what was asked for makes no sense (exit status 2)",
+        "the cause says what was missing",
+    )
+    OVER_BUDGET = (
+        "OVER_BUDGET",
+        _FAILURE,
+        "right outputs, and a figure above its limit or grown beyond its slack",
+        "`hil size OLD NEW --why 1000` says what grew; "
+        "`hil accept CASE --reason ...` if it is meant",
+    )
+    EXPORT_ERROR = (
+        "EXPORT_ERROR",
+        _FAILURE,
+        "the model gave no program that would prove something",
+        "the cause names stage and line; `--debug` has the traceback",
+    )
+    BUILD_ERROR = (
+        "BUILD_ERROR",
+        _FAILURE,
+        "the runner did not compile",
+        "the cause has the compiler's words",
+    )
+    LINK_ERROR = (
+        "LINK_ERROR",
+        _FAILURE,
+        "the runner compiled and did not link",
+        "`hil link explain TARGET/runner`, then `hil link reduce`",
+    )
+    INFRA = (
+        "INFRA",
+        (ExitCode.INFRASTRUCTURE, "magenta", False),
+        "a tool, the disk or the simulator failed; it says nothing of what was to be tested",
+        "`hil doctor`; then again",
+    )
+    SKIPPED = (
+        "SKIPPED",
+        _UNPROVEN,
+        "the FVP that the case wants is not installed, and such cases are skipped here",
+        '`hil doctor` says where to get it; the setting `fvp_missing = "fail"` makes it an error',
+    )
 
     @property
     def passed(self) -> bool:

@@ -1,10 +1,10 @@
-"""What each verdict and each cause means, and what to do about it: ``causes.yaml``."""
+"""What each cause means, and what to do about it: ``causes.yaml``."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.config import strict_yaml
 from harness.core.verdict import Verdict
@@ -16,19 +16,12 @@ class Advice(NamedTuple):
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    return strict_yaml.read(Path(__file__).with_name("causes.yaml")).data
-
-
-def verdicts() -> dict[Verdict, Advice]:
-    return {Verdict[name]: Advice(**row) for name, row in _tables()["verdicts"].items()}
-
-
 def causes() -> dict[str, Advice]:
     """Of every cause that has advice of its own, by its kind."""
-    return {kind: Advice(**row) for kind, row in _tables()["causes"].items()}
+    table = strict_yaml.read(Path(__file__).with_name("causes.yaml")).data
+    return {kind: Advice(**row) for kind, row in table.items()}
 
 
 def advice(verdict: Verdict, kind: str | None) -> Advice:
     """Of a cause, or of the verdict where the cause has none."""
-    return causes().get(kind or "", verdicts()[verdict])
+    return causes().get(kind or "", Advice(verdict.meaning, verdict.do))
