@@ -21,23 +21,15 @@ from harness.firmware.firmware import REGION, RUNNER, STRIPPED
 from harness.link import fileapi
 from harness.system import paths, toolchain
 from harness.system.process import Bounds, Ended, Stop, Watch, run
-from harness.system.progress import Progress
+from harness.system.progress import Progress, silent
 
 _BUILD_SECONDS = 1800.0
 _SILENT_SECONDS = 300.0
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "CCACHE_DIR")  # nothing that could change the result
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
-_KILLED = re.compile(r"Killed signal terminated program|internal compiler error: Killed")
-_LINK_FAILED = re.compile(
-    r"collect2: (?:error|fatal error): .*ld|ld returned \d+ exit|linker command failed"
+_KILLED = re.compile(
+    r"^.*(?:Killed signal terminated program|internal compiler error: Killed).*", re.MULTILINE
 )
-_LINK_ERROR = re.compile(
-    r"undefined reference to|will not fit in region|overflowed by|multiple definition of"
-    r"|cannot find -l|undefined symbol:|\bld(?:\.\w+)?: (?!warning)|duplicate symbol"
-    r"|linker script|ASSERT"
-)
-_COMPILE_ERROR = re.compile(r"(?:^|[:\s])(?:fatal )?[Ee]rror: ")
-_STEP = re.compile(r"^\[\d+/\d+\] ")
 _UNUSED = re.compile(
     r"Manually-specified variables were not used by the project:\n\n((?:[ \t]+\w+\n)+)"
 )
@@ -151,85 +143,40 @@ class LinkFailed(StepError, LinkError):
 
 
 def diagnose(text: str, failed: FailedStep) -> StepError:
-    """The error to raise for a step whose log says ``text``."""
-    line, said = _first_error(text)
-    shown = said or f"the {failed.step} step failed and its log does not say why"
-    if match := _DISK_FULL.search(text):
-        return StepStarved(f"{match[0]} while the runner was built", failed, line)
-    if _KILLED.search(text):
-        return StepStarved(f"the compiler was killed (out of memory?): {shown}", failed, line)
-    if failed.step != "configure" and _LINK_FAILED.search(text):
-        return _link_failed(shown, text, failed, line)
-    return _step_failed(shown, text, failed, line)
-
-
-def _step_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> StepFailed:
-    """With why and what to do. A compiler's message speaks for itself."""
+    """The error to raise for a step whose log says ``text``: what failed first, why, what to do."""
     # Only a failure pays for the import.
     from harness.link.build_failure import BuildFailureKind, build_failure
+    from harness.link.diagnose.explain import explain_log
 
+    if full := _DISK_FULL.search(text):
+        return StepStarved(f"{full[0]} while the runner was built", failed, _line(text, full))
+    if killed := _KILLED.search(text):
+        shown = f"the compiler was killed (out of memory?): {killed[0].strip()}"
+        return StepStarved(shown, failed, _line(text, killed))
+    output = f"the whole output is in {failed.log}"
+    if failed.step != "configure" and (found := explain_log(text, failed.log, silent).failures):
+        hint = f"{found[0].cause} {found[0].fix} ({output})"
+        linked = LinkFailed(found[0].text.strip(), failed, found[0].line, hint=hint)
+        linked.failures = [failure.summary() for failure in found[:_MOST]]
+        return linked
     stop = build_failure(text)
-    if stop is None or (
-        stop.kind in (BuildFailureKind.COMPILE, BuildFailureKind.NOT_KNOWN) and line is not None
-    ):
-        return StepFailed(shown, failed, line)
-    hint = f"{stop.fix} (the whole output is in {failed.log})".lstrip()
-    error = StepFailed(stop.cause, failed, stop.line, hint=hint)
+    if stop is None:
+        message = f"the {failed.step} step failed and its log does not say why"
+        return StepFailed(message, failed, None)
+    if stop.kind in (BuildFailureKind.COMPILE, BuildFailureKind.NOT_KNOWN):
+        return StepFailed(stop.text, failed, stop.line)  # it speaks for itself
+    error = StepFailed(stop.cause, failed, stop.line, hint=f"{stop.fix} ({output})".lstrip())
     error.stop = stop.summary()
     return error
 
 
-def _link_failed(shown: str, text: str, failed: FailedStep, line: int | None) -> LinkFailed:
-    """With why the link failed and what to do."""
-    from harness.link.diagnose.explain import explain_log
-
-    hint = f"the whole output is in {failed.log}"
-    try:
-        failures = explain_log(text, failed.log, lambda _message: None).failures
-    except HarnessError as error:
-        return LinkFailed(shown, failed, line, hint=f"{hint} (not explained: {error.message})")
-    if not failures:
-        return LinkFailed(shown, failed, line)
-    first = failures[0]
-    linked = LinkFailed(shown, failed, line, hint=f"{first.cause} {first.fix} ({hint})")
-    linked.failures = [failure.summary() for failure in failures[:_MOST]]
-    return linked
+def _line(text: str, match: re.Match[str]) -> int:
+    return text.count("\n", 0, match.start()) + 1
 
 
 def unused_options(text: str) -> tuple[str, ...]:
     """Options that CMake was given and nothing asked for: a misspelt name."""
     return tuple(name for block in _UNUSED.findall(text) for name in block.split())
-
-
-def _first_error(text: str) -> tuple[int | None, str | None]:
-    """Line number and text of the first error; of the step that failed, where ninja says so."""
-    lines = text.splitlines()
-    if (found := _cmake_error(lines)) is not None:
-        return found
-    failed = next((i for i, line in enumerate(lines) if line.startswith("FAILED: ")), 0)
-    end = next((i for i in range(failed + 1, len(lines)) if _STEP.match(lines[i])), len(lines))
-    link = any(_LINK_FAILED.search(line) for line in lines[failed:end])
-    for pattern in (_LINK_ERROR, _COMPILE_ERROR) if link else (_COMPILE_ERROR,):
-        # the lines after FAILED are the command; it may contain words that look like errors
-        for index in range(failed + 2 if failed else 0, end):
-            if pattern.search(lines[index]):
-                return index + 1, lines[index].strip()
-    return None, None
-
-
-def _cmake_error(lines: list[str]) -> tuple[int, str] | None:
-    for index, line in enumerate(lines):
-        if line.startswith("CMake Error"):
-            words = [line.strip()]
-            for more in lines[index + 1 :]:
-                if more and not more.startswith(" "):
-                    break
-                if not more and len(words) > 1:
-                    break
-                if more.strip():
-                    words.append(more.strip())
-            return index + 1, " ".join(words)
-    return None
 
 
 def cmake(source: Path, tree: Path, options: Mapping[str, str]) -> tuple[str, ...]:

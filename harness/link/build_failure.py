@@ -291,10 +291,12 @@ def _compiler(statement: Statement) -> BuildFailure | None:
 
 
 def _unexplained(statements: Sequence[Statement]) -> BuildFailure | None:
-    """The first statement that something failed, in its own words."""
-    stopped = next((s for s in statements if messages.STOPPED.search(s.text)), None)
-    if stopped is None:
+    """The first statement that something failed, in its own words: not ninja's, which names only
+    the step and stands above them."""
+    said = [s for s in statements if messages.STOPPED.search(s.text)]
+    if not said:
         return None
+    stopped = next((s for s in said if not s.text.startswith("FAILED: ")), said[0])
     raised = next((s for s in statements if _RAISED.match(s.text)), None)
     first = raised if raised is not None and raised.line < stopped.line else stopped
     return BuildFailure(

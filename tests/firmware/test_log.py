@@ -38,14 +38,21 @@ CASES = [
         LinkFailed,
         NINJA.format(what="runner") + "/usr/bin/ld: a.o: in function `f':\n"
         "a.cpp:(.text+0x1): undefined reference to `g'\ncollect2: error: ld returned 1 exit status",
-        "/usr/bin/ld: a.o: in function `f':",
-        4,
+        "a.cpp:(.text+0x1): undefined reference to `g'",
+        5,
     ),
     (
         LinkFailed,
         NINJA.format(what="runner") + "ld: runner section `.text' will not fit in region `ITCM'\n"
         "ld: region `ITCM' overflowed by 12 bytes\ncollect2: error: ld returned 1 exit status\n",
         "ld: runner section `.text' will not fit in region `ITCM'",
+        4,
+    ),
+    (
+        StepFailed,
+        NINJA.format(what="a.o") + "c++: error: unrecognized command-line option '-mx'\n"
+        "ninja: build stopped: subcommand failed.\n",
+        "c++: error: unrecognized command-line option '-mx'",
         4,
     ),
     (
