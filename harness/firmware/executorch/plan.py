@@ -155,7 +155,11 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         raise SampleNotBuilt(target, target.zephyr.board, checkout, find_zephyr())
     if target.port == "linux":
         return _linux_plan(target, checkout)
-    if not target.name.startswith(_PREFIXES) or target.port != "cortex_m":
+    if (
+        not target.name.startswith(_PREFIXES)
+        or target.port != "cortex_m"
+        or simulator not in (SimulatorName.FVP, SimulatorName.QEMU)
+    ):
         raise NoRunnerFor(target, simulator)
     ours = simulator is SimulatorName.QEMU
     wanted = _SOFTWARE if ours else (*_SOFTWARE, "core_platform")

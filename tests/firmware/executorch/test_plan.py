@@ -40,6 +40,13 @@ def test_a_target_without_a_runner(small: Source, name: str) -> None:
     assert "--firmware bundled" in str(caught.value.hint)
 
 
+def test_only_an_fvp_and_qemu_are_the_board(small: Source) -> None:
+    """Of another simulator nobody knows what would start the program there."""
+    checkout = small.find(core_platform=sdk_platform(small.folder))
+    with pytest.raises(NoRunnerFor, match="corstone-300-m55 on host is neither"):
+        make_plan(load_target("corstone-300-m55"), SimulatorName.HOST, checkout)
+
+
 @pytest.mark.parametrize("name", BOARDS)
 def test_an_fvp_is_started_by_the_sdks_platform(small: Source, name: str) -> None:
     target = pick(load_target(name), "fvp").target
