@@ -1,7 +1,7 @@
 """Models become Programs, once; afterwards they come from the cache.
 
-Models are exported in a process of their own (``process.py``). Models of ExecuTorch's wheel share
-one; each user's model has its own, because its file may change torch, or end the process.
+Each model is exported in a process of its own (``process.py``): its file may change torch, or end
+the process.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.core.errors import HarnessError
 from harness.export import cache
 from harness.export.cache import NO_INPUTS, Inputs
 from harness.export.failures import InputChanged
+from harness.export.fork_server import TEMPORARY, Walls
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.program import Program, load_program
 from harness.export.request import ExportRequest, content_key, exporter_versions
-from harness.export.running import TEMPORARY, Walls
 from harness.system.boundary import as_harness_error
 from harness.system.confine import NotConfined, what_lacks
 from harness.system.files import MALFORMED
@@ -174,8 +174,6 @@ class _Batch:
                 model = request.model.file
                 readable = () if model is None else (model.absolute().parent,)
                 process = stack.enter_context(ExportProcess(walls=Walls(folder, readable)))
-            elif request.model.file is not None:
-                process = stack.enter_context(self._shared.another())
             files = process.call(
                 "worker:export",
                 request,

@@ -1,23 +1,20 @@
 """The process in which torch and ExecuTorch's Python run.
 
 The harness never imports them: a model's file, torch, Vela and the TOSA reference model may print,
-exit, crash, hang or fork, and must not take a verdict with them. ``ExportProcess`` starts
-``harness.export.child.main`` when it is first needed, sends requests to a copy of that process, and
-makes another copy after a failure. What the copy writes to its standard output and error is
-collected for each request (``running.py``).
+exit, crash, hang or fork, and must not take a verdict with them. ``ExportProcess`` starts a fork
+server when it is first needed, and another one when that has ended; each request is answered by
+a fork. What the fork writes to its standard output and error is collected.
 """
 
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import ExportError, HarnessError, InfraError
 from harness.export.failures import ExporterUnusable, ImportFailed
-from harness.export.running import START_SECONDS, Running, Stopped, Walls, fork, start, value_of
+from harness.export.fork_server import ForkServer, Stopped, Walls
 from harness.system.settings import settings
 
 if TYPE_CHECKING:
@@ -73,50 +70,6 @@ def _hint(number: int | None, *, walls: bool) -> str:
     )
 
 
-class _Template:
-    """A process that has imported torch and ExecuTorch, started when it is first needed. It exports
-    nothing, so that it has one thread and is as the imports left it: its copies export."""
-
-    def __init__(self, exporter: CheckoutExporter | None, walls: Walls | None) -> None:
-        self._exporter = exporter
-        self._walls = walls
-        self._running: Running | None = None
-        self._broken: HarnessError | None = None
-
-    def copy(self) -> Running:
-        """Behind walls the process itself. Raises what ``ExportProcess.call`` does when torch and
-        ExecuTorch cannot be imported; then every later call does so."""
-        if self._broken is not None:
-            raise self._broken
-        if self._running is not None and self._running.has_ended():
-            self.close()
-        try:
-            if self._running is None:
-                environment = self._exporter.environment if self._exporter else None
-                self._running = start(environment, self._walls)
-                value_of(self._running.receive(START_SECONDS))
-            return self._running if self._walls else fork(self._running)
-        except Stopped as stopped:
-            self._broken = ExporterDied(stopped.why, stopped.returned, self._log())
-        except HarnessError as error:
-            self._broken = error
-            if isinstance(error, ImportFailed) and self._exporter is not None:
-                self._broken = ExporterUnusable(self._exporter, error, self._log())
-        self.close()
-        raise self._broken
-
-    def _log(self) -> str:
-        if self._running is None:
-            return ""
-        self._running.collect_output()
-        return self._running.output.tail()
-
-    def close(self) -> None:
-        if self._running is not None:
-            self._running.close()
-            self._running = None
-
-
 class ExportProcess:
     """Not thread-safe. A ``with`` block ends what is still running."""
 
@@ -124,21 +77,11 @@ class ExportProcess:
         self, exporter: CheckoutExporter | None = None, walls: Walls | None = None
     ) -> None:
         """``exporter``: a checkout whose ``executorch`` is imported; None: the installed wheel."""
+        self._exporter = exporter
         self._walls = walls
-        self._template = _Template(exporter, walls)
-        self._running: Running | None = None
+        self._server: ForkServer | None = None
+        self._broken: HarnessError | None = None
         self.log = ""  # what the last request printed
-
-    @contextmanager
-    def another(self) -> Iterator[ExportProcess]:
-        """One more process, which no request of this one has changed. It takes milliseconds where
-        torch and ExecuTorch were imported for this one. Without walls only."""
-        other = ExportProcess()
-        other._template = self._template
-        try:
-            yield other
-        finally:
-            other._end()
 
     def call(
         self,
@@ -155,53 +98,53 @@ class ExportProcess:
         process that gave no answer, and ImportFailed, ExporterUnusable, NotTheCheckout or
         ExporterDied when torch and ExecuTorch cannot be imported; then every later call does so.
         """
-        if self._running is not None and self._running.has_ended():
-            self._end()
-        if self._running is None:
-            self._running = self._template.copy()
-        running = self._running
-        running.collect_output()  # what was printed while torch was imported
-        running.output.clear()
-        running.send(function, *arguments)
+        server = self._ready()
+        seconds = REQUEST_SECONDS * settings().limit_factor
         try:
-            message = self._result(running, on_stage)
-            running.collect_output()
-            self.log = running.output.text()
-            return value_of(message)
+            return server.call((function, *arguments), seconds, on_stage)
         except Stopped as stopped:
-            running.end()
-            running.collect_output()
-            self._end()
-            self.log = running.output.text()
             raise ExportProcessFailed(
                 task,
                 stopped.why,
                 stopped.returned,
-                running.output.tail(),
+                server.output.tail(),
                 walls=self._walls is not None,
             ) from None
         except ExportError as error:
-            error.log = running.output.tail()
+            error.log = server.output.tail()
             raise
+        finally:
+            self.log = server.output.text()
+            if server.busy:
+                self.close()
 
-    def _result(self, running: Running, on_stage: Callable[[str], None]) -> dict[str, Any]:
-        seconds, since = REQUEST_SECONDS * settings().limit_factor, time.monotonic()
-        while True:
-            message = running.receive(seconds, since)
-            if "forked" in message:
-                raise Stopped("forked a copy of itself that went on exporting, and was ended")
-            if "stage" not in message:
-                return message
-            on_stage(str(message["stage"]))
+    def _ready(self) -> ForkServer:
+        if self._broken is not None:
+            raise self._broken
+        if self._server is not None and self._server.has_ended():
+            self.close()
+        if self._server is None:
+            environment = self._exporter.environment if self._exporter else None
+            self._server = ForkServer(environment, self._walls)
+            try:
+                self._server.wait_ready()
+            except (Stopped, HarnessError) as error:
+                self._broken = self._why_broken(error, self._server.output.tail())
+                self.close()
+                raise self._broken from None
+        return self._server
 
-    def _end(self) -> None:
-        if self._running is not None:
-            self._running.close()
-            self._running = None
+    def _why_broken(self, error: Stopped | HarnessError, log: str) -> HarnessError:
+        if isinstance(error, Stopped):
+            return ExporterDied(error.why, error.returned, log)
+        if isinstance(error, ImportFailed) and self._exporter is not None:
+            return ExporterUnusable(self._exporter, error, log)
+        return error
 
     def close(self) -> None:
-        self._end()
-        self._template.close()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
     def __enter__(self) -> ExportProcess:
         return self

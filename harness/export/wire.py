@@ -1,22 +1,21 @@
-"""Messages between the harness and its export process: four bytes of length, then the content.
+"""Answers of the export process: each is one line of JSON, because a model's file runs in that
+process and may be hostile. (Requests are pickled: the process trusts the harness.)
 
-Requests are pickled: the process trusts the harness. Answers are JSON, because a model's file runs
-in that process and may be hostile: ``{"stage": name}``, ``{"forked": true}``, ``{"value": …}``,
-``{"error": …}`` or ``{"os_error": [errno, text, file]}``. The first one of a process that can
-export is ``{"value": null}``.
+An answer is ``{"stage": name}``, ``{"value": …}``, ``{"error": …}`` or
+``{"os_error": [errno, text, file]}``. Of the process whose forks export (``fork_server.py``) the
+first is ``{"value": null}`` or an error; then comes ``{"status": number}`` for each fork.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import struct
+import socket
 from collections.abc import Sequence
 from typing import Any
 
 from harness.core.errors import HarnessError, InfraError
 
-_LENGTH = struct.Struct(">I")
 _MOST_BYTES = 16 << 20  # of one answer; anything large goes through files
 _CHILD_ONLY = "harness.export.child"
 
@@ -25,44 +24,61 @@ class BadMessage(Exception):
     """The bytes are no answer."""
 
 
-def frame(content: bytes) -> bytes:
-    return _LENGTH.pack(len(content)) + content
-
-
 def answer(message: dict[str, Any]) -> bytes:
-    return frame(json.dumps(message, default=str).encode())
+    return json.dumps(message, default=str).encode() + b"\n"
 
 
-class AnswerReader:
-    """Cuts a stream of bytes into answers."""
+class Answers:
+    """Reads answers from a socket. ``ended``: there are no more."""
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.ended = False
+        self._buffer = b""
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """The answers that are complete now. Raises BadMessage."""
-        self._buffer += data
-        answers = []
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
-            if length > _MOST_BYTES:
-                raise BadMessage
-            end = _LENGTH.size + length
-            if len(self._buffer) < end:
+    def available(self) -> list[dict[str, Any]]:
+        """Those that are complete now. Raises BadMessage."""
+        answers: list[dict[str, Any]] = []
+        for _ in range(64):  # a flood is read in portions, so that time limits still hold
+            try:
+                data = self.connection.recv(1 << 16, socket.MSG_DONTWAIT)
+            except BlockingIOError:
                 break
-            answers.append(_parsed(bytes(self._buffer[_LENGTH.size : end])))
-            del self._buffer[:end]
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                self.ended = True
+                break
+            *lines, self._buffer = (self._buffer + data).split(b"\n")
+            answers += map(_parsed, lines)
+            if len(self._buffer) > _MOST_BYTES:
+                raise BadMessage
         return answers
 
 
-def _parsed(content: bytes) -> dict[str, Any]:
+def _parsed(line: bytes) -> dict[str, Any]:
     try:
-        message = json.loads(content)
+        message = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise BadMessage from error
     if not isinstance(message, dict) or len(message) != 1:
         raise BadMessage
     return message
+
+
+def value_of(message: dict[str, Any]) -> Any:
+    """The result that an answer has. Raises the HarnessError or OSError that it has instead, and
+    BadMessage for what is no answer."""
+    if "value" in message:
+        return message["value"]
+    try:
+        if "os_error" in message:
+            number, text, file = message["os_error"]
+            raise OSError(int(number), str(text), str(file))
+        error = restored(message["error"])
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise BadMessage from wrong
+    raise error
 
 
 def error_fields(error: HarnessError) -> dict[str, Any]:

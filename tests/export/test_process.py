@@ -19,14 +19,13 @@ import pytest
 from harness.config.models import ModelSource, find_model
 from harness.core.errors import HarnessError, InfraError
 from harness.core.verdict import Verdict
-from harness.export import process
-from harness.export.batch import ExportEvent, ExportResult, export
+from harness.export import fork_server, process
+from harness.export.batch import ExportEvent, export
 from harness.export.process import ExportProcess, ExportProcessFailed
 from harness.export.request import ExportRequest
 
 Write = Callable[..., ModelSource]
 NAMES = "ModelUnderTest = ModelInputs = None\n"
-SAYS_ITS_PROCESS = NAMES + "import os; print('in process', os.getpid())\n"
 C_EXIT = "import ctypes; ctypes.CDLL(None).exit(0)"
 RUBBISH = """
 import os
@@ -36,7 +35,7 @@ for descriptor in {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2
     except OSError:
         pass
 """
-FORK = "import os, time\nif os.fork(): time.sleep(1)"
+FORK = "import os\nprint('the copy' if not os.fork() else 'the process itself', flush=True)"
 
 ENDS = {
     "os._exit": ("import os; print('last words'); os._exit(0)", "ended with status 0"),
@@ -44,29 +43,12 @@ ENDS = {
     "a signal": ("import os; os.kill(os.getpid(), 11)", "was ended by signal 11 (SIGSEGV)"),
     "memory": ("import os; os.kill(os.getpid(), 9)", "was ended by signal 9 (SIGKILL)"),
     "rubbish": (RUBBISH, "wrote something that is no answer"),
-    "a fork": (FORK, "forked a copy of itself"),
 }
 
 
 @pytest.fixture(autouse=True)
 def _double(double: Callable[..., None], own_home: Path) -> None:
     double()
-
-
-def _process_of(export: ExportResult) -> str:
-    log = export.unwrap().directory / "export.log"
-    return next(line for line in log.read_text().splitlines() if line.startswith("in process"))
-
-
-def test_a_given_process_exports_the_wheels_models_of_every_call(user_model: Write) -> None:
-    """It takes seconds to start. A user's model still has a process of its own."""
-    with ExportProcess() as given:
-        first, second, mine = (
-            export([ExportRequest(model)], process=given)[0]
-            for model in (find_model("add"), find_model("mul"), user_model(SAYS_ITS_PROCESS))
-        )
-    assert _process_of(first) == _process_of(second)
-    assert _process_of(mine) != _process_of(first)
 
 
 def failure(source: ModelSource) -> HarnessError:
@@ -88,9 +70,16 @@ def test_only_the_model_that_ends_the_process_fails(user_model: Write, how: str)
     assert (first.error, last.error) == (None, None)
 
 
+def test_a_copy_that_the_file_makes_of_its_process_does_not_export(user_model: Write) -> None:
+    """Both would write the program."""
+    (result,) = export([ExportRequest(user_model(f"{FORK}\n{NAMES}"))])
+    assert result.error is None
+    assert "the process itself" in (result.unwrap().directory / "export.log").read_text()
+
+
 def test_torch_is_imported_once_and_changed_for_one_model_alone(user_model: Write) -> None:
-    """Each user's model is exported by a copy of one process, whose pipes the copy does not have:
-    three streams, requests, answers, and the listing itself."""
+    """Each model is exported by a fork of one process, whose socket the fork does not have: three
+    streams, its own socket, and the listing itself."""
     code = (
         "import os, sys\n"
         "print(os.getppid(), len(os.listdir('/proc/self/fd')), 'torch' in sys.modules)\n"
@@ -100,20 +89,19 @@ def test_torch_is_imported_once_and_changed_for_one_model_alone(user_model: Writ
     programs = [result.unwrap() for result in export([ExportRequest(f) for f in files])]
     first, second = ((p.directory / "export.log").read_text() for p in programs)
     assert first == second
-    assert first.endswith(" 6 False\n")
+    assert first.endswith(" 5 False\n")
 
 
 def test_a_file_that_ends_the_process_it_is_a_copy_of(user_model: Write) -> None:
-    """The wheel's models, whose process was another copy of it, still have one."""
+    """The next model has another."""
     bad = user_model(
         f"import os, time; os.kill(os.getppid(), 9); time.sleep(60)\n{NAMES}", "bad.py"
     )
-    good = user_model(SAYS_ITS_PROCESS, "good.py")
-    models = (find_model("add"), bad, good, find_model("mul"))
+    models = (find_model("add"), bad, find_model("mul"))
     errors = [result.error for result in export([ExportRequest(m) for m in models])]
     assert isinstance(errors[1], ExportProcessFailed)
     assert "was ended by signal 9 (SIGKILL)" in errors[1].message
-    assert errors[0] is errors[2] is errors[3] is None
+    assert errors[0] is errors[2] is None
 
 
 def test_the_facts_of_a_failure(user_model: Write) -> None:
@@ -130,6 +118,15 @@ def test_the_facts_of_a_failure(user_model: Write) -> None:
 def test_a_process_that_hangs_is_ended(user_model: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "REQUEST_SECONDS", 1.0)
     error = failure(user_model(f"import time; time.sleep(600)\n{NAMES}"))
+    assert "did not finish within 1 s and was ended" in error.message
+
+
+def test_a_file_that_stops_the_process_it_is_a_copy_of(
+    user_model: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(fork_server, "_END_SECONDS", 0.2)
+    error = failure(user_model(f"import os; os.kill(os.getppid(), 19)\n{NAMES}"))
     assert "did not finish within 1 s and was ended" in error.message
 
 

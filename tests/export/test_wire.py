@@ -3,6 +3,9 @@ were before, and a child cannot make this process hold what is no error of the h
 
 from __future__ import annotations
 
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +28,65 @@ from harness.export.failures import (
     UnsupportedTensor,
 )
 from harness.export.request import ExportRequest
-from harness.export.wire import AnswerReader, BadMessage, answer, error_fields, restored
+from harness.export.wire import (
+    Answers,
+    BadMessage,
+    answer,
+    error_fields,
+    restored,
+    value_of,
+)
 
 REQUEST = ExportRequest(find_model("ds_cnn"), "ethos-u55-128", 7, "a", "Sram_Only")
 
 
+def received(data: bytes) -> list[dict[str, Any]]:
+    ours, theirs = socket.socketpair()
+
+    def send() -> None:
+        with theirs, suppress(BrokenPipeError):  # the reader may have seen enough
+            theirs.sendall(data)
+
+    with ours:
+        threading.Thread(target=send).start()
+        answers, expected = Answers(ours), data.count(b"\n")
+        found = []
+        while len(found) < expected:
+            found += answers.available()
+        return found
+
+
 def sent(error: HarnessError) -> HarnessError:
-    (message,) = AnswerReader().feed(answer({"error": error_fields(error)}))
+    (message,) = received(answer({"error": error_fields(error)}))
     return restored(message["error"])
 
 
 def test_an_answer_may_come_in_pieces() -> None:
-    reader = AnswerReader()
-    stream = answer({"stage": "lower"}) + answer({"value": None})
-    answers = [message for byte in stream for message in reader.feed(bytes([byte]))]
-    assert answers == [{"stage": "lower"}, {"value": None}]
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        answers, found = Answers(ours), []
+        for byte in answer({"stage": "lower"}) + answer({"value": None}):
+            theirs.sendall(bytes([byte]))
+            found += answers.available()
+        assert found == [{"stage": "lower"}, {"value": None}]
+        assert not answers.ended
+        theirs.shutdown(socket.SHUT_WR)
+        assert answers.available() == []
+        assert answers.ended
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"\xff\xff\xff\xff",
-        b"hello, world",
-        b"\0\0\0\2{}",
-        b"\0\0\0\2[]",
-        b"\0\0\0\3abc",
-        b"\0\0\x9c\x40" + b"[" * 40_000,
-    ],
+    "data", [b"hello, world", b"{}", b"[]", b"\xffabc", b"[" * 40_000, b"a" * (17 << 20)]
 )
 def test_bytes_that_are_no_answer(data: bytes) -> None:
     with pytest.raises(BadMessage):
-        AnswerReader().feed(data)
+        received(data + b"\n")
+
+
+@pytest.mark.parametrize("message", [{"status": 0}, {"os_error": []}, {"error": {}}])
+def test_an_answer_without_a_result(message: dict[str, Any]) -> None:
+    with pytest.raises(BadMessage):
+        value_of(message)
 
 
 @pytest.mark.parametrize("fields", [{}, {"attributes": {}}, {"attributes": []}, []])

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,10 @@ def wrong(exported: Get, user_model: Write) -> Program:
 
 @pytest.fixture
 def imported_once(monkeypatch: pytest.MonkeyPatch, hil_export_process: ExportProcess) -> None:
-    """The process that reduces is a copy of the session's."""
-    monkeypatch.setattr("harness.judge.blame.ExportProcess", hil_export_process.another)
+    """A fork of the session's process reduces."""
+    monkeypatch.setattr(
+        "harness.judge.blame.ExportProcess", lambda: nullcontext(hil_export_process)
+    )
 
 
 def as_the_stream_does(program: Program) -> Callable[[int, int], bytes]:

@@ -1,4 +1,5 @@
-"""The main loop of the export process: started by ``harness.export.process`` alone."""
+"""The export process, started by ``harness.export.fork_server`` alone: it imports torch and
+ExecuTorch, and answers each request by a fork of itself."""
 
 from __future__ import annotations
 
@@ -7,17 +8,18 @@ import gc
 import importlib
 import os
 import pickle
-import struct
+import signal
+import socket
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.export.failures import ImportFailed, NotTheCheckout
-from harness.export.running import TEMPORARY, kill_group
+from harness.export.fork_server import TEMPORARY
 from harness.export.wire import answer, error_fields
 from harness.system.boundary import as_harness_error
 from harness.system.locks import die_with_parent, load_libc
@@ -26,99 +28,94 @@ PACKAGE = "executorch"
 _COPY_STATUS = 70
 
 
-class Answers:
-    """Where the answers go. A forked copy of the process, which a model's file may make, reports
-    itself in place of its first answer and ends."""
+class Replies:
+    """Where the answers go. A forked copy of the process, which a model's file may make, ends in
+    place of its first answer."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
         self._process = os.getpid()
 
     def send(self, message: dict[str, Any]) -> None:
-        copy = os.getpid() != self._process
-        content = answer({"forked": True} if copy else message)
-        while content:
-            content = content[os.write(self._descriptor, content) :]
-        if copy:
+        if os.getpid() != self._process:
             os._exit(_COPY_STATUS)
+        self._connection.sendall(answer(message))
 
     def stage(self, name: str) -> None:
         """Says what a request is at."""
         self.send({"stage": name})
 
 
-def main(requests: int, replies: int, parent: int, environment: str) -> None:
-    """``requests`` and ``replies``: descriptors. ``parent``: its process number, 0 in a sandbox,
-    where bubblewrap ends the process with its parent. ``environment``: the folder that
-    ``executorch`` must come from, "" for the installed wheel."""
-    for descriptor in (requests, replies):
-        os.set_inheritable(descriptor, False)
-    if parent:
-        die_with_parent(parent)
-    else:
+def main(control: int, confined: bool, environment: str) -> None:
+    """``control``: the descriptor of a socket. ``environment``: the folder that ``executorch`` must
+    come from, "" for the installed wheel."""
+    harness = socket.socket(fileno=control)
+    harness.set_inheritable(False)
+    if confined:
         temporary = Path.cwd() / TEMPORARY
         temporary.mkdir()
         os.environ["TMPDIR"] = str(temporary)
-    answers = Answers(replies)
     try:
         _import_exporter(environment)
     except HarnessError as error:
-        answers.send({"error": error_fields(error)})
+        harness.sendall(answer({"error": error_fields(error)}))
         return
     # Byte code knows its source by size and second: a model's neighbour may be edited faster.
     sys.dont_write_bytecode = True
     gc.freeze()  # torch's objects live to the end: no collection needs to look at them
-    answers.send({"value": None})
-    _serve(requests, answers)
-
-
-def _serve(requests: int, answers: Answers) -> None:
-    with os.fdopen(requests, "rb") as stream:
-        while (request := _read(stream)) is not None:
-            message = _answer(request, answers)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            ctypes.CDLL(None).fflush(None)  # what C code printed belongs to this request
-            answers.send(message)
-
-
-def fork(_: Callable[[str], None], harness: int, *descriptors: int) -> int:
-    """Makes a copy of this process that answers requests, and has its number. ``descriptors``: of
-    the process ``harness``, where the copy's requests come from, its answers and its output go."""
-    modes = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
-    opened = [
-        os.open(f"/proc/{harness}/fd/{descriptor}", mode)
-        for descriptor, mode in zip(descriptors, modes, strict=True)
-    ]
-    template = os.getpid()
     load_libc()
+    harness.sendall(answer({"value": None}))
+    while descriptors := socket.recv_fds(harness, 1, 1)[1]:
+        harness.sendall(answer({"status": _fork(harness, descriptors[0])}))
+
+
+def _fork(harness: socket.socket, descriptor: int) -> int:
+    """Answers one request in a copy of this process. The copy's status as of Popen; a copy that
+    nobody waits for any more is killed."""
+    server = os.getpid()
     copy = os.fork()
     if not copy:
         try:
-            _be_a_copy(template, *opened)
+            harness.close()
+            os.setsid()
+            die_with_parent(server)
+            _serve(socket.socket(fileno=descriptor))
+            os._exit(0)
         finally:
-            os._exit(1)  # the template's own work is not the copy's
-    for descriptor in opened:
-        os.close(descriptor)
-    return copy
-
-
-def _be_a_copy(template: int, requests: int, replies: int, printed: int) -> None:
-    os.setsid()
-    die_with_parent(template)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(printed, stream.fileno())
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in (0, 1, 2, requests, replies):
-            with suppress(OSError):  # that of the listing
-                os.close(int(name))
-    _serve(requests, Answers(replies))
-
-
-def end(_: Callable[[str], None], copy: int) -> int:
-    """Kills a copy and its group. Its status as of Popen."""
-    kill_group(copy)
+            os._exit(1)  # the work of this process is not the copy's
+    os.close(descriptor)
+    ended = os.pidfd_open(copy)
+    wait([ended, harness])  # there is nothing to read from the harness but its end
+    os.close(ended)
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            kill(copy, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+
+
+def _serve(connection: socket.socket) -> None:
+    with connection.makefile("rb") as stream:
+        function, *arguments = pickle.load(stream)
+    replies = Replies(connection)
+    message = _answer(replies, function, arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.CDLL(None).fflush(None)  # what C code printed
+    replies.send(message)
+
+
+def _answer(replies: Replies, function: str, arguments: list[Any]) -> dict[str, Any]:
+    module, _, name = function.partition(":")
+    try:
+        call = getattr(importlib.import_module(f"harness.export.child.{module}"), name)
+        return {"value": call(replies.stage, *arguments)}
+    except HarnessError as error:
+        return {"error": error_fields(error)}
+    except OSError as error:
+        return {"os_error": [error.errno or 0, error.strerror or str(error), str(error.filename)]}
+    except (Exception, SystemExit) as error:  # foreign code: any exception is possible
+        traceback.print_exc()
+        return {"error": error_fields(as_harness_error(error))}
 
 
 def _import_exporter(environment: str) -> None:
@@ -135,27 +132,3 @@ def _import_exporter(environment: str) -> None:
     except (Exception, SystemExit) as error:  # foreign code: any exception is possible
         traceback.print_exc()
         raise ImportFailed(error) from error
-
-
-def _read(stream: BinaryIO) -> tuple[str, tuple[Any, ...]] | None:
-    header = stream.read(4)
-    if len(header) < 4:
-        return None
-    (length,) = struct.unpack(">I", header)
-    function, arguments = pickle.loads(stream.read(length))
-    return function, arguments
-
-
-def _answer(request: tuple[str, tuple[Any, ...]], answers: Answers) -> dict[str, Any]:
-    function, arguments = request
-    module, _, name = function.partition(":")
-    try:
-        call = getattr(importlib.import_module(f"harness.export.child.{module}"), name)
-        return {"value": call(answers.stage, *arguments)}
-    except HarnessError as error:
-        return {"error": error_fields(error)}
-    except OSError as error:
-        return {"os_error": [error.errno or 0, error.strerror or str(error), str(error.filename)]}
-    except (Exception, SystemExit) as error:  # foreign code: any exception is possible
-        traceback.print_exc()
-        return {"error": error_fields(as_harness_error(error))}

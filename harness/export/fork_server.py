@@ -1,0 +1,245 @@
+"""A process that has imported torch and ExecuTorch, and answers each request by a fork of itself.
+
+The imports take seconds, a fork milliseconds; and whatever a model's file does to its process, the
+next request has one that is as the imports left it. ``child/main.py`` is the other side.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from harness.export.wire import Answers, BadMessage, value_of
+from harness.system.confine import ENVIRONMENT, confined
+from harness.system.paths import import_root
+from harness.system.quota import Account, Quota
+
+TEMPORARY = "tmp"  # below the only folder that a confined process can write to
+_START_SECONDS = 300.0
+_KEPT_BYTES = 1 << 20  # of what it prints: half from the beginning, half from the end
+_LOG_LINES = 20
+_TICK_SECONDS = 0.5
+_END_SECONDS = 5.0
+_QUOTA = Quota(file_bytes=2 << 30, total_bytes=4 << 30, files=20_000)
+_START = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from harness.export.child.main import main; main(*{argv!r})"
+)
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+
+
+class Stopped(Exception):
+    """``returned``: as of Popen, negative for a signal; None: the harness ended the process."""
+
+    def __init__(self, why: str, returned: int | None = None) -> None:
+        self.why, self.returned = why, returned
+
+
+@dataclass(frozen=True)
+class Walls:
+    """A sandbox for the process: it reads the Python environment and ``readable``, writes only to
+    ``writable``, and has no network."""
+
+    writable: Path
+    readable: tuple[Path, ...] = ()
+
+
+class Output:
+    """What the process printed since ``clear``, bounded."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+
+    def collect(self, descriptor: int) -> None:
+        """What is in the pipe now. A flood is read in portions, so that time limits still hold."""
+        for _ in range(64):
+            try:
+                data = os.read(descriptor, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            self._add(data)
+
+    def _add(self, data: bytes) -> None:
+        half = _KEPT_BYTES // 2
+        room = half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * half:
+            self._dropped += len(self._tail) - half
+            del self._tail[:-half]
+
+    def text(self) -> str:
+        cut = f"\n[{self._dropped} bytes left out]\n".encode() if self._dropped else b""
+        return (bytes(self._head) + cut + bytes(self._tail)).decode(errors="replace")
+
+    def tail(self) -> str:
+        return "\n".join(self.text().splitlines()[-_LOG_LINES:])
+
+
+class ForkServer:
+    """The process, and what it and its forks print (``output``).
+
+    Over ``_control`` each request goes as one byte with the fork's socket, and the fork's status
+    comes back. Its end of file tells the process to end the fork, and itself.
+    """
+
+    def __init__(self, environment: Path | None, walls: Walls | None) -> None:
+        """``environment``: where ``executorch`` is imported from; None: the installed wheel."""
+        self.output = Output()
+        self.busy = False  # a request is not answered yet
+        self._account = None if walls is None else Account(walls.writable, _QUOTA)
+        with ExitStack() as stack:
+            control, theirs = socket.socketpair()
+            self._control = stack.enter_context(control)
+            self._statuses = Answers(control)
+            self._printed, printed = os.pipe()
+            stack.callback(os.close, self._printed)
+            os.set_blocking(self._printed, False)
+            with theirs, open(printed, "wb") as stream:
+                argv = [theirs.fileno(), bool(walls), str(environment or "")]
+                command = _start_command(environment, argv)
+                self._process = _launched(command, walls, stream.fileno(), theirs, stack)
+            self._stack = stack.pop_all()
+
+    def wait_ready(self) -> None:
+        """Raises Stopped, and the HarnessError for which nothing can be exported."""
+        started = time.monotonic()
+        while (message := self._wait(started, _START_SECONDS)) is None:
+            pass
+        value_of(message)
+
+    def call(
+        self, request: tuple[Any, ...], seconds: float, on_stage: Callable[[str], None]
+    ) -> Any:
+        """What the function gives: ``request`` is its name and its arguments.
+
+        Raises Stopped, and what the function raised.
+        """
+        started, status, result = time.monotonic(), None, None
+        self.output.clear()
+        self.busy = True
+        ours, theirs = socket.socketpair()
+        try:
+            with ours:
+                with theirs:
+                    socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+                ours.sendall(pickle.dumps(request))
+                ours.shutdown(socket.SHUT_WR)
+                answers = Answers(ours)
+                while status is None:
+                    status = self._wait(started, seconds, answers)
+                    for message in answers.available():
+                        if "stage" in message:
+                            on_stage(str(message["stage"]))
+                        else:
+                            result = result or message
+        except (BrokenPipeError, ConnectionResetError):
+            raise Stopped(*_how(self.close())) from None
+        except BadMessage:
+            raise Stopped("wrote something that is no answer, and was ended") from None
+        self.busy = False
+        if result is None:
+            raise Stopped(*_how(int(status["status"])))
+        try:
+            return value_of(result)
+        except BadMessage:
+            raise Stopped("wrote something that is no answer, and was ended") from None
+
+    def _wait(
+        self, started: float, seconds: float, answers: Answers | None = None
+    ) -> dict[str, Any] | None:
+        """Until there is something to read, or a short time. What the process itself says."""
+        if time.monotonic() - started > seconds:
+            raise Stopped(f"did not finish within {seconds:.0f} s and was ended")
+        open_ = [] if answers is None or answers.ended else [answers.connection]
+        wait([self._control, self._printed, *open_], _TICK_SECONDS)
+        statuses = self._statuses.available()
+        self.output.collect(self._printed)
+        if statuses:
+            return statuses[0]
+        if self._statuses.ended:
+            raise Stopped(*_how(self.close()))
+        if self._account is not None and (excess := self._account.excess()):
+            raise Stopped(f"wrote too much ({excess}) and was ended")
+        return None
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> int:
+        """Ends the process and its fork. Its status."""
+        self._stack.close()
+        try:
+            return self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def _start_command(environment: Path | None, argv: list[Any]) -> list[str]:
+    inherited = [str(import_root()), *filter(None, sys.path)]  # not the current directory
+    path = [str(environment), *inherited] if environment else inherited
+    return ["-c", _START.format(path=path, argv=argv)]
+
+
+def _launched(
+    command: list[str],
+    walls: Walls | None,
+    printed: int,
+    control: socket.socket,
+    stack: ExitStack,
+) -> subprocess.Popen[bytes]:
+    argv, descriptors = [sys.executable, "-u", *command], [control.fileno()]
+    options: dict[str, Any] = {"start_new_session": True}
+    if walls is not None:
+        python = Path(sys.executable).resolve()  # links of a virtual environment lead outside
+        prefix = stack.enter_context(
+            confined(walls.writable, python, list(_readable(walls)), file_bytes=_QUOTA.file_bytes)
+        )
+        argv = [*prefix.prefix, str(python), "-u", "-I", "-S", *command]
+        descriptors += prefix.descriptors
+        options = {"cwd": walls.writable, "env": ENVIRONMENT}
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=printed,
+        stderr=printed,
+        pass_fds=descriptors,
+        **options,
+    )
+
+
+def _how(returned: int) -> tuple[str, int]:
+    if returned >= 0:
+        return f"ended with status {returned} and gave no result", returned
+    try:
+        name = f" ({signal.Signals(-returned).name})"
+    except ValueError:
+        name = ""
+    return f"was ended by signal {-returned}{name}", returned
+
+
+def _readable(walls: Walls) -> Iterator[Path]:
+    yield from (import_root() / "harness", Path(sys.base_prefix) / "lib")
+    libraries: Sequence[str | None] = [sysconfig.get_path(name) for name in _LIBRARIES]
+    for place in filter(None, (*sys.path, *libraries)):
+        if place.endswith(("-packages", "lib-dynload")) or "/python3" in place:
+            yield Path(place)
+    yield from walls.readable
