@@ -10,15 +10,14 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.core.errors import HarnessError
 from harness.export import cache
-from harness.export.cache import NO_INPUTS, Inputs
 from harness.export.failures import InputChanged
 from harness.export.fork_server import TEMPORARY, Walls
 from harness.export.process import ExportProcess, ExportProcessFailed
@@ -27,23 +26,10 @@ from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.boundary import as_harness_error
 from harness.system.confine import NotConfined, what_lacks
 from harness.system.files import MALFORMED
+from harness.system.progress import Progress, silent
 
 if TYPE_CHECKING:
     from harness.export.checkout import CheckoutExporter
-
-
-@dataclass(frozen=True)
-class ExportEvent:
-    """``kind``: cached, waiting (another process exports it), started (with ``notes`` on why
-    again), stage (``notes`` has its name), done, failed (with ``error``). ``program``: of cached
-    and done."""
-
-    kind: str
-    request: ExportRequest
-    seconds: float = 0.0
-    error: HarnessError | None = None
-    program: Program | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,13 +47,6 @@ class ExportResult:
             raise self.error
         assert self.program is not None
         return self.program
-
-
-OnEvent = Callable[[ExportEvent], None]
-
-
-def ignore(_: ExportEvent) -> None:
-    pass
 
 
 @dataclass(frozen=True)
@@ -104,7 +83,7 @@ WHEEL_OPTIONS = ExportOptions()
 
 def export(
     requests: Sequence[ExportRequest],
-    on_event: OnEvent = ignore,
+    progress: Progress = silent,
     options: ExportOptions = WHEEL_OPTIONS,
     process: ExportProcess | None = None,
 ) -> list[ExportResult]:
@@ -117,59 +96,61 @@ def export(
         raise NotConfined(missing)
     with ExitStack() as stack:
         shared = process or stack.enter_context(ExportProcess(options.checkout))
-        batch = _Batch(options, on_event, shared)
+        batch = _Batch(options, progress, shared)
         return [batch.result(request) for request in requests]
 
 
 class _Batch:
-    """``shared``: the process that exports the models of the wheel."""
-
-    def __init__(self, options: ExportOptions, on_event: OnEvent, shared: ExportProcess) -> None:
+    def __init__(self, options: ExportOptions, progress: Progress, process: ExportProcess) -> None:
         self._options = options
-        self._on_event = on_event
-        self._shared = shared
+        self._progress = progress
+        self._process = process
         self._made: set[str] = set()  # keys that this batch exported
 
     def result(self, request: ExportRequest) -> ExportResult:
         """From the cache, or exported under the key's lock."""
         started = time.monotonic()
+        program, cached, error = None, False, None
         try:
-            key = self._options.key(request)
-            result = self._cached(request, key, started)
-            if result is None:
-                with cache.locked(key, lambda: self._on_event(ExportEvent("waiting", request))):
-                    result = self._cached(request, key, started)
-                    if result is None:
-                        result = self._export(request, key, started)
-        except Exception as error:  # the boundary of a model: the others go on
-            result = _failed(request, as_harness_error(error), started)
-        kind = "failed" if result.error else "cached" if result.cached else "done"
-        self._on_event(ExportEvent(kind, request, result.seconds, result.error, result.program))
-        return result
+            program, cached = self._program(request)
+        except Exception as failure:  # the boundary of a model: the others go on
+            error = as_harness_error(failure)
+        return ExportResult(request, program, error, cached, time.monotonic() - started)
 
-    def _cached(self, request: ExportRequest, key: str, started: float) -> ExportResult | None:
+    def _program(self, request: ExportRequest) -> tuple[Program, bool]:
+        """And whether it was cached."""
+        key = self._options.key(request)
+        if (found := self._cached(request, key)) is not None:
+            return found, True
+        with cache.locked(key, lambda: self._say(request, "waiting for another process's export")):
+            if (found := self._cached(request, key)) is not None:
+                return found, True
+            return self._export(request, key), False
+
+    def _say(self, request: ExportRequest, *texts: str) -> None:
+        self._progress(f"{request.model.name}: {'; '.join(texts)}")
+
+    def _cached(self, request: ExportRequest, key: str) -> Program | None:
         if self._options.fresh and key not in self._made:
             return None
-        program = self._options.named(cache.load(key, home_of(request)))
-        return None if program is None else _found(request, program, started)
+        return self._options.named(cache.load(key, home_of(request)))
 
-    def _export(self, request: ExportRequest, key: str, started: float) -> ExportResult:
+    def _export(self, request: ExportRequest, key: str) -> Program:
         spoiled = cache.spoiled(key)
         notes = (f"the cached program was not used, {spoiled}",) if spoiled else ()
-        self._on_event(ExportEvent("started", request, notes=notes))
+        self._say(request, "exporting", *notes)
         program = cache.store(key, lambda folder: self._made_in(folder, request, key))
         self._made.add(key)
-        if self._options.isolate and request.model.file is not None:
-            notes = (*notes, "exported every time: it was exported in isolation")
         program = replace(program, notes=(*notes, *program.notes))
-        program = self._options.named(program) or program
-        return ExportResult(request, program, None, False, time.monotonic() - started)
+        return self._options.named(program) or program
 
-    def _made_in(self, folder: Path, request: ExportRequest, key: str) -> tuple[Program, Inputs]:
-        """Exports into ``folder``, which is empty."""
+    def _made_in(
+        self, folder: Path, request: ExportRequest, key: str
+    ) -> tuple[Program, dict[str, str]]:
+        """Exports into ``folder``, which is empty. With the files that it was made of."""
         versions = self._options.versions(request)
         with ExitStack() as stack:
-            process = self._shared
+            process = self._process
             if self._options.isolate:
                 model = request.model.file
                 readable = () if model is None else (model.absolute().parent,)
@@ -180,7 +161,7 @@ class _Batch:
                 versions,
                 str(folder),
                 task=f"the export of {request.model.name}",
-                on_stage=lambda name: self._on_event(ExportEvent("stage", request, notes=(name,))),
+                on_stage=lambda name: self._say(request, f"exporting ({name})"),
             )
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
         program = _whole(folder)
@@ -197,12 +178,6 @@ class _Batch:
             self._options.checkout.confirm()
         if content_key(request, versions) != key:
             raise InputChanged(request.model.file or folder)
-        inputs = NO_INPUTS
-        if request.model.file is not None:
-            # An isolated file could name any files, so its program is not used again.
-            inputs = Inputs({}, reusable=False) if self._options.isolate else Inputs(files)
-        if program.not_reproducible:
-            inputs = replace(inputs, cpu=cache.cpu_class())
         program = replace(
             program,
             model=request.model.name,
@@ -210,7 +185,18 @@ class _Batch:
             versions=versions,
             exporter=None,
         )
-        return program, inputs
+        return program, _inside(files) if self._options.isolate else files
+
+
+def _inside(files: Any) -> dict[str, str]:
+    """Without the files outside of the model's folder: an isolated model cannot read them, but it
+    could name any."""
+    named = files.items() if isinstance(files, dict) else ()
+    return {
+        name: str(digest)
+        for name, digest in named
+        if ".." not in Path(name).parts and not Path(name).is_absolute()
+    }
 
 
 def _whole(folder: Path) -> Program | None:
@@ -234,11 +220,3 @@ def _whole(folder: Path) -> Program | None:
 def home_of(request: ExportRequest) -> str:
     """The folder that the names of a user's input files are relative to."""
     return "" if request.model.file is None else str(request.model.file.parent)
-
-
-def _found(request: ExportRequest, program: Program, started: float) -> ExportResult:
-    return ExportResult(request, program, None, True, time.monotonic() - started)
-
-
-def _failed(request: ExportRequest, error: HarnessError, started: float) -> ExportResult:
-    return ExportResult(request, None, error, False, time.monotonic() - started)

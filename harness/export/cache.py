@@ -13,55 +13,23 @@ import hashlib
 import json
 import os
 import shutil
-import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness.core.errors import InfraError
 from harness.export.program import Program, load_program
 from harness.system import artifact_cache
-from harness.system.artifact_cache import processor
 from harness.system.files import MALFORMED, disk_hint, read_regular
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
 _SEPARATOR = "+"
-_UNUSED_SECONDS = 24 * 3600
-_CPU_VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
+NO_INPUTS: Mapping[str, str] = MappingProxyType({})
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a program was made of besides what its key covers. ``files``: sha256 by name relative
-    to the folder of the model's file. Not ``reusable``: nobody knows what it was made of. ``cpu``:
-    the class of CPU that exported it, where its bytes depend on that, else ""."""
-
-    files: dict[str, str]
-    reusable: bool = True
-    cpu: str = ""
-
-    def hold(self, home: str) -> bool:
-        """Whether an export here of a model in the folder ``home`` would read the same again."""
-        return (
-            self.reusable
-            and self.cpu in ("", cpu_class())
-            and all(_digest(Path(home) / name) == digest for name, digest in self.files.items())
-        )
-
-
-NO_INPUTS = Inputs({})
-
-
-def cpu_class(environ: Mapping[str, str] = os.environ) -> str:
-    """Equal where torch and MKL choose the same kernels: the CPU's maker and features, and the
-    variables by which a user limits them."""
-    limits = [f"{name}={environ[name]}" for name in _CPU_VARIABLES if name in environ]
-    return hashlib.sha256("\0".join([*processor(), *limits]).encode()).hexdigest()[:12]
 
 
 class CacheNotWritable(InfraError):
@@ -78,16 +46,13 @@ class CacheNotWritable(InfraError):
         )
 
 
-def entry_dir(key: str, inputs: Inputs = NO_INPUTS) -> Path:
-    """The key is the name of an entry that was made of nothing else; behind it comes the content of
-    its inputs, so that each state of them, and each class of CPU that matters, has an entry, and a
-    random part if it is not reusable."""
+def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS) -> Path:
+    """``inputs``: the files that the program was made of besides what its key covers, sha256 by
+    name relative to the folder of the model's file. Each state of them has an entry."""
     name = key
-    if inputs.files or inputs.cpu:
-        text = json.dumps([sorted(inputs.files.items()), inputs.cpu])
+    if inputs:
+        text = json.dumps(sorted(inputs.items()))
         name += f"{_SEPARATOR}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    if not inputs.reusable:
-        name += f"{_SEPARATOR}once-{uuid.uuid4().hex[:8]}"
     return cache_dir("programs") / name
 
 
@@ -146,21 +111,21 @@ def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Non
         yield
 
 
-def store(key: str, write: Callable[[Path], tuple[Program, Inputs]]) -> Program:
-    """Put one entry; ``write`` fills the directory it is given and describes it.
+def store(key: str, write: Callable[[Path], tuple[Program, Mapping[str, str]]]) -> Program:
+    """Put one entry; ``write`` fills the directory it is given and describes it, with its inputs.
 
     Call with the key's lock held. Raises CacheNotWritable, leaving nothing, when the disk is full.
     """
     programs = cache_dir("programs")
     with _explained(programs / key):
-        for stale in _left_over(key, programs):
-            shutil.rmtree(stale)
+        for killed in programs.glob(f".{glob.escape(key)}.tmp-*"):
+            shutil.rmtree(killed)
         temporary = programs / f".{key}.tmp-{os.getpid()}"
         temporary.mkdir()
         try:
             program, inputs = write(temporary)
             program.save()
-            artifact_cache.seal(temporary, key, asdict(inputs))
+            artifact_cache.seal(temporary, key, {"files": dict(inputs)})
             place = entry_dir(key, inputs)
             in_use(place)
             if place.exists():
@@ -189,9 +154,11 @@ def _program(place: Path) -> Program | None:
         return None
 
 
-def _holds(facts: dict[str, Any], home: str) -> bool:
+def _holds(facts: Mapping[str, Any], home: str) -> bool:
+    """Whether an export here of a model in the folder ``home`` would read the same again."""
     try:
-        return Inputs(**facts).hold(home)
+        files = facts["files"].items()
+        return all(_digest(Path(home) / name) == digest for name, digest in files)
     except MALFORMED:
         return False
 
@@ -201,16 +168,6 @@ def _digest(path: Path) -> str | None:
         return hashlib.sha256(read_regular(path)).hexdigest()
     except OSError:
         return None
-
-
-def _left_over(key: str, programs: Path) -> list[Path]:
-    """What a killed export left, and programs that are not reusable, a day after they were made."""
-    used_once = [
-        place
-        for place in programs.glob(f"{glob.escape(key)}{_SEPARATOR}once-*")
-        if time.time() - place.stat().st_mtime > _UNUSED_SECONDS
-    ]
-    return [*programs.glob(f".{glob.escape(key)}.tmp-*"), *used_once]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from harness.config.loading import Target, load_target
 from harness.config.models import find_model
 from harness.core.errors import HarnessError, NotThere, UsageError
 from harness.export import batch, cache
-from harness.export.batch import WHEEL_OPTIONS, ExportEvent, ExportOptions
+from harness.export.batch import WHEEL_OPTIONS, ExportOptions
 from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program
@@ -25,8 +25,6 @@ from harness.firmware.source import BuildRequest, FirmwareChoice
 from harness.sim.simulator import pick
 from harness.system.files import disk_errors, sha256_of
 from harness.system.progress import Progress, silent
-
-_EXPORT_WORDS = {"started": "exporting", "waiting": "waiting for another process's export"}
 
 
 def export_cases(
@@ -39,15 +37,8 @@ def export_cases(
     """The Program of each case, or the error that prevented it, in order. ``targets`` by name;
     ``process`` as of ``batch.export``. Raises NotConfined."""
 
-    def report(event: ExportEvent) -> None:
-        if event.kind == "stage":
-            progress(f"{event.request.model.name}: exporting ({event.notes[0]})")
-        elif event.kind in _EXPORT_WORDS:
-            text = "; ".join((_EXPORT_WORDS[event.kind], *event.notes))
-            progress(f"{event.request.model.name}: {text}")
-
     requests = [request_of(case.model, targets[case.target]) for case in cases]
-    results = batch.export(requests, report, options, process)
+    results = batch.export(requests, progress, options, process)
     return [result.error or result.unwrap() for result in results]
 
 

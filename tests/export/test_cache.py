@@ -16,8 +16,8 @@ import pytest
 from harness.config.models import find_model
 from harness.core.errors import InfraError
 from harness.export import cache
-from harness.export.batch import ExportEvent, export
-from harness.export.cache import NO_INPUTS, Inputs
+from harness.export.batch import export
+from harness.export.cache import NO_INPUTS
 from harness.export.program import InputSet, Program, TensorSpec
 from harness.export.request import ExportRequest
 
@@ -122,40 +122,18 @@ def test_a_spoiled_entry_is_exported_again_and_the_note_says_so(
     request = ExportRequest(find_model("add"))
     first = export([request])[0].unwrap()
     first.pte_path.write_bytes(b"ptf")
-    events: list[ExportEvent] = []
-    again = export([request], events.append)[0]
+    said: list[str] = []
+    again = export([request], said.append)[0]
     note = "the cached program was not used, program.pte is not what was stored"
     assert again.unwrap().pte_path.read_bytes() == b"double"
     assert again.unwrap().notes == (note,)
-    kinds = [(e.kind, e.notes) for e in events if e.kind != "stage"]
-    assert kinds == [("started", (note,)), ("done", ())]
+    assert said[0] == f"add: exporting; {note}"
     (cached,) = export([request])
     assert cached.cached
     assert cached.unwrap().notes == ()
 
 
-def test_a_program_that_depends_on_the_cpu_is_one_of_each_class(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A store is shared by machines, and each must have its own."""
-    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
-    here = stored_with(Inputs({}, cpu=cache.cpu_class()))
-    assert at_home(here)
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
-    assert cache.load(KEY) is None
-    there = stored_with(Inputs({}, cpu=cache.cpu_class()))
-    assert there != here
-    assert at_home(there)
-    monkeypatch.delenv("ATEN_CPU_CAPABILITY")
-    assert at_home(here)
-
-
-def at_home(place: Path) -> bool:
-    program = cache.load(KEY)
-    return program is not None and program.directory == place
-
-
-def stored_with(inputs: Inputs) -> Path:
+def stored_with(inputs: dict[str, str]) -> Path:
     with cache.locked(KEY):
         return cache.store(KEY, lambda folder: (write(folder), inputs)).directory
 
@@ -167,7 +145,7 @@ def test_each_state_of_the_input_files_has_an_entry(own_home: Path, tmp_path: Pa
     for content in ("a", "b"):
         weights.write_text(content)
         digest = hashlib.sha256(content.encode()).hexdigest()
-        stored.append(stored_with(Inputs({"weights.pt": digest})))
+        stored.append(stored_with({"weights.pt": digest}))
     for content, place in zip(("a", "b"), stored, strict=True):
         weights.write_text(content)
         program = cache.load(KEY, str(tmp_path))
@@ -180,11 +158,11 @@ def test_each_state_of_the_input_files_has_an_entry(own_home: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("change", ["gone", "folder", "fifo", "cut"])
-def test_a_changed_input_file_does_not_hold(tmp_path: Path, change: str) -> None:
+def test_a_changed_input_file_does_not_hold(own_home: Path, tmp_path: Path, change: str) -> None:
     file = tmp_path / "weights.pt"
     file.write_bytes(b"1234")
-    inputs = Inputs({"weights.pt": hashlib.sha256(b"1234").hexdigest()})
-    assert inputs.hold(str(tmp_path))
+    stored_with({"weights.pt": hashlib.sha256(b"1234").hexdigest()})
+    assert cache.load(KEY, str(tmp_path)) is not None
     if change == "cut":
         file.write_bytes(b"12")
     else:
@@ -193,19 +171,7 @@ def test_a_changed_input_file_does_not_hold(tmp_path: Path, change: str) -> None
         file.mkdir()
     elif change == "fifo":
         os.mkfifo(file)
-    assert not inputs.hold(str(tmp_path))
-
-
-def test_a_program_that_is_not_reusable_is_never_found_again(own_home: Path) -> None:
-    """The process that made it can use it, while others make it again."""
-    places = []
-    for _ in range(2):
-        places.append(stored_with(Inputs({}, reusable=False)))
-        assert cache.load(KEY) is None
-    assert [cache.at(place) is not None for place in places] == [True, True]
-    os.utime(places[0], (0, 0))
-    cache_store()
-    assert [place.exists() for place in places] == [False, True]
+    assert cache.load(KEY, str(tmp_path)) is None
 
 
 def test_a_key_is_written_by_one_at_a_time(own_home: Path) -> None:
@@ -232,7 +198,7 @@ def test_a_key_is_written_by_one_at_a_time(own_home: Path) -> None:
 def test_a_full_disk_leaves_nothing(own_home: Path) -> None:
     """The message says where, and how much is free."""
 
-    def full(directory: Path) -> tuple[Program, Inputs]:
+    def full(directory: Path) -> tuple[Program, dict[str, str]]:
         (directory / "program.pte").write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -267,7 +233,7 @@ def test_what_a_killed_export_left_is_swept(own_home: Path) -> None:
 
 
 def test_an_interrupted_write_leaves_nothing(own_home: Path) -> None:
-    def interrupted(directory: Path) -> tuple[Program, Inputs]:
+    def interrupted(directory: Path) -> tuple[Program, dict[str, str]]:
         raise KeyboardInterrupt
 
     with cache.locked(KEY), pytest.raises(KeyboardInterrupt):

@@ -72,6 +72,7 @@ print("attempts", [tried(what) for what in (
     (result,) = export_isolated([ExportRequest(source)])
     program = result.unwrap()
     assert not result.cached
+    assert export_isolated([ExportRequest(source)])[0].cached
     log = (program.directory / "export.log").read_text()
     said = next(line for line in log.splitlines() if line.startswith("attempts"))
     assert said.count("refused") == 7, said
@@ -84,6 +85,12 @@ print("attempts", [tried(what) for what in (
     for name, content in kept.items():
         if name not in ("export.log", "entry.json"):
             assert (again.directory / name).read_bytes() == content, name
+
+
+@pytest.mark.parametrize("claimed", ["/etc/passwd", "../secret", "a/../../secret"])
+def test_a_file_that_an_isolated_model_cannot_have_read_is_no_input(claimed: str) -> None:
+    assert batch._inside({claimed: "0", "weights.bin": "1"}) == {"weights.bin": "1"}
+    assert batch._inside([claimed]) == {}
 
 
 @needs_walls

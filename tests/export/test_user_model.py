@@ -195,17 +195,15 @@ def test_one_bad_model_does_not_lose_the_others(
 ) -> None:
     bad, good = user_model(f"1 / 0\n{NAMES}", "bad.py"), user_model(LINEAR, "good.py")
     broken = user_model("def (:\n", "broken.py")
-    events: list[tuple[str, str]] = []
+    said: list[str] = []
     results = export(
         [ExportRequest(m) for m in (broken, bad, good, good)],
-        lambda event: events.append((event.kind, event.request.model.name)),
+        said.append,
         process=hil_export_process,
     )
     assert [bool(r.program) for r in results] == [False, False, True, True]
     assert [r.cached for r in results] == [False, False, False, True]
-    assert events[0] == ("failed", "broken")
-    assert ("started", "bad") in events
-    assert ("done", "good") in events
+    assert said[0] == "bad: exporting"
     with pytest.raises(BadModel):
         results[0].unwrap()
 

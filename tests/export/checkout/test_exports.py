@@ -1,4 +1,4 @@
-"""The export process with a checkout: its programs, events and errors arrive, its death takes one
+"""The export process with a checkout: its programs, progress and errors arrive, its death takes one
 model with it, and nothing of it is left.
 
 The process is real, and so are its cache, locks and Python path; only what lowers a model is a
@@ -16,13 +16,14 @@ import pytest
 
 from harness.config.models import NamesMissing, find_model
 from harness.export import cache
-from harness.export.batch import ExportEvent, ExportOptions, ExportResult, export
+from harness.export.batch import ExportOptions, ExportResult, export
 from harness.export.checkout import CheckoutEdited, find_exporter
 from harness.export.exporter import ExporterFacts
 from harness.export.failures import ExporterUnusable, ImportFailed, NotTheCheckout, StageFailed
 from harness.export.process import ExportProcessFailed
 from harness.export.request import ExportRequest, content_key, exporter_versions
 from harness.system.paths import project_root
+from harness.system.progress import Progress, silent
 
 from .conftest import Tree
 
@@ -33,29 +34,14 @@ def requests(*models: str) -> list[ExportRequest]:
     return [ExportRequest(find_model(name)) for name in models]
 
 
-class Told:
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str]] = []
-
-    def __call__(self, event: ExportEvent) -> None:
-        self.events.append((event.kind, event.request.model.name))
-
-
-def run(
-    tree: Tree, *models: str, told: Callable[[ExportEvent], None] = lambda _: None
-) -> Sequence[ExportResult]:
-    return export(requests(*models), told, ExportOptions(find_exporter(tree.root)))
+def run(tree: Tree, *models: str, progress: Progress = silent) -> Sequence[ExportResult]:
+    return export(requests(*models), progress, ExportOptions(find_exporter(tree.root)))
 
 
 def test_programs_come_from_the_checkout(tree: Tree, worker: Worker) -> None:
-    told = Told()
-    add, qadd = run(tree, "add", "qadd", told=told)
-    assert told.events == [
-        ("started", "add"),
-        ("done", "add"),
-        ("started", "qadd"),
-        ("done", "qadd"),
-    ]
+    said: list[str] = []
+    add, qadd = run(tree, "add", "qadd", progress=said.append)
+    assert [text for text in said if "(" not in text] == ["add: exporting", "qadd: exporting"]
     program = add.unwrap()
     assert program.pte_path.read_bytes() == b"the checkout"
     assert program.versions["executorch"].startswith("9.8.0, sources ")
@@ -68,9 +54,9 @@ def test_programs_come_from_the_checkout(tree: Tree, worker: Worker) -> None:
 def test_what_is_cached_starts_no_child(tree: Tree, worker: Worker) -> None:
     run(tree, "add")
     worker(whole="raise SystemExit('not needed')")
-    told = Told()
-    (again,) = run(tree, "add", told=told)
-    assert told.events == [("cached", "add")]
+    said: list[str] = []
+    (again,) = run(tree, "add", progress=said.append)
+    assert said == []
     assert again.cached
 
 
@@ -98,13 +84,11 @@ def test_at_another_commit_of_equal_python_the_record_has_that_commit(
 
 def test_an_error_comes_back_as_what_it_was(tree: Tree, worker: Worker) -> None:
     """With the log, and the next model is exported all the same."""
-    told = Told()
-    linear, add = run(tree, "linear", "add", told=told)
+    linear, add = run(tree, "linear", "add")
     assert isinstance(linear.error, StageFailed)
     assert linear.error.facts["stage"] == "lower"
     assert linear.error.detail == "no\nway"
     assert linear.error.log == "working on linear"
-    assert ("failed", "linear") in told.events
     assert add.unwrap().model == "add"
 
 
@@ -117,14 +101,12 @@ def test_a_users_mistake_comes_back(tree: Tree, worker: Worker) -> None:
 
 def test_a_killed_child_takes_one_model_with_it(tree: Tree, worker: Worker) -> None:
     """What was done before is kept, and another child does the rest."""
-    told = Told()
-    add, mul, qadd = run(tree, "add", "mul", "qadd", told=told)
+    add, mul, qadd = run(tree, "add", "mul", "qadd")
     assert isinstance(mul.error, ExportProcessFailed)
     assert mul.error.facts["signal"] == signal.SIGKILL
     assert "was ended by signal 9 (SIGKILL)" in mul.error.message
     assert mul.error.verdict.value == "EXPORT_ERROR"
     assert (add.error, qadd.error) == (None, None)
-    assert ("done", "qadd") in told.events
     assert not list(cache.entry_dir("x").parent.glob(".*.tmp-*"))
 
 
@@ -233,11 +215,11 @@ def test_no_process_is_left(tree: Tree, worker: Worker, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     worker(f"open({str(pid)!r}, 'w').write(str(os.getpid()))")
 
-    def interrupted(event: ExportEvent) -> None:
-        if event.kind == "done":
+    def interrupted(text: str) -> None:
+        if text == "qadd: exporting":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(tree, "add", "qadd", told=interrupted)
+        run(tree, "add", "qadd", progress=interrupted)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
