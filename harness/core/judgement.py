@@ -19,6 +19,7 @@ class Reason(Word):
     REFERENCE_PROGRAM = "reference_program"
     TRUTH_OUTPUTS = "truth_outputs"
     NOTHING_COMPARED = "nothing_compared"
+    UNKNOWN_LINE = "unknown_line"  # behind an end marker
     NO_INFERENCE = "no_inference"
     ONLY_NAN = "only_nan"
     PROGRAM_CHANGED = "program_changed"

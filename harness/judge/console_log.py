@@ -19,7 +19,7 @@ from harness.core.judgement import Cause, Finding, Judgement, Reason
 from harness.core.verdict import ExitCode, Verdict
 from harness.judge.ending import failed, limit_notes, model_limit, not_loaded, suspicion
 from harness.judge.symbols import with_symbols
-from harness.log import Kind, LogParser, Observation, Progress, Stage
+from harness.log import ENDS, Kind, LogParser, Observation, Progress, Stage
 
 _PIECE = 1 << 20  # bytes read at a time
 # Files that are no console, by what stands in their first piece.
@@ -70,12 +70,12 @@ def _unproven(observation: Observation) -> Finding:
         or _said_to_have_failed(observation)
         or _nothing_ran(observation)
         or _not_compared(runs)
+        or _gone_on(observation)
     )
 
 
 _PREPARATION = (Stage.PROGRAM, Stage.METHOD, Stage.INPUTS)
 _EXECUTION = (Stage.EXECUTING, Stage.EXECUTED)
-_ENDS = (Stage.COMPLETE, Stage.ENDED)
 _SHOWS_INFERENCE = (*_EXECUTION, Stage.OUTPUT)
 
 
@@ -92,7 +92,7 @@ def _runs(observation: Observation) -> _Runs:
     begun: Progress | None = None
     ends: list[Progress] = []
     for step in observation.progress:
-        if step.stage in _ENDS:
+        if step.stage in ENDS:
             if begun is not None or not ends:
                 ends.append(step)
             elif step.stage is Stage.COMPLETE:  # else the program ends that the runner was in
@@ -118,6 +118,18 @@ def _not_compared(runs: _Runs) -> Finding:
         Reason.NOTHING_COMPARED,
         "the run completed, but nothing in the log compares its outputs with anything",
         runs.silent.line,
+    )
+
+
+def _gone_on(observation: Observation) -> Finding:
+    stray = next(iter(observation.strays), None)
+    if stray is None:
+        return None
+    return Verdict.COMPLETED, Cause(
+        Reason.UNKNOWN_LINE,
+        f"the outputs compared well, but behind an end marker stands what no runner, simulator or "
+        f"CI system is known to print: {stray.text}",
+        stray.line,
     )
 
 

@@ -7,7 +7,16 @@ message can carry garbage.
 
 from __future__ import annotations
 
-from harness.log.events import Event, Kind, Observation, Progress, Stage
+from harness.log.events import ENDS, Event, Kind, Observation, Progress, Stage
 from harness.log.parser import LogParser, parse_console
 
-__all__ = ["Event", "Kind", "LogParser", "Observation", "Progress", "Stage", "parse_console"]
+__all__ = [
+    "ENDS",
+    "Event",
+    "Kind",
+    "LogParser",
+    "Observation",
+    "Progress",
+    "Stage",
+    "parse_console",
+]

@@ -127,6 +127,10 @@ class Stage(Word):
     ENDED = "ended"  # a program said so that is not, or need not be, the runner
 
 
+# The runner, or the program around it, has done its work.
+ENDS = (Stage.COMPLETE, Stage.ENDED)
+
+
 class Item(Word):
     """What else a row of ``patterns.yaml`` can mean: a figure, a printed output, a prefix."""
 
@@ -253,6 +257,14 @@ class SimulatorStop:
 
 
 @dataclass(frozen=True)
+class Stray:
+    """A line behind an end marker that no row of the table knows."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Observation:
     """What one process said, or several of one run, one after another.
 
@@ -283,6 +295,7 @@ class Observation:
     cut: bool = False  # the last line has no end
     ended_line: int | None = None
     output_count: int | None = None  # how many outputs the runner last said that it has
+    strays: tuple[Stray, ...] = ()  # the first of them
 
     @property
     def complete_line(self) -> int | None:

@@ -14,24 +14,28 @@ from itertools import pairwise
 from typing import Final
 
 from harness.log.events import (
+    ENDS,
     Doubt,
     Item,
     Kind,
     Observation,
     Progress,
     Stage,
+    Stray,
     merge_observations,
 )
 from harness.log.figures import Figures
+from harness.log.job_lines import is_job_line
 from harness.log.matches import Matches
 from harness.log.outputs import BEGINNINGS, OutputLines
-from harness.log.pattern import gate, named_groups, only_row, rows, table, text
+from harness.log.pattern import gate, named_groups, only_row, rows, sections, table, text
 
 _RUNNER_WORD: Final = b"executorch:"
 _ZEPHYR_OS: Final = b"<err> os: "
-_SUCCESS: Final = (Stage.EXECUTED, Stage.COMPLETE, Stage.ENDED)
+_SUCCESS: Final = (Stage.EXECUTED, *ENDS)
 _BEFORE_NAME: Final = len(b"I 00:00:00.000000000 [")
 _ERROR_LEVEL: Final = b"E: "
+_DRIVER_FILE = re.compile(rb"\(\w+\.c:\d+\)\s*$")  # where the driver's errors say they are from
 # Control sequences, as ``core.plain`` has them for text.
 _ANSI = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]X^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
@@ -58,6 +62,7 @@ _BEGINNING = 128  # bytes that show how a line begins, behind a CI system's time
 # After a runner has started, an "Error:" that does not name a component of the model comes from
 # another program: the runner's own, a script, the CI system.
 _NOT_A_COMPONENT = re.compile(rb"\s*Error: (?!\(E\d|FVP_|[\w.-]{1,100}: [\w.-]{1,100}: )")
+_MOST_STRAYS = 3
 _HINTS: Final = {
     Kind.LIBRARY_MISSING: "LD_LIBRARY_PATH must hold the model's own python/lib",
     Kind.EXECSTACK: "glibc 2.41 refuses this library; `execstack -c` or "
@@ -119,6 +124,7 @@ class LogParser:
         self._begun = b""  # the part of a line before a message of Linux
         self._wide: bool | None = None  # UTF-16, as PowerShell writes; None: nothing read yet
         self._runner: int | None = None
+        self._strays: list[Stray] = []
         self._outputs = OutputLines()
         self._figures = Figures(self._outputs.tensors)
         self._matches = Matches()
@@ -176,6 +182,7 @@ class LogParser:
             cut=cut,
             ended_line=figures.ended_line,
             output_count=figures.output_count,
+            strays=tuple(self._strays),
         )
 
     def _settle(self) -> None:
@@ -214,6 +221,7 @@ class LogParser:
     def _lines(self, lines: list[bytes]) -> None:
         """Most lines of a long log go no further than this loop."""
         matches, outputs, may_matter = self._matches, self._outputs, self._may_matter
+        progress, strays = self._figures.progress, self._strays
         element = outputs.tensors.element
         number, last = self._number, b""
         if self._linux:
@@ -234,6 +242,9 @@ class LogParser:
                 or outputs.attentive
             ):
                 self._line(number, line)
+            over = progress and progress[-1].stage in ENDS
+            if over and len(strays) < _MOST_STRAYS and not _is_known(number, line):
+                strays.append(Stray(number, text(line[:200])))
         self._number = number
         if not last.strip():
             last = next((line for line in reversed(lines) if line.strip()), self._last)
@@ -339,9 +350,14 @@ class LogParser:
         if level != b"E":
             self._figures.bare(number, message)
             return
-        foreign = any(row.search(line) for row in rows("no_driver"))
-        if not (self._matches.dump(number, message) or foreign):
+        if self._matches.dump(number, message) or any(r.search(line) for r in rows("no_driver")):
+            return
+        progress = self._figures.progress
+        running = progress and progress[-1].stage not in ENDS
+        if running or _DRIVER_FILE.search(message) or table("errors").first(message):
             self._error(number, message)
+        elif not self._known_failure(number, message):  # of whoever prints around a run
+            self._matches.add(Kind.RUNNER_ERROR, number, message, {}, Doubt.ALWAYS)
 
     def _simulator_line(self, number: int, line: bytes, after_runner: bool) -> bool:
         """True when the simulator, the boot or a shell wrote the line.
@@ -382,6 +398,14 @@ def _without_decoration(number: int, line: bytes) -> bytes:
     if line.startswith((b"20", b"[20")) and (stamp := _TIMESTAMP.match(line)):
         line = line[stamp.end() :]
     return line
+
+
+def _is_known(number: int, line: bytes) -> bool:
+    """Whether a runner, a simulator or a job around them is known to print a line."""
+    line = _without_decoration(number, line)[:_MOST_TEXT]
+    bare = _without_tool(line)
+    known = table(*(name for name in sections() if name != "driver"))  # whose row fits too much
+    return is_job_line(line) or is_job_line(bare) or bool(known.first(line) or known.first(bare))
 
 
 def _without_tool(line: bytes) -> bytes:

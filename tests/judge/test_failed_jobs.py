@@ -12,6 +12,7 @@ import pytest
 from harness.core.verdict import Verdict
 from harness.judge.console_log import judge_file, judge_log
 from harness.log import parse_console
+from harness.log.job_lines import is_job_line, job_lines
 from tests.judge.stranger_logs import END, MATRIX, OK, PASS, RUNS, i
 
 FAILED = {
@@ -116,6 +117,30 @@ def test_a_job_that_went_well_passes(name: str, prefix: str) -> None:
     log = b"\n".join([*lines, prefix.encode() + WELL[name].encode(), b""])
     judged = judge_log(parse_console(log))
     assert judged.passed, judged
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("line", ["3 of 4 checks went wrong", "E: out of tea", "Segmentation"])
+def test_a_line_that_nobody_is_known_to_print_is_shown_and_not_passed(
+    line: str, prefix: str
+) -> None:
+    """Behind the end, and between two runs; before the first run it is nobody's business."""
+    stray = f"{prefix}{line}\n".encode()
+    for log in (OK + stray, OK + stray + OK):
+        judged = judge_log(parse_console(log))
+        assert judged.verdict is not Verdict.PASS
+        assert judged.cause is not None
+        assert (judged.cause.line, line in judged.cause.text) == (5, True)
+    said = judge_log(parse_console(OK + b"3 of 4 checks went wrong\n" * 9))
+    assert (said.verdict, said.cause and said.cause.kind) == (Verdict.COMPLETED, "unknown_line")
+    assert judge_log(parse_console(b"3 of 4 checks went wrong\n" + OK)).passed
+
+
+def test_the_lines_of_a_job_that_mean_nothing_are_none_that_mean_a_failure() -> None:
+    for row in job_lines():
+        assert is_job_line(row["example"].encode()), row
+    wrong = [line for line in FAILED.values() if is_job_line(line.encode())]
+    assert wrong == []
 
 
 def test_a_thousand_other_doubts_hide_no_failed_job() -> None:
