@@ -32,29 +32,6 @@ class ModelFile(Data):
     calibration: Calibration = Calibration.FLOAT64
 
 
-class ToleranceTooLarge(UsageError):
-    def __init__(self, asked: float) -> None:
-        self.asked = asked
-        super().__init__(
-            f"a tolerance of {asked:g} LSB is not between 0 and {MOST_TOLERANCE_LSB:g}",
-            hint="outputs that are further apart are others, not the same ones rounded otherwise: "
-            "find the cause, or accept them as the case's truth (`hil accept --truth`)",
-        )
-
-
-class ToleranceNotReviewed(UsageError):
-    """``path``: the file that may say it."""
-
-    def __init__(self, case: Case, asked: float, reviewed: float, path: Path) -> None:
-        self.asked, self.reviewed = asked, reviewed
-        super().__init__(
-            f"{case.id}: --tolerance {asked:g} is refused in CI ($CI is set), where the reviewed "
-            f"tolerance holds, {reviewed:g} LSB",
-            hint=f"write `budgets: {{tolerance_lsb: {asked:g}}}` into {path}, and have it reviewed",
-            path=path,
-        )
-
-
 def budgets_of(case: Case) -> Budgets:
     """Of a case; the model's come from ``<name>.yaml`` in ``budgets`` of the user's settings (the
     folder of that name beside them, without it), or beside a user's model file."""
@@ -87,14 +64,27 @@ def tolerance_of(
     """How far, in LSB, outputs may be from what is expected. ``asked`` is what the command line
     says, None when it says nothing; ``budgets`` are the case's.
 
-    Raises ToleranceTooLarge, ToleranceNotReviewed.
+    Raises UsageError for one that is too large, or that nobody reviewed.
     """
     if asked is None:
         return budgets.tolerance_lsb
     if not 0 <= asked <= MOST_TOLERANCE_LSB:  # which a NaN is not either
-        raise ToleranceTooLarge(asked)
-    if asked > budgets.tolerance_lsb and in_ci(environ):
-        raise ToleranceNotReviewed(case, asked, budgets.tolerance_lsb, _file_of(case.model))
+        raise UsageError(
+            f"a tolerance of {asked:g} LSB is not between 0 and {MOST_TOLERANCE_LSB:g}",
+            hint="outputs that are further apart are others, not the same ones rounded otherwise: "
+            "find the cause, or accept them as the case's truth (`hil accept --truth`)",
+            asked=asked,
+        )
+    reviewed, path = budgets.tolerance_lsb, _file_of(case.model)
+    if asked > reviewed and in_ci(environ):
+        raise UsageError(
+            f"{case.id}: --tolerance {asked:g} is refused in CI ($CI is set), where the reviewed "
+            f"tolerance holds, {reviewed:g} LSB",
+            hint=f"write `budgets: {{tolerance_lsb: {asked:g}}}` into {path}, and have it reviewed",
+            path=path,
+            asked=asked,
+            reviewed=reviewed,
+        )
     return asked
 
 

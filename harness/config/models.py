@@ -56,18 +56,6 @@ class ModelSource:
         return self.file is not None
 
 
-class ModelUnavailable(UsageError):
-    """ExecuTorch has this model, and it does not export here."""
-
-    def __init__(self, model: str, reason: str) -> None:
-        self.model = model
-        self.reason = reason
-        super().__init__(
-            f"model '{model}' cannot be exported: it {reason}",
-            hint="`hil models` lists the ones that can",
-        )
-
-
 class UnknownModel(Unknown):
     """The names are too many for a hint, unless some are close."""
 
@@ -75,20 +63,6 @@ class UnknownModel(Unknown):
         super().__init__(f"unknown model '{model}'", model, known)
         if not self.close:
             self.hint = "`hil models` lists the names; a user's model is a path ending in .py"
-
-
-class NotPython(BadModel):
-    """A user's file does not parse. ``line`` is None when the parser does not say."""
-
-    def __init__(self, path: Path, error: SyntaxError | ValueError) -> None:
-        self.line: int | None = getattr(error, "lineno", None)
-        self.cause = type(error).__name__
-        where = f"{path.name}:{self.line}" if self.line else path.name
-        super().__init__(
-            f"{where} is not valid Python: {getattr(error, 'msg', error)}",
-            hint=f"`python {path}` says the same",
-            path=path,
-        )
 
 
 class NamesMissing(BadModel):
@@ -169,8 +143,8 @@ def unavailable() -> dict[str, str]:
 def find_model(name: str) -> ModelSource:
     """The source for a catalogue name or the path of a ``.py`` file.
 
-    Raises UnknownModel (close names in the hint), ModelUnavailable for one that does not export,
-    UsageError for a file that is not there.
+    Raises UnknownModel (close names in the hint), UsageError for one that does not export and
+    for a file that is not there.
     """
     if is_user_file(name):
         path = Path(name)
@@ -186,7 +160,13 @@ def find_model(name: str) -> ModelSource:
     if name in known:
         return known[name]
     if name in unavailable():
-        raise ModelUnavailable(name, unavailable()[name])
+        reason = unavailable()[name]
+        raise UsageError(
+            f"model '{name}' cannot be exported: it {reason}",
+            hint="`hil models` lists the ones that can",
+            model=name,
+            reason=reason,
+        )
     raise UnknownModel(name, [*known, *unavailable()])
 
 
@@ -205,7 +185,7 @@ def require_names(file: Path) -> None:
 def source_files(file: Path) -> tuple[Path, ...]:
     """A user's file and the files beside it that it imports, found without running anything.
 
-    Raises NotPython with the line, UsageError for a file that cannot be read.
+    Raises BadModel with the line, UsageError for a file that cannot be read.
     """
     found: dict[Path, None] = {}
     pending = [file]
@@ -232,7 +212,15 @@ def _imported_modules(path: Path) -> list[tuple[str, ...]]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", path=path) from error
     except (SyntaxError, ValueError) as error:
-        raise NotPython(path, error) from error
+        line: int | None = getattr(error, "lineno", None)
+        raise BadModel(
+            f"{path.name}{f':{line}' if line else ''} is not valid Python: "
+            f"{getattr(error, 'msg', error)}",
+            hint=f"`python {path}` says the same",
+            path=path,
+            line=line,
+            cause=type(error).__name__,
+        ) from error
     names: list[tuple[str, ...]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

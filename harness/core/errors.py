@@ -19,8 +19,9 @@ class HarnessError(Exception):
     """Base of all errors the harness raises on purpose.
 
     ``kind`` names the cause for machines (``record.json``, ``--json``). What the message mentions
-    is also an attribute, so that nobody has to parse the message; ``path`` is the file or directory
-    it is about. Text from outside is made harmless here, once for all front ends.
+    is also an attribute, so that nobody has to parse the message: ``path`` is the file or directory
+    it is about, ``facts`` everything else, by name. Text from outside is made harmless here, once
+    for all front ends.
     """
 
     kind = "internal"
@@ -33,11 +34,13 @@ class HarnessError(Exception):
         *,
         hint: str | None = None,
         path: Path | str | None = None,
+        **facts: Any,
     ) -> None:
         self.message = plain(message)
         self.hint = None if hint is None else plain(hint)
         super().__init__(self.message)
         self.path = None if path is None else str(path)
+        vars(self).update(facts)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -126,18 +129,8 @@ class ToolMissing(InfraError):
     """``tool``: what is missing, ``package``: the package that has it, if known."""
 
     kind = "tool_missing"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        tool: str | None = None,
-        package: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.tool = tool
-        self.package = package
+    tool: str | None = None
+    package: str | None = None
 
 
 class FvpMissing(ToolMissing):

@@ -109,7 +109,7 @@ class CheckoutExporter:
 def find_exporter(folder: Path) -> CheckoutExporter:
     """The checkout in ``folder`` as an exporter; its environment is made when it is not there.
 
-    Raises NotACheckout, WheelShadowed, ExporterIncomplete, ExporterMissing, GitFailed, DiskError.
+    Raises UsageError (no checkout), ExporterIncomplete, ExporterMissing, GitFailed, DiskError.
     """
     root = find_root(folder)
     there, sources, compiled = revision(root), read_sources(root), compiled_parts()

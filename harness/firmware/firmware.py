@@ -39,17 +39,6 @@ STAMP = "firmware.json"
 REGION = "HIL_REGION_"  # begins the CMake options of the memory map
 
 
-class NoFirmware(InfraError):
-    """A sealed directory describes no firmware that this version reads."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(
-            f"{directory} is sealed, and its {STAMP} cannot be read",
-            hint="delete the directory; the firmware is then built again",
-            path=directory,
-        )
-
-
 @dataclass(frozen=True)
 class Firmware:
     """A built runner. ``options`` are the CMake options that made it.
@@ -184,7 +173,11 @@ def obtain(
         artifact_cache.cached(directory, key, fill, lambda: progress(f"{target.name}: waiting"))
     firmware = read_firmware(directory)
     if firmware is None or firmware.key != key:
-        raise NoFirmware(directory)
+        raise InfraError(
+            f"{directory} is sealed, and its {STAMP} cannot be read",
+            hint="delete the directory; the firmware is then built again",
+            path=directory,
+        )
     return replace(firmware, target=target.name, variant=name)
 
 

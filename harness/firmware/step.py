@@ -116,16 +116,6 @@ class StepError(HarnessError):
         super().__init__(message, hint=hint or f"the whole output is in {failed.log}")
 
 
-class UnusedOptions(BuildError):
-    """CMake was given options that nothing in the runner asks for."""
-
-    def __init__(self, unused: Sequence[str], log: Path) -> None:
-        self.unused = tuple(unused)
-        super().__init__(
-            f"the runner's CMake has no option {', '.join(unused)}", hint=f"see {log}", path=log
-        )
-
-
 class StepStarved(StepError, InfraError):
     """No room on the disk, or not enough memory."""
 
@@ -202,7 +192,7 @@ def build_with_cmake(
 ) -> None:
     """Builds the runner of ``source`` in ``directory`` and leaves there what ``products`` gives.
 
-    Raises what ``run_step`` does, and UnusedOptions.
+    Raises what ``run_step`` does, and BuildError for options that nothing asks for.
     """
     tree = directory / "build"
     tree.mkdir()
@@ -214,7 +204,12 @@ def build_with_cmake(
     # a port need not use every region of its target
     unused = unused_options(log.read_text("utf-8", "replace"))
     if unused := tuple(option for option in unused if not option.startswith(REGION)):
-        raise UnusedOptions(unused, log)
+        raise BuildError(
+            f"the runner's CMake has no option {', '.join(unused)}",
+            hint=f"see {log}",
+            path=log,
+            unused=unused,
+        )
     run_step("build", ninja(tree, RUNNER), directory, name, progress, ccache(tree))
     take(tree, products(RUNNER, stripped=(tree / STRIPPED).is_file()), directory)
     shutil.rmtree(tree)

@@ -7,17 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.config.budget import MOST_TOLERANCE_LSB
-from harness.config.budgets import (
-    ToleranceNotReviewed,
-    ToleranceTooLarge,
-    budgets_of,
-    calibration_of,
-    tolerance_of,
-)
+from harness.config.budgets import budgets_of, calibration_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.config.models import Calibration
-from harness.core.errors import TargetError
+from harness.core.errors import TargetError, UsageError
 from harness.run.artifacts import request_of
 
 TARGET = "corstone-300-m55"
@@ -46,7 +40,7 @@ def test_at_a_desk_the_option_counts(reviewed: Case) -> None:
 def test_in_ci_the_option_may_only_be_stricter(reviewed: Case) -> None:
     budgets = budgets_of(reviewed)
     assert tolerance_of(reviewed, budgets, 1, CI) == 1
-    with pytest.raises(ToleranceNotReviewed, match="--tolerance 5 is refused in CI") as caught:
+    with pytest.raises(UsageError, match="--tolerance 5 is refused in CI") as caught:
         tolerance_of(reviewed, budgets, 5, CI)
     file = str(Path(reviewed.model).with_suffix(".yaml"))
     assert caught.value.hint == (
@@ -60,7 +54,7 @@ def test_in_ci_the_option_may_only_be_stricter(reviewed: Case) -> None:
 def test_no_tolerance_is_beyond_the_most(
     reviewed: Case, asked: float, environ: dict[str, str]
 ) -> None:
-    with pytest.raises(ToleranceTooLarge, match="is not between 0 and 16") as caught:
+    with pytest.raises(UsageError, match="is not between 0 and 16") as caught:
         tolerance_of(reviewed, budgets_of(reviewed), asked, environ)
     assert "find the cause" in (caught.value.hint or "")
 

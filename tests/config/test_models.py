@@ -8,16 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.models import (
-    ModelUnavailable,
-    NotPython,
-    UnknownModel,
-    catalogue,
-    find_model,
-    source_files,
-    unavailable,
-)
-from harness.core.errors import UsageError
+from harness.config.models import UnknownModel, catalogue, find_model, source_files, unavailable
+from harness.core.errors import BadModel, UsageError
 
 
 def test_the_models_of_the_readme_are_there() -> None:
@@ -49,7 +41,7 @@ def test_a_name_like_nothing_points_at_the_list() -> None:
 
 
 def test_an_unavailable_model_says_why() -> None:
-    with pytest.raises(ModelUnavailable, match="needs the package torchvision") as caught:
+    with pytest.raises(UsageError, match="needs the package torchvision") as caught:
         find_model("mv2")
     assert caught.value.facts == {"model": "mv2", "reason": "needs the package torchvision"}
     with pytest.raises(UsageError, match=r"keeps the float operator aten::mm\.out"):
@@ -86,7 +78,7 @@ def test_sources_follow_imports_of_neighbours_only(tmp_path: Path) -> None:
 def test_a_syntax_error_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "broken.py"
     file.write_text("x = 1\ndef f(:\n")
-    with pytest.raises(NotPython, match=r"broken\.py:2 is not valid Python") as caught:
+    with pytest.raises(BadModel, match=r"broken\.py:2 is not valid Python") as caught:
         source_files(file)
     assert (caught.value.line, caught.value.cause) == (2, "SyntaxError")
     assert caught.value.path == str(file)

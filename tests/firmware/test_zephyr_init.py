@@ -17,16 +17,7 @@ from click.testing import CliRunner
 from harness.cli.main import main
 from harness.core.errors import InfraError, ToolMissing, UsageError
 from harness.firmware.zephyr.examine import examine
-from harness.firmware.zephyr.init import (
-    MODULES,
-    UPSTREAM,
-    InsideWorkspace,
-    NotEmpty,
-    OtherWorkspace,
-    StepFailed,
-    init,
-    plan_init,
-)
+from harness.firmware.zephyr.init import MODULES, UPSTREAM, StepFailed, init, plan_init
 from harness.firmware.zephyr.workspace import find_workspace
 
 _REPOSITORIES = {name: "CMSIS_6" if name == "cmsis_6" else name for name in MODULES}
@@ -204,10 +195,10 @@ def test_what_init_refuses_before_it_writes(
     full.mkdir()
     (full / "mine").touch()
     new = tmp_path / "new"
-    _wrong(lambda: plan_init(full, "4.1.0"), NotEmpty, "not empty")
-    _wrong(lambda: plan_init(full / "mine", "4.1.0"), NotEmpty, "not empty")
-    _wrong(lambda: plan_init(made, "4.2.0", remote.as_uri()), OtherWorkspace, "another --zephyr")
-    _wrong(lambda: plan_init(made / "sub", "4.1.0"), InsideWorkspace, str(made))
+    _wrong(lambda: plan_init(full, "4.1.0"), UsageError, "not empty")
+    _wrong(lambda: plan_init(full / "mine", "4.1.0"), UsageError, "not empty")
+    _wrong(lambda: plan_init(made, "4.2.0", remote.as_uri()), UsageError, "another --zephyr")
+    _wrong(lambda: plan_init(made / "sub", "4.1.0"), UsageError, str(made))
     _wrong(lambda: plan_init(new, "newest"), UsageError, "not a version")
     _wrong(lambda: plan_init(new, "3.7.0"), UsageError, "too old")
     _wrong(lambda: plan_init(new, "4.1.0", "zephyr project"), UsageError, "not a remote")

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
+from harness.core.errors import UsageError
 from harness.firmware.executorch.checkout import Checkout
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named
-from harness.firmware.sources.wheel import NoWheelFor
 from harness.suites.results import SuiteReport, SuiteTest
 from harness.suites.run import SuiteOptions
 from harness.suites.suites import SUITES, build_runner
@@ -49,7 +49,7 @@ def test_each_source_is_built_for_the_suites_target(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_wheels_runtime_is_of_no_suites_target() -> None:
-    with pytest.raises(NoWheelFor, match="corstone-300-u55-128 is none"):
+    with pytest.raises(UsageError, match="corstone-300-u55-128 is none"):
         build_runner(SUITES["ethos-u55"], source_named("wheel"), None, silent)
 
 

@@ -236,18 +236,6 @@ _PARTS = ("flatbuffers", "flatcc", "gflags", "json", "core_driver", "cmsis_6", "
 _BARE_METAL = {"core_driver", "cmsis_6"}  # which a runner for Linux is built without (``plan``)
 
 
-class NotACheckout(UsageError):
-    """``missing``: a file that every checkout of ExecuTorch has."""
-
-    def __init__(self, folder: Path, missing: str) -> None:
-        self.missing = missing
-        super().__init__(
-            f"{folder} is not a checkout of ExecuTorch: it has no {missing}",
-            hint="git clone https://github.com/pytorch/executorch, and name that folder",
-            path=folder,
-        )
-
-
 class RevisionUnsupported(BuildError):
     """The revision has no entry for the runner that is known here."""
 
@@ -262,21 +250,6 @@ class RevisionUnsupported(BuildError):
             "runner is built",
             hint=f"is it the right branch? `git -C {folder} checkout main`; ExecuTorch has that "
             f"file since pull request {_SINCE[missing]}",
-            path=folder,
-        )
-
-
-class WheelShadowed(UsageError):
-    """Python would import the checkout in place of the installed package."""
-
-    def __init__(self, folder: Path, found: Path) -> None:
-        self.found = str(found)
-        super().__init__(
-            f"Python finds the package executorch in the checkout ({found}), not in the installed "
-            "wheel, which the exporter needs",
-            hint="work in another directory than the one that holds the checkout, and keep it out "
-            "of PYTHONPATH; --exporter checkout, which also needs the wheel, is how to export with "
-            "the checkout",
             path=folder,
         )
 
@@ -309,7 +282,7 @@ def find_checkout(
     """The checkout in ``folder``. ``given``: parts by name, of the user's; ``fallback``: another
     checkout whose submodules serve for those that are not initialised here.
 
-    Raises NotACheckout, WheelShadowed, RevisionUnsupported, PartMissing, UsageError, GitFailed.
+    Raises UsageError as ``find_root`` does, RevisionUnsupported, PartMissing, GitFailed.
     """
     root = find_root(folder)
     find = partial(find_part, checkout=root, given=given, fallback=fallback)
@@ -327,13 +300,18 @@ def find_checkout(
 
 def find_root(folder: Path) -> Path:
     """The folder as a checkout of ExecuTorch, whatever can be built of it, beside a wheel that
-    Python finds. Raises NotACheckout, WheelShadowed."""
+    Python finds. Raises UsageError for one that is none, or that Python would import in place of
+    the installed package."""
     root = folder.absolute()
-    for name in _IS_EXECUTORCH:
-        if not (root / name).is_file():
-            raise NotACheckout(root, name)
-    if not is_work_tree(root):
-        raise NotACheckout(root, ".git")
+    missing = [name for name in _IS_EXECUTORCH if not (root / name).is_file()]
+    if missing or not is_work_tree(root):
+        missing = [*missing, ".git"]
+        raise UsageError(
+            f"{root} is not a checkout of ExecuTorch: it has no {missing[0]}",
+            hint="git clone https://github.com/pytorch/executorch, and name that folder",
+            path=root,
+            missing=missing[0],
+        )
     _refuse_shadow(root)
     return root
 
@@ -346,4 +324,12 @@ def _refuse_shadow(root: Path) -> None:
         found = Path(place).resolve()
         inside = found == root.resolve() or root.resolve() in found.parents
         if inside and found.parent not in installed:
-            raise WheelShadowed(root, found)
+            raise UsageError(
+                f"Python finds the package executorch in the checkout ({found}), not in the "
+                "installed wheel, which the exporter needs",
+                hint="work in another directory than the one that holds the checkout, and keep it "
+                "out of PYTHONPATH; --exporter checkout, which also needs the wheel, is how to "
+                "export with the checkout",
+                path=root,
+                found=str(found),
+            )

@@ -50,19 +50,6 @@ _SOFTWARE = ("core_driver", "cmsis_6")  # what the program of a board without Li
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
 
 
-class NoRunnerFor(UsageError):
-    """ExecuTorch's runner is not made for the board of this target."""
-
-    def __init__(self, target: Target, simulator: SimulatorName) -> None:
-        self.target = target.name
-        super().__init__(
-            f"ExecuTorch's arm_executor_runner is linked for Corstone-300 and Corstone-320, its "
-            f"executor_runner for Linux, and {target.name} on {simulator} is neither",
-            hint="a target whose name begins with corstone-300-, corstone-320- or corstone-1000-; "
-            "or --firmware bundled",
-        )
-
-
 class SampleNotBuilt(UsageError):
     """ExecuTorch's own sample for Zephyr: its program is compiled into it, so that every model
     would be another firmware. ``wanted`` and ``found``: versions of Zephyr, as the checkout's
@@ -147,9 +134,9 @@ class CheckoutPlan:
 
 
 def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
-    """Raises NoRunnerFor, PartMissing (a board without Linux wants the SDK's ``core_driver`` and
-    ``cmsis_6``, an FVP also its ``core_platform``), ToolMissing; for Zephyr SampleNotBuilt, and
-    UsageError if ``$ZEPHYR_BASE`` names no Zephyr.
+    """Raises UsageError for a board that is none of its runner's, PartMissing (a board without
+    Linux wants the SDK's ``core_driver`` and ``cmsis_6``, an FVP also its ``core_platform``),
+    ToolMissing; for Zephyr SampleNotBuilt, and UsageError if ``$ZEPHYR_BASE`` names no Zephyr.
     """
     if target.zephyr is not None:
         raise SampleNotBuilt(target, target.zephyr.board, checkout, find_zephyr())
@@ -160,7 +147,13 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
         or target.port != "cortex_m"
         or simulator not in (SimulatorName.FVP, SimulatorName.QEMU)
     ):
-        raise NoRunnerFor(target, simulator)
+        raise UsageError(
+            f"ExecuTorch's arm_executor_runner is linked for Corstone-300 and Corstone-320, its "
+            f"executor_runner for Linux, and {target.name} on {simulator} is neither",
+            hint="a target whose name begins with corstone-300-, corstone-320- or corstone-1000-; "
+            "or --firmware bundled",
+            target=target.name,
+        )
     ours = simulator is SimulatorName.QEMU
     wanted = _SOFTWARE if ours else (*_SOFTWARE, "core_platform")
     if missing := [name for name in wanted if name not in checkout.parts]:

@@ -106,17 +106,6 @@ class LibraryMissing(BuildError):
         )
 
 
-class NoWheelFor(UsageError):
-    """There is no wheel with ExecuTorch's runtime for the target."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target.name
-        super().__init__(
-            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
-            hint="a target whose name begins with corstone-1000-; or another --firmware",
-        )
-
-
 @dataclass(frozen=True)
 class RuntimeWheel:
     """``root``: the package's folder, with the C++ part of it; ``sha256``: of the wheel's file."""
@@ -206,9 +195,13 @@ class WheelPlan:
 
 
 def make_plan(target: Target) -> WheelPlan:
-    """Raises NoWheelFor, ToolMissing, and what ``runtime_wheel`` does."""
+    """Raises UsageError (no Linux), ToolMissing, and what ``runtime_wheel`` does."""
     if target.port != "linux":
-        raise NoWheelFor(target)
+        raise UsageError(
+            f"ExecuTorch's wheel has its runtime for Linux on AArch64, and {target.name} is none",
+            hint="a target whose name begins with corstone-1000-; or another --firmware",
+            target=target.name,
+        )
     identity = toolchain.toolchain_id(target.toolchain)
     options = {
         "HIL_CPU": target.cpu,
@@ -238,7 +231,7 @@ class Wheel(FirmwareSource):
         return paths.cache_dir("firmware") / self.key(request) / "build"
 
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
-        """Also raises NoWheelFor, NoWheel and WheelLacks."""
+        """Also raises NoWheel and WheelLacks."""
         target, plan = request.target, make_plan(request.target)
         return obtain(plan.key(), target, lambda d: _build(plan, d, target, progress), progress)
 

@@ -35,42 +35,6 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-rc[0-9]+)?")
 _OLDEST = (4, 1)
 
 
-class NotEmpty(UsageError):
-    """The folder holds something, and it is no workspace of ours."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            f"{folder} is not empty, and `hil zephyr init` did not make it",
-            hint="name a new folder; a workspace of your own is examined by `hil doctor` when "
-            "ZEPHYR_BASE names its zephyr folder",
-            path=folder,
-        )
-
-
-class OtherWorkspace(UsageError):
-    """The folder was made for another version or from another remote."""
-
-    def __init__(self, folder: Path, file: Path) -> None:
-        self.manifest = str(file)
-        super().__init__(
-            f"{folder} was made with another --zephyr or --url",
-            hint=f"give what {file} says, or name a new folder",
-            path=folder,
-        )
-
-
-class InsideWorkspace(UsageError):
-    """west refuses a workspace inside another one."""
-
-    def __init__(self, folder: Path, outer: Path) -> None:
-        self.outer = str(outer)
-        super().__init__(
-            f"{folder} is inside the west workspace {outer}",
-            hint="name a folder outside it",
-            path=folder,
-        )
-
-
 class StepFailed(InfraError):
     """A command of west, git or pip failed. ``said``: its own reason."""
 
@@ -179,12 +143,27 @@ def plan_init(
     toolchain.require("git")
     outer = next((p for p in folder.parents if (p / ".west" / "config").is_file()), None)
     if outer is not None:
-        raise InsideWorkspace(folder, outer)
+        raise UsageError(
+            f"{folder} is inside the west workspace {outer}",
+            hint="west refuses a workspace inside another one: name a folder outside it",
+            path=folder,
+            outer=str(outer),
+        )
     if plan.manifest.is_file():
         if plan.manifest.read_text("utf-8", "replace") != manifest(plan.version, plan.url):
-            raise OtherWorkspace(folder, plan.manifest)
+            raise UsageError(
+                f"{folder} was made with another --zephyr or --url",
+                hint=f"give what {plan.manifest} says, or name a new folder",
+                path=folder,
+                manifest=str(plan.manifest),
+            )
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise NotEmpty(folder)
+        raise UsageError(
+            f"{folder} is not empty, and `hil zephyr init` did not make it",
+            hint="name a new folder; a workspace of your own is examined by `hil doctor` when "
+            "ZEPHYR_BASE names its zephyr folder",
+            path=folder,
+        )
     return plan
 
 

@@ -26,21 +26,6 @@ _REGISTERS = "registers"
 _NO_BUILD = 'unknown command "build"'
 
 
-class WestCannotBuild(UsageError):
-    """The workspace's west has no command `build`."""
-
-    def __init__(self, workspace: Workspace, log: Path) -> None:
-        self.base = str(workspace.base)
-        super().__init__(
-            "west has no command `build` in this workspace: its manifest does not import Zephyr's "
-            "commands",
-            hint="give Zephyr's project in the manifest (west.yml) `west-commands: "
-            f"scripts/west-commands.yml`, then `west update`; `west help` in {workspace.base} "
-            "lists the commands",
-            path=log,
-        )
-
-
 @dataclass(frozen=True)
 class Job:
     """What is built: an application, for a workspace's board. ``sources``: every file of ours
@@ -94,8 +79,8 @@ def in_kconfig(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_in_tree(job: Job, target: str, progress: Progress) -> None:
-    """Raises what ``run_step`` does, WestCannotBuild and SourcesChanged. The caller has the tree's
-    lock."""
+    """Raises what ``run_step`` does, SourcesChanged, and UsageError for a west that cannot build.
+    The caller has the tree's lock."""
     workspace = job.workspace
     facts = [list(job.command()), workspace.identity, workspace.compiler.name]
     environment = {**workspace.environment, **ccache(job.place)}
@@ -110,5 +95,13 @@ def build_in_tree(job: Job, target: str, progress: Progress) -> None:
         except BuildError as error:
             log = job.place / "build.log"
             if _NO_BUILD in log.read_text("utf-8", "replace"):
-                raise WestCannotBuild(workspace, log) from error
+                raise UsageError(
+                    "west has no command `build` in this workspace: its manifest does not import "
+                    "Zephyr's commands",
+                    hint="give Zephyr's project in the manifest (west.yml) `west-commands: "
+                    "scripts/west-commands.yml`, then `west update`; `west help` in "
+                    f"{workspace.base} lists the commands",
+                    path=log,
+                    base=str(workspace.base),
+                ) from error
             raise

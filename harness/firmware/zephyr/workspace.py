@@ -48,20 +48,6 @@ _SDK_COMPILERS = (
 )
 
 
-class CpuUnknown(BuildError):
-    """The compiler has no such CPU."""
-
-    def __init__(self, compiler: Compiler, cpu: str) -> None:
-        self.cpu = cpu
-        self.compiler = compiler.name
-        super().__init__(
-            f"{compiler.name} cannot compile for the {cpu}: it does not know that CPU",
-            hint="a newer compiler does (the Cortex-M85: GCC 13, Zephyr SDK 0.17): set "
-            f"{SDK_DIR}, or {GNU_DIR} with {VARIANT}={GNU}",
-            path=compiler.path,
-        )
-
-
 @dataclass(frozen=True)
 class Compiler:
     """``environment``: what tells Zephyr to take it. ``path``: of the C compiler, where this
@@ -72,9 +58,17 @@ class Compiler:
     path: Path | None = None
 
     def require(self, cpu: str) -> None:
-        """Raises CpuUnknown. A compiler that is not known here is believed."""
+        """Raises BuildError if it does not know the CPU. A compiler that is not known here is
+        believed."""
         if self.path is not None and not _knows(self.path, cpu):
-            raise CpuUnknown(self, cpu)
+            raise BuildError(
+                f"{self.name} cannot compile for the {cpu}: it does not know that CPU",
+                hint="a newer compiler does (the Cortex-M85: GCC 13, Zephyr SDK 0.17): set "
+                f"{SDK_DIR}, or {GNU_DIR} with {VARIANT}={GNU}",
+                path=self.path,
+                cpu=cpu,
+                compiler=self.name,
+            )
 
 
 def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
@@ -194,11 +188,22 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
 
 
 def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Raises as ``find_workspace`` does, and BoardUnknown and CpuUnknown; nothing of Zephyr is
-    read."""
+    """Raises as ``find_workspace`` does, UsageError for a board and BuildError for a CPU that is
+    not known; nothing of Zephyr is read."""
     base, west = find_zephyr(environ), find_west(environ)
     if not has_board(base, board) and not is_in(_projects(west, base), board):
-        raise BoardUnknown(board, zephyr_version(base), base, likely(base, board))
+        version, names = zephyr_version(base), likely(base, board)
+        there = f" (there are {', '.join(names)})" if names else ""
+        raise UsageError(
+            f"Zephyr {version} has no board {name_of(board)}{there}, and the target is built for "
+            f"{board}",
+            hint="take a Zephyr that has it: `hil zephyr init DIR --zephyr VERSION` makes a "
+            "workspace; `west boards` lists what one has",
+            path=base / "boards",
+            board=board,
+            version=version,
+            likely=names,
+        )
     find_compiler(environ).require(cpu)
 
 
@@ -258,21 +263,6 @@ def _projects(west: Path, base: Path) -> list[Path]:
         )
     found = {Path(line).resolve() for line in done.stdout.splitlines()}
     return sorted(path for path in found - {base.resolve()} if path.is_dir())
-
-
-class BoardUnknown(UsageError):
-    """``board``: as a target names it. ``likely``: boards of similar names that there are."""
-
-    def __init__(self, board: str, version: str, base: Path, likely: list[str]) -> None:
-        self.board, self.version, self.likely = board, version, likely
-        there = f" (there are {', '.join(likely)})" if likely else ""
-        super().__init__(
-            f"Zephyr {version} has no board {name_of(board)}{there}, and the target is built for "
-            f"{board}",
-            hint="take a Zephyr that has it: `hil zephyr init DIR --zephyr VERSION` makes a "
-            "workspace; `west boards` lists what one has",
-            path=base / "boards",
-        )
 
 
 def name_of(board: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import UsageError
 from harness.export.checkout import CheckoutEdited, find_exporter
 from harness.export.exporter import exporter_label
 from harness.export.request import ExporterMissing
-from harness.firmware.executorch.checkout import NotACheckout, WheelShadowed
 
 from .conftest import Tree
 
@@ -89,17 +89,17 @@ def test_edited_while_it_exports(tree: Tree) -> None:
 
 
 def test_what_is_no_checkout(tree: Tree, tmp_path: Path) -> None:
-    with pytest.raises(NotACheckout):
+    with pytest.raises(UsageError, match="is not a checkout of ExecuTorch"):
         find_exporter(tmp_path)
     shutil.rmtree(tree.root / ".git")
-    with pytest.raises(NotACheckout, match=r"it has no \.git"):
+    with pytest.raises(UsageError, match=r"it has no \.git"):
         find_exporter(tree.root)
 
 
 def test_the_wheel_must_still_be_found(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its compiled parts are needed, and the harness reads its schemas."""
     monkeypatch.syspath_prepend(tree.root.parent)
-    with pytest.raises(WheelShadowed) as caught:
+    with pytest.raises(UsageError) as caught:
         find_exporter(tree.root)
     assert "--exporter checkout, which also needs the wheel" in str(caught.value.hint)
 

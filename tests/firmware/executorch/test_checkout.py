@@ -15,7 +15,6 @@ import pytest
 from harness.core.errors import ToolMissing, UsageError
 from harness.firmware.executorch.checkout import (
     ENTRY,
-    NotACheckout,
     PartMissing,
     RevisionUnsupported,
     find_checkout,
@@ -36,7 +35,7 @@ def test_a_checkout_and_its_parts(small: Source) -> None:
 
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(
-        NotACheckout, match="is not a checkout of ExecuTorch: it has no CMakeLis"
+        UsageError, match="is not a checkout of ExecuTorch: it has no CMakeLis"
     ) as e:
         find_checkout(tmp_path / "none", {})
     assert e.value.missing == "CMakeLists.txt"
@@ -45,21 +44,21 @@ def test_no_folder(tmp_path: Path) -> None:
 
 def test_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotACheckout):
+    with pytest.raises(UsageError, match="is not a checkout of ExecuTorch"):
         find_checkout(tmp_path / "file", {})
 
 
 @pytest.mark.parametrize("name", ["version.txt", "runtime/executor/program.cpp"])
 def test_another_project(small: Source, name: str) -> None:
     (small.root / name).unlink()
-    with pytest.raises(NotACheckout, match=f"it has no {name}"):
+    with pytest.raises(UsageError, match=f"it has no {name}"):
         small.find()
 
 
 def test_a_release_unpacked(small: Source) -> None:
     """Without its repository nobody knows what is tested."""
     shutil.rmtree(small.root / ".git")
-    with pytest.raises(NotACheckout, match=r"it has no \.git"):
+    with pytest.raises(UsageError, match=r"it has no \.git"):
         small.find()
 
 
@@ -165,11 +164,11 @@ def test_a_change_where_nothing_is_built_is_none(small: Source) -> None:
 SHADOWED = """
 import sys
 from pathlib import Path
-from harness.firmware.executorch.checkout import WheelShadowed, find_checkout
-from harness.firmware.executorch.checkout import read_given
+from harness.core.errors import UsageError
+from harness.firmware.executorch.checkout import find_checkout, read_given
 try:
     find_checkout(Path(sys.argv[1]), read_given(sys.argv[2:]))
-except WheelShadowed as error:
+except UsageError as error:
     print(error, error.hint, error.found, sep="\\n")
 """
 

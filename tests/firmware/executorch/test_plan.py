@@ -13,10 +13,11 @@ import pytest
 
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
+from harness.core.errors import UsageError
 from harness.firmware.executorch import plan as checkout_plan
 from harness.firmware.executorch.checkout import PartMissing, find_checkout
 from harness.firmware.executorch.overlay import Overlay
-from harness.firmware.executorch.plan import NoRunnerFor, configure, make_plan, operators
+from harness.firmware.executorch.plan import configure, make_plan, operators
 from harness.sim.simulator import pick
 from harness.system import paths, toolchain
 from harness.system.paths import executorch_package
@@ -34,7 +35,7 @@ BOARDS = (
 @pytest.mark.parametrize("name", ["mps2-m4", "host"])
 def test_a_target_without_a_runner(small: Source, name: str) -> None:
     target = load_target(name)
-    with pytest.raises(NoRunnerFor, match=f"{name} on .* is neither") as caught:
+    with pytest.raises(UsageError, match=f"{name} on .* is neither") as caught:
         make_plan(target, SimulatorName.QEMU, small.find())
     assert caught.value.target == name
     assert "--firmware bundled" in str(caught.value.hint)
@@ -43,7 +44,7 @@ def test_a_target_without_a_runner(small: Source, name: str) -> None:
 def test_only_an_fvp_and_qemu_are_the_board(small: Source) -> None:
     """Of another simulator nobody knows what would start the program there."""
     checkout = small.find(core_platform=sdk_platform(small.folder))
-    with pytest.raises(NoRunnerFor, match="corstone-300-m55 on host is neither"):
+    with pytest.raises(UsageError, match="corstone-300-m55 on host is neither"):
         make_plan(load_target("corstone-300-m55"), SimulatorName.HOST, checkout)
 
 

@@ -17,13 +17,13 @@ import pytest
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
-from harness.core.errors import ToolMissing
+from harness.core.errors import ToolMissing, UsageError
 from harness.core.verdict import Verdict
 from harness.export.program import Program
 from harness.export.request import LOWERINGS
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareChoice, source_named, sources_of
-from harness.firmware.sources.wheel import LIBRARIES, NoWheelFor, make_plan
+from harness.firmware.sources.wheel import LIBRARIES, make_plan
 from harness.run.artifacts import export_cases
 from harness.run.pipeline import RunOptions, run_case, run_cases
 from harness.run.record import RunRecord
@@ -231,7 +231,7 @@ def test_our_runner_and_executorch_s_on_one_program(tmp_path: Path) -> None:
 
 
 def test_only_targets_with_linux_have_it() -> None:
-    with pytest.raises(NoWheelFor, match="for Linux on AArch64, and corstone-300-m55 is none") as e:
+    with pytest.raises(UsageError, match="for Linux on AArch64, and corstone-300-m55 is none") as e:
         make_plan(load_target("corstone-300-m55"))
     assert "corstone-1000-" in str(e.value.hint)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.firmware.zephyr.workspace import BoardUnknown, require_workspace
+from harness.core.errors import UsageError
+from harness.firmware.zephyr.workspace import require_workspace
 from tests.link.workspace import REAL, enter, make_workspace, needs_real_zephyr
 
 BOARD_320 = "mps4/corstone320/fvp"
@@ -70,7 +71,7 @@ def test_a_board_of_another_project(zephyr: Path) -> None:
     (project / "zephyr").mkdir()
     (project / "more" / "boards" / "own").mkdir(parents=True)
     (project / "more" / "boards" / "own" / "board.yml").touch()
-    with pytest.raises(BoardUnknown, match="no board own, and") as caught:
+    with pytest.raises(UsageError, match="no board own, and") as caught:
         require_workspace("own/soc@2", "cortex-m55")
     assert caught.value.likely == []
     settings = "build:\n  settings:\n    board_root: more\n"
@@ -82,5 +83,5 @@ def test_a_board_of_another_project(zephyr: Path) -> None:
 def test_the_boards_of_a_real_one() -> None:
     require_workspace("mps3/corstone300/an547", "cortex-m55")
     if not (Path(str(REAL)) / "boards" / "arm" / "mps4").is_dir():
-        with pytest.raises(BoardUnknown, match=r"no board mps4 .there are mps3"):
+        with pytest.raises(UsageError, match=r"no board mps4 .there are mps3"):
             require_workspace(BOARD_320, "cortex-m85")
