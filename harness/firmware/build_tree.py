@@ -41,15 +41,14 @@ class BuildTree:
     """The build is in ``place``/build, its logs are in ``place``.
 
     ``facts``, plain data: a tree that was made with others is of no use. ``sources``: every file
-    that the build may read now. ``known``: whether ninja has a rule that reads the file. ``named``:
-    whether the file's coming and going is a reason to begin from nothing.
+    that the build may read now; one that comes or goes is a reason to begin from nothing.
+    ``known``: whether ninja has a rule that reads the file.
     """
 
     place: Path
     facts: object
     sources: Callable[[], Iterable[Path]]
     known: Callable[[Path], bool] = lambda _path: True
-    named: Callable[[Path], bool] = lambda _path: True
 
     @property
     def folder(self) -> Path:
@@ -94,8 +93,7 @@ class BuildTree:
                 stat = path.lstat()
             except OSError:  # deleted, and still in git's index
                 continue
-            if self.named(path):
-                names.update(f"{path}\n".encode("utf-8", "surrogateescape"))
+            names.update(f"{path}\n".encode("utf-8", "surrogateescape"))
             if not S_ISDIR(stat.st_mode):
                 times.append((path, stat.st_ctime_ns, stat.st_mtime_ns))
         return _Inputs(names.hexdigest(), times)

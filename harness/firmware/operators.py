@@ -1,8 +1,9 @@
 """Which kernels and backends of a program a firmware's ELF files lack, before anything is run.
 
 Runners register a kernel under the operator's full name ("cortex_m::quantized_add.out"), and a
-backend under its id ("EthosUBackend"), so the name is in the ELF as a string of its own;
-ExecuTorch's and ours do.
+backend under its id ("EthosUBackend"), so the name is a string of the ELF; ExecuTorch's and ours
+do. A name that only another string ends with is taken for one: then the runner itself says what
+it lacks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from harness.core.errors import LinkError, MalformedFile
 from harness.firmware.firmware import Firmware
 from harness.firmware.source import BuildRequest, FirmwareSource, source_named, source_names
-from harness.formats.elf import SHF_ALLOC, ElfFile, Section, read_elf
+from harness.formats.elf import SHF_ALLOC, read_elf
 from harness.formats.flatbuffer import FlatBuffer
 from harness.formats.schema import PTE, load_schema
 from harness.system.progress import Progress, silent
@@ -95,39 +96,15 @@ def _lacking(images: Sequence[Path], needs: Needs) -> Needs:
 
 
 def missing_names(elf: Path, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``wanted`` that no loaded section of an ELF file names."""
-    wanted = tuple(wanted)
+    """Those of ``wanted`` with which no string of an ELF file's loaded sections ends: the linker
+    lets a string share the end of a longer one."""
+    wanted = tuple(dict.fromkeys(wanted))
     if not wanted:
         return ()
     program = read_elf(elf)
-    loaded = [(s, program.content(s)) for s in program.sections if s.flags & SHF_ALLOC]
+    loaded = [program.content(section) for section in program.sections if section.flags & SHF_ALLOC]
     return tuple(
-        name for name in dict.fromkeys(wanted) if not _is_named(name.encode(), program, loaded)
-    )
-
-
-def _is_named(name: bytes, program: ElfFile, loaded: Sequence[tuple[Section, bytes]]) -> bool:
-    """The name as a whole string; or as the tail of one to which something points, for the
-    linker lets a string share the end of a longer one."""
-    text = name + b"\0"
-    for section, content in loaded:
-        at = content.find(text)
-        while at >= 0:
-            if at == 0 or content[at - 1] == 0:
-                return True
-            if _is_pointed_to(section.address + at, program, loaded):
-                return True
-            at = content.find(text, at + 1)
-    return False
-
-
-def _is_pointed_to(address: int, program: ElfFile, loaded: Sequence[tuple[Section, bytes]]) -> bool:
-    size = program.bits // 8
-    pointer = address.to_bytes(size, program.byte_order)
-    return any(
-        (section.address + content.find(pointer)) % size == 0
-        for section, content in loaded
-        if pointer in content
+        name for name in wanted if not any(name.encode() + b"\0" in content for content in loaded)
     )
 
 

@@ -23,22 +23,9 @@ PTE = "schema/program.fbs"
 BPTE = "devtools/bundled_program/schema/bundled_program_schema.fbs"
 PTD = "extension/flat_tensor/serialize/flat_tensor.fbs"
 
-# reflection.fbs, enum BaseType: codes of ``struct`` for what stands in the table or vector.
-_CODES = {
-    1: "B",
-    2: "?",
-    3: "b",
-    4: "B",
-    5: "h",
-    6: "H",
-    7: "i",
-    8: "I",
-    9: "q",
-    10: "Q",
-    11: "f",
-    12: "d",
-}
-_UTYPE, _STRING, _VECTOR, _OBJECT, _UNION = 1, 13, 14, 15, 16
+# reflection.fbs, enum BaseType from 1 on: codes of ``struct`` for what is in the table or vector.
+_CODES = dict(enumerate("B?bBhHiIqQfd", 1))
+_STRING, _VECTOR, _OBJECT, _UNION = 13, 14, 15, 16
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ What a subject needs is exported and built where it is not cached.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +13,9 @@ from typing import Any
 from harness.config.case import RUNNER, Case
 from harness.config.figures import Stage, figure
 from harness.config.loading import load_target, spelled
-from harness.config.model import Region
 from harness.core.errors import HarnessError, UsageError
 from harness.export.program import Program
-from harness.firmware.firmware import Firmware, linked_regions
+from harness.firmware.firmware import Firmware, read_firmware
 from harness.firmware.sources.bundled import build
 from harness.judge.reference import ANY_TOOLCHAIN
 from harness.run.artifacts import export_cases
@@ -82,7 +80,6 @@ def measure_firmware(case: Case, firmware: Firmware) -> Measured:
     return Measured(case, "firmware", firmware.toolchain_id, anatomy, figures)
 
 
-_FIRMWARE_STAMP = "firmware.json"  # of harness.firmware.firmware: says how an ELF was built
 _TOTAL = "_total"
 
 
@@ -94,17 +91,10 @@ def measure(file: Path, target: str | None = None, linker_map: Path | None = Non
     if linker_map is None:
         beside = file.with_name(f"{file.name}.map")
         linker_map = beside if beside.is_file() else None
-    regions = load_target(target).memory if target else _linked_for(file)
-    return measure_file(file, regions, linker_map)
-
-
-def _linked_for(file: Path) -> tuple[Region, ...]:
-    try:
-        stamp = json.loads((file.parent / _FIRMWARE_STAMP).read_text())
-    except (OSError, ValueError):
-        return ()
-    options = stamp.get("options") if isinstance(stamp, dict) else None
-    return linked_regions(options) if isinstance(options, dict) else ()
+    if target is None:
+        built = read_firmware(file.parent)
+        return measure_file(file, () if built is None else built.regions, linker_map)
+    return measure_file(file, load_target(target).memory, linker_map)
 
 
 def run_use(run_dir: Path) -> dict[str, Any]:

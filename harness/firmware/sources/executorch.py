@@ -90,20 +90,11 @@ def _plan(request: BuildRequest) -> CheckoutPlan:
 
 
 def _tree(plan: CheckoutPlan) -> BuildTree:
-    def named(path: Path) -> bool:
-        """A source of another machine's backend may come and go."""
-        return root not in path.parents or not _of_others(path.relative_to(root))
-
-    root, place = plan.checkout.root, paths.cache_dir("executorch") / plan.tree()
+    place = paths.cache_dir("executorch") / plan.tree()
     # Nothing records what the SDK's platform reads besides the parts.
     facts = plan.key() if plan.platform is None else list(_configure(plan, place))
-    return BuildTree(
-        place,
-        facts,
-        lambda: _sources(plan.checkout),
-        lambda path: path.suffix in _COMPILED,
-        named,
-    )
+    checkout = plan.checkout
+    return BuildTree(place, facts, lambda: _sources(checkout), lambda p: p.suffix in _COMPILED)
 
 
 def _facts(plan: CheckoutPlan, warnings: tuple[str, ...]) -> CheckoutFacts:

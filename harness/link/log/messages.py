@@ -20,13 +20,15 @@ _OPEN, _CLOSE = "[`'‘“\"]", "['’”\"]"
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of ``messages.yaml``. ``cause``: the cause, where the message says it."""
+    """A row of ``messages.yaml``. ``cause`` and ``attribute``: where the message says it, in
+    whatever words."""
 
     kind: FailureKind
     linker: str
     needles: tuple[str, ...]
     pattern: re.Pattern[str]
     cause: LinkCause | None = None
+    attribute: str | None = None
 
     def match(self, text: str) -> re.Match[str] | None:
         found = any(needle in text for needle in self.needles)
@@ -84,6 +86,7 @@ ASSERTION = re.compile(
 IN_FUNCTION = re.compile(
     rf"^(?P<at>.*?)(?:: |^)[Ii]n function {_OPEN}(?P<function>.+){_CLOSE}:(?P<rest>.*)$"
 )
+MERGED = "object attributes"  # the attribute of GNU ld's second message about one file
 AGGREGATE = "bytes of sections"  # of armlink: what found no place, in all
 FIRST_DEFINED = "first defined here"
 FIRST_HERE = re.compile(r"^(?P<at>.*?):? ?(?:first defined here|previous definition here)$")

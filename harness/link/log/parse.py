@@ -4,7 +4,7 @@ which messages are about one thing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -20,7 +20,6 @@ _WRAPPED = 3  # lines that a wrapped message goes on for
 _REMEMBERED = 16  # "in function" lines; enough for parallel links that write over each other
 _WARNING = re.compile(r"\bwarning:|\bWarning: L\d+W|^\s*(?:WARNING|note):", re.IGNORECASE)
 _SKIPPING = re.compile(r"skipping incompatible (?P<file>.+) when searching for (?P<library>\S+)")
-_FAILED_MERGE = re.compile(r"failed to merge target specific data of file (?P<file>.+)$")
 _LINKER_LINE = re.compile(r"^(?:\S*[/\\])?(?:[\w.+-]*-)?(?:ld|lld)(?:\.\w+)?: .+$")
 _MEMORY = re.compile(
     r"^\s*(?P<region>\w+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+"
@@ -38,7 +37,7 @@ _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (
 def _interesting() -> re.Pattern[str]:
     """What a line must have for any rule to match; most lines of a build log have none of it."""
     needles = [needle for rule in messages.rules() for needle in rule.needles]
-    words = dict.fromkeys(("unction", "skipping incompatible", "failed to merge", *needles))
+    words = dict.fromkeys(("unction", "skipping incompatible", *needles))
     return re.compile("|".join(map(re.escape, words)))
 
 
@@ -67,19 +66,16 @@ def parse_lines(lines: Sequence[Line], *, failed: bool = False) -> Parsed:
         reader = _Reader([Line(x.number, re.sub(r"\bwarning: ", "", x.text)) for x in lines])
         reader.read()
     failures = [*reader.failures, *_full_regions(lines, reader.failures, failed)]
-    merged = _merged(_without_repeats(failures or _unexplained(lines, failed), reader.repeats))
+    merged = _merged(_without_repeats(failures or _unexplained(lines, failed)))
     if merged:
         return Parsed(merged, True, True)
     return Parsed((), failed, any(messages.LINKED.search(line.text) for line in lines))
 
 
 class _Reader:
-    """``repeats``: the failures that only repeat another one about the same file."""
-
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
         self.failures: list[Failure] = []
-        self.repeats: set[Failure] = set()
         self._headers: list[CodePlace] = []
         self._skipped: dict[str, list[str]] = {}
 
@@ -107,17 +103,6 @@ class _Reader:
             if match := rule.match(text):
                 self.failures.append(self._failure(rule, match, index, line))
                 return
-        if failed := _FAILED_MERGE.search(text):
-            failure = Failure(
-                FailureKind.WRONG_ARCHITECTURE,
-                "gnu",
-                line.number,
-                line.text,
-                files=(failed["file"],),
-                attribute="object attributes",
-            )
-            self.failures.append(failure)
-            self.repeats.add(failure)
 
     def _joined(self, index: int, line: Line) -> str:
         """A message that somebody wrapped: what precedes and follows it on other lines."""
@@ -144,7 +129,7 @@ class _Reader:
     def _failure(self, rule: Rule, match: re.Match[str], index: int, line: Line) -> Failure:
         groups = {name: value for name, value in match.groupdict().items() if value}
         kind, files = rule.kind, tuple(groups[k] for k in ("file", "library") if k in groups)
-        attribute = groups.get("attribute")
+        attribute = groups.get("attribute", rule.attribute)
         if "library" in groups and (wrong := self._skipped.get(groups["library"])):
             kind, files = FailureKind.WRONG_ARCHITECTURE, tuple(dict.fromkeys(wrong))
             attribute = f"no file for {groups['library']} has the right architecture"
@@ -325,16 +310,16 @@ def _stem(path: str) -> str:
     return file_name(member_of(path)).split(".", 1)[0]
 
 
-def _without_repeats(failures: Sequence[Failure], repeats: Set[Failure]) -> list[Failure]:
-    """Drop what only repeats another message in other words."""
-    wrong = [f for f in failures if f.kind is FailureKind.WRONG_ARCHITECTURE and f not in repeats]
+def _without_repeats(failures: Sequence[Failure]) -> list[Failure]:
+    """Drop what only repeats another message about the same file in other words."""
+
+    def repeats(failure: Failure) -> bool:
+        is_merge = failure.attribute == messages.MERGED
+        return is_merge or failure.kind is FailureKind.SCRIPT_ERROR
+
+    wrong = [f for f in failures if f.kind is FailureKind.WRONG_ARCHITECTURE and not repeats(f)]
     explained = {name for f in wrong for name in f.files}
-    return [
-        failure
-        for failure in failures
-        if not (failure in repeats or failure.kind is FailureKind.SCRIPT_ERROR)
-        or not explained & set(failure.files)
-    ]
+    return [f for f in failures if not (repeats(f) and explained & set(f.files))]
 
 
 def _merged(failures: Sequence[Failure]) -> tuple[Failure, ...]:

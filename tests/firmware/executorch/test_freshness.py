@@ -150,7 +150,6 @@ IDLE = (
     "examples/arm/aot.py",
     "runtime/README.md",
     "backends/xnnpack/CMakeLists.txt",
-    "backends/xnnpack/new.cpp",
 )
 
 
