@@ -378,17 +378,14 @@ def merge_(
     with opened(url) as history:
         from harness.nightly.shards import merge
 
-        merged = merge(folders, history)
-        summary, code = show_night(history, merged.night, html, junit, as_json)
+        night, missing = merge(folders, history)
+        summary, code = show_night(history, night, html, junit, as_json)
     if not as_json:
-        for shard in merged.missing:
+        for shard in missing:
             echo(f"hil: shard {shard} is missing, or did not end", err=True, fg="red")
-        for case in merged.doubled:
-            echo(f"hil: {case} was run by more than one shard; the first is kept", err=True)
-    if merged.missing and code is ExitCode.PASSED:
+    if missing and code is ExitCode.PASSED:
         code = ExitCode.INFRASTRUCTURE
-    missing = [str(shard) for shard in merged.missing]
-    return {**summary, "missing_shards": missing, "doubled": list(merged.doubled)}, code
+    return {**summary, "missing_shards": list(map(str, missing))}, code
 
 
 @nightly.command("page")

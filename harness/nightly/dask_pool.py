@@ -8,21 +8,19 @@ case at a time, and all workers of a night are like the machine that began it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
 
-from distributed import Client, KilledWorker, TimeoutError, WorkerPlugin
+from distributed import Client, KilledWorker, Scheduler, TimeoutError, Worker, WorkerPlugin
 from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.registry import get_backend
-from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.core.errors import InfraError, UsageError
 from harness.nightly.history.model import Row
-from harness.nightly.pool import NotDone, Task, WorkerLost, translated, work
+from harness.nightly.pool import NotDone, Task, WorkerLost, work
 from harness.nightly.suite import Job
 from harness.run.record import exact_harness_revision
 from harness.sim.simulator import AUTO
@@ -30,10 +28,7 @@ from harness.system.boundary import as_harness_error
 from harness.system.progress import Progress
 from harness.system.toolchain import find_fvp
 
-if TYPE_CHECKING:
-    from distributed import Scheduler, Worker
-
-_START = "each worker is `dask worker URL --nthreads 1`, with this harness in its environment"
+_START = "`dask scheduler` prints its URL, tcp://HOST:8786; a worker is `dask worker --nthreads 1`"
 
 
 class SchedulerFailed(InfraError):
@@ -44,47 +39,8 @@ class SchedulerFailed(InfraError):
         super().__init__(f"the scheduler {url} {problem}", hint=hint)
 
 
-class SchedulerLost(SchedulerFailed):
-    kind = "scheduler_lost"
-
-    def __init__(self, url: str) -> None:
-        hint = "every result so far is kept; start it and its workers again, and use --resume"
-        super().__init__(url, "is gone in the middle of the night", hint)
-
-
-class NoWorkers(SchedulerFailed):
-    """``others``: the labels of workers that are not like this machine, by address."""
-
-    kind = "no_workers"
-
-    def __init__(self, url: str, label: str, others: Mapping[str, str]) -> None:
-        self.others = dict(others)
-        have = "".join(f"; {address} has {other}" for address, other in sorted(others.items())[:5])
-        super().__init__(url, f"has no worker with {label}{have}")
-
-
-class NoWorkerFor(NotDone):
-    """No worker had ``label`` for ``seconds``."""
-
-    kind = "no_worker_for"
-
-    def __init__(self, label: str, seconds: float) -> None:
-        self.label, self.seconds = label, seconds
-        super().__init__(
-            f"for {seconds:.0f} s there was no worker with {label}",
-            hint=f"did the workers stop, or restart with another harness? {_START}",
-        )
-
-
 class WorkerFailed(NotDone):
-    """``cause``: the type of the exception, of dask or of the harness."""
-
     kind = "worker_failed"
-
-    def __init__(self, error: BaseException) -> None:
-        self.cause = type(error).__name__
-        message = f"the worker could not do the task: {as_harness_error(error).message}"
-        super().__init__(message, hint="the worker's own log has more")
 
 
 class WorkerLabel(WorkerPlugin):  # type: ignore[misc]
@@ -112,7 +68,7 @@ def _revision() -> str:
 
 
 def labels_of_workers(dask_scheduler: Scheduler) -> Mapping[str, Sequence[str]]:
-    """By address."""
+    """By address: one of each night that asked for other FVPs."""
     return {address: list(w.resources) for address, w in dask_scheduler.workers.items()}
 
 
@@ -126,7 +82,7 @@ def set_rules(patience: float, dask_scheduler: Scheduler) -> None:
 class DaskPool:
     """The workers of a scheduler at ``url`` that are like this machine; ``progress`` reports the
     others. ``store``: what they share; ``patience``: seconds to wait for a worker. Raises
-    UsageError, SchedulerFailed, NoWorkers."""
+    SchedulerFailed."""
 
     def __init__(
         self,
@@ -138,38 +94,42 @@ class DaskPool:
         patience: float = 60.0,
         call: Callable[[Task, str], tuple[Row, ...]] = work,
     ) -> None:
-        self._url, self._store, self._patience, self._call = url, store, patience, call
+        self._url, self._store, self._call = url, store, call
         fvps = sorted({name for job in jobs for name in _fvps_of(job)})
         self._label = label_of_this_machine(fvps)
         self._client = _connected(url, patience, fvps)
         labels = self._client.run_on_scheduler(labels_of_workers)
-        others = {
-            address: " or ".join(own) for address, own in labels.items() if self._label not in own
-        }
-        if len(others) == len(labels):
-            self._client.close()
-            raise NoWorkers(url, self._label, others)
-        for address, other in others.items():
-            progress(f"the worker {address} is not used: it has {other}, not {self._label}")
+        others = {a: " or ".join(own) for a, own in labels.items() if self._label not in own}
         self.workers = len(labels) - len(others)
         self.room = 2 * self.workers  # so that none waits for its next one
+        if not self.workers:
+            self._client.close()
+            have = "".join(f"; {address} has {other}" for address, other in others.items())
+            raise SchedulerFailed(url, f"has no worker with {self._label}{have}")
+        for address, other in others.items():
+            progress(f"the worker {address} is not used: it has {other}, not {self._label}")
 
-    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
-        executor = self._client.get_executor(pure=False, retries=0, resources={self._label: 1})
-        return translated(executor.submit(self._call, task, self._store), self._explained)
+    def run(self, task: Task) -> tuple[Row, ...]:
+        future = self._client.submit(
+            self._call, task, self._store, pure=False, retries=0, resources={self._label: 1}
+        )
+        try:
+            rows: tuple[Row, ...] = future.result()
+        except CancelledError as error:  # by the client, which has lost its connection
+            hint = "every result so far is kept; start it and its workers again, and use --resume"
+            problem = "is gone in the middle of the night"
+            raise SchedulerFailed(self._url, problem, hint) from error
+        except KilledWorker as error:
+            raise WorkerLost(str(error.last_worker.address)) from error
+        except Exception as error:  # of the worker, or no worker came: the other tasks go on
+            why = as_harness_error(error).message
+            message = f"no worker with {self._label} could do the task: {why}"
+            raise WorkerFailed(message, hint=f"the workers' logs have more; {_START}") from error
+        return rows
 
     def close(self) -> None:
         """What runs on a worker runs to its end there; what waits is forgotten."""
         self._client.close()
-
-    def _explained(self, error: BaseException) -> BaseException:
-        if isinstance(error, CancelledError):  # by the client, which has lost its connection
-            return SchedulerLost(self._url)
-        if isinstance(error, KilledWorker):
-            return WorkerLost(str(error.last_worker.address))
-        if isinstance(error, NoValidWorkerError | NoWorkerError):
-            return NoWorkerFor(self._label, self._patience)
-        return WorkerFailed(error)
 
 
 def _fvps_of(job: Job) -> Iterator[str]:
@@ -182,18 +142,12 @@ def _fvps_of(job: Job) -> Iterator[str]:
 
 def _connected(url: str, patience: float, fvps: Sequence[str]) -> Client:
     """With a worker, and with labels on all workers."""
-    try:  # Client itself would retry a wrong address for ever
-        scheme, place = parse_address(url, strict=True)
-        get_backend(scheme)
-        parse_host_port(place)
-    except ValueError as error:
-        hint = "`dask scheduler` prints its own, as tcp://host:8786"
-        raise UsageError(f"{url} is no address of a scheduler: {error}", hint=hint) from error
     try:
+        get_backend(parse_address(url, strict=True)[0])  # Client would retry a wrong one for ever
+        parse_host_port(parse_address(url)[1])
         client = Client(url, timeout=min(10.0, patience), set_as_default=False)
-    except OSError as error:
-        hint = "is `dask scheduler` running there, in an environment that has the harness?"
-        raise SchedulerFailed(url, f"does not answer: {error}", hint) from error
+    except (OSError, ValueError) as error:
+        raise SchedulerFailed(url, f"does not answer: {error}") from error
     try:
         client.run_on_scheduler(set_rules, patience)
         with suppress(TimeoutError):  # there is none: the caller says so
@@ -202,6 +156,5 @@ def _connected(url: str, patience: float, fvps: Sequence[str]) -> Client:
     except Exception as error:  # of the environment of the scheduler or of a worker
         client.close()
         problem = f"or one of its workers cannot serve a night: {type(error).__name__}: {error}"
-        hint = "start all of them in an environment with this harness, executorch-hil"
-        raise SchedulerFailed(url, problem, hint) from error
+        raise SchedulerFailed(url, problem) from error
     return client

@@ -6,9 +6,8 @@ Beginning a night of the same id again continues it: what is settled is not run 
 from __future__ import annotations
 
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -120,7 +119,7 @@ def run_night(
         revision = exact_harness_revision()
         tasks = [t for job in jobs for t in _left(job, mine, last, night.id, options, revision)]
         done = sum(last[name].settled for name in mine if name in last)
-        for row in _drive(deque(tasks), pool, recorder):
+        for row in _drive(tasks, pool, recorder):
             done += row.settled
             on_row(row, done, len(mine))
         recorder.append([], (night.id, shard.number, now()))
@@ -146,27 +145,34 @@ def _left(
             yield replace(whole.again([name]), attempt=row.attempt + 1)
 
 
-def _drive(waiting: deque[Task], pool: Pool, recorder: Recorder) -> Iterator[Row]:
+def _drive(tasks: Sequence[Task], pool: Pool, recorder: Recorder) -> Iterator[Row]:
     """Yields each row once it is in the history or the outbox."""
     running: dict[Future[tuple[Row, ...]], Task] = {}
     done: SimpleQueue[Future[tuple[Row, ...]]] = SimpleQueue()
-    while waiting or running:
-        while waiting and len(running) < pool.room:
-            task = waiting.popleft()
-            future = pool.submit(task)
-            running[future] = task
-            future.add_done_callback(done.put)
-        future = done.get()
-        task = running.pop(future)
-        try:
-            rows = future.result()
-        except NotDone as error:
-            rows = lost(task, error)
-        recorder.append(rows)
-        again = [row.case for row in rows if not row.settled]
-        if again and task.attempt < MOST_ATTEMPTS:
-            waiting.append(task.again(again))
-        yield from rows
+    threads = ThreadPoolExecutor(pool.room)
+
+    def start(task: Task) -> None:
+        future = threads.submit(pool.run, task)
+        running[future] = task
+        future.add_done_callback(done.put)
+
+    try:
+        for task in tasks:
+            start(task)
+        while running:
+            future = done.get()
+            task = running.pop(future)
+            try:
+                rows = future.result()
+            except NotDone as error:
+                rows = lost(task, error)
+            recorder.append(rows)
+            again = [row.case for row in rows if not row.settled]
+            if again and task.attempt < MOST_ATTEMPTS:
+                start(task.again(again))
+            yield from rows
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)  # closing the pool ends what still runs
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Workers: they take a task, which is a job of the suite, and return its rows.
 
-Pool is the interface (in terms of ``concurrent.futures``); LocalPool has processes of this machine,
-``dask_pool`` workers elsewhere. ``work`` and ``Task`` travel to the worker: both can be pickled.
+Pool is the interface; LocalPool has processes of this machine, ``dask_pool`` workers elsewhere.
+``work`` and ``Task`` travel to the worker: both can be pickled.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
+from typing import Protocol
 
 from harness.core.errors import InfraError
 from harness.firmware.source import source_named
@@ -28,7 +29,6 @@ from harness.run.record import RunRecord, failed_record, host
 from harness.system.boundary import as_harness_error
 from harness.system.clock import now
 
-_Result = TypeVar("_Result")
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -132,8 +132,9 @@ class Pool(Protocol):
     @property
     def room(self) -> int: ...
 
-    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
-        """Its exception is NotDone if the task was not finished; any other ends the night."""
+    def run(self, task: Task) -> tuple[Row, ...]:
+        """Does the task, and returns when it is done; called by ``room`` threads at a time. Raises
+        NotDone if it was not finished; any other exception ends the night."""
 
     def close(self) -> None:
         """Ends whatever is still running."""
@@ -145,87 +146,60 @@ class LocalPool:
 
     def __init__(self, workers: int, store: str | None = None) -> None:
         self._store = store
-        self._idle = [_Worker() for _ in range(workers)]
-        self._busy: dict[Future[tuple[Row, ...]], _Worker] = {}
+        self._workers = [_Worker() for _ in range(workers)]
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
         self.room = workers
 
-    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
-        self._collect()
-        worker = self._idle.pop()
-        answer = translated(worker.executor.submit(work, task, self._store), _explained)
-        self._busy[answer] = worker
-        return answer
-
-    def pid_of(self, answer: Future[tuple[Row, ...]]) -> int:
-        """The process that runs a task."""
-        return self._busy[answer].pid
-
-    def _collect(self) -> None:
-        """Frees workers that have answered, and replaces those that are gone."""
-        for answer in [answer for answer in self._busy if answer.done()]:
-            worker = self._busy.pop(answer)
-            if isinstance(answer.exception(), WorkerLost):
-                worker.end()
-                worker = _Worker()
-            self._idle.append(worker)
+    def run(self, task: Task) -> tuple[Row, ...]:
+        worker = self._idle.get()
+        try:
+            return worker.run(task, self._store)
+        finally:
+            self._idle.put(worker)
 
     def close(self) -> None:
-        self._collect()
-        for worker in self._busy.values():
+        for worker in self._workers:
             worker.end()
-        for worker in self._idle:
-            worker.executor.shutdown(wait=True)
 
 
 class _Worker:
-    """One process. It starts while the night is still being prepared."""
+    """A process that does one task after the other; the next task after it was lost starts a new
+    one."""
 
     def __init__(self) -> None:
-        self.executor = ProcessPoolExecutor(
-            1,
-            mp_context=multiprocessing.get_context("spawn"),  # a fork would copy our locks
-            initializer=_end_with_parent,
-            initargs=(os.getpid(),),
-        )
-        self._pid = self.executor.submit(os.getpid)
+        self._process: BaseProcess | None = None
 
-    @property
-    def pid(self) -> int:
-        return self._pid.result()
+    def run(self, task: Task, store: str | None) -> tuple[Row, ...]:
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")  # a fork would copy our locks
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=_serve, args=(theirs, os.getpid()))
+            self._process.start()
+            theirs.close()
+        try:
+            self._pipe.send((task, store))
+            rows: tuple[Row, ...] = self._pipe.recv()
+        except (EOFError, OSError) as error:
+            self.end()
+            raise WorkerLost from error
+        return rows
 
     def end(self) -> None:
         """Kills it, whatever it does. No error if it is gone already."""
-        with suppress(BrokenProcessPool, ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        self.executor.shutdown(wait=True, cancel_futures=True)
+        if (process := self._process) is not None:
+            process.kill()
+            process.join()
+            self._process = None
 
 
-def _end_with_parent(parent: int) -> None:
-    """A killed night leaves no worker behind; Ctrl-C is handled by the parent."""
+def _serve(pipe: Connection, parent: int) -> None:
+    """The worker's process. A killed night leaves none behind; Ctrl-C is handled by the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # the parent was gone before prctl
         os._exit(1)
-
-
-def _explained(error: BaseException) -> BaseException:
-    return WorkerLost() if isinstance(error, CancelledError | BrokenProcessPool) else error
-
-
-def translated(
-    given: Future[_Result], explain: Callable[[BaseException], BaseException]
-) -> Future[_Result]:
-    """The same, but for its exception, which ``explain`` makes; of a cancelled one CancelledError
-    is given to it."""
-    answer: Future[_Result] = Future()
-    answer.set_running_or_notify_cancel()
-
-    def pass_on(done: Future[_Result]) -> None:
-        error = CancelledError() if done.cancelled() else done.exception()
-        if error is None:
-            answer.set_result(done.result())
-        else:
-            answer.set_exception(explain(error))
-
-    given.add_done_callback(pass_on)
-    return answer
+    with suppress(EOFError):
+        while True:
+            pipe.send(work(*pipe.recv()))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 from harness.core.errors import UsageError
@@ -17,8 +15,8 @@ from harness.nightly.suite import Job
 if TYPE_CHECKING:
     from harness.nightly.history.store import History  # imports SQLAlchemy, an extra
 
-_NIGHTS = 5  # whose times count
-_UNKNOWN_S = 10.0  # of a case, if no time at all is known
+_NIGHTS = 5  # whose times are known
+_UNKNOWN_S = 10.0  # of a case that never ran
 
 
 @dataclass(frozen=True)
@@ -46,13 +44,10 @@ def parse_shard(text: str) -> Shard:
 
 
 def usual_seconds(history: History) -> dict[str, float]:
-    """The median seconds of each case over the last nights that ended."""
-    ended = [night.id for night in history.nights(most=2 * _NIGHTS) if history.ended(night)]
-    times: dict[str, list[float]] = defaultdict(list)
-    for row in history.rows(ended[:_NIGHTS]):
-        if row.settled and "total" in row.seconds:
-            times[row.case].append(row.seconds["total"])
-    return {name: median(seconds) for name, seconds in times.items()}
+    """How long each case took when it last ran to an end, in the last nights."""
+    nights = [night.id for night in history.nights(most=_NIGHTS)]
+    known = (row for row in history.rows(nights) if row.good or row.bad)
+    return {row.case: row.seconds["total"] for row in known if "total" in row.seconds}
 
 
 def longest_first(jobs: Sequence[Job], seconds: Mapping[str, float]) -> list[Job]:
@@ -76,48 +71,31 @@ def distribute(
 
 def _seconds_of(job: Job, seconds: Mapping[str, float]) -> float:
     """Each row of a job has the time of the whole job."""
-    known = [seconds[planned.case] for planned in job.planned if planned.case in seconds]
-    return max(known) if known else median(seconds.values() or [_UNKNOWN_S])
+    return seconds.get(job.planned[0].case, _UNKNOWN_S)
 
 
-@dataclass(frozen=True)
-class Merged:
-    """``rows``: how many are new; ``missing``: shards that did not end; ``doubled``: cases that
-    more than one had run, of which the first is kept."""
-
-    night: Night
-    rows: int
-    missing: tuple[Shard, ...]
-    doubled: tuple[str, ...]
-
-
-def merge(folders: Sequence[Path], history: History) -> Merged:
-    """Adds the last night of each folder to ``history``. Raises UsageError for a folder without a
-    night and for nights that are not shards of one, and what the histories do."""
+def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard]]:
+    """Adds the last night of each folder to ``history``; of a case that more than one has run the
+    first is kept. Returns the night and its shards that did not end. Raises UsageError for what is
+    no night and for nights that are not shards of one, and what the histories do."""
     with ExitStack() as stack:
         parts = [stack.enter_context(closing(_history_in(folder))) for folder in folders]
         nights = [part.nights(most=1)[0] for part in parts]
-        night = nights[0]
-        for field in ("id", "suite_sha256", "shards"):
-            if len({getattr(one, field) for one in nights}) > 1:
-                raise UsageError(
-                    f"{', '.join(one.id for one in nights)} are not shards of one night: they "
-                    f"have another {field}",
-                    hint="give every shard the same suite and the same --night",
-                )
-        new = sum(part.copy_to(history, night.id).rows for part in parts)
-        tries = Counter((r.case, r.attempt) for part in parts for r in part.rows([night.id]))
-    ended = history.endings(night.id)
-    missing = [Shard(n, night.shards) for n in range(1, night.shards + 1) if n not in ended]
-    doubled = dict.fromkeys(case for (case, _), times in tries.items() if times > 1)
-    return Merged(night, new, tuple(missing), tuple(doubled))
+        if len({(night.id, night.suite_sha256, night.shards) for night in nights}) > 1:
+            raise UsageError(
+                f"{', '.join(night.id for night in nights)} are not shards of one night",
+                hint="give every shard the same suite and the same --night",
+            )
+        for part in parts:
+            part.copy_to(history, nights[0].id)
+    ended, count = history.endings(nights[0].id), nights[0].shards
+    return nights[0], [Shard(n, count) for n in range(1, count + 1) if n not in ended]
 
 
 def _history_in(folder: Path) -> History:
     from harness.nightly.history.database import open_history  # imports SQLAlchemy, an extra
 
-    places = (folder, folder / "history.db", folder / ".hil" / "history.db", *folder.glob("*.db"))
-    for file in filter(Path.is_file, places):
+    for file in filter(Path.is_file, (folder, *folder.glob("*.db"), folder / ".hil/history.db")):
         history = open_history(f"sqlite:///{file.absolute()}")
         if history.nights(most=1):
             return history

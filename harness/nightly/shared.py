@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from harness.config.case import Case
 from harness.config.loading import load_target
-from harness.core.errors import HarnessError, InfraError, UsageError
+from harness.core.errors import HarnessError, InfraError
 from harness.export import cache
 from harness.export.batch import ExportOptions
 from harness.firmware.source import BuildRequest, build_options
@@ -30,37 +29,40 @@ from harness.run.artifacts import request_of
 from harness.run.pipeline import RunOptions
 from harness.sim.simulator import pick
 from harness.system import artifact_cache
-from harness.system.files import disk_errors
+from harness.system.files import write_whole
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
-_DIGEST = 32  # bytes of a sha256
-_USABLE = "name a folder that all machines see, or a bucket as s3://bucket/folder"
+_PROGRAMS = "programs"
 
 
-class StoreUnusable(UsageError):
-    kind = "store_unusable"
+class StoreFailed(InfraError):
+    kind = "store_failed"
 
-
-class StoreError(InfraError):
-    """Of a store that does not serve."""
-
-    kind = "store_unreachable"
+    def __init__(self, store: str, why: str) -> None:
+        super().__init__(
+            f"the store {store} cannot be used: {why}",
+            hint="name a folder that all machines see, or a bucket as s3://BUCKET/FOLDER with the "
+            "package for it; is it up and not full, and may this user read and write there?",
+        )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A program or firmware. ``place``: its folder in the cache of this machine, if it is there and
-    whole; ``locked``: the right to write it."""
+    """Of the artifact cache. ``kind``: its folder there, programs or firmware."""
 
     kind: str
     key: str
-    place: Callable[[], Path | None]
-    locked: Callable[[], AbstractContextManager[object]]
 
-    @property
-    def name(self) -> str:
-        return f"{self.kind}/{self.key}"
+    def place(self) -> Path | None:
+        """Its folder on this machine, if it is there and whole."""
+        folders = cache_dir(self.kind).glob(f"{self.key}*")  # an export has its inputs behind it
+        return next((f for f in folders if artifact_cache.load(f, self.key) is not None), None)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Holds the right to write it."""
+        place = cache_dir(self.kind) / self.key
+        return cache.locked(self.key) if self.kind == _PROGRAMS else artifact_cache.locked(place)
 
 
 def entries_of(case: Case, options: RunOptions) -> list[Entry]:
@@ -71,67 +73,51 @@ def entries_of(case: Case, options: RunOptions) -> list[Entry]:
         chosen = pick(load_target(case.target), options.simulator)
         exporting = ExportOptions(options.exporter.find(), isolate=options.isolate_export)
         request = request_of(case.model, chosen.target)
-        key = exporting.key(request)
-
-        def program() -> Path | None:
-            cached = exporting.cached(request)
-            return None if cached is None else cached.directory
-
-        entries.append(Entry("programs", key, program, partial(cache.locked, key)))
+        entries.append(Entry(_PROGRAMS, exporting.key(request)))
         checkout = options.firmware.checkout()
         build = BuildRequest(chosen.target, chosen.name, checkout, build_options(options.oracle))
-        entries += [_firmware(source.key(build)) for source in options.firmware.sources]
+        entries += [Entry("firmware", source.key(build)) for source in options.firmware.sources]
     return entries
 
 
-def _firmware(key: str) -> Entry:
-    folder = cache_dir("firmware") / key
-
-    def place() -> Path | None:
-        return None if artifact_cache.load(folder, key) is None else folder
-
-    return Entry("firmware", key, place, partial(artifact_cache.locked, folder))
-
-
 class Store:
-    """At ``url``; nothing is asked of it before the first call. ``shown``: without its password.
-
-    Only ``require`` raises. Later a store that does not serve costs time and no case: ``notes`` say
-    what was wrong, and it is not asked again.
-    """
+    """At ``url``; nothing is asked of it before the first call. Only ``require`` raises: later a
+    store that does not serve costs time and no case, and ``notes`` say what was wrong."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        parts = urlsplit(url)
-        user, at, host = parts.netloc.rpartition("@")
-        self.shown = urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}"))
+        self._url = url
+        self._shown = re.sub("//[^/]*@", "//", url)  # without its password
         self.notes: list[str] = []
-        self._serves = True
 
     def require(self) -> None:
-        """Before any work: the folder or bucket exists and can be written and read. Of a folder the
-        last part is made; a bucket never is. Raises StoreUnusable, StoreError."""
-        probe = f"probe-{uuid.uuid4().hex}"
-        self._ask(self._find)
-        self._write(probe, b"hil")
-        if self._ask(lambda fs, root: fs.cat_file(f"{root}/{probe}")) != b"hil":
-            raise StoreError(f"the store {self.shown} does not give back what is written")
-        self._ask(lambda fs, root: fs.rm_file(f"{root}/{probe}"))
+        """Before any work: it can be written and read. Of a folder the last part is made; a bucket
+        never is. Raises StoreFailed."""
+        with self._files() as (fs, root):
+            probe = f"{root}/probe-{uuid.uuid4().hex}"
+            _write(fs, probe, b"hil")
+            fs.cat_file(probe)
+            fs.rm_file(probe)
 
     def fetch(self, entries: Sequence[Entry]) -> None:
         """Before the run: what is not in this machine's cache and is in the store."""
-        with self._noting():
+        with self._noting(), self._files() as (fs, root):
             for entry in entries:
-                if self._serves and entry.place() is None and self._has(entry):
-                    self._fetch(entry)
+                file = f"{root}/{entry.kind}/{entry.key}"
+                if (
+                    entry.place() is None
+                    and fs.exists(file)
+                    and not _install(fs.cat_file(file), entry)
+                ):
+                    self.notes.append(f"the store {self._shown} has a damaged {entry.key}")
+                    fs.rm_file(file)
 
     def keep(self, entries: Sequence[Entry]) -> None:
         """After the run: what is in this machine's cache and not in the store."""
-        with self._noting():
+        with self._noting(), self._files() as (fs, root):
             for entry in entries:
-                place = entry.place()
-                if self._serves and place is not None and not self._has(entry):
-                    self._write(entry.name, _pack(place))
+                file, place = f"{root}/{entry.kind}/{entry.key}", entry.place()
+                if place is not None and not fs.exists(file):
+                    _write(fs, file, _pack(place))
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -139,99 +125,58 @@ class Store:
             yield
         except HarnessError as error:
             self.notes.append(error.message)
-            self._serves = False
 
-    def _has(self, entry: Entry) -> bool:
-        return bool(self._ask(lambda fs, root: fs.exists(f"{root}/{entry.name}")))
-
-    def _fetch(self, entry: Entry) -> None:
-        packed = self._ask(lambda fs, root: fs.cat_file(f"{root}/{entry.name}"))
-        folder = cache_dir(entry.kind)
-        with disk_errors("taking from the store"):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=f".{entry.key}.", dir=folder) as scratch:
-                fetched = _unpack(packed, Path(scratch), entry.key)
-                if fetched is None:
-                    self.notes.append(f"the store {self.shown} has a damaged {entry.name}")
-                    self._ask(lambda fs, root: fs.rm_file(f"{root}/{entry.name}"))
-                    return
-                place = folder / fetched.name
-                with entry.locked():
-                    if entry.place() is None:
-                        in_use(place)
-                        artifact_cache.clear(place)
-                        fetched.rename(place)
-
-    def _find(self, fs: Any, root: str) -> None:
-        bucket = root.strip("/").split("/")[0]
-        if "file" in fs.protocol:
-            with suppress(FileExistsError):
-                Path(root).mkdir()
-        elif not fs.exists(root[: root.index(bucket)] + bucket):
-            raise StoreUnusable(
-                f"{self.shown} cannot be a store: there is no bucket {bucket}", hint=_USABLE
-            )
-
-    def _write(self, name: str, content: bytes) -> None:
-        """Whole, or not at all."""
-        part = f"{name}.{uuid.uuid4().hex[:8]}.part"
-
-        def write(fs: Any, root: str) -> None:
-            if "file" in fs.protocol:  # buckets have no folders, and making one makes a bucket
-                Path(root, part).parent.mkdir(exist_ok=True)
-            try:
-                fs.pipe_file(f"{root}/{part}", content)
-                fs.mv(f"{root}/{part}", f"{root}/{name}")
-            except BaseException:
-                with suppress(Exception):  # the first error is the one to report
-                    fs.rm_file(f"{root}/{part}")
-                raise
-
-        self._ask(write)
-
-    def _ask(self, call: Callable[[Any, str], Any]) -> Any:
-        """``call`` with the file system, which fsspec keeps for each thread, and the folder in it.
-        The libraries below fsspec have exceptions of their own."""
-        if urlsplit(self.url).scheme in ("sftp", "ssh"):  # fsspec trusts any server's key
-            hint = "mount it as a folder, with sshfs"
-            raise StoreUnusable(f"{self.shown} cannot be a store: SFTP is not supported", hint=hint)
+    @contextmanager
+    def _files(self) -> Iterator[tuple[Any, str]]:
+        """fsspec's file system, and the folder in it."""
+        if self._url.startswith(("sftp:", "ssh:")):  # fsspec trusts any server's key
+            raise StoreFailed(self._shown, "SFTP is not supported; mount it with sshfs")
         try:
             import fsspec
 
-            return call(*fsspec.core.url_to_fs(self.url))
+            yield fsspec.core.url_to_fs(self._url)
         except HarnessError:
             raise
-        except ImportError as error:  # also in fsspec's words: "Install s3fs to access S3"
-            hint = "pip install 'executorch-hil[nightly]', and the package for this kind of URL"
-            raise StoreError(f"the store {self.shown}: {error}", hint=hint) from error
-        except (ValueError, FileNotFoundError, NotADirectoryError) as error:
-            raise StoreUnusable(f"{self.shown} cannot be a store: {error}", hint=_USABLE) from error
-        except Exception as error:
+        except Exception as error:  # the libraries below fsspec have exceptions of their own
             why = next(iter(str(error).splitlines()), "") or type(error).__name__
-            hint = "is it up and not full, and may this user read and write there?"
-            raise StoreError(f"the store {self.shown} cannot be used: {why}", hint=hint) from error
+            raise StoreFailed(self._shown, why) from error
+
+
+def _write(fs: Any, file: str, content: bytes) -> None:
+    """Whole, or not at all."""
+    if "file" in fs.protocol:
+        Path(file).parent.mkdir(exist_ok=True)
+        write_whole(Path(file), content)
+    else:  # a bucket has no folders, and making one would make a bucket
+        fs.pipe_file(file, content)
 
 
 def _pack(folder: Path) -> bytes:
     packed = io.BytesIO()
-    with (
-        disk_errors("giving to the store"),
-        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-    ):
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name in (*artifact_cache.files_below(folder), artifact_cache.ENTRY):
             archive.write(folder / name, f"{folder.name}/{name}")
     return hashlib.sha256(packed.getvalue()).digest() + packed.getvalue()
 
 
-def _unpack(packed: bytes, into: Path, key: str) -> Path | None:
-    """The folder of ``key``; None for what ``_pack`` did not make of it. Raises OSError."""
-    digest, content = packed[:_DIGEST], packed[_DIGEST:]
+def _install(packed: bytes, entry: Entry) -> bool:
+    """Puts what was packed into this machine's cache; False for what is not that entry."""
+    digest, content = packed[:32], packed[32:]
     if hashlib.sha256(content).digest() != digest:
-        return None
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for member in archive.infolist():  # extract takes out of a name what leads elsewhere
-            Path(archive.extract(member, into)).chmod(member.external_attr >> 16 & 0o777)
-    place = next(into.iterdir(), into)
-    # the inputs of an export are named behind its key
-    whole = place.name.partition("+")[0] == key and artifact_cache.load(place, key) is not None
-    return place if whole else None
+        return False
+    folder = cache_dir(entry.kind)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{entry.key}.", dir=folder) as scratch:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist():  # extract takes out of a name what leads elsewhere
+                Path(archive.extract(member, scratch)).chmod(member.external_attr >> 16 & 0o777)
+        unpacked = next(Path(scratch).iterdir(), Path(scratch))
+        if artifact_cache.load(unpacked, entry.key) is None:
+            return False
+        place = folder / unpacked.name
+        with entry.locked():
+            if entry.place() is None:
+                in_use(place)
+                artifact_cache.clear(place)
+                unpacked.rename(place)
+    return True

@@ -170,29 +170,18 @@ MISTAKES: dict[str, Mistake] = {
         "nightly --scheduler tcp://127.0.0.1:1 -j 2", 2, "--jobs is for this machine", "leave one"
     ),
     "a scheduler that is no address": M(
-        "nightly --scheduler farm --store s",
-        2,
-        "farm is no address",
-        "tcp://host:8786",
-        OWN_HISTORY,
+        "nightly --scheduler farm --store s", 3, "farm does not answer", "--nthreads 1", OWN_HISTORY
     ),
     "a scheduler without a port": M(
-        "nightly --scheduler tcp://farm --store s",
-        2,
-        "missing port",
-        "tcp://host:8786",
-        OWN_HISTORY,
+        "nightly --scheduler tcp://farm --store s", 3, "missing port", "tcp://HOST", OWN_HISTORY
     ),
     "a store of no kind": M(
-        "nightly --store nowhere://x", 2, "cannot be a store", "s3://bucket/folder", OWN_HISTORY
+        "nightly --store nowhere://x", 3, "cannot be used", "s3://BUCKET/FOLDER", OWN_HISTORY
     ),
     "a store that cannot be": M(
-        "nightly --store /dev/null/x", 2, "/dev/null/x cannot be a store", "a folder", OWN_HISTORY
-    ),
-    "a bucket that does not exist": M(
-        "nightly --store memory://none/x", 2, "there is no bucket none", "a bucket", OWN_HISTORY
+        "nightly --store /dev/null/x", 3, "/dev/null/x cannot be used", "a folder", OWN_HISTORY
     ),
     "a store by SFTP": M(
-        "nightly --store sftp://me@127.0.0.1/x", 2, "SFTP is not supported", "a folder", OWN_HISTORY
+        "nightly --store sftp://me@127.0.0.1/x", 3, "SFTP is not supported", "a folder", OWN_HISTORY
     ),
 }

@@ -228,4 +228,4 @@ def test_json_of_a_page_and_of_a_merge(
     (tmp_path / "shard").mkdir()
     said("history", "copy", "--to", tmp_path / "shard" / "lines.db")
     merged = CliRunner().invoke(main, ["nightly", "merge", str(tmp_path / "shard"), "--json"])
-    assert {"night", "cases", "missing_shards", "doubled"} <= json.loads(merged.stdout).keys()
+    assert {"night", "cases", "missing_shards"} <= json.loads(merged.stdout).keys()

@@ -6,10 +6,12 @@ in ``test_two_nights.py`` and ``test_kills.py``.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,21 +61,18 @@ class Scripted:
         self._ends = ends
         self._stop_after = stop_after
 
-    def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+    def run(self, task: Task) -> tuple[Row, ...]:
         if len(self.given) >= self._stop_after:
             raise KeyboardInterrupt
-        answer: Future[tuple[Row, ...]] = Future()
         rows = []
         for one in task.job.planned:
             self.given.append((one.case, task.attempt))
             said = self._ends.get(one.case, "PASS")
             verdict = said if isinstance(said, str) else said[task.attempt - 1]
             if verdict == "lost":
-                answer.set_exception(WorkerLost())
-                return answer
+                raise WorkerLost
             rows.append(row(1, verdict, one.case, attempt=task.attempt))
-        answer.set_result(tuple(replace(r, night=task.night) for r in rows))
-        return answer
+        return tuple(replace(r, night=task.night) for r in rows)
 
     def close(self) -> None: ...
 
@@ -185,10 +184,10 @@ def test_a_night_is_gone_on_with_the_same_cases_alone(run: Run, history: History
 
 def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
     class Nested(Scripted):
-        def submit(self, task: Task) -> Future[tuple[Row, ...]]:
+        def run(self, task: Task) -> tuple[Row, ...]:
             with pytest.raises(UsageError, match="another process runs the night tonight"):
                 run(suite("a"), Scripted({}), Wanted(night="tonight"))
-            return super().submit(task)
+            return super().run(task)
 
     assert run(suite("a"), Nested({}), Wanted(night="tonight")) == [("t/a", "PASS", 1)]
 
@@ -196,21 +195,25 @@ def test_two_processes_are_not_at_one_shard(run: Run, history: History) -> None:
 def test_a_process_that_is_killed_costs_its_own_case_alone() -> None:
     """Two real workers: one ends in the middle of what it does, the other does not notice."""
     pool = LocalPool(2)
-    try:
-        nowhere = Task("n", job("nothing"), RunOptions(), 1, "h")
-        for first in (pool.submit(nowhere), pool.submit(nowhere)):
-            stopped = pool.pid_of(first)
-            first.result(120)
-            os.kill(stopped, signal.SIGSTOP)  # or it is done with the next before it is killed
-        lost, kept = pool.submit(nowhere), pool.submit(nowhere)
-        os.kill(pool.pid_of(lost), signal.SIGKILL)
-        os.kill(pool.pid_of(kept), signal.SIGCONT)
+    nowhere = Task("n", job("nothing"), RunOptions(), 1, "h")
+    with ThreadPoolExecutor(2) as threads, closing(pool):
+        list(threads.map(pool.run, (nowhere, nowhere)))
+        first, second = multiprocessing.active_children()
+        for process in (first, second):
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGSTOP)  # or it is done before the other is killed
+        answers = [threads.submit(pool.run, nowhere) for _ in range(2)]
+        first.kill()
+        assert second.pid is not None
+        os.kill(second.pid, signal.SIGCONT)
+        (lost,) = (answer for answer in answers if answer.exception(120))
+        (kept,) = (answer for answer in answers if answer is not lost)
         with pytest.raises(WorkerLost):
-            lost.result(120)
-        (kept_row,) = kept.result(120)
+            lost.result()
+        (kept_row,) = kept.result()
         assert kept_row.verdict is Verdict.NO_VERDICT  # no such target
         assert kept_row.cause is not None
         assert "unknown target 't'" in kept_row.cause.text
-        assert pool.submit(nowhere).result(120)  # in a new process
-    finally:
-        pool.close()
+        assert list(threads.map(pool.run, (nowhere, nowhere)))  # one of them in a new process
+        assert second in multiprocessing.active_children()
+        assert first not in multiprocessing.active_children()
