@@ -2,7 +2,7 @@
 outputs may be off.
 
 A *hard limit* is where memory ends; nobody can accept more. The slack is what a *ratchet*
-(``harness.judge.growth``) leaves on top of an accepted figure.
+(``harness.judge.budget_check``) leaves on top of an accepted figure.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 
 from harness.core.errors import ExportError, InfraError
 from harness.export.program import Program
-from harness.export.request import NpuOptions, resolve
+from harness.export.request import NpuOptions
 from harness.npu.blob import read_blob
 
 AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
@@ -62,12 +62,7 @@ class Estimate:
 def estimates_of(program: Program) -> tuple[Estimate, ...]:
     """One for each delegate. Raises ExportError, also when the installed Vela compiles another
     command stream than the program has, and InfraError when Vela does not end."""
-    options = resolve(
-        program.compile_target,
-        program.system_config,
-        program.memory_mode,
-        direct_drive=program.direct_drive,
-    )
+    options = program.npu
     found = []
     for index, delegate in enumerate(program.delegates):
         estimate, commands = _compile(program.directory / delegate.tosa, options)

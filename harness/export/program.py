@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.schema import checked
 from harness.export.exporter import ExporterFacts
-from harness.export.request import LOWERINGS
+from harness.export.request import LOWERINGS, NpuOptions
 from harness.firmware.source import Arithmetic
 from harness.system.files import read_json, sha256_of, write_whole
 
@@ -198,6 +198,13 @@ class Program:
             return self.oracle
         whose = "CMSIS-NN" if self.arithmetic is Arithmetic.CMSIS_NN else "Python"
         return f"{self.oracle}, CPU operators as {whose} defines them"
+
+    @property
+    def npu(self) -> NpuOptions:
+        """Of a program for an Ethos-U."""
+        return NpuOptions(
+            self.compile_target, self.system_config, self.memory_mode, self.direct_drive
+        )
 
     @property
     def pte_path(self) -> Path:

@@ -17,7 +17,7 @@ import json
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -55,8 +55,8 @@ class NpuOptions:
     under Linux, with inputs and outputs in regions of their own."""
 
     compile_target: str
-    system_config: str
-    memory_mode: str
+    system_config: str = ""
+    memory_mode: str = ""
     direct_drive: bool = False
 
 
@@ -80,10 +80,7 @@ class ExportRequest:
     def npu(self) -> NpuOptions:
         """Of a request for an Ethos-U. Raises what ``resolve`` does."""
         return resolve(
-            self.compile_target,
-            self.system_config,
-            self.memory_mode,
-            direct_drive=self.direct_drive,
+            NpuOptions(self.compile_target, self.system_config, self.memory_mode, self.direct_drive)
         )
 
 
@@ -159,23 +156,16 @@ def is_ethos_u(compile_target: str) -> bool:
     return compile_target.startswith("ethos-u")
 
 
-def resolve(
-    compile_target: str,
-    system_config: str = "",
-    memory_mode: str = "",
-    *,
-    direct_drive: bool = False,
-) -> NpuOptions:
+def resolve(asked: NpuOptions) -> NpuOptions:
     """Fill in the defaults. Raises UsageError for what Vela does not know or cannot do.
 
     Call with ethos-u-vela installed.
     """
-    product, facts = _product(compile_target)
-    options = NpuOptions(
-        compile_target,
-        system_config or facts.system_config,
-        memory_mode or facts.memory_mode,
-        direct_drive,
+    product, facts = _product(asked.compile_target)
+    options = replace(
+        asked,
+        system_config=asked.system_config or facts.system_config,
+        memory_mode=asked.memory_mode or facts.memory_mode,
     )
     ini = configparser.ConfigParser()
     ini.read(str(metadata.distribution("ethos-u-vela").locate_file(_VELA_INI)))
@@ -186,7 +176,7 @@ def resolve(
     arena = system[f"{mode['arena_mem_area'].lower()}_port"]
     if arena not in ("Sram", "Dram"):
         raise UsageError(
-            f"{compile_target} has no memory mode {options.memory_mode} with "
+            f"{options.compile_target} has no memory mode {options.memory_mode} with "
             f"{options.system_config}: the arena would be in {arena}, which nothing can write to",
             hint="another memory mode, or a system configuration with DRAM",
         )

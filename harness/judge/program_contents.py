@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness.core.plain import counted
 
@@ -65,30 +65,11 @@ class ProgramContents:
     ``wiring``: digest of which result goes where; ``placement``: of where in memory each tensor
     is; ``named_data``: of the data that delegates share."""
 
-    operators: tuple[Operator, ...]
     memory: tuple[int, ...]
     wiring: str
     placement: str
-    named_data: str = ""
-
-    def to_fields(self) -> dict[str, Any]:
-        return {
-            "memory": list(self.memory),
-            "wiring": self.wiring,
-            "placement": self.placement,
-            "named_data": self.named_data,
-            "operators": [list(one) for one in self.operators],
-        }
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> ProgramContents:
-        return cls(
-            tuple(tuple(one) for one in fields["operators"]),
-            tuple(int(size) for size in fields["memory"]),
-            str(fields["wiring"]),
-            str(fields["placement"]),
-            str(fields["named_data"]),
-        )
+    named_data: str
+    operators: tuple[Operator, ...]
 
     @property
     def outline(self) -> tuple[str, ...]:

@@ -104,11 +104,11 @@ class _Reader:
             memory += plan.items("non_const_buffer_sizes")
         shared = sorted((key, digest_of(raw)) for key, raw in self._named.items())
         return ProgramContents(
-            tuple(operators),
             tuple(memory),
             digest_of(wiring),
             digest_of(placement),
             digest_of(shared) if shared else "",
+            tuple(operators),
         )
 
     def _calls(self, plan: Table) -> Iterator[tuple[Table, list[int]]]:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.config.case import Case, is_user_file, repository_of
 from harness.config.figures import Stage, figure
+from harness.config.schema import checked
 from harness.core.errors import InfraError, UsageError
 from harness.firmware.source import BUNDLED, label, source_names
 from harness.judge.program_contents import ProgramContents
@@ -181,22 +182,10 @@ def load_truth(root: Path, case: Case) -> Reference | None:
 
 def from_fields(fields: Mapping[str, Any]) -> Reference:
     """From an accepted file, or from the copy in a run's record, which has no anatomies."""
-    has_run = "pte_sha256" in fields
-    return Reference(
-        pte_sha256=str(fields.get("pte_sha256", "")),
-        outputs=tuple(tuple(map(str, s)) for s in fields["outputs"]) if has_run else (),
-        program={str(k): int(v) for k, v in fields["program"].items()},
-        firmware={
-            str(t): {str(k): int(v) for k, v in figures.items()}
-            for t, figures in fields["firmware"].items()
-        },
-        history=tuple(dict(entry) for entry in fields["history"]),
-        anatomies={
-            str(t): FoldedAnatomy.from_fields(f) for t, f in fields.get("anatomies", {}).items()
-        },
-        truth=bool(fields.get("truth", False)),
-        contents=ProgramContents.from_fields(fields["contents"]) if "contents" in fields else None,
-    )
+    anatomies = fields.get("anatomies", {})
+    given = {**fields, "anatomies": {t: FoldedAnatomy.from_fields(f) for t, f in anatomies.items()}}
+    no_run = {} if "pte_sha256" in fields else {"pte_sha256": "", "outputs": ()}
+    return checked(Reference, {**no_run, **given})
 
 
 def render(reference: Reference) -> str:
@@ -208,7 +197,7 @@ def render(reference: Reference) -> str:
         **({"pte_sha256": reference.pte_sha256, "outputs": reference.outputs} if has_run else {}),
         **({"truth": True} if reference.truth else {}),
         "history": reference.history,
-        **({} if reference.contents is None else {"contents": reference.contents.to_fields()}),
+        **({} if reference.contents is None else {"contents": asdict(reference.contents)}),
         "anatomies": {t: a.to_fields() for t, a in sorted(reference.anatomies.items())},
     }
     return _lines(fields, "") + "\n"

@@ -14,9 +14,9 @@ from typing import Any
 from harness.config.figures import figure
 from harness.core.judgement import Blame, Cause, Finding, Judgement, Reason
 from harness.core.verdict import Verdict
+from harness.judge.budget_check import State, check
 from harness.judge.ending import console_cut, execution_cause, limit_notes
 from harness.judge.evidence import ByDesign, Evidence, Expectation, Outputs, TensorDiff
-from harness.judge.growth import State, check
 from harness.judge.reference import Reference
 from harness.log import Kind
 from harness.sim.transcript import NpuResult, NpuStop

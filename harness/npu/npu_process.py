@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,32 +47,30 @@ STOPPED = Outcome(Result.REFUSED, "the run was ended", status=0)
 
 
 class NpuProcess:
-    """A ``Run`` whose work is done elsewhere. It is started at once, unless ``later``: then with
-    the first job. Views of ``memory`` are worked on in place; others are copied there and back."""
+    """A ``Run`` whose work is done elsewhere. Views of ``memory`` are worked on in place; others
+    are copied there and back."""
 
-    def __init__(
-        self,
-        product: str,
-        macs: int,
-        memory: SharedMemory | None,
-        packages: Sequence[str] = (),
-        *,
-        later: bool = False,
-    ) -> None:
-        """``packages``: where else the model finds what it imports."""
-        self._path = [path for path in (str(_ROOT), *sys.path, *packages) if path]
-        self._words = (product, str(macs))
+    def __init__(self, product: str, macs: int, memory: SharedMemory | None) -> None:
         self._memory = memory
         self._stopped = False
-        self._process: subprocess.Popen[bytes] | None = None
-        if not later:
-            self._process = self._started()
+        shared = () if memory is None else (memory.descriptor,)
+        size = 0 if memory is None else memory.size
+        path = [path for path in (str(_ROOT), *sys.path) if path]
+        given = {"path": path, "memory": shared, "size": size}
+        tied = (str(toolchain.locate("setpriv")), "--pdeathsig", "KILL", "--")
+        python = (sys.executable, "-I", "-S", "-c")
+        self._process = subprocess.Popen(
+            [*tied, *python, _CHILD, json.dumps(given), product, str(macs)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=shared,
+            start_new_session=True,
+        )
 
     def __call__(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         """Raises NpuModelFailed."""
-        if self._process is None and not self._stopped:
-            self._process = self._started()
-        if self._stopped or self._process is None:
+        if self._stopped:
             return STOPPED
         try:
             return self._asked(self._process, commands, regions)
@@ -84,8 +83,6 @@ class NpuProcess:
     def stop(self) -> None:
         """End it, and whatever it has started. Nothing of it is left."""
         self._stopped = True
-        if self._process is None:
-            return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -96,25 +93,10 @@ class NpuProcess:
     def __exit__(self, *_: object) -> None:
         """When nobody is waiting for a job any more."""
         self.stop()
-        for pipe in (self._process.stdin, self._process.stdout) if self._process else ():
+        for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        memory = self._memory
-        shared = () if memory is None else (memory.descriptor,)
-        size = 0 if memory is None else memory.size
-        given = {"path": self._path, "memory": shared, "size": size}
-        tied = (str(toolchain.locate("setpriv")), "--pdeathsig", "KILL", "--")
-        return subprocess.Popen(
-            [*tied, sys.executable, "-I", "-S", "-c", _CHILD, json.dumps(given), *self._words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=shared,
-            start_new_session=True,
-        )
 
     def _asked(
         self,
@@ -140,7 +122,7 @@ class NpuProcess:
             changed = _read(process, len(piece))
             if piece is not commands:
                 piece[:] = changed
-        return Outcome(Result(told["result"]), told["message"], told["status"], told["qread"])
+        return Outcome(**{**told, "result": Result(told["result"])})
 
     def _span(self, piece: memoryview) -> tuple[int, int]:
         """Where in the shared memory, or -1; and how many bytes."""
@@ -171,12 +153,7 @@ def work(given: dict[str, Any], product: str, macs: int) -> None:
         pieces, copied = _pieces(spans, requests, shared)
         try:
             outcome = run(pieces[0], pieces[1:])
-            told = {
-                "result": outcome.result,
-                "message": outcome.message,
-                "status": outcome.status,
-                "qread": outcome.qread,
-            }
+            told = asdict(outcome)
         except ImportError as error:
             told, copied = {"failed": f"the NPU model cannot be loaded: {error}"}, []
         except Exception as error:  # a boundary: whoever asked is told

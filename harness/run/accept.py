@@ -13,7 +13,7 @@ from harness.config.loading import load_target, spelled
 from harness.core.errors import HarnessError, UsageError
 from harness.core.judgement import Reason
 from harness.core.verdict import ExitCode, Verdict
-from harness.judge.growth import State, check
+from harness.judge.budget_check import State, check
 from harness.judge.pte_contents import contents_of
 from harness.judge.reference import (
     ANY_TOOLCHAIN,

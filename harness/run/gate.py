@@ -23,7 +23,7 @@ from harness.config.matrix import default_matrix, default_models, named_targets
 from harness.config.models import catalogue
 from harness.core.errors import HarnessError, UsageError
 from harness.firmware.source import label, source_names
-from harness.judge.growth import HeldFigure, State, check
+from harness.judge.budget_check import CheckedFigure, State, check
 from harness.judge.reference import (
     Reference,
     load_reference,
@@ -49,7 +49,7 @@ class Gate:
 
     subject: str  # "corstone-300-m55/ds_cnn"
     toolchain: str
-    findings: tuple[HeldFigure, ...]
+    findings: tuple[CheckedFigure, ...]
     reasons: dict[str, list[str]]
     difference: Difference | None
     refuses_new: bool = False
@@ -149,7 +149,7 @@ def is_allowed(case: Case, allow_new: Sequence[str]) -> bool:
 def unmeasured(case: Case, error: HarnessError) -> Gate:
     """A subject that could not even be made: that is a failure, not a silence."""
     figure = "elf_loaded" if case.model == RUNNER else "pte_bytes"
-    finding = HeldFigure(figure, State.NOT_MEASURED, None)
+    finding = CheckedFigure(figure, State.NOT_MEASURED, None)
     return Gate(case.id, "", (finding,), {figure: [error.message]}, None)
 
 

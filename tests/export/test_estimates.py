@@ -12,7 +12,7 @@ from harness.core.errors import ExportError, InfraError
 from harness.export import estimates
 from harness.export.estimates import CAVEAT, estimates_of, vela_flags
 from harness.export.program import Program
-from harness.export.request import resolve
+from harness.export.request import NpuOptions, resolve
 
 Get = Callable[..., Program]
 U55 = "ethos-u55-128"
@@ -23,7 +23,7 @@ def test_vela_gets_the_flags_of_the_exporter(direct_drive: bool) -> None:
     """Else the figures would be of another compilation."""
     from harness.export.child.lower import compile_spec
 
-    options = resolve("ethos-u85-256", direct_drive=direct_drive)
+    options = resolve(NpuOptions("ethos-u85-256", direct_drive=direct_drive))
     assert vela_flags(options) == list(compile_spec(options).compiler_flags)
 
 

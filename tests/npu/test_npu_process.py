@@ -81,13 +81,6 @@ def test_an_npu_that_there_is_not() -> None:
         npu(memoryview(bytearray(_STOP)), [])
 
 
-def test_started_later_it_costs_nothing_before() -> None:
-    before = children()
-    with NpuProcess("u85", 256, None, later=True) as npu:
-        assert children() == before
-        assert npu(memoryview(bytearray(_STOP)), []).result == Result.OK
-
-
 def test_more_memory_than_there_is_is_no_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program decides how much an operation wants."""
     from harness.npu import model

@@ -216,7 +216,7 @@ def test_the_truth_of_another_program_is_refused(plants: Plants, tmp_path: Path)
 def test_what_the_program_contains_is_kept(
     plants: Plants, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, only: Any
 ) -> None:
-    contents = ProgramContents((("a::b.out", 1, 0.5, None, True),), (0, 64), "w", "p")
+    contents = ProgramContents((0, 64), "w", "p", "", (("a::b.out", 1, 0.5, None, True),))
     monkeypatch.setattr(accepting, "contents_of", lambda pte: contents)
     plants.record = replace(RUN, program=ProgramFacts("program.pte", "aa", "oracle"))
     accept(only=only)

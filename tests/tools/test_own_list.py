@@ -81,14 +81,17 @@ def test_which_tests_are_for_a_bug(tmp_path: Path) -> None:
     """Its own, else its file's; then those of its room that it has not had."""
     (tmp_path / "list.yaml").write_text("""tests: [tests/judge, tests/run, runner_tests]
 mutants:
-  own: {bug: b, file: harness/judge/growth.py, find: x, put: y, tests: [tests/run]}
-  file: {bug: b, file: harness/judge/growth.py, find: x, put: y}
+  own: {bug: b, file: harness/judge/budget_check.py, find: x, put: y, tests: [tests/run]}
+  file: {bug: b, file: harness/judge/budget_check.py, find: x, put: y}
   room: {bug: b, file: targets/runner/growth.cpp, find: x, put: y}
 """)
     found = read_own(tmp_path)
     assert {name: (mutant.tests, mutant.room) for name, mutant in found.items()} == {
         "own": (("tests/run",), ("tests/judge", "runner_tests")),
-        "file": (("tests/judge/test_growth.py",), ("tests/judge", "tests/run", "runner_tests")),
+        "file": (
+            ("tests/judge/test_budget_check.py",),
+            ("tests/judge", "tests/run", "runner_tests"),
+        ),
         "room": ((), ("tests/judge", "tests/run", "runner_tests")),
     }
 

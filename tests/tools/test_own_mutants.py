@@ -180,7 +180,7 @@ def test_nothing_is_planted_when_a_test_fails_without(project: Path, test: str, 
 
 def test_this_project_s_own(tmp_path: Path) -> None:
     """As ``hil bench mutants`` copies and runs it."""
-    growth, test = "harness/judge/growth.py", "tests/judge/test_growth.py"
+    growth, test = "harness/judge/budget_check.py", "tests/judge/test_budget_check.py"
     limit = "measured > hard"
     grounds = prepared(project_root(), tmp_path / "own", 1, silent)
     bug = mutant(growth, limit, "measured >= hard", test)

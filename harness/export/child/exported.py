@@ -26,7 +26,7 @@ from harness.export.program import (
     RawSet,
     TensorSpec,
 )
-from harness.export.request import ExportRequest, is_ethos_u
+from harness.export.request import ExportRequest, NpuOptions, is_ethos_u
 from harness.npu.blob import find_blobs
 
 DTYPES = {
@@ -184,12 +184,13 @@ def write_program(
 ) -> None:
     """All that belongs to the Program into an empty directory. Raises OSError."""
     (directory / "program.pte").write_bytes(serialised.pte)
-    npu = request.npu if is_ethos_u(request.compile_target) else None
+    target = request.compile_target
+    npu = request.npu if is_ethos_u(target) else NpuOptions(target)
     streams = find_blobs(serialised.pte)
     Program(
         directory=directory,
         model=request.model.name,
-        compile_target=request.compile_target,
+        compile_target=target,
         pte="program.pte",
         pte_sha256=hashlib.sha256(serialised.pte).hexdigest(),
         oracle=lowered.oracle,
@@ -200,8 +201,8 @@ def write_program(
         planned_buffers=serialised.planned_buffers,
         versions=versions,
         seed=request.seed,
-        system_config=npu.system_config if npu else "",
-        memory_mode=npu.memory_mode if npu else "",
+        system_config=npu.system_config,
+        memory_mode=npu.memory_mode,
         direct_drive=request.direct_drive,
         oracles=oracles,
         delegates=tuple(

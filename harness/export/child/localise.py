@@ -42,7 +42,7 @@ def first_wrong_value(
     """The fields of WrongValue. Raises ExportError."""
     on_stage("name the operator")
     tosa, inputs = _graph(program, delegate, input_set)
-    wrong = _first_wrong(tosa, _options(program), inputs)
+    wrong = _first_wrong(tosa, program.npu, inputs)
     return None if wrong is None else asdict(wrong)
 
 
@@ -57,7 +57,7 @@ def smallest_part(
     """The fields of SmallestPart. Raises ExportError, OSError."""
     on_stage("reduce the graph")
     tosa, inputs = _graph(program, delegate, input_set)
-    options = _options(program)
+    options = program.npu
     smallest = reduce(tosa, inputs, npu_trial(partial(compile_graph, options=options)), tries=tries)
     if smallest is None:
         return None
@@ -85,12 +85,6 @@ def _graph(program: Program, delegate: int, input_set: int) -> tuple[bytes, list
         for spec, name in zip(part.inputs, names, strict=True)
     ]
     return (program.directory / part.tosa).read_bytes(), inputs
-
-
-def _options(program: Program) -> NpuOptions:
-    return NpuOptions(
-        program.compile_target, program.system_config, program.memory_mode, program.direct_drive
-    )
 
 
 def _written(smallest: Smallest, options: NpuOptions, base: str) -> tuple[str, ...]:

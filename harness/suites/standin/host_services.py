@@ -67,7 +67,7 @@ def host_services(
         services, npu, process = HostServices(), None, None
         if program.doorbell or program.functions:
             memory, services = stack.enter_context(_shared_memory())
-            process = stack.enter_context(_model(settings, memory, later=not program.doorbell))
+            process = stack.enter_context(NpuProcess(settings.product, settings.macs, memory))
             if program.doorbell:
                 stack.enter_context(_doorbell(cwd, memory, settings, process))
             else:
@@ -147,8 +147,3 @@ def _shared_memory() -> Iterator[tuple[SharedMemory, HostServices]]:
 
 def _identity(settings: NpuSettings) -> Identity:
     return Identity.of(settings.product, settings.macs)
-
-
-def _model(settings: NpuSettings, memory: SharedMemory, *, later: bool) -> NpuProcess:
-    """``later``: start it with the first job; a program with a driver may have none."""
-    return NpuProcess(settings.product, settings.macs, memory, later=later)

@@ -30,7 +30,7 @@ class State(Word):
 
 
 @dataclass(frozen=True)
-class HeldFigure:
+class CheckedFigure:
     """The result for one figure, in its unit. ``limit``: the most it may be."""
 
     figure: str
@@ -67,7 +67,7 @@ def check(
     figures: Mapping[str, int],
     accepted: Mapping[str, int],
     budgets: Budgets,
-) -> tuple[HeldFigure, ...]:
+) -> tuple[CheckedFigure, ...]:
     """One answer per figure of these stages that was measured, accepted or limited, by name.
 
     A figure that is accepted or limited but was not measured is a failure. Figures of other stages
@@ -85,15 +85,15 @@ def check(
 
 def _check_one(
     name: str, measured: int | None, accepted: int | None, hard: int | None, budgets: Budgets
-) -> HeldFigure:
+) -> CheckedFigure:
     if measured is None:
-        return HeldFigure(name, State.NOT_MEASURED, None, accepted, hard)
+        return CheckedFigure(name, State.NOT_MEASURED, None, accepted, hard)
     if hard is not None and measured > hard:
-        return HeldFigure(name, State.OVER_LIMIT, measured, accepted, hard)
+        return CheckedFigure(name, State.OVER_LIMIT, measured, accepted, hard)
     if accepted is None:
-        return HeldFigure(name, State.NEW, measured, None, hard)
+        return CheckedFigure(name, State.NEW, measured, None, hard)
     limit = budgets.slack_of(name).limit(accepted)
     if measured > limit:
-        return HeldFigure(name, State.GROWN, measured, accepted, limit)
+        return CheckedFigure(name, State.GROWN, measured, accepted, limit)
     saved = accepted - measured > limit - accepted
-    return HeldFigure(name, State.SHRANK if saved else State.OK, measured, accepted, limit)
+    return CheckedFigure(name, State.SHRANK if saved else State.OK, measured, accepted, limit)

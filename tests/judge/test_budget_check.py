@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from harness.config.budget import Budgets, Slack
-from harness.judge.growth import HeldFigure, State, check
+from harness.judge.budget_check import CheckedFigure, State, check
 
 NO_BUDGETS = Budgets()
 
 
-def only(measured: int | None, accepted: int | None, budgets: Budgets = NO_BUDGETS) -> HeldFigure:
+def only(
+    measured: int | None, accepted: int | None, budgets: Budgets = NO_BUDGETS
+) -> CheckedFigure:
     """The answer for one figure."""
     figures = {} if measured is None else {"pte_bytes": measured}
     (held,) = check(("run",), figures, {} if accepted is None else {"pte_bytes": accepted}, budgets)
