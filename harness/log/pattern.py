@@ -120,26 +120,9 @@ def table(*names: str) -> PatternTable:
 
 @cache
 def gate(rows: tuple[Pattern, ...]) -> Callable[[bytes], object]:
-    """True for every line that a row fits, and for few others.
-
-    Of each needle only a few letters are looked for, from its rarest letter on: a search stops
-    at every letter that any word begins with, so the fewer those are, the faster it is.
-    """
+    """True for every line that a row fits, and for few others."""
     needles = {needle for row in rows if row.kind is not Item.NOISE for needle in row.needles}
-    pieces = sorted({re.escape(_rare_piece(needle)) for needle in needles})
-    return re.compile(b"|".join(pieces)).search
-
-
-# Letters of a log from the most frequent to the less frequent; all others are rarer.
-_RARITY: Final = {letter: rank for rank, letter in enumerate(b" etaoinsrld0cumph:1gfybw.[]vk_,")}
-_FEWEST_LETTERS: Final = 4  # fewer are in too many lines that mean nothing
-_MOST_LETTERS: Final = 8
-
-
-def _rare_piece(needle: bytes) -> bytes:
-    starts = range(max(1, len(needle) - _FEWEST_LETTERS + 1))
-    start = max(starts, key=lambda at: _RARITY.get(needle[at], len(_RARITY)))
-    return needle[start : start + _MOST_LETTERS]
+    return re.compile(b"|".join(sorted(map(re.escape, needles)))).search
 
 
 def named_groups(match: Match) -> dict[str, str]:

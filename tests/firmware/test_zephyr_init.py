@@ -283,7 +283,7 @@ def test_the_doctor_of_no_zephyr_an_old_one_and_no_workspace(
     (alone / "VERSION").write_text("VERSION_MAJOR = 3\nVERSION_MINOR = 7\nPATCHLEVEL = 0\n")
     missing = _missing(alone)
     assert "3.7.0 is too old" in missing["zephyr"]
-    assert "west does not know it" in missing["workspace"]
+    assert "west does not know the workspace of" in missing["workspace"]
 
 
 def test_the_doctor_shows_the_workspace_and_fails_for_what_it_lacks(

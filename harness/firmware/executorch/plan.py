@@ -31,14 +31,11 @@ from harness.firmware.executorch.checkout import (
 )
 from harness.firmware.executorch.overlay import Overlay
 from harness.firmware.step import cmake, launchers
-from harness.firmware.zephyr.workspace import find_zephyr, zephyr_version
 from harness.system import paths, toolchain
 from harness.system.artifact_cache import key_of
 from harness.system.files import content_digest
 
 _SAMPLE = "zephyr/samples/hello-executorch"
-# The command that ExecuTorch's own documentation test runs: `west init --manifest-rev v4.4.0`.
-_ASKED = re.compile(r"west init .*--manifest-rev v(\d+(?:\.\d+)+)")
 LINUX_RUNNER = "executor_runner"
 _FLAGS = "-O2 -g1 -ffunction-sections -fdata-sections"  # without NDEBUG, as the preset has it
 _LAYOUT = 1  # raise it when what a build tree holds changes
@@ -47,29 +44,14 @@ _FUNCTION = re.compile(r"^- (?:op|func): ([\w:.]+)", re.MULTILINE)
 # Beside the data of portable kernels in a DTCM (ExecuTorch's setup_testing.sh).
 _HEAP = {product: {"HEAP_SIZE": "0x7000"} for product in ("u55", "u65")}
 _SOFTWARE = ("core_driver", "cmsis_6")  # what the program of a board without Linux is made of
+# Of both runners. What is off is in neither, and its submodules may be absent.
+_COMMON = {
+    "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
+    "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
+    "EXECUTORCH_BUILD_CPUINFO": "OFF",
+    "FXDIV_SOURCE_DIR": "unused",
+}
 _CPU_ONLY = ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram")
-
-
-class SampleNotBuilt(UsageError):
-    """ExecuTorch's own sample for Zephyr: its program is compiled into it, so that every model
-    would be another firmware. ``wanted`` and ``found``: versions of Zephyr, as the checkout's
-    README and the workspace have them; None for a checkout of before there was a sample."""
-
-    def __init__(self, target: Target, board: str, checkout: Checkout, base: Path) -> None:
-        sample, readme = checkout.root / _SAMPLE, checkout.root / "zephyr" / "README.md"
-        asked = _ASKED.search(readme.read_text("utf-8", "replace")) if readme.is_file() else None
-        self.wanted, self.found = asked and asked[1], zephyr_version(base)
-        by_hand = (
-            f"west build -b {board} {sample} -- -DET_PTE_FILE_PATH=FILE.pte "
-            f"-DEXTRA_ZEPHYR_MODULES={checkout.root}; it asks for Zephyr {self.wanted}, and "
-            f"{base} has {self.found}; `hil judge LOG --elf zephyr.elf` judges what it prints"
-        )
-        super().__init__(
-            f"ExecuTorch's sample for Zephyr is not built by this tool for {target.name}: it has "
-            "its program compiled into it",
-            hint=f"take --firmware bundled{', or by hand: ' + by_hand if sample.is_dir() else ''}",
-            path=checkout.root,
-        )
 
 
 @dataclass(frozen=True)
@@ -136,10 +118,21 @@ class CheckoutPlan:
 def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> CheckoutPlan:
     """Raises UsageError for a board that is none of its runner's, PartMissing (a board without
     Linux wants the SDK's ``core_driver`` and ``cmsis_6``, an FVP also its ``core_platform``),
-    ToolMissing; for Zephyr SampleNotBuilt, and UsageError if ``$ZEPHYR_BASE`` names no Zephyr.
+    ToolMissing.
     """
     if target.zephyr is not None:
-        raise SampleNotBuilt(target, target.zephyr.board, checkout, find_zephyr())
+        sample = checkout.root / _SAMPLE
+        by_hand = (
+            f"west build -b {target.zephyr.board} {sample} -- -DET_PTE_FILE_PATH=FILE.pte "
+            f"-DEXTRA_ZEPHYR_MODULES={checkout.root}, with the Zephyr that {checkout.root}/zephyr/"
+            "README.md asks for; `hil judge LOG --elf zephyr.elf` judges what it prints"
+        )
+        raise UsageError(
+            f"ExecuTorch's sample for Zephyr is not built by this tool for {target.name}: it has "
+            "its program compiled into it, so that every model would be another firmware",
+            hint=f"take --firmware bundled{', or by hand: ' + by_hand if sample.is_dir() else ''}",
+            path=checkout.root,
+        )
     if target.port == "linux":
         return _linux_plan(target, checkout)
     if (
@@ -184,13 +177,9 @@ def make_plan(target: Target, simulator: SimulatorName, checkout: Checkout) -> C
             "ET_BUNDLE_IO": "ON",
             "EXECUTORCH_BUILD_DEVTOOLS": "ON",
             "ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE": "83886080",
-            "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
             "CMAKE_BUILD_TYPE": "Release",
             "FETCH_ETHOS_U_CONTENT": "OFF",
-            # Nothing of these is in a bare-metal program, and their submodules may be absent.
-            "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
-            "EXECUTORCH_BUILD_CPUINFO": "OFF",
-            "FXDIV_SOURCE_DIR": "unused",
+            **_COMMON,
             **_HEAP.get(board, {}),
         },
     )
@@ -303,16 +292,12 @@ def _linux_options(target: Target) -> Mapping[str, str]:
         "EXECUTORCH_BUILD_ARM_ETHOSU_LINUX": "OFF" if target.npu is None else "ON",
         # Programs without an NPU are lowered to these operators, on every CPU.
         "EXECUTORCH_BUILD_CORTEX_M": "ON",
-        "CORTEX_M_ENABLE_RUNTIME_CHECKS": "ON",
         "EXECUTORCH_ENABLE_LOGGING": "ON",
         # Release is stripped, and the place of a fault would have no name.
         "CMAKE_BUILD_TYPE": "RelWithDebInfo",
         "CMAKE_C_FLAGS_RELWITHDEBINFO": _FLAGS,
         "CMAKE_CXX_FLAGS_RELWITHDEBINFO": _FLAGS,
-        # Nothing of these is in this program, and their submodules may be absent.
-        "EXECUTORCH_BUILD_PTHREADPOOL": "OFF",
-        "EXECUTORCH_BUILD_CPUINFO": "OFF",
-        "FXDIV_SOURCE_DIR": "unused",
+        **_COMMON,
     }
 
 

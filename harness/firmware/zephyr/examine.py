@@ -11,9 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, UsageError
 from harness.firmware.zephyr.init import PROJECTS, is_old
-from harness.firmware.zephyr.workspace import find_compiler, find_west, is_zephyr, zephyr_version
+from harness.firmware.zephyr.workspace import (
+    find_compiler,
+    find_west,
+    is_zephyr,
+    projects,
+    zephyr_version,
+)
 from harness.system.packages import how_to_get
 
 _SECONDS = 120
@@ -70,23 +76,22 @@ def _findings(base: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def _of_west(west: Path, base: Path) -> Iterator[Finding]:
     """The modules, and Zephyr's own commands."""
-    done = _ask(base, str(west), "list", "--format", "{name}\t{abspath}")
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        yield Finding("workspace", None, f"west does not know it ({last}): hil zephyr init DIR")
+    try:
+        known = projects(west, base)
+    except UsageError as error:
+        yield Finding("workspace", None, f"{error.message}: hil zephyr init DIR")
         return
-    known = dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
     for project in PROJECTS[1:]:
         required = project.name not in _OPTIONAL
         place = known.get(project.name)
         if place is None:
             how = f"{project.why}: put it among the projects of the manifest, then west update"
             yield Finding(project.name, None, how, required=required and project.name != "cmsis")
-        elif not any(Path(place).glob("*")):
+        elif not any(place.glob("*")):
             how = f"{project.why}: west update --narrow --fetch-opt=--depth=1 {project.name}"
             yield Finding(project.name, None, how, required)
         else:
-            yield Finding(project.name, "fetched", place, required)
+            yield Finding(project.name, "fetched", str(place), required)
     has_build = _ask(base, str(west), "build", "--help").returncode == 0
     how = (
         "`west build` is Zephyr's"

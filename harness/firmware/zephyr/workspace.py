@@ -183,7 +183,8 @@ def find_workspace(board: str, environ: Mapping[str, str] = os.environ) -> Works
     compiler; all say how to get it.
     """
     base, west = find_zephyr(environ), find_west(environ)
-    content = "\n".join(map(identity, (base, *_projects(west, base))))
+    others = sorted(path for path in projects(west, base).values() if path.is_dir())
+    content = "\n".join(map(identity, (base, *others)))
     return Workspace(west, base, board, content, find_compiler(environ), zephyr_version(base))
 
 
@@ -191,7 +192,7 @@ def require_workspace(board: str, cpu: str, environ: Mapping[str, str] = os.envi
     """Raises as ``find_workspace`` does, UsageError for a board and BuildError for a CPU that is
     not known; nothing of Zephyr is read."""
     base, west = find_zephyr(environ), find_west(environ)
-    if not has_board(base, board) and not is_in(_projects(west, base), board):
+    if not has_board(base, board) and not is_in(projects(west, base).values(), board):
         version, names = zephyr_version(base), likely(base, board)
         there = f" (there are {', '.join(names)})" if names else ""
         raise UsageError(
@@ -245,10 +246,11 @@ def find_west(environ: Mapping[str, str]) -> Path:
     return Path(found)
 
 
-def _projects(west: Path, base: Path) -> list[Path]:
-    """Every other repository of the workspace, links followed."""
+def projects(west: Path, base: Path) -> dict[str, Path]:
+    """Every other repository of the workspace by name, fetched or not, links followed. Raises
+    UsageError for a workspace that west does not know."""
     done = subprocess.run(
-        [west, "list", "--format", "{abspath}"],
+        [west, "list", "--format", "{name}\t{abspath}"],
         cwd=base,
         env={**os.environ, "ZEPHYR_BASE": str(base)},
         capture_output=True,
@@ -261,8 +263,9 @@ def _projects(west: Path, base: Path) -> list[Path]:
         raise UsageError(
             f"west does not know the workspace of {base}: {last}", hint=_HOW, path=base
         )
-    found = {Path(line).resolve() for line in done.stdout.splitlines()}
-    return sorted(path for path in found - {base.resolve()} if path.is_dir())
+    listed = (line.split("\t", 1) for line in done.stdout.splitlines())
+    found = {name: Path(path).resolve() for name, path in listed}
+    return {name: path for name, path in found.items() if path != base.resolve()}
 
 
 def name_of(board: str) -> str:
