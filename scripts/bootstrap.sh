@@ -23,7 +23,8 @@ writable "$state" || die "$state cannot be written" \
 if [ "${HIL_BOOTSTRAP_LOCKED:-}" != 1 ] && command -v flock >/dev/null 2>&1; then
   HIL_BOOTSTRAP_LOCKED=1
   export HIL_BOOTSTRAP_LOCKED
-  exec flock "$state/bootstrap.lock" sh "$0" "$@"
+  # -o: not the children, a ticker of which may live a few seconds longer
+  exec flock -o "$state/bootstrap.lock" sh "$0" "$@"
 fi
 # As in ./hil, $1: the purpose.
 stamped() {
