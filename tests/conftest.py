@@ -11,6 +11,7 @@ import pytest
 from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
 from harness.system.paths import state_dir
+from tests.link.workspace import make_workspace
 
 _OF_CHECKOUTS = "tests/firmware/executorch/"
 _OF_THE_MATRIX = "tests/regression/test_regression.py"
@@ -38,10 +39,19 @@ def _compilations_are_shared(
         patch.setenv("CCACHE_DIR", str(Path(shared_hil_home) / "cache" / "ccache"))
         patch.setenv("CCACHE_BASEDIR", str(tmp_path_factory.getbasetemp()))
         patch.setenv("CCACHE_NOHASHDIR", "1")
+        # each processor has a worker: threads of torch would wait for each other
+        patch.setenv("OMP_NUM_THREADS", "1")
         # the language of a compiler's messages counts: that of the builds of firmware
         patch.delenv("LANG", raising=False)
         patch.setenv("LC_ALL", "C.UTF-8")
         yield
+
+
+@pytest.fixture(scope="session")
+def small_zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Zephyr in a west workspace made of tests/link/zephyr_standin, for who changes nothing in it:
+    what is compiled in one workspace is compiled once. ``copy_workspace`` makes another."""
+    return make_workspace(tmp_path_factory.mktemp("west"))
 
 
 @pytest.fixture

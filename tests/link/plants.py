@@ -292,6 +292,9 @@ PLANTS = (
 
 @dataclass(frozen=True)
 class Project:
+    """Its folders may have been another plant's: nothing of that one stays, but CMake looks for the
+    compilers only once."""
+
     plant: Plant
     source: Path
     build: Path
@@ -303,12 +306,26 @@ class Project:
         lists = _CMAKE
         for name, value in settings.items():
             lists = lists.replace("${" + name + "}", value)
-        self.source.mkdir(exist_ok=True)
-        for name, text in {**files, "CMakeLists.txt": lists}.items():
-            (self.source / name).write_text(text)
+        self._write({**files, "CMakeLists.txt": lists})
         self._prebuilt(fixed)
         _run(["cmake", "-G", "Ninja", "-S", str(self.source), "-B", str(self.build)], check=True)
-        return _run(["ninja", "-C", str(self.build), "-j2"], check=False)
+        done = _run(["ninja", "-C", str(self.build), "-j2"], check=False)
+        self._clean()
+        return done
+
+    def _write(self, files: Mapping[str, str]) -> None:
+        self.source.mkdir(exist_ok=True)
+        for file in self.source.iterdir():
+            if file.name not in files:
+                file.unlink()
+        for name, text in files.items():
+            file = self.source / name
+            if not file.is_file() or file.read_text() != text:
+                file.write_text(text)
+
+    def _clean(self) -> None:
+        """Removes what the build before made and this one does not."""
+        _run(["ninja", "-C", str(self.build), "-t", "cleandead"], check=True)
 
     def _prebuilt(self, fixed: bool) -> None:
         """What somebody else compiled, for this target or for another."""

@@ -5,34 +5,22 @@ need, in every bare-metal configuration, and its results stay right."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from harness.system.paths import project_root
+from tests.link.conftest import BareRunner
 from tests.link.delegate_program import Copies, needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.runner_build import ELF, built
+from tests.link.test_runner_hook import COUNTING, DOORBELL, FAST_SCRATCH, UNOPTIMISED
 
-_COUNTING = ("-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_DRIVER=doorbell", "-DHIL_ETHOSU_COUNT_IO=ON")
 BUILDS = {
-    "no_fast_scratch": (),
-    "fast_scratch": ("-DHIL_ETHOSU_FAST_SCRATCH_BYTES=393216",),
-    "unoptimised": ("-DCMAKE_BUILD_TYPE=Debug",),
+    "no_fast_scratch": COUNTING,
+    "fast_scratch": (*COUNTING, FAST_SCRATCH),
+    "unoptimised": (*COUNTING, UNOPTIMISED),
 }
-
-
-@pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The counting runner of that name; each is built once."""
-
-    @cache
-    def build(name: str) -> Path:
-        return built(tmp_path_factory.mktemp(name), *_COUNTING, *BUILDS[name]) / ELF
-
-    return build
 
 
 @pytest.mark.parametrize(
@@ -40,10 +28,10 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     [(b, p) for b in BUILDS for p in PROGRAMS if not PROGRAMS[p].fast or b == "fast_scratch"],
 )
 def test_the_override_sees_every_copy(
-    build: str, name: str, counting: Callable[[str], Path], tmp_path: Path
+    build: str, name: str, bare_runner: BareRunner, tmp_path: Path
 ) -> None:
     what = PROGRAMS[name]
-    run = what.run(counting(build), tmp_path / "w")
+    run = what.run(bare_runner(*BUILDS[build]) / ELF, tmp_path / "w")
     assert run.status == 0, run.console
     needed = needed_copies(what.program())
     assert len(needed) == len(what.cases)
@@ -70,15 +58,15 @@ def test_a_copy_that_bypasses_the_hook_is_noticed(tmp_path: Path) -> None:
     direct = text.replace(used, used.replace("arm_ethos_io_memcpy", "std::memcpy"))
     file.write_text("#include <cstring>\n" + direct)
     what = PROGRAMS["two_inputs"]
-    run = what.run(built(tmp_path, *_COUNTING, runner=runner) / ELF, tmp_path / "w")
+    run = what.run(built(tmp_path, *COUNTING, runner=runner) / ELF, tmp_path / "w")
     assert run.status == 0, run.console
     assert counted(run.console) == [Copies(1, 20)] * 2  # the output's only
     assert needed_copies(what.program()) != [Copies(1, 20)]
 
 
-def test_without_the_override_nothing_is_counted(tmp_path: Path) -> None:
+def test_without_the_override_nothing_is_counted(bare_runner: BareRunner, tmp_path: Path) -> None:
     what = PROGRAMS["u55"]
-    run = what.run(built(tmp_path, *_COUNTING[:2]) / ELF, tmp_path / "w")
+    run = what.run(bare_runner(*DOORBELL) / ELF, tmp_path / "w")
     assert run.status == 0, run.console
     assert counted(run.console) == []
     assert run.outputs == (what.expected(),) * 2

@@ -14,13 +14,11 @@ from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 
+# Two boards, and every placement of weights and arena.
 TARGETS = (
-    "corstone-300-u55-128",
-    "corstone-300-u55-128@Sram_Only",
-    "corstone-300-u65-512",
-    "corstone-300-u65-512@Sram_Only",
-    "corstone-320-u85-256",
-    "corstone-320-u85-256@Shared_Sram",
+    "corstone-300-u55-128",  # Shared_Sram
+    "corstone-300-u65-512",  # Dedicated_Sram_384KB
+    "corstone-320-u85-256",  # Sram_Only
     "corstone-320-u85-256@Dedicated_Sram_384KB",
 )
 
@@ -48,4 +46,4 @@ def test_the_override_sees_every_copy(
         assert run.status == 0, run.console
         assert counted(run.console) == 2 * needed_copies(what.program()), key
         assert run.outputs == (what.expected(),) * 2, key
-    assert chosen or name == "corstone-300-u65-512@Sram_Only"
+    assert chosen

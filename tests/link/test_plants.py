@@ -21,12 +21,17 @@ def _quiet(_message: str) -> None:
     pass
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where one plant after another is built."""
+    return tmp_path_factory.mktemp("plants")
+
+
 @pytest.fixture(scope="module", params=PLANTS, ids=lambda plant: plant.name)
-def broken(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Project, str]:
+def broken(request: pytest.FixtureRequest, folder: Path) -> tuple[Project, str]:
     """A project with its failure planted, and the log of the build that failed."""
-    root = tmp_path_factory.mktemp(request.param.name)
+    root = folder / "broken"
+    root.mkdir(exist_ok=True)
     project = Project(request.param, root / "source", root / "build")
     done = project.configure_and_build(fixed=False)
     assert done.returncode != 0
@@ -82,11 +87,14 @@ def test_it_is_reduced_to_three_objects(broken: tuple[Project, str], tmp_path: P
     assert {"README.md", "failure.json", "test_link.py"} <= {p.name for p in moved.iterdir()}
 
 
-def test_the_fix_makes_it_link(broken: tuple[Project, str], tmp_path: Path) -> None:
-    plant = broken[0].plant
-    project = Project(plant, tmp_path / "source", tmp_path / "build")
+def test_the_fix_makes_it_link(broken: tuple[Project, str], folder: Path, tmp_path: Path) -> None:
+    root = folder / "fixed"
+    root.mkdir(exist_ok=True)
+    project = Project(broken[0].plant, root / "source", root / "build")
+    (project.build / "runner.elf").unlink(missing_ok=True)
     done = project.configure_and_build(fixed=True)
     assert done.returncode == 0, done.stdout
+    assert (project.build / "runner.elf").is_file()
     assert explain(project.build, _quiet).well
     with pytest.raises(UsageError, match="nothing to reduce"):
         reduce_build(project.build, tmp_path / "reduced", with_test=False, progress=_quiet)

@@ -4,12 +4,12 @@ configuration; test_hook_runtime.py runs it, test_zephyr_hook.py does so in the 
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from harness.link.check import check
-from tests.link.runner_build import ELF, built
+from tests.link.conftest import BareRunner
+from tests.link.runner_build import ELF
 
 HOOK = "arm_ethos_io_memcpy"
 CHECKS = {
@@ -19,13 +19,18 @@ CHECKS = {
     "not_inlined",
     "strong_wins",
 }
+# the options of the runners that test_hook_runtime.py runs, as it gives them
+DOORBELL = ("-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_DRIVER=doorbell")
+COUNTING = (*DOORBELL, "-DHIL_ETHOSU_COUNT_IO=ON")
+FAST_SCRATCH = "-DHIL_ETHOSU_FAST_SCRATCH_BYTES=393216"
+UNOPTIMISED = "-DCMAKE_BUILD_TYPE=Debug"
 CONFIGURATIONS = {
-    "doorbell": (),
-    "registers": ("-DHIL_ETHOSU_DRIVER=registers",),
-    "fast_scratch": ("-DHIL_ETHOSU_FAST_SCRATCH_BYTES=393216",),
-    "cortex_m33": ("-DHIL_CPU=cortex-m33", "-DHIL_ETHOSU_DRIVER=registers"),
-    "unoptimised": ("-DCMAKE_BUILD_TYPE=Debug",),
-    "small": ("-DCMAKE_BUILD_TYPE=MinSizeRel",),
+    "doorbell": DOORBELL,
+    "registers": ("-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_DRIVER=registers"),
+    "fast_scratch": (*COUNTING, FAST_SCRATCH),
+    "cortex_m33": ("-DHIL_ETHOSU=ON", "-DHIL_CPU=cortex-m33", "-DHIL_ETHOSU_DRIVER=registers"),
+    "unoptimised": (*COUNTING, UNOPTIMISED),
+    "small": (*DOORBELL, "-DCMAKE_BUILD_TYPE=MinSizeRel"),
 }
 
 
@@ -34,16 +39,16 @@ def _quiet(_message: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_the_default_can_be_overridden(name: str, tmp_path: Path) -> None:
-    found = check(built(tmp_path, "-DHIL_ETHOSU=ON", *CONFIGURATIONS[name]), [HOOK], _quiet)
+def test_the_default_can_be_overridden(name: str, bare_runner: BareRunner) -> None:
+    found = check(bare_runner(*CONFIGURATIONS[name]), [HOOK], _quiet)
     assert found.holds, found.text()
     assert {f.check for f in found.findings} == CHECKS
     assert any("io_memcpy.cpp" in f.text for f in found.findings)
     assert any("function hil::ethosu::" in f.text for f in found.findings)
 
 
-def test_the_counting_build_overrides_it(tmp_path: Path) -> None:
-    build = built(tmp_path, "-DHIL_ETHOSU=ON", "-DHIL_ETHOSU_COUNT_IO=ON")
+def test_the_counting_build_overrides_it(bare_runner: BareRunner) -> None:
+    build = bare_runner(*COUNTING)
     found = check(build, [HOOK], _quiet)
     symbols = subprocess.run(
         ["arm-none-eabi-nm", str(build / ELF)], capture_output=True, text=True, check=True
@@ -53,8 +58,8 @@ def test_the_counting_build_overrides_it(tmp_path: Path) -> None:
     assert any("io_count.cpp" in f.text for f in found.findings if f.check == "strong_wins")
 
 
-def test_without_the_backend_there_is_no_hook(tmp_path: Path) -> None:
-    found = check(built(tmp_path), [HOOK], _quiet)
+def test_without_the_backend_there_is_no_hook(bare_runner: BareRunner) -> None:
+    found = check(bare_runner(), [HOOK], _quiet)
     assert [f.check for f in found.findings] == ["in_program"]
     assert "neither defined nor called here" in found.text()
     assert not found.holds  # nothing was proven

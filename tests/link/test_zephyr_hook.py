@@ -8,15 +8,13 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from harness.link.check import check
 from harness.system.paths import executorch_package, project_root
 from tests.link.delegate_program import needed_copies
 from tests.link.recorded_programs import PROGRAMS, counted
 from tests.link.test_own_builds import LISTS, forgetful_kernels
 from tests.link.test_runner_hook import CHECKS, HOOK
-from tests.link.workspace import WEST, make_workspace
+from tests.link.workspace import WEST
 
 BOARD_300, BOARD_320 = "mps3/corstone300/fvp", "mps4/corstone320/fvp"
 _ETHOSU = "-DCONFIG_HIL_ETHOSU=y"
@@ -27,11 +25,6 @@ _SAMPLE = project_root() / "targets" / "runner" / "ports" / "zephyr" / "sample"
 
 def _quiet(_message: str) -> None:
     pass
-
-
-@pytest.fixture(scope="module")
-def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("west"))
 
 
 def _west_build(
@@ -65,41 +58,31 @@ def _west_build(
     return root / "build"
 
 
-@pytest.mark.parametrize(
-    ("board", "options"),
-    [(BOARD_300, _REGISTERS), (BOARD_320, _REGISTERS), (BOARD_300, _DOORBELL)],
-    ids=["corstone_300", "corstone_320", "doorbell"],
-)
-def test_the_default_can_be_overridden_in_both_passes(
-    board: str, options: tuple[str, ...], zephyr: Path, tmp_path: Path
-) -> None:
-    found = check(_west_build(zephyr, tmp_path, board, *options), [HOOK], _quiet)
+def _assert_overridable_in_both_passes(build: Path) -> None:
+    found = check(build, [HOOK], _quiet)
     assert found.holds, found.text()
     for program in ("zephyr/zephyr_pre0.elf", "zephyr/zephyr.elf"):
         assert {f.check for f in found.findings if f.program == program} == CHECKS
 
 
-@pytest.mark.parametrize(
-    "options",
-    [(), ("-DCONFIG_HIL_ETHOSU_FAST_SCRATCH_BYTES=393216", "-DHIL_FAST_SCRATCH_PLACE=DDR")],
-    ids=["plain", "fast"],
-)
-def test_the_override_sees_every_copy(
-    options: tuple[str, ...], zephyr: Path, tmp_path: Path
-) -> None:
-    counting = (*_DOORBELL, "-DCONFIG_HIL_ETHOSU_COUNT_IO=y", *options)
-    build = _west_build(zephyr, tmp_path, BOARD_300, *counting)
-    assert check(build, [HOOK], _quiet).holds
-    chosen = [name for name, what in PROGRAMS.items() if not what.fast or options]
-    for name in chosen:
-        what = PROGRAMS[name]
+def test_the_default_can_be_overridden_in_both_passes(small_zephyr: Path, tmp_path: Path) -> None:
+    _assert_overridable_in_both_passes(_west_build(small_zephyr, tmp_path, BOARD_320, *_REGISTERS))
+
+
+def test_the_override_sees_every_copy(small_zephyr: Path, tmp_path: Path) -> None:
+    """Of programs that use fast scratch, and of those that do not."""
+    fast = ("-DCONFIG_HIL_ETHOSU_FAST_SCRATCH_BYTES=393216", "-DHIL_FAST_SCRATCH_PLACE=DDR")
+    counting = (*_DOORBELL, "-DCONFIG_HIL_ETHOSU_COUNT_IO=y", *fast)
+    build = _west_build(small_zephyr, tmp_path, BOARD_300, *counting)
+    _assert_overridable_in_both_passes(build)
+    for name, what in PROGRAMS.items():
         run = what.run(build / "zephyr" / "zephyr.elf", tmp_path / name)
         assert run.status == 0, run.console
         assert counted(run.console) == 2 * needed_copies(what.program()), name
         assert run.outputs == (what.expected(),) * 2, name
 
 
-def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
+def test_an_application_can_override_it(small_zephyr: Path, tmp_path: Path) -> None:
     """A user's application defines the copy; it is in an archive of its own, as Zephyr has it."""
     sample = tmp_path / "sample"
     sample.mkdir()
@@ -112,7 +95,7 @@ def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
             f"void {HOOK}(char *to, const char *from, unsigned size) {{\n"
             "  while (size-- > 0) *to++ = (char)(*from++ ^ 1);\n}\n"
         )
-    build = _west_build(zephyr, tmp_path, BOARD_300, *_DOORBELL, sample=sample)
+    build = _west_build(small_zephyr, tmp_path, BOARD_300, *_DOORBELL, sample=sample)
     found = check(build, [HOOK], _quiet)
     assert found.holds, found.text()
     assert "libapp.a(main.c.obj) replaced" in found.text()
@@ -122,7 +105,7 @@ def test_an_application_can_override_it(zephyr: Path, tmp_path: Path) -> None:
     assert run.outputs[0] != what.expected()  # this override spoils what it copies
 
 
-def test_without_the_backend_there_is_no_hook(zephyr: Path, tmp_path: Path) -> None:
-    found = check(_west_build(zephyr, tmp_path, BOARD_300), [HOOK], _quiet)
+def test_without_the_backend_there_is_no_hook(small_zephyr: Path, tmp_path: Path) -> None:
+    found = check(_west_build(small_zephyr, tmp_path, BOARD_300), [HOOK], _quiet)
     assert {f.check for f in found.findings} == {"in_program"}
     assert not found.holds

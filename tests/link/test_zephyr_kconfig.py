@@ -12,7 +12,7 @@ import pytest
 from harness.link.build_failure import build_failure
 from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
-from tests.link.workspace import BOARD, WEST, make_workspace
+from tests.link.workspace import BOARD, WEST
 from tests.link.zephyr_plants import FILES, KCONFIG, MODULE, PLANTS
 
 _CONF = "CONFIG_FPU=y\nCONFIG_MULTITHREADING=y\nCONFIG_PROBE_BACKEND=y\n"
@@ -25,11 +25,6 @@ int main(void) { return probe_execute(to, from); }
 
 def _quiet(_message: str) -> None:
     pass
-
-
-@pytest.fixture(scope="module")
-def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("west"))
 
 
 def _build(zephyr: Path, root: Path, edits: dict[str, str], *options: str) -> tuple[int, str]:
@@ -75,10 +70,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("line", "option", "cause", "where"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_kconfig_refuses_stops_the_build(
-    line: str, option: str, cause: str, where: str, zephyr: Path, tmp_path: Path
+    line: str, option: str, cause: str, where: str, small_zephyr: Path, tmp_path: Path
 ) -> None:
     options = [option] if option else []
-    status, log = _build(zephyr, tmp_path, {"prj.conf": _CONF + line + "\n"}, *options)
+    status, log = _build(small_zephyr, tmp_path, {"prj.conf": _CONF + line + "\n"}, *options)
     assert status != 0
     found = build_failure(log)
     assert found is not None
@@ -87,10 +82,10 @@ def test_what_kconfig_refuses_stops_the_build(
     assert where in found.where
 
 
-def test_an_option_that_stayed_n(zephyr: Path, tmp_path: Path) -> None:
+def test_an_option_that_stayed_n(small_zephyr: Path, tmp_path: Path) -> None:
     plant = next(p for p in PLANTS if p.name == "stayed_n")
     wrong = {**plant.wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\n"}
-    status, log = _build(zephyr, tmp_path, wrong)
+    status, log = _build(small_zephyr, tmp_path, wrong)
     assert status != 0
     assert plant.message in log
     assert "PROBE_IO (defined at" in log
@@ -99,21 +94,21 @@ def test_an_option_that_stayed_n(zephyr: Path, tmp_path: Path) -> None:
         assert failure.cause_kind == "option_not_taken"
         assert all(words in failure.cause for words in plant.in_cause), failure.cause
         assert all(words in failure.fix for words in plant.in_fix)
-        _build(zephyr, tmp_path, wrong)
+        _build(small_zephyr, tmp_path, wrong)
     reduced = reduce_build(tmp_path / "build", tmp_path / "r", with_test=False, progress=_quiet)
     assert len(reduced.objects) + bool(reduced.stubs) <= 3
     right = {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\nCONFIG_DMA=y\n"}
-    status, log = _build(zephyr, tmp_path, right)
+    status, log = _build(small_zephyr, tmp_path, right)
     assert status == 0, log
 
 
-def test_an_option_that_nobody_set(zephyr: Path, tmp_path: Path) -> None:
+def test_an_option_that_nobody_set(small_zephyr: Path, tmp_path: Path) -> None:
     """Its source is compiled inside `if(CONFIG_...)`, and prj.conf says nothing of it."""
     io = 'config PROBE_IO\n\tbool "Copies"\n'
     inner = "  if(CONFIG_PROBE_IO)\n    zephyr_library_sources(io_default.c)\n  endif()\n"
     lists = MODULE.replace(" io_default.c", "").replace("endif()", f"{inner}endif()")
     wrong = {"module/Kconfig": KCONFIG + io, "module/CMakeLists.txt": lists}
-    status, _ = _build(zephyr, tmp_path, wrong)
+    status, _ = _build(small_zephyr, tmp_path, wrong)
     assert status != 0
     failure = explain(tmp_path / "build", _quiet).failures[0]
     assert failure.cause_kind == "option_not_set"
@@ -121,5 +116,7 @@ def test_an_option_that_nobody_set(zephyr: Path, tmp_path: Path) -> None:
         failure.cause
     )
     assert "Set CONFIG_PROBE_IO=y" in failure.fix
-    status, log = _build(zephyr, tmp_path, {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\n"})
+    status, log = _build(
+        small_zephyr, tmp_path, {**wrong, "prj.conf": _CONF + "CONFIG_PROBE_IO=y\n"}
+    )
     assert status == 0, log

@@ -15,10 +15,10 @@ from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
 from tests.link.plants import PLANTS, Plant
 from tests.link.test_plants import _assert_explained
-from tests.link.workspace import ZephyrProject, in_zephyr, make_workspace
+from tests.link.workspace import ZephyrProject, in_zephyr
 
 # What Zephyr changes is how the link is found and done again: one plant of each kind shows that for
-# logs and for reducing. test_plants does both with every plant.
+# logs, for reducing and for the fix. test_plants does all three with every plant.
 ONE_OF_EACH_KIND = list({plant.kind: plant for plant in reversed(PLANTS)}.values())
 
 
@@ -48,8 +48,8 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def wrong(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(make_workspace(tmp_path_factory.mktemp("west")), tmp_path_factory.mktemp("wrong"))
+def wrong(small_zephyr: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(small_zephyr, tmp_path_factory.mktemp("wrong"))
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +58,20 @@ def right(wrong: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
-def test_the_build_directory_is_explained(plant: Plant, wrong: Place) -> None:
-    project, _ = wrong.broken(plant)
+def test_it_is_explained_and_reduced_to_three_objects(
+    plant: Plant, wrong: Place, tmp_path: Path
+) -> None:
+    """From the build directory; for one of each kind from west's log, too, and reduced."""
+    project, text = wrong.broken(plant)
     explanation = explain(project.build, _quiet)
     assert explanation.command is not None
     assert Path(explanation.command.output).name == "zephyr_pre0.elf"
     _assert_explained(explanation.failures[0], project.plant)
-
-
-@pytest.mark.parametrize("plant", ONE_OF_EACH_KIND, ids=lambda plant: plant.name)
-def test_the_log_of_west_is_explained(plant: Plant, wrong: Place) -> None:
-    project, text = wrong.broken(plant)
-    log = wrong.folder / "west.log"
+    if plant not in ONE_OF_EACH_KIND:
+        return
+    log = tmp_path / "west.log"
     log.write_text(text)
     _assert_explained(explain(log, _quiet).failures[0], project.plant)
-
-
-@pytest.mark.parametrize("plant", ONE_OF_EACH_KIND, ids=lambda plant: plant.name)
-def test_it_is_reduced_to_three_objects(plant: Plant, wrong: Place, tmp_path: Path) -> None:
-    project, _ = wrong.broken(plant)
     reduced = reduce_build(project.build, tmp_path / "r", with_test=False, progress=_quiet)
     assert 1 <= len(reduced.objects) + bool(reduced.stubs) <= 3
     moved = (tmp_path / "r").rename(tmp_path / "moved")
@@ -87,7 +82,7 @@ def test_it_is_reduced_to_three_objects(plant: Plant, wrong: Place, tmp_path: Pa
     assert project.plant.message in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+@pytest.mark.parametrize("plant", ONE_OF_EACH_KIND, ids=lambda plant: plant.name)
 def test_the_fix_makes_both_passes_link(plant: Plant, right: Place) -> None:
     project = right.project(plant)
     program = project.build / "zephyr" / "zephyr.elf"

@@ -25,7 +25,7 @@ from harness.link.diagnose.explain import explain
 from harness.link.reduce import reduce_build
 from harness.system.paths import project_root
 from tests.link.test_own_builds import LISTS, forgetful_kernels
-from tests.link.workspace import enter, make_workspace, needs_real_zephyr
+from tests.link.workspace import copy_workspace, enter, needs_real_zephyr
 
 
 def _quiet(_message: str) -> None:
@@ -46,11 +46,6 @@ def _hil_run(
     )
 
 
-@pytest.fixture(scope="module")
-def zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("west"))
-
-
 @pytest.fixture
 def home(tmp_path: Path, shared_hil_home: str) -> Path:
     """A state directory with the session's programs and a cache of firmware of its own."""
@@ -62,9 +57,9 @@ def home(tmp_path: Path, shared_hil_home: str) -> Path:
 
 
 def test_a_run_builds_with_west_and_passes(
-    zephyr: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enter(zephyr, monkeypatch)
+    enter(small_zephyr, monkeypatch)
     done = _hil_run("zephyr-corstone-300", "add", env={**os.environ, "HIL_HOME": str(home)})
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "PASS"
@@ -88,10 +83,10 @@ def test_the_networks_pass_in_the_real_workspace(tmp_path: Path) -> None:
 
 
 def test_a_failed_build_is_kept_explained_and_reduced(
-    zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    enter(zephyr, monkeypatch)
+    enter(small_zephyr, monkeypatch)
     options = {"HIL_KERNELS_DIR": str(forgetful_kernels(tmp_path))}
     with pytest.raises(LinkError, match=r"undefined reference to .hil::op_forgotten") as caught:
         build(load_target("zephyr-corstone-300"), options=options)
@@ -109,12 +104,12 @@ def test_a_failed_build_is_kept_explained_and_reduced(
 
 
 def test_the_other_board_builds_too(
-    zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a compiler that knows its CPU; Debian 12's does not, and is made to look as if."""
     monkeypatch.setattr(Compiler, "require", lambda _compiler, _cpu: None)
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    enter(zephyr, monkeypatch)
+    enter(small_zephyr, monkeypatch)
     kernels = forgetful_kernels(
         tmp_path, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
     )
@@ -150,13 +145,14 @@ def test_a_run_without_a_workspace_ends_before_any_work(tmp_path: Path) -> None:
     assert not list((tmp_path / "hil").rglob("*.pte"))  # nothing was exported
 
 
-def test_without_west(zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_west(small_zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(ToolMissing, match="west is not installed"):
-        find_workspace("b", {"ZEPHYR_BASE": str(zephyr), "PATH": "/nowhere"})
+        find_workspace("b", {"ZEPHYR_BASE": str(small_zephyr), "PATH": "/nowhere"})
 
 
-def test_another_zephyr_is_another_build(zephyr: Path) -> None:
+def test_another_zephyr_is_another_build(small_zephyr: Path, tmp_path: Path) -> None:
+    zephyr = copy_workspace(small_zephyr, tmp_path)
     environ = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
     before = find_workspace("b", environ)
     assert find_workspace("b", environ).key() == before.key()
@@ -194,9 +190,9 @@ EDITS = {
 }
 
 
-def test_an_edit_in_a_release_that_is_no_repository(tmp_path: Path) -> None:
+def test_an_edit_in_a_release_that_is_no_repository(small_zephyr: Path, tmp_path: Path) -> None:
     """No git says what changed: files that Python and editors leave do not count, others do."""
-    release = make_workspace(tmp_path / "w")
+    release = copy_workspace(small_zephyr, tmp_path)
     shutil.rmtree(release / ".git")
     for folder in ("boards/arm/mps3", "boards/common", "tests/kernel"):
         (release / folder).mkdir(parents=True, exist_ok=True)
@@ -211,9 +207,9 @@ def test_an_edit_in_a_release_that_is_no_repository(tmp_path: Path) -> None:
         before = after
 
 
-def test_an_edit_in_a_linked_checkout_is_another_build(tmp_path: Path) -> None:
+def test_an_edit_in_a_linked_checkout_is_another_build(small_zephyr: Path, tmp_path: Path) -> None:
     """Linked: the workspace's folder of the project is a link to somebody's own checkout."""
-    zephyr = make_workspace(tmp_path / "w")
+    zephyr = copy_workspace(small_zephyr, tmp_path)
     checkout = tmp_path / "checkout"
     (zephyr.parent / "manifest").rename(checkout)
     (zephyr.parent / "manifest").symlink_to(checkout)
@@ -225,18 +221,18 @@ def test_an_edit_in_a_linked_checkout_is_another_build(tmp_path: Path) -> None:
     assert all(key not in keys[:number] for number, key in enumerate(keys))
 
 
-def test_a_zephyr_outside_a_workspace(zephyr: Path, tmp_path: Path) -> None:
+def test_a_zephyr_outside_a_workspace(small_zephyr: Path, tmp_path: Path) -> None:
     alone = tmp_path / "zephyr"
-    shutil.copytree(zephyr, alone)
+    shutil.copytree(small_zephyr, alone)
     with pytest.raises(UsageError, match="west does not know the workspace"):
         find_workspace("b", {**os.environ, "ZEPHYR_BASE": str(alone)})
 
 
 def test_a_workspace_whose_west_cannot_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its manifest names Zephyr without Zephyr's commands."""
-    zephyr = make_workspace(tmp_path / "w")
+    zephyr = copy_workspace(small_zephyr, tmp_path)
     manifest = zephyr.parent / "manifest" / "west.yml"
     lines = manifest.read_text().splitlines()
     manifest.write_text("\n".join(x for x in lines if "west-commands" not in x) + "\n")

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +62,12 @@ def make_workspace(root: Path) -> Path:
     return root / "ws" / "zephyr"
 
 
+def copy_workspace(zephyr: Path, root: Path) -> Path:
+    """Another workspace with the same content, to be changed; the path of its zephyr repository."""
+    shutil.copytree(zephyr.parent, root / "ws", symlinks=True)
+    return root / "ws" / zephyr.name
+
+
 def enter(zephyr: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The small workspace for ``hil``, with the west whose Python has kconfiglib; that of a real
     one, which may be first in PATH, need not."""
@@ -83,8 +88,7 @@ def _commit(repository: Path) -> None:
 
 @dataclass(frozen=True)
 class ZephyrProject(Project):
-    """A plant as an application of the workspace, built by `west build`. Its folders may have been
-    another plant's: nothing of that one stays, but CMake looks for the compilers only once."""
+    """A plant as an application of the workspace, built by `west build`."""
 
     workspace: Path
 
@@ -107,19 +111,8 @@ class ZephyrProject(Project):
             text=True,
             check=False,
         )
-        clean = ["ninja", "-C", str(self.build), "-t", "cleandead"]
-        subprocess.run(clean, capture_output=True, check=True)
+        self._clean()
         return done
-
-    def _write(self, files: Mapping[str, str]) -> None:
-        self.source.mkdir(exist_ok=True)
-        for file in self.source.iterdir():
-            if file.name not in files:
-                file.unlink()
-        for name, text in files.items():
-            file = self.source / name
-            if not file.is_file() or file.read_text() != text:
-                file.write_text(text)
 
 
 _SNIPPET = "zephyr_linker_sources(SECTIONS model.ld)\n"

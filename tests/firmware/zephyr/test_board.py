@@ -14,14 +14,14 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.firmware.zephyr.workspace import require_workspace
-from tests.link.workspace import REAL, enter, make_workspace, needs_real_zephyr
+from tests.link.workspace import REAL, copy_workspace, enter, needs_real_zephyr
 
 BOARD_320 = "mps4/corstone320/fvp"
 
 
 @pytest.fixture
-def zephyr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    found = make_workspace(tmp_path / "west")
+def zephyr(small_zephyr: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = copy_workspace(small_zephyr, tmp_path / "west")
     enter(found, monkeypatch)
     return found
 

@@ -25,7 +25,7 @@ from harness.sim.transcript import NpuUse
 from harness.system.process import Stop
 from tests.link.recorded_programs import PROGRAMS
 from tests.link.test_own_builds import LISTS, forgetful_kernels
-from tests.link.workspace import REAL, STANDIN, enter, make_workspace, needs_real_zephyr
+from tests.link.workspace import REAL, STANDIN, enter, needs_real_zephyr
 
 TARGET = load_target("zephyr-corstone-300-u55-128")
 ON_QEMU = pick(TARGET, "qemu")
@@ -33,8 +33,11 @@ NOT_STARTED = "Zephyr's Ethos-U driver did not start"
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("west"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernel and the module of all builds: what is compiled in equal paths is compiled once."""
+    made = tmp_path_factory.mktemp("driver")
+    forgetful_kernels(made, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp"))
+    return made
 
 
 @dataclass(frozen=True)
@@ -49,18 +52,20 @@ class With:
 @pytest.fixture(params=["ARM_ETHOS_U", "ETHOS_U", pytest.param("real", marks=needs_real_zephyr)])
 def module(
     request: pytest.FixtureRequest,
-    small: Path,
+    small_zephyr: Path,
+    folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> With:
     """The small one as older Zephyrs name the option, or as newer ones do and with an NPU that
     starts and is never free."""
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    options = {"HIL_KERNELS_DIR": str(_kernels(tmp_path))}
+    options = {"HIL_KERNELS_DIR": str(folder / "kernels")}
     if request.param == "real":
         return With(options, NOT_STARTED)
-    enter(small, monkeypatch)
-    module = tmp_path / "hal_ethos_u"
+    enter(small_zephyr, monkeypatch)
+    module = folder / "hal_ethos_u"
+    shutil.rmtree(module, ignore_errors=True)
     shutil.copytree(STANDIN / "modules" / "hal_ethos_u", module)
     options["EXTRA_ZEPHYR_MODULES"] = str(module)
     if request.param == "ARM_ETHOS_U":
@@ -74,10 +79,6 @@ def module(
         assert old in text
         (module / name).write_text(text.replace(old, new))
     return With(options, "Failed to reserve the Ethos-U driver")
-
-
-def _kernels(folder: Path) -> Path:
-    return forgetful_kernels(folder, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp"))
 
 
 def _symbols(firmware: Firmware) -> str:
@@ -129,10 +130,10 @@ def test_the_networks_pass_through_the_real_driver(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_the_module_the_registers_are_ours(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_zephyr: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HIL_HOME", str(tmp_path / "hil"))
-    enter(small, monkeypatch)
-    symbols = _symbols(build(TARGET, options={"HIL_KERNELS_DIR": str(_kernels(tmp_path))}))
+    enter(small_zephyr, monkeypatch)
+    symbols = _symbols(build(TARGET, options={"HIL_KERNELS_DIR": str(folder / "kernels")}))
     assert "RegisterDevice::run" in symbols
     assert "ethosu_invoke" not in symbols

@@ -13,7 +13,7 @@ import pytest
 from harness.firmware.step import StepFailed
 from harness.firmware.zephyr.west import Job, build_in_tree, in_kconfig
 from harness.firmware.zephyr.workspace import find_workspace
-from tests.link.workspace import REAL, enter, make_workspace, needs_real_zephyr
+from tests.link.workspace import REAL, enter, needs_real_zephyr
 
 _LISTS = """\
 cmake_minimum_required(VERSION 3.20)
@@ -24,10 +24,8 @@ target_sources(app PRIVATE main.c other.c)
 
 
 @pytest.fixture(scope="module", params=["small", pytest.param("real", marks=needs_real_zephyr)])
-def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if request.param == "real":
-        return Path(str(REAL))
-    return make_workspace(tmp_path_factory.mktemp("west"))
+def base(request: pytest.FixtureRequest, small_zephyr: Path) -> Path:
+    return Path(str(REAL)) if request.param == "real" else small_zephyr
 
 
 @pytest.fixture
