@@ -165,21 +165,24 @@ def spread_taps(weight: torch.Tensor, dilation: Sequence[int]) -> torch.Tensor:
     return spread
 
 
-def define(case: Case, kernels: Any) -> torch.Tensor:
-    """The definition's result. Torch has no dilated integer convolution on the CPU, so there
-    the taps are spread instead; and it leaves the order of equal elements open, which in our
-    sort is the one they had."""
+def define(case: Case, every_kernels: Sequence[Any]) -> list[torch.Tensor]:
+    """The definition's result, as each set of kernels gives it. Torch has no dilated integer
+    convolution on the CPU, so there the taps are spread instead; and it leaves the order of equal
+    elements open, which in our sort is the one they had."""
     values = [plain(argument) for argument in case.arguments]
     if case.operator == "aten.sort":
         x, dim, descending = values
-        return picked(torch.sort(x, dim=dim, descending=descending, stable=True), case.output)
+        result = torch.sort(x, dim=dim, descending=descending, stable=True)
+        return [picked(result, case.output)] * len(every_kernels)
     if "quantized_conv2d" in case.operator or "depthwise" in case.operator:
         values[1], values[5] = spread_taps(values[1], values[5]), [1, 1]
     operator = resolve(case.operator)
     result = operator(*values, **case.options)
     overload = getattr(operator, "default", operator)
-    result = kernels(overload, tuple(values), case.options, result)
-    return picked(result, case.output)
+    return [
+        picked(kernels(overload, tuple(values), case.options, result), case.output)
+        for kernels in every_kernels
+    ]
 
 
 def plain(argument: Any) -> Any:
@@ -246,34 +249,44 @@ def build_each(
     aten = torch.ops.aten
     kept = [aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.linear.default]
     options = exir.EdgeCompileConfig(_check_ir_validity=False, preserve_ops=kept)
-    programs = []
+    has_scratch = any(isinstance(each, Scratch) for case in cases for each in case.arguments)
+    programs: dict[tuple[str, int] | None, tuple[bytes, list[list[int]]]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(module, tuple(activations), strict=False)
         edge = exir.to_edge(exported, compile_config=options)
         for plan in plans:
+            if _program_key(plan, has_scratch) in programs:
+                continue
             planned = copy.deepcopy(edge)
             backend = getattr(cmsis_nn.Backend, plan.backend)
             plan_scratch(planned.exported_program().graph, backend, plan.spare)
             planned.exported_program().graph.lint()
-            programs.append(bytes(planned.to_executorch(config).buffer))
-    return [
-        KernelProgram(
-            pte=pte,
-            inputs=tuple(memory_bytes(t, t.dim_order()) for t in activations),
-            expected=tuple(
-                memory_bytes(t, o)
-                for t, o in zip(results(cases, plan), output_orders(pte), strict=True)
-            ),
-            names=tuple(c.name for c in cases),
-            tensors=tuple(activations),
-            tolerances=tuple(c.tolerance for c in cases),
+            pte = bytes(planned.to_executorch(config).buffer)
+            programs[_program_key(plan, has_scratch)] = pte, output_orders(pte)
+    inputs = tuple(memory_bytes(t, t.dim_order()) for t in activations)
+    made = []
+    for plan, defined in zip(plans, results(cases, plans), strict=True):
+        pte, orders = programs[_program_key(plan, has_scratch)]
+        made.append(
+            KernelProgram(
+                pte=pte,
+                inputs=inputs,
+                expected=tuple(memory_bytes(t, o) for t, o in zip(defined, orders, strict=True)),
+                names=tuple(c.name for c in cases),
+                tensors=tuple(activations),
+                tolerances=tuple(c.tolerance for c in cases),
+            )
         )
-        for pte, plan in zip(programs, plans, strict=True)
-    ]
+    return made
 
 
-def results(cases: Sequence[Case], plan: Plan) -> list[torch.Tensor]:
-    """As the kernels for the plan's core give them."""
-    kernels = by_design.Kernels(CORES[plan.backend], plan.arithmetic)
-    return [define(case, kernels) for case in cases]
+def _program_key(plan: Plan, has_scratch: bool) -> tuple[str, int] | None:
+    """What a program depends on: plans differ in scratch alone."""
+    return (plan.backend, plan.spare) if has_scratch else None
+
+
+def results(cases: Sequence[Case], plans: Sequence[Plan]) -> Iterator[tuple[torch.Tensor, ...]]:
+    """As the kernels for each plan's core give them."""
+    kernels = [by_design.Kernels(CORES[plan.backend], plan.arithmetic) for plan in plans]
+    return zip(*(define(case, kernels) for case in cases), strict=True)

@@ -59,7 +59,8 @@ ROOMY = ["depthwise", "edges"]  # groups that are also planned with more scratch
 @functools.cache
 def programs(group: str) -> dict[str, KernelProgram]:
     """The group's calls as one program, for each backend with scratch as CMSIS-NN wants it."""
-    plans = {name: Plan(name) for name in ("MVE", "DSP", "SCALAR")}
+    builds = PORTABLE_BUILDS if group in PORTABLE else list(BUILDS)
+    plans = {name: Plan(name) for name in {BUILDS[build][1] for build in builds}}
     if group in TWO_DEFINITIONS:
         plans["python"] = Plan(arithmetic=Arithmetic.PYTHON)
     if group in ROOMY:
