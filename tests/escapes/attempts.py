@@ -1,7 +1,8 @@
 """Makes every attempt of attempts.yaml and says what came of each.
 
-``python -m tests.escapes.attempts FOLDER`` does it as whoever runs it, in FOLDER, which must be
-new, and prints JSON: for each attempt what was tried, what was expected, what happened.
+``python -m tests.escapes.attempts FOLDER [NAME…]`` does it as whoever runs it, in FOLDER, which
+must be new, and prints JSON: for each attempt what was tried, what was expected, what happened.
+With names: of the attempts that have a run of their own only those.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -145,10 +146,11 @@ def table() -> dict[str, dict[str, dict[str, Any]]]:
     return rows
 
 
-def make(folder: Path) -> tuple[list[Attempt], list[str]]:
-    """All attempts, and what of the host they have changed."""
+def make(folder: Path, named: Sequence[str] = ()) -> tuple[list[Attempt], list[str]]:
+    """The attempts, and what of the host they have changed. ``named``: as on the command line."""
     ground, rows = Ground(folder), table()
-    attempts = [*_together(ground, rows["attempts"]), *_alone(ground, rows["alone"])]
+    alone = {name: rows["alone"][name] for name in named or rows["alone"]}
+    attempts = [*_together(ground, rows["attempts"]), *_alone(ground, alone)]
     return attempts, ground.harmed()
 
 
@@ -183,7 +185,7 @@ def _console(transcript: Transcript) -> str:
 
 
 def main() -> None:
-    attempts, harmed = make(Path(sys.argv[1]))
+    attempts, harmed = make(Path(sys.argv[1]), sys.argv[2:])
     rows = [{**asdict(attempt), "as_expected": attempt.as_expected} for attempt in attempts]
     print(json.dumps({"uid": os.getuid(), "attempts": rows, "harmed": harmed}))
 

@@ -31,13 +31,20 @@ pytestmark = [
 ]
 # What env starts is started without what setpriv still has.
 _SHARED = ("CCACHE_", "CMAKE_")
+# What a run of its own shows whoever makes it, as that a loop ends, is tried once.
+_BY_RIGHTS = ("fill-one-file", "fill-many-files", "make-files", "take-handles")
 _NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--", "env")
 
 
-def attempted(folder: Path, who: tuple[str, ...] = (), python: str = sys.executable) -> Any:
+def attempted(
+    folder: Path,
+    who: tuple[str, ...] = (),
+    python: str = sys.executable,
+    named: tuple[str, ...] = (),
+) -> Any:
     """In a process that is ``who``, which can write to ``folder`` only."""
     done = subprocess.run(
-        [*who, python, "-m", "tests.escapes.attempts", str(folder / "ground")],
+        [*who, python, "-m", "tests.escapes.attempts", str(folder / "ground"), *named],
         cwd=project_root(),
         env={**_environment(), "HIL_HOME": str(folder / "hil")},
         capture_output=True,
@@ -100,7 +107,7 @@ def test_as_somebody_without_rights(tmp_path: Path) -> None:
     folder.mkdir()
     try:
         shutil.chown(folder, 65534, 65534)
-        found = attempted(folder, _NOBODY, python)
+        found = attempted(folder, _NOBODY, python, _BY_RIGHTS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     assert found["uid"] == 65534
