@@ -5,6 +5,11 @@ set(APPLICATION_SOURCE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
 set(APPLICATION_BINARY_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 include(${ZEPHYR_BASE}/cmake/toolchain.cmake)
 project(Zephyr LANGUAGES C CXX ASM)
+find_program(CCACHE_FOUND ccache) # as Zephyr does
+if(CCACHE_FOUND)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_FOUND})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_FOUND})
+endif()
 include(${ZEPHYR_BASE}/cmake/kconfig.cmake)
 include(${ZEPHYR_BASE}/cmake/functions.cmake)
 
