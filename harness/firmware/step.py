@@ -136,7 +136,8 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
     """The error to raise for a step whose log says ``text``: what failed first, why, what to do."""
     # Only a failure pays for the import.
     from harness.link.build_failure import BuildFailureKind, build_failure
-    from harness.link.diagnose.explain import explain_log
+    from harness.link.diagnose.explain import explain_lines
+    from harness.link.log.lines import lines_of
 
     if full := _DISK_FULL.search(text):
         return StepStarved(f"{full[0]} while the runner was built", failed, _line(text, full))
@@ -144,7 +145,8 @@ def diagnose(text: str, failed: FailedStep) -> StepError:
         shown = f"the compiler was killed (out of memory?): {killed[0].strip()}"
         return StepStarved(shown, failed, _line(text, killed))
     output = f"the whole output is in {failed.log}"
-    if failed.step != "configure" and (found := explain_log(text, failed.log, silent).failures):
+    links = () if failed.step == "configure" else lines_of(text)
+    if found := explain_lines(links, failed.log, silent).failures:
         hint = f"{found[0].cause} {found[0].fix} ({output})"
         linked = LinkFailed(found[0].text.strip(), failed, found[0].line, hint=hint)
         linked.failures = [failure.summary() for failure in found[:_MOST]]

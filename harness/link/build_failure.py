@@ -62,7 +62,7 @@ class BuildFailure:
         return _place(self.file, str(self.at or "")) if self.file else ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One message of a log in one line, however it was wrapped. ``file`` and ``at``: the place that
     CMake names, in the user's own files if one of them called what complains."""
@@ -135,18 +135,17 @@ _INDENTED = re.compile(r"^\s")
 _ZEPHYRS = re.compile(r"/(?:cmake/(?:modules|toolchain|linker)|share/zephyr-package)/")
 
 
-def statements_of(lines: Sequence[Line]) -> list[Statement]:
-    statements, index = [], 0
+def statements_of(lines: Sequence[Line]) -> Iterator[Statement]:
+    index = 0
     while index < len(lines):
         line = lines[index]
         if header := _CMAKE.match(line.text):
             end = _end_of_block(lines, index)
-            statements.append(_cmake(lines[index:end], header))
+            yield _cmake(lines[index:end], header)
         else:
             end = _end_of_paragraph(lines, index) if _PARAGRAPH.match(line.text) else index + 1
-            statements.append(Statement(line.number, _joined(lines[index:end])))
+            yield Statement(line.number, _joined(lines[index:end]))
         index = end
-    return statements
 
 
 def _end_of_block(lines: Sequence[Line], start: int) -> int:
@@ -209,7 +208,7 @@ _MOST_LINES = 60
 
 def build_failure(text: str) -> BuildFailure | None:
     """``failure_in`` the statements of a text."""
-    return failure_in(statements_of(lines_of(text)))
+    return failure_in(list(statements_of(lines_of(text))))
 
 
 def failure_in(statements: Sequence[Statement]) -> BuildFailure | None:

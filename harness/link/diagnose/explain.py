@@ -27,7 +27,7 @@ from harness.link.diagnose.undefined import explain_undefined
 from harness.link.diagnose.zephyr import refused_options
 from harness.link.failure import Failure, FailureKind, archive_of, file_name, member_of
 from harness.link.index import LinkIndex, load
-from harness.link.log.lines import Line, decode, lines_of
+from harness.link.log.lines import Line, read_lines
 from harness.link.log.messages import LINKED
 from harness.link.log.parse import parse, parse_lines
 from harness.system.progress import Progress
@@ -42,7 +42,6 @@ class Explanation:
     source: str
     failures: tuple[Failure, ...]
     command: BuildCommand | None
-    text: str  # what the linker said
     linked: bool = True
     stopped: BuildFailure | None = None
     unfinished: str | None = None
@@ -72,19 +71,21 @@ def explain(path: Path, progress: Progress) -> Explanation:
         return _explain_build(path.resolve(), progress)
     if not path.is_file():
         raise NotThere(path, "file or directory")
-    return explain_log(decode(path.read_bytes()), path.resolve(), progress)
+    lines, cut = read_lines(path)
+    return explain_lines(lines, path.resolve(), progress, cut=cut)
 
 
-def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
-    """A log; the objects are read too when the log shows the link and they are still there."""
-    lines = lines_of(text)
+def explain_lines(
+    lines: Sequence[Line], path: Path, progress: Progress, *, cut: bool = False
+) -> Explanation:
+    """A log; the objects are read too when the log shows the link and they are still there.
+    ``cut``: it ends in the middle of a line."""
     parsed = parse_lines(lines)
     if not parsed.failures:
-        stopped = failure_in(statements_of(lines))
-        cut = bool(text) and not text.endswith("\n")
+        stopped = failure_in(list(statements_of(lines)))
         shown = parsed.linked or _shows_steps(lines)
         step = _last_step_of_unfinished(lines, cut=cut) if shown and stopped is None else None
-        return Explanation(str(path), (), None, text, parsed.linked, stopped, step)
+        return Explanation(str(path), (), None, parsed.linked, stopped, step)
     for command in commands_in_log(lines, path.parent):
         try:
             call = linker_call(command)
@@ -93,10 +94,10 @@ def explain_log(text: str, path: Path, progress: Progress) -> Explanation:
         if _concerns(command, parsed.failures):
             progress(f"reading the objects of {command.output}")
             failures = diagnose(parsed.failures, call, Tree(command.directory))
-            return Explanation(str(path), failures, command, text)
+            return Explanation(str(path), failures, command)
     inputs, refused = _inputs_shown(lines), refused_options(s.text for s in statements_of(lines))
     failures = tuple(without_objects(f, inputs, refused) for f in parsed.failures)
-    return Explanation(str(path), failures, None, text)
+    return Explanation(str(path), failures, None)
 
 
 def _concerns(command: BuildCommand, failures: tuple[Failure, ...]) -> bool:
@@ -125,7 +126,7 @@ def _explain_build(build: Path, progress: Progress) -> Explanation:
     progress(f"reading the objects of {again.command.output}")
     parsed = parse(again.text, failed=True)
     found = diagnose(parsed.failures, again.call, Tree(build))
-    return Explanation(str(build), found, again.command, again.text)
+    return Explanation(str(build), found, again.command)
 
 
 def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> Explanation:
@@ -138,7 +139,7 @@ def _without_failed_link(build: Path, pending: Pending, progress: Progress) -> E
     if missing and pending.generates and not pending.refused:
         stopped = None  # the file may be one that the build has yet to generate
     unfinished = pending.next_step if stopped is None else None
-    return Explanation(str(build), (), None, text, True, stopped, unfinished or None)
+    return Explanation(str(build), (), None, True, stopped, unfinished or None)
 
 
 def diagnose(failures: tuple[Failure, ...], call: LinkerCall, tree: Tree) -> tuple[Failure, ...]:

@@ -3,7 +3,9 @@ ld's main messages of other languages in English."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,7 +32,7 @@ _GLUED = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a log may have a million
 class Line:
     number: int  # in the log, from 1
     text: str
@@ -42,24 +44,32 @@ def lines_of(text: str) -> list[Line]:
     A carriage return inside a line starts it again, as on a terminal. The text before it is kept
     as a line of its own, because progress bars and compilers share the terminal.
     """
-    lines = []
-    for number, raw in enumerate(text.split("\n"), 1):
-        for part in raw.split("\r"):
+    return list(_cleaned(text.split("\n")))
+
+
+def read_lines(path: Path) -> tuple[list[Line], bool]:
+    """``lines_of`` a log of unknown origin, UTF-16 from PowerShell or UTF-8 with damage kept, and
+    whether it ends in the middle of a line. Never the whole of a large file beside its lines."""
+    with path.open("rb") as file:
+        wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - (2 if wide else 1)))
+        cut = b"\n" not in file.read() and size > 0
+    encoding = "utf-16" if wide else "utf-8-sig"
+    with path.open(encoding=encoding, errors="replace", newline="\n") as text:
+        return list(_cleaned(text)), cut
+
+
+def _cleaned(raw_lines: Iterable[str]) -> Iterator[Line]:
+    for number, raw in enumerate(raw_lines, 1):
+        for part in raw.rstrip("\n").split("\r"):
             plain = without_controls(part)
             if "undefined reference" in plain:
                 plain = _GLUED.sub(r"\g<message>\r\g<next>", plain)
             for piece in plain.split("\r"):
                 clean = _PREFIXES.sub("", piece).rstrip()
                 if clean:
-                    lines.append(Line(number, clean))
-    return lines
-
-
-def decode(raw: bytes) -> str:
-    """Text of a log of unknown origin: UTF-16 from PowerShell, else UTF-8 with damage kept."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return raw.decode("utf-16", "replace")
-    return raw.decode("utf-8-sig", "replace")
+                    yield Line(number, clean)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ _LLD_OBJECT = re.compile(r"^(?P<object>\S.*?):\((?P<inside>.+)\)(?: in archive (
 def _interesting() -> re.Pattern[str]:
     """What a line must have for any rule to match; most lines of a build log have none of it."""
     needles = [needle for rule in messages.rules() for needle in rule.needles]
-    words = dict.fromkeys(("unction", "skipping incompatible", *needles))
+    words = dict.fromkeys(("n function ", "skipping incompatible", *needles))
     return re.compile("|".join(map(re.escape, words)))
 
 
@@ -58,7 +58,7 @@ def parse(text: str, *, failed: bool = False) -> Parsed:
 def parse_lines(lines: Sequence[Line], *, failed: bool = False) -> Parsed:
     """Every reason the log gives for a failed link. ``failed``: the linker's exit status is known
     to be that of a failure."""
-    lines = [Line(line.number, english(line.text)) for line in lines]
+    lines = [x if (text := english(x.text)) is x.text else Line(x.number, text) for x in lines]
     failed = failed or any(messages.GAVE_UP.search(line.text) for line in lines)
     reader = _Reader(lines)
     reader.read()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.diagnose.explain import Explanation, explain_log
+from harness.link.diagnose.explain import Explanation, explain_lines
+from harness.link.log.lines import lines_of
 
 SEED = 30
 NINJA = (
@@ -36,7 +37,8 @@ WHOLE = {
 
 
 def explained(text: str) -> Explanation:
-    return explain_log(text, Path("/nowhere/build.log"), lambda _: None)
+    cut = not text.endswith("\n")
+    return explain_lines(lines_of(text), Path("/nowhere/build.log"), lambda _: None, cut=cut)
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.link.diagnose.explain import explain_log
+from harness.link.diagnose.explain import explain_lines
+from harness.link.log.lines import lines_of
 
 
 def _explained(text: str, tmp_path: Path) -> tuple[str | None, str, str]:
-    (failure,) = explain_log(text, tmp_path / "log", lambda _m: None).failures
+    (failure,) = explain_lines(lines_of(text), tmp_path / "log", lambda _m: None).failures
     return failure.cause_kind, failure.cause, failure.fix
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from harness.link.log.lines import decode
-from harness.link.log.parse import parse
+from harness.link.log.lines import read_lines
+from harness.link.log.parse import parse, parse_lines
 from tests.link.log.reading import only
 
 
@@ -28,10 +30,18 @@ def test_what_wrappers_put_in_front_is_taken_away(prefix: str) -> None:
     assert failure.places[0].source == "main.c"
 
 
-def test_logs_of_windows_and_damaged_logs_are_read() -> None:
-    line = "m.c:3: undefined reference to `f'"
-    assert only(decode(line.encode("utf-16"))).symbol == "f"
-    assert only(decode(line.encode() + b"\n\xff\xfe\x80")).symbol == "f"
+@pytest.mark.parametrize(
+    ("tail", "encoding"), [("", "utf-8"), ("\n\xff\xfe\x80", "latin-1"), ("", "utf-16")]
+)
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_logs_of_windows_and_damaged_logs_are_read(
+    tail: str, encoding: str, end: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "build.log"
+    file.write_bytes(f"m.c:3: undefined reference to `f'{tail}{end}".encode(encoding))
+    lines, cut = read_lines(file)
+    (failure,) = parse_lines(lines).failures
+    assert (failure.symbol, cut) == ("f", not end)
 
 
 def test_two_messages_on_one_line_are_two() -> None:
