@@ -12,7 +12,7 @@ from harness.export.program import TensorSpec
 from harness.judge.program_contents import ProgramDifference
 from harness.judge.reference import Reference
 from harness.log import Observation
-from harness.sim.transcript import NpuUse
+from harness.sim.npu_use import NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
 

@@ -126,6 +126,10 @@ class SharedMemory:
         os.close(self.descriptor)
 
     @property
+    def end(self) -> int:
+        return self.base + self.size
+
+    @property
     def path(self) -> str:
         """The name of the memory for a process that inherits the descriptor."""
         return f"/proc/self/fd/{self.descriptor}"

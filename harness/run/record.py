@@ -22,7 +22,8 @@ from harness.judge.evidence import Ending, Evidence, Expectation, TensorDiff
 from harness.judge.first_operator import FirstDifference
 from harness.judge.rules import worst
 from harness.log import Observation
-from harness.sim.transcript import NpuUse, Transcript
+from harness.sim.npu_use import NpuUse
+from harness.sim.transcript import Transcript
 from harness.system.git import git, is_work_tree
 from harness.system.git import revision as git_revision
 from harness.system.paths import import_root

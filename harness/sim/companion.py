@@ -9,64 +9,71 @@ SYS_HEAPINFO, is served by gdbstub hooks (harness/sim/gdbstub).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.config.loading import Qemu, Target
-from harness.config.model import Region
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
-from harness.sim.gdbstub.driver import GuestMemory, GuestStuck
-from harness.sim.gdbstub.hooks import (
-    ConsoleInjector,
-    DrivenNpu,
-    GuestEnd,
-    StubSocket,
-    serving_hooks,
-)
+from harness.sim.gdbstub.driver import GuestStuck
+from harness.sim.gdbstub.hooks import ConsoleInjector, DrivenNpu, StubSocket, serving_hooks
 from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
-from harness.sim.simulator import Companion
-from harness.sim.transcript import NpuResult, NpuStop, NpuUse
+from harness.sim.launch import Companion
+from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
 from harness.system.files import disk_errors
+
+if TYPE_CHECKING:
+    from harness.config.model import Region
+    from harness.config.npu import Npu
 
 MEMORY = "ddr"  # what QEMU calls the memory that is shared
 
 
-class NpuRunner:
-    """A Companion (``simulator.py``) that runs the guest's command streams on the model of the NPU,
-    counts them, and keeps the first failure."""
+@dataclass(frozen=True)
+class ModelledNpu:
+    """An Ethos-U, and the guest's RAM in which its model works: address and size in bytes."""
 
-    def __init__(
-        self, run: Run, memory: SharedMemory | None = None, *, with_npu: bool = True
-    ) -> None:
-        self.words: tuple[str, ...] = ()
-        self.descriptors: tuple[int, ...] = ()
+    product: str  # u55, u65, u85
+    macs: int
+    ram: int
+    ram_bytes: int
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.product, self.macs)
+
+
+def npu_of(npu: Npu | None, ram: Region | None) -> ModelledNpu | None:
+    """Of a target and its simulator, which says where a model of an NPU works."""
+    if npu is None or ram is None:
+        return None
+    return ModelledNpu(npu.product, npu.macs, ram.origin, ram.size)
+
+
+class NpuRunner(Companion):
+    """Runs the guest's command streams on the model of the NPU, counts them, and keeps the first
+    failure. ``run``: None on a board without one, whose programs may have the driver all the same.
+    ``memory``: of QEMU's guest, shared with the model."""
+
+    def __init__(self, run: Run | None, memory: SharedMemory | None = None) -> None:
         if memory is not None:
             file = f"memory-backend-file,id={MEMORY},size={memory.size >> 20}M"
             self.words = ("-object", f"{file},mem-path={memory.path},share=on")
             self.descriptors = (memory.descriptor,)
         self._run = run
-        self._with_npu = with_npu
         self._jobs = 0
         self._stop: NpuStop | None = None
-        self._guest_end: GuestEnd | None = None
         self._injector = ConsoleInjector()
         self._stub_socket: StubSocket | None = None
-        self.busy = False
-
-    @property
-    def status(self) -> int | None:
-        return None if self._guest_end is None else self._guest_end.status
+        self.stuck: GuestStuck | None = None  # why the guest was ended
 
     def use(self) -> NpuUse | None:
-        if not self._with_npu and not self._jobs and self._stop is None:
-            return None
-        return NpuUse(self._jobs, self._stop)
+        has_npu = self._run is not None or self._jobs or self._stop is not None
+        return NpuUse(self._jobs, self._stop) if has_npu else None
 
-    def console(self, read_end: int) -> None:
-        """QEMU has been started: it has its end of the gdb stub's socket."""
+    def started(self, read_end: int) -> None:
         if self._stub_socket is not None:
             self._stub_socket.far.close()
             self._injector.connect(read_end)
@@ -75,7 +82,7 @@ class NpuRunner:
         self._jobs += 1
         self.busy = True
         try:
-            outcome = self._run(commands, regions)
+            outcome = _NO_NPU if self._run is None else self._run(commands, regions)
         except NpuModelFailed as error:
             outcome = self._broken(error.message)
         except Exception as error:  # a boundary: the guest is told, and so is the record
@@ -102,10 +109,13 @@ class NpuRunner:
         self.words += gdb.words
         self.descriptors += (gdb.far.fileno(),)
         try:
-            with serving_hooks(gdb, program, heap, npu, self._injector, counted) as self._guest_end:
+            with serving_hooks(gdb, program, heap, npu, self._injector, counted) as guest_end:
                 yield
         except GuestStuck as stuck:
+            self.stuck = stuck
             self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, str(stuck)))
+        else:
+            self.status = guest_end.status
         finally:
             self._injector.close()
 
@@ -117,62 +127,43 @@ class NpuRunner:
         self._stop = self._stop or stop
 
 
-def shared_memory(region: Region) -> SharedMemory:
-    """A guest's RAM in which the NPU's model works. Raises DiskError."""
+_NO_NPU = Outcome(Result.REFUSED, "the board has no NPU", status=0)
+
+
+@contextmanager
+def modelled(npu: ModelledNpu, *, later: bool = False) -> Iterator[tuple[SharedMemory, NpuProcess]]:
+    """The guest's RAM, and the NPU's model that works in it. ``later``: as of NpuProcess. Raises
+    DiskError."""
     with disk_errors("making the memory that the NPU's model shares"):
-        return SharedMemory(region.size, region.origin)
+        made = SharedMemory(npu.ram_bytes, npu.ram)
+    with made as memory, NpuProcess(npu.product, npu.macs, memory, later=later) as process:
+        yield memory, process
 
 
 @contextmanager
 def companion(
-    target: Target,
-    settings: Qemu,
+    npu: ModelledNpu | None,
     program: Program,
+    heap: HeapInfo,
     work: Path,
     counted: CountedOperators | None = None,
-) -> Iterator[Companion | None]:
-    """While the block runs, the guest in ``work`` has what it asks for; ``target`` is as it is on
-    the simulator."""
-    region = settings.shared_memory
-    has_npu = target.npu is not None and region is not None
-    if region is None and not program.needs_hooks:
-        yield None
-        return
+) -> Iterator[NpuRunner]:
+    """While the block runs, the guest in ``work`` has what it asks for. ``heap``: the answer to
+    SYS_HEAPINFO."""
     with ExitStack() as stack:
-        memory: SharedMemory | None = None
-        view: Callable[..., GuestMemory] = GuestMemory
-        if region is not None:
-            memory = stack.enter_context(shared_memory(region))
-            view = partial(GuestMemory, shared=memory, origin=region.origin, size=region.size)
-        process, identity = None, None
-        if target.npu is not None and has_npu:
-            identity = Identity.of(target.npu.product, target.npu.macs)
-            process = stack.enter_context(NpuProcess(target.npu.product, target.npu.macs, memory))
-        npu_runner = NpuRunner(process or _refusing(target), memory, with_npu=has_npu)
-        if memory is not None and identity is not None and not program.functions:
-            stack.enter_context(serving(work, memory, identity, npu_runner.run))
+        runner, memory, process = NpuRunner(None), None, None
+        if npu is not None:
+            # a program with a driver may have no job for it
+            later = bool(program.functions)
+            memory, process = stack.enter_context(modelled(npu, later=later))
+            runner = NpuRunner(process, memory)
+            if not program.functions:
+                stack.enter_context(serving(work, memory, npu.identity, runner.run))
         if program.needs_hooks:
-            npu = DrivenNpu(identity, npu_runner.run, view) if program.functions else None
-            stack.enter_context(npu_runner.serve_hooks(program, heap_info(target), npu, counted))
+            driven = None
+            if program.functions:
+                driven = DrivenNpu(None if npu is None else npu.identity, runner.run, memory)
+            stack.enter_context(runner.serve_hooks(program, heap, driven, counted))
         if process is not None:
             stack.callback(process.stop)  # first, so that nobody above waits for a job
-        yield npu_runner
-
-
-def heap_info(target: Target) -> HeapInfo:
-    """What the target's FVP would answer; without one, that all is as the program was linked."""
-    fvp = target.simulators.fvp
-    if fvp is None or fvp.semihosting is None:
-        return HeapInfo(0, 0, 0, 0)
-    prefix = fvp.semihosting.enable.removesuffix("enable")
-    given = {
-        name.removeprefix(prefix): int(str(value), 0)
-        for name, value in fvp.parameters.items()
-        if name.removeprefix(prefix) in HeapInfo.__dataclass_fields__
-    }
-    return HeapInfo(**given)
-
-
-def _refusing(target: Target) -> Run:
-    message = f"the target {target.name} has no NPU"
-    return lambda _commands, _regions: Outcome(Result.REFUSED, message, status=0)
+        yield runner

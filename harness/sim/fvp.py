@@ -16,7 +16,8 @@ from harness.config.fvp import Fvp
 from harness.config.loading import Target
 from harness.config.model import Limits, SimulatorName
 from harness.core.errors import UsageError
-from harness.sim.simulator import Job, Launch, Simulator
+from harness.sim.launch import Launch
+from harness.sim.simulator import Job, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
@@ -67,8 +68,8 @@ class _Fvp:
             licence=eula_accepted(),
         )
 
-    def beside(self, target: Target, job: Job) -> nullcontext[None]:
-        return nullcontext()  # it has an NPU of its own
+    def beside(self, target: Target, job: Job) -> nullcontext[tuple[()]]:
+        return nullcontext(())  # it has an NPU of its own
 
 
 def _settings(target: Target) -> Fvp:

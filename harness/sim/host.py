@@ -7,17 +7,16 @@ in the runner's directory (``targets/runner/ethosu/doorbell.h``).
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from harness.config.loading import Target
-from harness.config.model import Region, SimulatorName
-from harness.config.npu import Npu
-from harness.npu.doorbell import MEMORY_FILE, Identity, serving
-from harness.npu.npu_process import NpuProcess
-from harness.sim.companion import NpuRunner, shared_memory
-from harness.sim.simulator import Companion, Job, Launch, Simulator
+from harness.config.model import SimulatorName
+from harness.npu.doorbell import MEMORY_FILE, serving
+from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
+from harness.sim.launch import Companion, Launch
+from harness.sim.simulator import Job, Simulator
 from harness.system.toolchain import Tool
 
 
@@ -35,23 +34,22 @@ class _Host:
         argv = (str(job.elf), *job.arguments[1:])
         return Launch(argv, environment=job.environment, readable=(job.elf,))
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
         host = target.simulators.host
-        if target.npu is None or host is None or host.shared_memory is None:
-            return nullcontext()
-        return _with_npu(target.npu, host.shared_memory, job.work)
+        npu = None if host is None else npu_of(target.npu, host.shared_memory)
+        return nullcontext(()) if npu is None else _with_npu(npu, job.work)
 
 
 @contextmanager
-def _with_npu(npu: Npu, region: Region, work: Path) -> Iterator[Companion]:
+def _with_npu(npu: ModelledNpu, work: Path) -> Iterator[Sequence[Companion]]:
     place = work / MEMORY_FILE
-    with shared_memory(region) as memory, NpuProcess(npu.product, npu.macs, memory) as process:
-        npu_runner = NpuRunner(process)
-        npu_runner.descriptors = (memory.descriptor,)
+    with modelled(npu) as (memory, process):
+        runner = NpuRunner(process)
+        runner.descriptors = (memory.descriptor,)
         place.symlink_to(memory.path)
         try:
-            with serving(work, memory, Identity.of(npu.product, npu.macs), npu_runner.run):
-                yield npu_runner
+            with serving(work, memory, npu.identity, runner.run):
+                yield (runner,)
                 process.stop()  # so that the service does not wait for a job
         finally:
             place.unlink(missing_ok=True)

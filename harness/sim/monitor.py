@@ -1,15 +1,15 @@
-"""Ask QEMU's human monitor where the CPU is. QEMU 7.2: "info registers" and "x"."""
+"""Ask QEMU's human monitor, over a connection that it inherits. QEMU 7.2: "info registers", "x"."""
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
+
+from harness.sim.launch import Companion
 
 _SECONDS = 0.5  # for each answer; a run that hangs shall not make us hang
 _PROMPT = b"(qemu) "
@@ -27,41 +27,44 @@ class CpuState:
     stack: tuple[int, ...]
 
 
-def cpu_state(folder: Path, name: str) -> CpuState | None:
+class Monitor(Companion):
+    def __init__(self) -> None:
+        self._near, self._far = socket.socketpair()
+        self._answers = fdspawn(self._near.fileno(), timeout=_SECONDS)
+        self._greeted = False
+        self.descriptors = (self._far.fileno(),)
+        self.words = (
+            *("-chardev", f"socket,id=monitor,fd={self._far.fileno()}"),
+            *("-mon", "chardev=monitor"),
+        )
+
+    def started(self, read_end: int) -> None:
+        self._far.close()
+
+    def ask(self, command: str) -> str:
+        """The answer; "" when it does not come in time."""
+        try:
+            if not self._greeted:
+                self._answers.expect_exact(_PROMPT)
+                self._greeted = True
+            self._answers.send(f"{command}\n".encode())
+            self._answers.expect_exact(_PROMPT)
+        except (OSError, EOF, TIMEOUT):
+            return ""
+        return str(self._answers.before.decode("ascii", "replace"))
+
+    def close(self) -> None:
+        self._near.close()
+        self._far.close()
+
+
+def cpu_state(monitor: Monitor) -> CpuState | None:
     """What the CPU does right now; None when the monitor does not answer in time."""
-    try:
-        with _connect(folder, name) as connection:
-            monitor = fdspawn(connection.fileno(), timeout=_SECONDS)
-            monitor.expect_exact(_PROMPT)
-            registers = _registers(_ask(monitor, "info registers"))
-            if "pc" not in registers:
-                return None
-            stack = ""
-            if "sp" in registers:
-                stack = _ask(monitor, f"x /{_STACK_WORDS}wx {registers['sp']:#x}")
-    except (OSError, EOF, TIMEOUT):
+    registers = _registers(monitor.ask("info registers"))
+    if "pc" not in registers:
         return None
-    return CpuState(registers, tuple(_words(stack)))
-
-
-def _connect(folder: Path, name: str) -> socket.socket:
-    """Through the directory's descriptor: the path itself may be too long for a socket."""
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(f"/proc/self/fd/{directory}/{name}")
-    except OSError:
-        connection.close()
-        raise
-    finally:
-        os.close(directory)
-    return connection
-
-
-def _ask(monitor: fdspawn, command: str) -> str:
-    monitor.send(f"{command}\n".encode())
-    monitor.expect_exact(_PROMPT)
-    return str(monitor.before.decode("ascii", "replace"))
+    stack = monitor.ask(f"x /{_STACK_WORDS}wx {registers['sp']:#x}") if "sp" in registers else ""
+    return CpuState(registers, tuple(words_of(stack)))
 
 
 def _registers(said: str) -> dict[str, int]:
@@ -69,7 +72,7 @@ def _registers(said: str) -> dict[str, int]:
     return {_NAMES.get(name, name): value for name, value in found.items()}
 
 
-def _words(said: str) -> list[int]:
+def words_of(said: str) -> list[int]:
     """The values of ``x /wx`` lines: "30007f00: 0x00000000 0x10000abd ..."."""
     rows = (line.partition(": ")[2] for line in said.splitlines() if ": 0x" in line)
     return [int(word, 16) for row in rows for word in _WORD.findall(row)]

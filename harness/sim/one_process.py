@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.core.errors import InfraError
-from harness.log import LogParser, Observation
-from harness.sim.simulator import Chosen, Companion, Job, Launch
+from harness.sim.launch import Companion, Launch
+from harness.sim.monitor import Monitor
 from harness.system.confine import (
     ENVIRONMENT,
     Confinement,
@@ -20,29 +21,23 @@ from harness.system.confine import (
     what_lacks,
 )
 from harness.system.files import disk_errors
-from harness.system.locks import working_in
 from harness.system.process import Bounds, Ended, Stop, Watch, run
-from harness.system.quota import QUOTA, Account, Excess
+from harness.system.quota import QUOTA, Excess
 
 if TYPE_CHECKING:
-    from harness.sim.monitor import CpuState
-    from harness.sim.transcript import NpuUse
+    from harness.sim.npu_use import NpuUse
 
 
 @dataclass(frozen=True)
 class ProcessRun:
-    """What came of one process."""
+    """What came of one process. What its companions know is complete when they have ended."""
 
-    job: Job
     launch: Launch
     argv: tuple[str, ...]  # the simulator's
     walls: Confinement
     environment: dict[str, str]
     ended: Ended
-    observation: Observation
-    cpu: CpuState | None
-    npu: NpuUse | None
-    guest_status: int | None  # what the guest is known to have ended itself with
+    companions: tuple[Companion, ...]
 
     @property
     def stop(self) -> Stop:
@@ -64,6 +59,15 @@ class ProcessRun:
         return self._status[1]
 
     @property
+    def guest_status(self) -> int | None:
+        """What the guest is known to have ended itself with."""
+        return next((c.status for c in self.companions if c.status is not None), None)
+
+    @property
+    def npu(self) -> NpuUse | None:
+        return next((use for c in self.companions if (use := c.use()) is not None), None)
+
+    @property
     def _status(self) -> tuple[int | None, int | None]:
         """Through bubblewrap a status may stand for a signal, if it is not the guest's own. Both
         None: the guest ended, and nobody knows how the runner did."""
@@ -75,109 +79,71 @@ class ProcessRun:
             return (status, None) if signal is None else (None, signal)
         return status, self.ended.signal
 
-    @property
-    def ended_well(self) -> bool:
-        """Nothing speaks against going on with the next one. Judging is another matter."""
-        return (
-            self.stop is Stop.EXITED
-            and self._status == (0, None)
-            and self.ended.complete
-            and not self.observation.failures
-            and self.observation.complete_line is not None
-            and (self.npu is None or self.npu.stop is None)
-        )
+
+class GuestWatch(Watch):
+    """Watches a simulator with its ``companions``. ``monitor``: QEMU's. To be closed afterwards."""
+
+    def __init__(
+        self, launch: Launch, companions: Sequence[Companion], output: Callable[[bytes], object]
+    ) -> None:
+        super().__init__(output)
+        self.monitor = Monitor() if launch.has_monitor else None
+        own = () if self.monitor is None else (self.monitor,)
+        self.companions: tuple[Companion, ...] = (*companions, *own)
+
+    def started(self, console: int) -> None:
+        for companion in self.companions:
+            companion.started(console)
+
+    def busy(self) -> bool:
+        return any(companion.busy for companion in self.companions)
+
+    def close(self) -> None:
+        if self.monitor is not None:
+            self.monitor.close()
 
 
 def run_process(
-    chosen: Chosen,
     launch: Launch,
-    job: Job,
+    work: Path,
     console: Path,
+    bounds: Bounds,
+    watch: GuestWatch,
     require_confinement: bool | None = None,
 ) -> ProcessRun:
-    """Run ``job`` to its end; its output goes to ``console``. ``require_confinement`` None: as
-    ``confine.required`` has it.
+    """Run a simulator in ``work`` to its end; its output goes to ``console``.
+    ``require_confinement`` None: as ``confine.required`` has it.
 
     Raises InfraError when it could not be run.
     """
     missing = what_lacks()
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
-    work = job.work
     environment = {**ENVIRONMENT, **launch.environment}
-    readable = [path.absolute() for path in launch.readable]
-    with disk_errors("entering the run directory into the register of those in use"):
-        working_in(work)
+    argv = (*launch.argv, *(word for one in watch.companions for word in one.words))
     with (
-        disk_errors(f"running {chosen.require().name}"),
+        disk_errors(f"running {Path(launch.argv[0]).name}"),
         confined(
             work,
             Path(launch.argv[0]),
-            readable,
+            [path.absolute() for path in launch.readable],
             file_bytes=QUOTA.file_bytes,
             memory_bytes=launch.memory_bytes,
+            cpu_seconds=launch.cpu_seconds,
         ) as walls,
-        chosen.simulator.beside(chosen.target, job) as companion,
     ):
-        argv = launch.argv + (() if companion is None else companion.words)
-        shared = () if companion is None else companion.descriptors
-        watcher = _Watcher(work, launch.monitor, companion)
+        inherited = (number for one in watch.companions for number in one.descriptors)
         ended = run(
             [*walls.prefix, *argv],
             cwd=work,
             environment=environment,
             console=console,
-            bounds=Bounds(job.limits.host, job.limits.stall),
-            watch=watcher,
-            descriptors=(*walls.descriptors, *shared),
+            bounds=bounds,
+            watch=watch,
+            descriptors=(*walls.descriptors, *inherited),
         )
-    if launch.monitor is not None:
-        (work / launch.monitor).unlink(missing_ok=True)  # a socket in a record helps nobody
     _check_walls(walls.confined, ended.status, console)
-    return ProcessRun(
-        job=job,
-        launch=launch,
-        argv=argv,
-        walls=walls,
-        environment=environment,
-        ended=ended,
-        observation=watcher.parser.finish(),
-        cpu=watcher.cpu,
-        npu=None if companion is None else companion.use(),
-        guest_status=None if companion is None else companion.status,
-    )
-
-
-class _Watcher(Watch):
-    """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
-
-    def __init__(self, work: Path, monitor: str | None, companion: Companion | None) -> None:
-        self.parser = LogParser()
-        super().__init__(self.parser.feed)
-        self.cpu: CpuState | None = None
-        self._work = work
-        self._account = Account(work)
-        self._monitor = monitor
-        self._companion = companion
-
-    def started(self, console: int) -> None:
-        if self._companion is not None:
-            self._companion.console(console)
-
-    def fatal(self) -> bool:
-        return self.parser.final_failure
-
-    def busy(self) -> bool:
-        return self._companion is not None and self._companion.busy
-
-    def excess(self) -> Excess | None:
-        return self._account.excess()
-
-    def before_kill(self, stop: Stop) -> None:
-        if self._monitor is not None and stop is not Stop.FAULT:
-            from harness.sim.monitor import cpu_state  # few runs are stopped
-
-            self.cpu = cpu_state(self._work, self._monitor)
+    return ProcessRun(launch, argv, walls, environment, ended, watch.companions)
 
 
 def _check_walls(confined: bool, status: int | None, console: Path) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from harness.config.loading import Qemu, Target
 from harness.config.model import SimulatorName
-from harness.sim.gdbstub.program import Program, counted, read_program
-from harness.sim.simulator import Companion, Job, Launch, Simulator
+from harness.sim.gdbstub.program import HeapInfo, Program, counted, read_program
+from harness.sim.launch import Companion, Launch
+from harness.sim.simulator import Job, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
-# In the guest's directory, QEMU's current one, so that its name is short: the path of a Unix
-# socket has 107 characters at most.
-MONITOR = "qemu-monitor"
 # QEMU without the guest's RAM takes 1.2 GiB, most of it room for translated code. It asks for more
 # when a guest writes or reads much at once, up to 2 GiB, which would be the host's memory.
 _OWN_MEMORY = 5 << 29
@@ -46,12 +44,12 @@ class _Qemu:
         return Launch(
             words,
             readable=(job.elf, *_own(tool)),
-            monitor=MONITOR,
+            has_monitor=True,
             stands_in=intercepted,
             memory_bytes=_OWN_MEMORY + _ram(_settings(target)),
         )
 
-    def beside(self, target: Target, job: Job) -> AbstractContextManager[Companion | None]:
+    def beside(self, target: Target, job: Job) -> AbstractContextManager[Sequence[Companion]]:
         settings = _settings(target)
         if target.linux is not None:
             from harness.sim import qemu_linux
@@ -59,10 +57,31 @@ class _Qemu:
             return qemu_linux.beside(target, settings, job)
         program = _program(job)
         if settings.shared_memory is None and not program.needs_hooks:
-            return nullcontext()
-        from harness.sim.companion import companion  # 120 ms, for an NPU or gdbstub hooks
+            return nullcontext(())
+        return _served(target, program, job)
 
-        return companion(target, settings, program, job.work, job.counted)
+
+@contextmanager
+def _served(target: Target, program: Program, job: Job) -> Iterator[Sequence[Companion]]:
+    from harness.sim.companion import companion, npu_of  # 120 ms, for an NPU or gdbstub hooks
+
+    npu = npu_of(target.npu, _settings(target).shared_memory)
+    with companion(npu, program, heap_info(target), job.work, job.counted) as beside:
+        yield (beside,)
+
+
+def heap_info(target: Target) -> HeapInfo:
+    """What the target's FVP would answer; without one, that all is as the program was linked."""
+    fvp = target.simulators.fvp
+    if fvp is None or fvp.semihosting is None:
+        return HeapInfo(0, 0, 0, 0)
+    prefix = fvp.semihosting.enable.removesuffix("enable")
+    given = {
+        name.removeprefix(prefix): int(str(value), 0)
+        for name, value in fvp.parameters.items()
+        if name.removeprefix(prefix) in HeapInfo.__dataclass_fields__
+    }
+    return HeapInfo(**given)
 
 
 def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
@@ -74,7 +93,7 @@ def _with_linux(target: Target, tool: Tool, job: Job) -> Launch:
         (str(tool.path), *_common(settings), *settings.arguments, *own),
         files=qemu_linux.files(job),
         readable=(*qemu_linux.readable(own), *_own(tool)),
-        monitor=MONITOR,
+        has_monitor=True,
         memory_bytes=_OWN_MEMORY + _ram(settings),
         has_shell=True,
     )
@@ -128,11 +147,7 @@ def argv(executable: str, settings: Qemu, elf: Path, arguments: Sequence[str]) -
 
 
 def _common(settings: Qemu) -> tuple[str, ...]:
-    return (
-        *_machine(settings),
-        "-nographic",
-        *("-monitor", f"unix:{MONITOR},server=on,wait=off"),
-    )
+    return (*_machine(settings), "-nographic", *("-monitor", "none"))
 
 
 def _machine(settings: Qemu) -> tuple[str, ...]:

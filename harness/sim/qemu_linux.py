@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 from harness.config.loading import Qemu, Target
-from harness.config.model import Region
-from harness.config.npu import Npu
-from harness.npu.doorbell import Identity, answering
-from harness.npu.npu_process import NpuProcess
-from harness.sim.companion import NpuRunner, shared_memory
+from harness.npu.doorbell import Run, SharedMemory, answering
+from harness.sim.companion import ModelledNpu, NpuRunner, modelled, npu_of
 from harness.sim.guest.console import COMMANDS, commands, talking
 from harness.sim.guest.image import RUNNER, Image, Settings, image
-from harness.sim.simulator import Companion, Job
-from harness.sim.transcript import NpuUse
+from harness.sim.launch import Companion
+from harness.sim.simulator import Job
 
 _MOUNT = "/work"  # as targets/linux/init.sh mounts it
 _STRIPPED = ".stripped"
@@ -68,60 +65,43 @@ def readable(words: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 @contextmanager
-def beside(target: Target, settings: Qemu, job: Job) -> Iterator[Companion]:
+def beside(target: Target, settings: Qemu, job: Job) -> Iterator[Sequence[Companion]]:
     assert target.linux is not None, "asked only of a target with Linux"
+    npu = npu_of(target.npu, settings.shared_memory)
     with talking(target.linux, job, _MOUNT) as console:
-        if target.npu is None or settings.shared_memory is None:
-            yield console
+        if npu is None:
+            yield (console,)
             return
-        with with_npu(console, target.npu, settings.shared_memory) as both:
-            yield both
+        with served_npu(npu) as runner:
+            yield (console, runner)
 
 
-class WithNpu:
-    """A Companion (``simulator.py``): ``console``, and the NPU at the guest's end of ``line``."""
+class _LinuxNpu(NpuRunner):
+    """``line``: the guest's end of the doorbell, a socket."""
 
-    def __init__(self, console: Companion, npu: NpuRunner, line: socket.socket) -> None:
-        self._console = console
-        self._npu = npu
+    def __init__(self, run: Run, memory: SharedMemory, line: socket.socket) -> None:
+        super().__init__(run, memory)
         self._line = line
-        self.words = (
-            *console.words,
-            *npu.words,
+        self.descriptors += (line.fileno(),)
+        self.words += (
             *("-chardev", f"socket,id=npu,fd={line.fileno()}"),
             *("-device", "virtio-serial-device,max_ports=1"),
             *("-device", "virtconsole,chardev=npu"),
         )
-        self.descriptors = (*console.descriptors, *npu.descriptors, line.fileno())
 
-    @property
-    def busy(self) -> bool:
-        return self._npu.busy or self._console.busy
-
-    @property
-    def status(self) -> int | None:
-        return self._console.status
-
-    def use(self) -> NpuUse | None:
-        return self._npu.use()
-
-    def console(self, read_end: int) -> None:
-        """The simulator has been started: it has its end of the line."""
+    def started(self, read_end: int) -> None:
         self._line.close()
-        self._console.console(read_end)
 
 
 @contextmanager
-def with_npu(console: Companion, npu: Npu, region: Region) -> Iterator[WithNpu]:
-    """While the block runs, the guest whose RAM is ``region`` has the NPU, too."""
+def served_npu(npu: ModelledNpu) -> Iterator[NpuRunner]:
+    """While the block runs, the guest has the NPU."""
     with ExitStack() as stack:
-        memory = stack.enter_context(shared_memory(region))
-        process = stack.enter_context(NpuProcess(npu.product, npu.macs, memory))
-        npu_runner = NpuRunner(process, memory)
+        memory, process = stack.enter_context(modelled(npu))
         ours, guests = (stack.enter_context(end) for end in socket.socketpair())
         ours.setblocking(False)
+        runner = _LinuxNpu(process, memory, guests)
         ends = os.dup(ours.fileno()), os.dup(ours.fileno())
-        identity = Identity.of(npu.product, npu.macs)
-        stack.enter_context(answering(*ends, memory, identity, npu_runner.run))
+        stack.enter_context(answering(*ends, memory, npu.identity, runner.run))
         stack.callback(process.stop)  # first, so that nobody above waits for a job
-        yield WithNpu(console, npu_runner, guests)
+        yield runner

@@ -6,7 +6,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from harness.config.model import QemuUser, SimulatorName, Target
-from harness.sim.simulator import Job, Launch, Simulator
+from harness.sim.launch import Launch
+from harness.sim.simulator import Job, Simulator
 from harness.system import toolchain
 from harness.system.toolchain import Tool
 
@@ -34,8 +35,8 @@ class _QemuUser:
             readable=(job.elf, *(() if job.root is None else (job.root,))),
         )
 
-    def beside(self, target: Target, job: Job) -> nullcontext[None]:
-        return nullcontext()
+    def beside(self, target: Target, job: Job) -> nullcontext[tuple[()]]:
+        return nullcontext(())
 
 
 def _settings(target: Target) -> QemuUser:

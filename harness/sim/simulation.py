@@ -18,6 +18,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -25,7 +26,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.config.loading import Limits
 from harness.core.errors import UsageError
-from harness.sim.one_process import ProcessRun, run_process
+from harness.log import LogParser, Observation
+from harness.sim.launch import Companion, Launch
+from harness.sim.monitor import CpuState, cpu_state
+from harness.sim.one_process import GuestWatch, ProcessRun, run_process
 from harness.sim.run_files import (
     CONSOLE,
     WORK,
@@ -38,14 +42,18 @@ from harness.sim.run_files import (
     output_base,
     program_name,
 )
-from harness.sim.simulator import Chosen, Job, Launch
+from harness.sim.simulator import Chosen, Job
 from harness.system.clock import now
 from harness.system.files import disk_errors
+from harness.system.locks import working_in
+from harness.system.process import Bounds, Stop
+from harness.system.quota import Account, Excess
 from harness.system.settings import settings
 
 if TYPE_CHECKING:  # what is only said of a run that has ended
     from harness.sim.gdbstub.program import CountedOperators
-    from harness.sim.transcript import NpuUse, Transcript
+    from harness.sim.npu_use import NpuUse
+    from harness.sim.transcript import Transcript
 
 
 class _Firmware(Protocol):
@@ -93,6 +101,20 @@ class _Done:
     part: _Part
     placed: frozenset[Path]
     process: ProcessRun
+    observation: Observation
+    cpu: CpuState | None
+
+    @property
+    def ended_well(self) -> bool:
+        """Nothing speaks against going on with the next one. Judging is another matter."""
+        process, observation = self.process, self.observation
+        return (
+            (process.stop, process.exit_status, process.signal) == (Stop.EXITED, 0, None)
+            and process.ended.complete
+            and not observation.failures
+            and observation.complete_line is not None
+            and (process.npu is None or process.npu.stop is None)
+        )
 
 
 def simulate(
@@ -123,14 +145,43 @@ def simulate(
             files = _copies(program, sets, part.numbers)
             placed = make(part.job.work, files, part.launch.files)
             part.console.parent.mkdir(exist_ok=True)
-        process = run_process(chosen, part.launch, part.job, part.console, require_confinement)
-        return _Done(part, placed, process)
+            working_in(part.job.work)
+        limits = part.job.limits
+        bounds = Bounds(limits.host, limits.stall)
+        with (
+            chosen.simulator.beside(chosen.target, part.job) as companions,
+            closing(_Watch(part, companions)) as watch,
+        ):
+            process = run_process(
+                part.launch, part.job.work, part.console, bounds, watch, require_confinement
+            )
+        return _Done(part, placed, process, watch.parser.finish(), watch.cpu)
 
     done = [run(parts[0])] if len(parts) == 1 else _side_by_side(parts, run)
     if len(parts) > 1:
         with disk_errors("keeping outputs"):
             _put_together(parts, done, run_dir.absolute())
     return _transcript(chosen, firmware, sets, run_dir, started, done)
+
+
+class _Watch(GuestWatch):
+    """Reads along: ends the run at a fatal line, and asks where the CPU is when a limit does."""
+
+    def __init__(self, part: _Part, companions: Sequence[Companion]) -> None:
+        self.parser = LogParser()
+        super().__init__(part.launch, companions, self.parser.feed)
+        self.cpu: CpuState | None = None
+        self._account = Account(part.job.work)
+
+    def fatal(self) -> bool:
+        return self.parser.final_failure
+
+    def excess(self) -> Excess | None:
+        return self._account.excess()
+
+    def before_kill(self, stop: Stop) -> None:
+        if self.monitor is not None and stop is not Stop.FAULT:
+            self.cpu = cpu_state(self.monitor)
 
 
 def _parts(
@@ -176,7 +227,7 @@ def _side_by_side(parts: Sequence[_Part], run: Callable[[_Part], _Done]) -> list
         if any(earlier < number for earlier in bad):
             return None
         done = run(parts[number])
-        if not done.process.ended_well:
+        if not done.ended_well:
             bad.append(number)
         return done
 
@@ -215,7 +266,7 @@ def _transcript(
     processes = [one.process for one in done]
     last = processes[-1]
     starts = (0, *accumulate(process.ended.output_bytes for process in processes))
-    observation = last.observation
+    observation = done[-1].observation
     if len(processes) > 1:
         from harness.log.parser import parse_processes
 
@@ -233,7 +284,7 @@ def _transcript(
         simulator=chosen.name,
         native=chosen.simulator.native,
         version=chosen.require().version,
-        arguments=last.job.arguments,
+        arguments=done[-1].part.job.arguments,
         argv=last.argv,
         prefix=last.walls.prefix,
         environment=last.environment,
@@ -252,7 +303,7 @@ def _transcript(
         console_complete=last.ended.complete,
         outputs=tuple(map(output_base, range(len(sets)))),
         files=files,
-        cpu=last.cpu,
+        cpu=done[-1].cpu,
         npu=_npu(processes),
         stands_in=last.launch.stands_in,
         starts=starts[:-1],

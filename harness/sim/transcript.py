@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.config.model import SimulatorName
-from harness.core.verdict import Word
 from harness.log import Observation
 from harness.sim.monitor import CpuState
+from harness.sim.npu_use import NpuUse
 from harness.sim.run_files import CONSOLE, WORK, LeftFile, output_name
 from harness.system.process import Stop
 from harness.system.quota import Excess
-
-
-class NpuResult(Word):
-    """Why the model of an NPU did not run a command stream to its end."""
-
-    FAULT = "fault"  # the NPU itself would stop
-    REFUSED = "refused"  # the guest's request is wrong
-    UNSUPPORTED = "unsupported"  # the model does not know it
-    BROKEN = "broken"  # the model failed
-
-
-@dataclass(frozen=True)
-class NpuStop:
-    """A command stream that the NPU's model did not run to its end.
-
-    ``offset``: bytes of the command stream that were read.
-    """
-
-    job: int  # counted from 1
-    result: NpuResult
-    message: str
-    offset: int = 0
-
-
-@dataclass(frozen=True)
-class NpuUse:
-    """What a model of an NPU beside the simulator was asked for."""
-
-    jobs: int
-    stop: NpuStop | None = None  # the first
-
-    def after(self, jobs: int) -> NpuUse:
-        """The same when ``jobs`` came before."""
-        stop = None if self.stop is None else replace(self.stop, job=self.stop.job + jobs)
-        return replace(self, jobs=self.jobs + jobs, stop=stop)
 
 
 @dataclass(frozen=True)

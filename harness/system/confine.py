@@ -166,15 +166,18 @@ def confined(
     *,
     file_bytes: int | None = None,
     memory_bytes: int | None = None,
+    cpu_seconds: int | None = None,
 ) -> Iterator[Confinement]:
     """The prefix for ``executable``, whose current directory is ``writable``, while the block runs.
 
     ``readable`` are the other files and directories it needs; ``file_bytes`` is the most that it
     may write to one file: beyond it there is SIGXFSZ, or EFBIG where that is blocked. With
-    ``memory_bytes`` it gets no more memory of its own. Without a working bubblewrap the program
-    is only bounded so and tied to our life (it dies when we die).
+    ``memory_bytes`` it gets no more memory of its own, and after ``cpu_seconds`` SIGXCPU. Without
+    a working bubblewrap the program is only bounded so and tied to our life (it dies when we die).
     """
-    limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes}
+    # At its hard limit, which follows later, it is killed.
+    cpu = None if cpu_seconds is None else f"{cpu_seconds}:{cpu_seconds + 5}"
+    limits = {"core": 0, "fsize": file_bytes, "data": memory_bytes, "cpu": cpu}
     words = (f"--{name}={limit}" for name, limit in limits.items() if limit is not None)
     bounded = (_tool("prlimit"), *words, _tool("setsid"))
     reason, lacks = _probe()

@@ -53,14 +53,14 @@ class Bounds:
 class Watch:
     """What a caller does while the child runs; a subclass says more than this."""
 
-    def __init__(self, output: Callable[[bytes], None] = lambda _data: None) -> None:
+    def __init__(self, output: Callable[[bytes], object] = lambda _data: None) -> None:
         self.output = output  # gets every byte
 
     def started(self, console: int) -> None:
         """``console``: the end of the child's pipe that is read here."""
 
     def fatal(self) -> bool:
-        """Whether there was a line after which the run need not go on."""
+        """Whether there was a line after which the run need not go on. Asked at every tick."""
         return False
 
     def busy(self) -> bool:
@@ -250,7 +250,7 @@ class _Recorder:
         child: _Child,
         log: BinaryIO,
         started: float,
-        on_output: Callable[[bytes], None],
+        on_output: Callable[[bytes], object],
     ) -> None:
         self._child = child
         self._log = log
@@ -305,8 +305,8 @@ class _Grace:
     def over(self, now: float, spoke: bool) -> bool:
         if spoke:
             self._quiet_since = now
-            if self._since is None and self._fatal():
-                self._since = now
+        if self._since is None and self._fatal():
+            self._since = now
         if self._since is None:
             return False
         return (

@@ -17,7 +17,7 @@ from harness.judge.evidence import ByDesign, Ending, Evidence, Expectation, Outp
 from harness.judge.reference import Reference
 from harness.judge.rules import judge, worst
 from harness.log import parse_console
-from harness.sim.transcript import NpuResult, NpuStop, NpuUse
+from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
 from harness.system.process import Stop
 from harness.system.quota import Excess
 from tests.judge.published_logs import PUBLISHED

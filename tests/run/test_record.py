@@ -33,7 +33,7 @@ from harness.run.record import (
     harness_revision,
     host,
 )
-from harness.sim.transcript import NpuResult, NpuStop, NpuUse
+from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
 from harness.system.files import DiskError
 from harness.system.process import Stop
 

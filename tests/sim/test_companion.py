@@ -17,11 +17,12 @@ from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
 from harness.judge.evidence import Ending
 from harness.sim import qemu
-from harness.sim.companion import companion, heap_info
+from harness.sim.companion import companion, npu_of
 from harness.sim.gdbstub.program import HeapInfo, Program, SymbolsMissing
+from harness.sim.npu_use import NpuResult, NpuUse
 from harness.sim.simulation import simulate
 from harness.sim.simulator import Job, pick
-from harness.sim.transcript import NpuResult, NpuUse, Transcript
+from harness.sim.transcript import Transcript
 from harness.system.process import Stop
 from tests.sim.gdbstub import guests
 
@@ -153,9 +154,7 @@ def test_what_stops_the_npu_is_in_the_record(
 def test_a_target_without_an_npu_refuses(run: Callable[..., Transcript], tmp_path: Path) -> None:
     """ExecuTorch's Cortex-M runner has the driver in it, and a delegate has no place on it."""
     transcript = run(M55, guest(tmp_path))
-    assert "E: the NPU stand-in refused: the target corstone-300-m55 has no NPU (stand-in)" in said(
-        transcript
-    )
+    assert "E: the NPU stand-in refused: the board has no NPU (stand-in)" in said(transcript)
     assert transcript.npu is not None
     assert transcript.npu.stop is not None
     assert transcript.npu.stop.result is NpuResult.REFUSED
@@ -205,8 +204,8 @@ def test_a_qemu_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
     settings = board.simulators.qemu
     assert settings is not None
     program = Program(functions={"ethosu_init": 16})
-    with companion(board, settings, program, tmp_path) as beside:
-        assert beside is not None
+    npu = npu_of(board.npu, settings.shared_memory)
+    with companion(npu, program, HeapInfo(), tmp_path) as beside:
         assert "chardev:gdb" in beside.words
     assert beside.status is None
     assert threading.active_count() == before
@@ -224,5 +223,7 @@ def test_our_own_runner_is_started_as_ever(tmp_path: Path) -> None:
 
 def test_the_heap_is_what_the_targets_fvp_says() -> None:
     """Both boards' parameters have names of their own; a target without an FVP has zeros."""
-    assert heap_info(target(M55)) == heap_info(target(U85)) == HeapInfo(0, 0, 0, 0x20700000)
-    assert heap_info(target("host")) == HeapInfo(0, 0, 0, 0)
+    assert (
+        qemu.heap_info(target(M55)) == qemu.heap_info(target(U85)) == HeapInfo(0, 0, 0, 0x20700000)
+    )
+    assert qemu.heap_info(target("host")) == HeapInfo(0, 0, 0, 0)

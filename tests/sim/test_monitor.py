@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from harness.sim.monitor import CpuState, cpu_state
+from harness.sim.monitor import Monitor, cpu_state
 
 REGISTERS = (
     "info registers\r\nR00=00000000 R01=00000001 R02=00000000 R03=00000000\r\n"
@@ -17,17 +19,15 @@ REGISTERS = (
 STACK = "30007f00: 0x00000000 0x10000abd\r\n30007f08: 0xdfdfdfcf 0x00000001\r\n(qemu) "
 
 
-def serve(folder: Path, *answers: str) -> threading.Thread:
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(folder / "m"))
-    server.listen()
+def serve(monitor: Monitor, *answers: str) -> threading.Thread:
+    qemu = socket.socket(fileno=os.dup(monitor.descriptors[0]))
+    monitor.started(-1)
 
     def talk() -> None:
-        connection, _ = server.accept()
-        with connection, server:
+        with qemu:
             for answer in answers:
-                connection.sendall(answer.encode())
-                if not connection.recv(1000):
+                qemu.sendall(answer.encode())
+                if not qemu.recv(1000):
                     return
 
     thread = threading.Thread(target=talk, daemon=True)
@@ -35,32 +35,25 @@ def serve(folder: Path, *answers: str) -> threading.Thread:
     return thread
 
 
-def test_registers_and_stack(tmp_path: Path) -> None:
-    serve(tmp_path, "QEMU 7.2 monitor\r\n(qemu) ", REGISTERS, STACK)
-    state = cpu_state(tmp_path, "m")
+@pytest.fixture
+def monitor() -> Iterator[Monitor]:
+    with closing(Monitor()) as monitor:
+        yield monitor
+
+
+def test_registers_and_stack(monitor: Monitor) -> None:
+    serve(monitor, "QEMU 7.2 monitor\r\n(qemu) ", REGISTERS, STACK)
+    state = cpu_state(monitor)
     assert state is not None
     assert (state.registers["pc"], state.registers["lr"]) == (0x10000ABC, 0x10000DEF)
     assert state.stack == (0, 0x10000ABD, 0xDFDFDFCF, 1)
 
 
 @pytest.mark.parametrize("answers", [(), ("QEMU\r\n(qemu) ",), ("QEMU\r\n(qemu) ", "(qemu) ")])
-def test_a_monitor_that_does_not_answer(tmp_path: Path, answers: tuple[str, ...]) -> None:
-    serve(tmp_path, *answers)
-    assert cpu_state(tmp_path, "m") is None
+def test_a_monitor_that_does_not_answer(monitor: Monitor, answers: tuple[str, ...]) -> None:
+    serve(monitor, *answers)
+    assert cpu_state(monitor) is None
 
 
-def test_no_monitor_at_all(tmp_path: Path) -> None:
-    assert cpu_state(tmp_path, "m") is None
-
-
-def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run directories can be deep; the name of a Unix socket has 107 characters at most."""
-    deep = tmp_path / ("d" * 120)
-    deep.mkdir()
-    monkeypatch.chdir(deep)
-    server = socket.socket(socket.AF_UNIX)
-    server.bind("m")
-    server.listen()
-    server.close()
-    assert cpu_state(deep, "m") is None  # found, and refused: not an error of the path
-    assert CpuState({"pc": 1}, ()).registers == {"pc": 1}
+def test_a_qemu_that_was_not_started(monitor: Monitor) -> None:
+    assert cpu_state(monitor) is None

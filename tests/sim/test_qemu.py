@@ -22,7 +22,7 @@ def test_argv() -> None:
         "/usr/bin/qemu-system-arm",
         *("-M", "mps3-an547"),
         "-nographic",
-        *("-monitor", "unix:qemu-monitor,server=on,wait=off"),
+        *("-monitor", "none"),
         *("-serial", "none"),
         *("-icount", "shift=5"),
         "-semihosting-config",

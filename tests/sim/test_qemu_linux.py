@@ -50,7 +50,7 @@ def test_launch(board: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "256M",
         "-nographic",
         "-monitor",
-        "unix:qemu-monitor,server=on,wait=off",
+        "none",
         "-cpu",
         "cortex-a35",
         "-nodefaults",

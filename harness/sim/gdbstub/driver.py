@@ -105,18 +105,11 @@ Argument = Callable[[int], int]  # the n-th word of a call's arguments
 
 
 class GuestMemory:
-    """What is shared is read and written in place; the rest is copied by the debugger interface.
+    """What is shared is read and written in place; the rest is copied by the debugger interface."""
 
-    ``origin`` and ``size``: where the shared memory is, if there is any.
-    """
-
-    def __init__(
-        self, stub: Stub, shared: SharedMemory | None = None, origin: int = 0, size: int = 0
-    ) -> None:
+    def __init__(self, stub: Stub, shared: SharedMemory | None = None) -> None:
         self._stub = stub
         self._shared = shared
-        self._origin = origin
-        self._end = origin + size
         self._before: dict[int, bytes] = {}  # what was copied, by address
 
     def read(self, address: int, size: int) -> bytes:
@@ -150,9 +143,10 @@ class GuestMemory:
             ) from error
 
     def _in_place(self, address: int, size: int) -> memoryview | None:
-        if self._shared is None or not self._origin <= address <= address + size <= self._end:
+        shared = self._shared
+        if shared is None or not shared.base <= address <= address + size <= shared.end:
             return None
-        return self._shared.at(address, size)
+        return shared.at(address, size)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from harness.sim.gdbstub.program import (
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
 
 if TYPE_CHECKING:
-    from harness.npu.doorbell import Identity, Run
+    from harness.npu.doorbell import Identity, Run, SharedMemory
 
 
 CONNECT_TIMEOUT_S = 10.0  # the pipe exists before QEMU starts the guest; this only bounds a bug
@@ -44,13 +44,13 @@ CONNECT_TIMEOUT_S = 10.0  # the pipe exists before QEMU starts the guest; this o
 class DrivenNpu:
     """The NPU behind the program's driver.
 
-    ``identity``: None when there is no NPU; ``run`` then refuses every job. ``memory``: makes the
-    access to the guest's memory.
+    ``identity``: None when there is no NPU; ``run`` then refuses every job. ``shared``: memory of
+    the guest that need not be copied.
     """
 
     identity: Identity | None
     run: Run
-    memory: Callable[[Stub], GuestMemory]
+    shared: SharedMemory | None
 
 
 class StubSocket:
@@ -81,14 +81,14 @@ class GuestEnd:
 def serving_hooks(
     stub_socket: StubSocket,
     program: Program,
-    heap: HeapInfo | None,
+    heap: HeapInfo,
     npu: DrivenNpu | None,
     console: ConsoleInjector,
     counted: CountedOperators | None = None,
 ) -> Iterator[GuestEnd]:
     """Serves the program of the QEMU at ``stub_socket``, in a thread, while the block runs.
 
-    ``heap``, ``npu``, ``counted``: None for hooks that are not wanted. Raises StubError or
+    ``npu``, ``counted``: None for hooks that are not wanted. Raises StubError or
     GuestStuck at the end of the block when that is why QEMU was ended.
     """
 
@@ -101,7 +101,7 @@ def serving_hooks(
             loop = HookLoop(stub, program, heap, counter)
             driver = None
             if npu is not None:
-                memory = npu.memory(stub)
+                memory = GuestMemory(stub, npu.shared)
                 driver = Driver(memory, npu.identity, npu.run, console.write_line, loop.call_back)
             try:
                 loop.run(driver)
@@ -125,15 +125,14 @@ def serving_hooks(
 class HookLoop:
     """Runs the program from breakpoint to breakpoint.
 
-    ``heap``: the answer to SYS_HEAPINFO; None leaves that to QEMU. ``counter``: counts the
-    instructions of each operator.
+    ``heap``: the answer to SYS_HEAPINFO. ``counter``: counts the instructions of each operator.
     """
 
     def __init__(
         self,
         stub: Stub,
         program: Program,
-        heap: HeapInfo | None,
+        heap: HeapInfo,
         counter: InstructionCounter | None = None,
     ) -> None:
         self._stub = stub
@@ -147,9 +146,8 @@ class HookLoop:
 
         Raises StubError, GuestStuck: the program waits for what will not come.
         """
-        if self._heap is not None:
-            for call in self._program.heap_calls:
-                self._hooks[call.address] = partial(self._heap_info, call, self._heap.block())
+        for call in self._program.heap_calls:
+            self._hooks[call.address] = partial(self._heap_info, call, self._heap.block())
         if driver is not None:
             for name, address in self._program.functions.items():
                 self._hooks[address] = partial(self._driver_call, driver, name)

@@ -24,8 +24,8 @@ from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
 
 from harness.config.model import Linux
+from harness.sim.launch import Companion
 from harness.sim.simulator import Job
-from harness.sim.transcript import NpuUse
 
 SAYS = "hil: "
 _READ = 65536
@@ -145,8 +145,8 @@ def without_kernel(data: bytes) -> tuple[bytes, bytes]:
     return data[: beginning.start()], data[beginning.start() :]
 
 
-class LinuxConsole:
-    """A Companion. ``status`` is what the shell said that the runner ended with."""
+class LinuxConsole(Companion):
+    """``status`` is what the shell said that the runner ended with."""
 
     def __init__(self, linux: Linux, job: Job, mount: str) -> None:
         limits = job.limits
@@ -156,22 +156,13 @@ class LinuxConsole:
         self._pipe = -1
         self._known = Event()
         self._thread = Thread(target=self._talk, name="console", daemon=True)
-        self.status: int | None = None
-        self.descriptors: tuple[int, ...] = (self._guests.fileno(),)
-        self.words: tuple[str, ...] = (
+        self.descriptors = (self._guests.fileno(),)
+        self.words = (
             *("-chardev", f"socket,id=console,fd={self._guests.fileno()}"),
             *("-serial", "chardev:console"),
         )
 
-    @property
-    def busy(self) -> bool:
-        return False
-
-    def use(self) -> NpuUse | None:
-        return None
-
-    def console(self, read_end: int) -> None:
-        """The simulator has been started: it has its end of the socket, and here is the pipe."""
+    def started(self, read_end: int) -> None:
         self._guests.close()
         self._pipe = os.open(f"/proc/self/fd/{read_end}", os.O_WRONLY | os.O_CLOEXEC)
         self._known.set()

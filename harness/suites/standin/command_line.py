@@ -3,14 +3,16 @@ and their parameters (``models.json``), and the parameters' values in a run."""
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from harness.formats.ethosu import MACS
 from harness.sim.gdbstub.program import HeapInfo
@@ -18,46 +20,20 @@ from harness.suites.standin import StandinError
 
 _DATA = Path(__file__).with_name("models.json")
 _TRUE, _FALSE = ("1", "true"), ("0", "false")
-_VALUED = {
-    "-a": "--application",
-    "-C": "--parameter",
-    "-f": "--config-file",
-    "-o": "--output",
-    "--data": "--data",
-    "--timelimit": "--timelimit",
-    "--simlimit": "--simlimit",
-    "--cpulimit": "--cpulimit",
-    "--cyclelimit": "--cyclelimit",
+_FLAGS = (
+    ("-q", "--quiet", "no informational lines"),
+    ("-l", "--list-params", "list the parameters, into FILE with -o FILE"),
+    ("-V", "--version", "what this is"),
+    ("--stat", "times at the end"),
+    ("-K", "--keep-console", "no effect"),
+    ("-R", "--run", "no effect"),
+)
+_LIMITS = {
+    "--timelimit": "seconds of wall time",
+    "--cpulimit": "seconds of host CPU time",
+    "--simlimit": "seconds of simulated time (1 instruction takes 32 ns)",
+    "--cyclelimit": "instructions, in steps of 10 ms of simulated time",
 }
-_FLAGS = {
-    "-q": "--quiet",
-    "-l": "--list-params",
-    "-h": "--help",
-    "-V": "--version",
-    "--stat": "--stat",
-    "-K": "--keep-console",
-    "-R": "--run",
-}
-_LIMITS = ("--timelimit", "--simlimit", "--cpulimit", "--cyclelimit")
-_REFUSED = {
-    option: f"{option}: there is no debug server"
-    for option in ("-S", "--cadi-server", "-I", "--iris-server", "-i", "--iris-log", "-L", "-s")
-}
-
-HELP = """\
-  [APPLICATION], -a, --application [INST=]ELF   the program to run
-  -C, --parameter NAME=VALUE    set a parameter; -l lists them
-  -f, --config-file FILE        a file of NAME=VALUE lines
-      --data [INST=]FILE@ADDR   raw bytes into memory
-      --timelimit N             seconds of wall time
-      --cpulimit N              seconds of host CPU time
-      --simlimit N              seconds of simulated time (1 instruction takes 32 ns)
-      --cyclelimit N            instructions, in steps of 10 ms of simulated time
-  -q, --quiet                   no informational lines
-      --stat                    times at the end
-  -l, --list-params             list the parameters, into FILE with -o FILE
-      --version, -h, --help
-"""
 
 
 @dataclass(frozen=True)
@@ -70,62 +46,59 @@ class LoadedData:
 class Request:
     """A parsed command line; parameter names are not checked yet."""
 
-    applications: tuple[Path, ...] = ()
-    data: tuple[LoadedData, ...] = ()
-    parameters: dict[str, str] = field(default_factory=dict)
-    limits: dict[str, float] = field(default_factory=dict)
-    output: Path | None = None
-    flags: frozenset[str] = frozenset()
+    applications: tuple[Path, ...]
+    data: tuple[LoadedData, ...]
+    parameters: dict[str, str]
+    limits: dict[str, float]  # by option, in its unit
+    output: Path | None
+    flags: frozenset[str]
 
 
-def parse(argv: Sequence[str], cpu: str) -> Request:
-    """``cpu`` is the core's instance name, which ``-a`` and ``--data`` may name."""
-    applications, data, flags = [], [], set()
-    parameters: dict[str, str] = {}
-    limits: dict[str, float] = {}
-    output = None
-    for option, value in _options(argv):
-        if option == "--application":
-            applications.append(Path(_for_core(value, cpu)))
-        elif option == "--parameter":
-            parameters.update([_assignment(value)])
-        elif option == "--config-file":
-            parameters.update(_config_file(Path(value)))
-        elif option == "--data":
-            data.append(_loaded_data(value, cpu))
-        elif option in _LIMITS:
-            limits[option] = _seconds(option, value)
-        elif option == "--output":
-            output = Path(value)
-        else:
-            flags.add(option)
-    return Request(tuple(applications), tuple(data), parameters, limits, output, frozenset(flags))
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise StandinError(f"{message}; --help lists the options")
 
 
-def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of long option and value: ``-C x``, ``-Cx``, ``--data x``, ``--data=x``."""
-    words = iter(argv)
-    for word in words:
-        name, equals, attached = word.partition("=")
-        if not word.startswith("-") or word == "-":
-            yield "--application", word
-            continue
-        if not word.startswith("--"):
-            name, attached, equals = word[:2], word[2:].removeprefix("="), word[2:]
-        if name in _REFUSED:
-            raise StandinError(_REFUSED[name])
-        if (flag := _FLAGS.get(name, name)) in _FLAGS.values():
-            if equals:
-                raise StandinError(f"option {name} takes no value: {word}")
-            yield flag, ""
-            continue
-        option = _VALUED.get(name, name)
-        if option not in _VALUED.values():
-            raise StandinError(f"unrecognised option '{word}'; --help lists the options")
-        value = attached if equals else next(words, None)
-        if value is None:
-            raise StandinError(f"option {name} needs a value")
-        yield option, value
+def parse(argv: Sequence[str], name: str, cpu: str) -> Request:
+    """``name``: the model's. ``cpu``: its core's instance name, which ``-a`` and ``--data`` may
+    name. Raises StandinError; SystemExit after ``--help``."""
+    given = vars(_parser(name, cpu).parse_intermixed_args(argv))
+    flags = (words[-2] for words in _FLAGS)
+    return Request(
+        applications=(*given["application"], *given["APPLICATION"]),
+        data=tuple(given["data"]),
+        parameters=dict(pair for pairs in given["parameters"] for pair in pairs),
+        limits={limit: given[limit] for limit in _LIMITS if given[limit] is not None},
+        output=given["output"],
+        flags=frozenset(flag for flag in flags if given[flag]),
+    )
+
+
+def _parser(name: str, cpu: str) -> _Parser:
+    """Of the options of public scripts and of the models' own help."""
+    parser = _Parser(name, allow_abbrev=False)
+    add = parser.add_argument
+    elf, data = partial(_application, cpu=cpu), partial(_loaded_data, cpu=cpu)
+    several: Any = {"action": "append", "default": []}
+    parameters: Any = {**several, "dest": "parameters"}
+    add("APPLICATION", nargs="*", type=elf, help="the program to run")
+    add("-a", "--application", metavar="[INST=]ELF", type=elf, **several)
+    text = "set a parameter; -l lists them"
+    add("-C", "--parameter", metavar="NAME=VALUE", type=_assignments, help=text, **parameters)
+    text = "a file of NAME=VALUE lines"
+    add("-f", "--config-file", metavar="FILE", type=_config_file, help=text, **parameters)
+    text = "raw bytes into memory"
+    add("--data", metavar="[INST=]FILE@ADDR", type=data, help=text, **several)
+    add("-o", "--output", metavar="FILE", type=Path)
+    for limit, text in _LIMITS.items():
+        add(limit, dest=limit, metavar="N", type=partial(_amount, limit), help=text)
+    for *names, text in _FLAGS:
+        add(*names, dest=names[-1], action="store_true", help=text)
+    return parser
+
+
+def _application(value: str, cpu: str) -> Path:
+    return Path(_for_core(value, cpu))
 
 
 def _for_core(value: str, cpu: str) -> str:
@@ -136,6 +109,10 @@ def _for_core(value: str, cpu: str) -> str:
     if not fnmatchcase(cpu, instance):
         raise StandinError(f"there is no core '{instance}' in this model; it has {cpu}")
     return file
+
+
+def _assignments(text: str) -> list[tuple[str, str]]:
+    return [_assignment(text)]
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -152,18 +129,19 @@ def _unquoted(value: str) -> str:
     return value
 
 
-def _config_file(path: Path) -> Iterator[tuple[str, str]]:
+def _config_file(path: str) -> list[tuple[str, str]]:
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = Path(path).read_text("utf-8", "replace").splitlines()
     except OSError as error:
         raise StandinError(f"cannot read config file {path}: {error.strerror}") from error
+    found = []
     for number, line in enumerate(lines, 1):
-        text = re.sub(r"(^|\s)#.*", "", line).strip()
-        if text:
+        if text := re.sub(r"(^|\s)#.*", "", line).strip():
             try:
-                yield _assignment(text)
+                found.append(_assignment(text))
             except StandinError as error:
                 raise StandinError(f"{path}:{number}: {error}") from error
+    return found
 
 
 def _loaded_data(value: str, cpu: str) -> LoadedData:
@@ -177,7 +155,7 @@ def _loaded_data(value: str, cpu: str) -> LoadedData:
         raise StandinError(f"--data {value}: '{number}' is not an address") from error
 
 
-def _seconds(option: str, value: str) -> float:
+def _amount(option: str, value: str) -> float:
     try:
         number = float(value)
     except ValueError:

@@ -21,8 +21,8 @@ export HIL_HOME
 exec {python} -I -S -c {code} "$@"
 """
 _CODE = (
-    "import sys; sys.path.insert(0, {root!r}); from harness.suites.standin.main import main; "
-    "sys.exit(main({name!r}, sys.argv[1:], {packages!r}))"
+    "import sys; sys.path[:0] = {root!r},; sys.path.append({packages!r}); "
+    "from harness.suites.standin.main import main; sys.exit(main({name!r}, sys.argv[1:]))"
 )
 
 
@@ -45,7 +45,7 @@ def install(directory: Path) -> tuple[Path, ...]:
                     mark=_MARK,
                     home=shlex.quote(str(paths.state_dir())),
                     python=shlex.quote(sys.executable),
-                    code=shlex.quote(start_code(name, packages_of_npu())),
+                    code=shlex.quote(start_code(name, packages_folder())),
                 )
             )
             path.chmod(0o755)
@@ -54,12 +54,12 @@ def install(directory: Path) -> tuple[Path, ...]:
 
 
 def start_code(model: str, packages: Path) -> str:
-    """What Python runs for one command. ``packages``: as of ``main``."""
+    """What Python runs for one command. ``packages``: the folder with numpy and pexpect."""
     return _CODE.format(root=str(paths.import_root()), name=model, packages=str(packages))
 
 
-def packages_of_npu() -> Path:
-    """Where the NPU model finds numpy: the stand-in starts fast, without site-packages."""
+def packages_folder() -> Path:
+    """Where the stand-in, which starts without site-packages to be fast, finds what it imports."""
     found = importlib.util.find_spec("numpy")
     if found is None or found.origin is None:
         raise InfraError("numpy is not installed", hint="./hil installs it")

@@ -8,38 +8,34 @@ looks for it). A failure of QEMU itself, and a lock-up of the core, are errors.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import fields, replace
 from pathlib import Path
+from threading import Lock
 
-from harness.core.errors import HarnessError
-from harness.sim.gdbstub.program import HeapInfo
+from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
+from harness.sim.companion import ModelledNpu, NpuRunner, companion
+from harness.sim.gdbstub.program import HeapInfo, Program
+from harness.sim.launch import Launch
+from harness.sim.npu_use import NpuResult
+from harness.sim.one_process import ProcessRun, run_process
 from harness.suites.standin import OWN_FAULT, StandinError, machine
-from harness.suites.standin.command_line import HELP, Model, Request, Settings, load_model, parse
-from harness.suites.standin.host_services import (
-    HostServices,
-    NpuSettings,
-    host_services,
-    npu_driver,
-)
-from harness.suites.standin.machine import Elf, read_elf
+from harness.suites.standin.command_line import Model, Request, Settings, load_model, parse
+from harness.suites.standin.machine import Application, read_application
 from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
-from harness.suites.standin.session import (
-    UARTS,
-    Channels,
-    QemuEnding,
-    run,
-    uarts_of,
-)
-from harness.system.confine import Confinement, NotConfined, confined, ending_signal, required
+from harness.suites.standin.watch import ModelWatch, uarts_of
+from harness.system.boundary import Unforeseen, as_harness_error, traceback_of
+from harness.system.confine import what_lacks
 from harness.system.packages import how_to_get
+from harness.system.process import Bounds, Stop
 from harness.system.quota import QUOTA
 
 RUNNERS = "HIL_STANDIN_RUNNERS"  # a directory: applications elsewhere are refused
@@ -56,44 +52,32 @@ _LIMITED = {
 _QEMU_ERROR = re.compile(rb"^(?:bwrap|qemu-system-arm|setpriv|setsid|qemu): .*", re.M)
 
 
-def main(name: str, argv: Sequence[str], packages: str) -> int:
-    """The exit status. ``packages``: the folder with numpy, which Python would not find."""
-    sys.path.append(packages)
+def main(name: str, argv: Sequence[str]) -> int:
+    """The exit status."""
     try:
         model = load_model(name)
-        request = parse(argv, model.cpu)
-        if "--help" in request.flags:
-            _say(f"Usage: {name} [OPTION]... [APPLICATION]\n{HELP}")
-            return 0
+        request = parse(argv, name, model.cpu)
         if "--version" in request.flags:
             _say(_version(model))
             return 0
         settings = Settings(model, request.parameters)
         if "--list-params" in request.flags:
             return _list_parameters(model, request.output)
-        given = NpuSettings(model.npu_product, settings.macs)
-        return _simulate(model, argv, request, settings, given)
-    except (StandinError, HarnessError) as error:
-        mark_refused()
-        hint = error.hint if isinstance(error, HarnessError) else None
-        print(f"Error: {name}: {error}" + (f"; {hint}" if hint else ""), file=sys.stderr)
-        return OWN_FAULT
+        return _simulate(model, argv, request, settings)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OWN_FAULT
     except Exception as error:  # the boundary of this command
         mark_refused()
-        from harness.system.boundary import (  # a suite starts it often
-            Unforeseen,
-            as_harness_error,
-            traceback_of,
-        )
-
-        failure = as_harness_error(error)
-        if isinstance(failure, Unforeseen):
-            print(traceback_of(error), end="", file=sys.stderr)
-        print(f"Error: {name}: {failure.message}", file=sys.stderr)
-        return OWN_FAULT
+        failure: Exception = error
+        hint = ""
+        if not isinstance(error, StandinError):
+            failure = as_harness_error(error)
+            if isinstance(failure, Unforeseen):
+                print(traceback_of(error), end="", file=sys.stderr)
+            elif failure is error and failure.hint:
+                hint = f"; {failure.hint}"
+        print(f"Error: {name}: {failure}{hint}", file=sys.stderr)
+    return OWN_FAULT
 
 
 def _version(model: Model) -> str:
@@ -132,106 +116,114 @@ def _say(text: str) -> None:
     print(text, end="", flush=True)
 
 
-def _simulate(
-    model: Model, words: Sequence[str], request: Request, settings: Settings, npu: NpuSettings
-) -> int:
+def _simulate(model: Model, words: Sequence[str], request: Request, settings: Settings) -> int:
     """Runs the program to its end and passes on everything it writes. Returns the exit status."""
-    elf = _application(model, request, settings)
+    application = _application(model, request, settings)
     for data in request.data:
         machine.check_data(data)
     cwd = _directory(model, settings)
-    _warn(model, request, settings, elf)
+    _warn(model, request, settings, application.program)
     record_in = os.environ.get(RECORD)
     recorder = Recorder(Path(record_in), cwd) if record_in else None
     console = _Console(recorder)
-    uarts = uarts_of(model, settings, console.write)
-    channels = Channels(console.write, uarts, with_clock=_needs_clock(request))
+    launch = _launch(model, request, settings, application)
+    process = None
     try:
-        heap = _heap(model, settings)
         with (
-            _walls(request, elf, cwd) as walls,
-            host_services(elf.program, heap, npu, cwd, channels.console.read) as services,
+            uarts_of(model, settings, console.write) as uarts,
+            _companion(model, settings, application.program, cwd) as beside,
+            closing(ModelWatch(launch, (*uarts, beside), console.write, request.limits)) as watch,
+            suppress(KeyboardInterrupt),  # as with the models, somebody stops the simulation
         ):
-            argv = _argv(model, request, settings, elf, channels, services)
-            ending = run(walls, argv, cwd, channels, services, request.limits)
+            process = run_process(launch, cwd, Path(os.devnull), _bounds(request), watch)
     finally:
-        for uart in uarts.values():
-            uart.close()
         if recorder is not None:
             recorder.copy_files()
-    guest_end = services.guest_end
-    by_program = guest_end is not None and guest_end.status is not None
-    status = _exit_status(model, ending, by_program, console, cwd)
+    _check_service(beside)
+    status = 0 if process is None else _exit_status(model, process, console, cwd)
     if "--quiet" not in request.flags:
-        console.write(_stop_line(ending).encode())
-    if "--stat" in request.flags:
-        console.write(_statistics(model, ending).encode())
+        console.write(_stop_line(_exceeded(process, watch)).encode())
+    if "--stat" in request.flags and process is not None:
+        simulated, wall = watch.simulated_seconds, process.ended.wall_seconds
+        console.write(_statistics(model, simulated, wall).encode())
     if recorder is not None:
         recorder.finish(model.name, words, status)
     return status
 
 
-def _needs_clock(request: Request) -> bool:
-    """Whether something is measured in simulated time."""
-    return bool({"--simlimit", "--cyclelimit"} & set(request.limits) or "--stat" in request.flags)
+def _companion(
+    model: Model, settings: Settings, program: Program, cwd: Path
+) -> AbstractContextManager[NpuRunner]:
+    """The NPU's model if the program can reach it, and the host's answer to SYS_HEAPINFO."""
+    npu, heap = None, _heap(model, settings)
+    if heap is None:
+        program = replace(program, heap_calls=())
+    if program.doorbell:
+        _remove_stale(cwd)
+    if program.doorbell or program.functions:
+        npu = ModelledNpu(model.npu_product, settings.macs, machine.DDR, machine.DDR_BYTES)
+    return companion(npu, program, heap or HeapInfo(), cwd)
 
 
-def _argv(
-    model: Model,
-    request: Request,
-    settings: Settings,
-    elf: Elf,
-    channels: Channels,
-    services: HostServices,
-) -> list[str]:
+def _remove_stale(cwd: Path) -> None:
+    """Removes the FIFOs of a run that was killed."""
+    for path in (cwd / REQUEST_FIFO, cwd / ANSWER_FIFO):
+        if path.is_fifo():
+            path.unlink()
+        elif os.path.lexists(path):
+            raise StandinError(f"{path} exists and is not a FIFO; the NPU needs this name")
+
+
+def _launch(model: Model, request: Request, settings: Settings, application: Application) -> Launch:
+    program = application.program
     line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
-    words = machine.argv(
-        _qemu_executable(),
-        elf.path,
-        request.data,
-        line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
-        [channels.uarts[n].write if n in channels.uarts else None for n in range(UARTS)],
-        channels.clock.far_end.fileno() if channels.clock else None,
-        services.machine,
-    )
-    return [*words, *services.words]
-
-
-@contextmanager
-def _walls(request: Request, elf: Elf, cwd: Path) -> Iterator[Confinement]:
-    """Raises NotConfined where that is required."""
-    qemu = Path(_qemu_executable())
-    installed = qemu.resolve().parent.parent
-    own = (installed / "lib", installed / "share" / "qemu")
-    readable = [path.absolute() for path in (elf.path, *(d.file for d in request.data))]
-    with confined(
-        cwd,
-        qemu,
-        [*readable, *own],
-        file_bytes=QUOTA.file_bytes,
+    qemu = _qemu_executable()
+    installed = Path(qemu).resolve().parent.parent
+    cpu = request.limits.get("--cpulimit")
+    timed = {"--simlimit", "--cyclelimit", "--stat"} & {*request.limits, *request.flags}
+    return Launch(
+        machine.argv(
+            qemu,
+            application.path,
+            request.data,
+            line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
+            shares_memory=program.doorbell or bool(program.functions),
+        ),
+        readable=(
+            *(application.path, *(data.file for data in request.data)),
+            *(installed / "lib", installed / "share" / "qemu"),
+        ),
+        has_monitor=bool(timed),
         memory_bytes=machine.MEMORY_LIMIT,
-    ) as walls:
-        if walls.missing is not None:
-            if required():
-                raise NotConfined(walls.missing)
-            _note(f"the guest is not wholly confined: {walls.missing}")
-        yield walls
+        cpu_seconds=None if cpu is None else max(1, math.ceil(cpu)),
+    )
 
 
-def _application(model: Model, request: Request, settings: Settings) -> Elf:
+def _bounds(request: Request) -> Bounds:
+    """The models' own; an end that the watch sees is at once."""
+    return Bounds(
+        host_seconds=request.limits.get("--timelimit", math.inf),
+        stall_seconds=math.inf,
+        output_bytes=sys.maxsize,
+        grace_seconds=0,
+        quiet_seconds=0,
+    )
+
+
+def _application(model: Model, request: Request, settings: Settings) -> Application:
     if len(request.applications) != 1:
         raise StandinError(
             f"one application is needed (-a ELF), {len(request.applications)} were given"
         )
     _check_place(request.applications[0])
-    elf = read_elf(request.applications[0])
+    application = read_application(request.applications[0])
     vectors = settings.number(model.vector_parameter)
-    if objections := list(machine.objections(elf, vectors)):
+    if objections := list(application.objections(vectors)):
         raise StandinError(
-            f"{elf.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
+            f"{application.path} cannot run on the stand-in (QEMU mps3-an547, a Corstone-300): "
             + "; ".join(dict.fromkeys(objections))
         )
-    return elf
+    return application
 
 
 def _check_place(application: Path) -> None:
@@ -259,16 +251,18 @@ def _directory(model: Model, settings: Settings) -> Path:
     return cwd
 
 
-def _warn(model: Model, request: Request, settings: Settings, elf: Elf) -> None:
+def _warn(model: Model, request: Request, settings: Settings, program: Program) -> None:
     """Says on standard error where a run differs from one on the real model."""
+    if missing := what_lacks():
+        _note(f"the guest is not wholly confined: {missing}")
     if "--quiet" in request.flags:
         return
     npu = f"{model.npu_name} with {settings.macs} MACs (results, not time)"
-    how = {
-        "": "which the program has no driver for",
-        "doorbell": "reached by its doorbell",
-        "driver": "its driver's functions done here",
-    }[npu_driver(elf.program)]
+    how = "which the program has no driver for"
+    if program.doorbell:
+        how = "reached by its doorbell"
+    elif program.functions:
+        how = "its driver's functions done here"
     _note(f"not {model.name}: QEMU mps3-an547, Cortex-M55, and a model of an {npu}, {how}")
     if model.core != "Cortex-M55":
         _note(f"a Cortex-M55 in place of the {model.core}, and Corstone-300's devices")
@@ -291,36 +285,55 @@ class _Console:
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.tail = b""  # its last bytes
+        self._lock = Lock()
         self._recorder = recorder
 
-    def write(self, data: bytes) -> bool:
-        """False: nothing on the console ends the simulation."""
-        self.tail = (self.tail + data)[-8192:]
-        write_all(1, data)
-        if self._recorder is not None:
-            self._recorder.write(data)
-        return False
+    def write(self, data: bytes) -> None:
+        with self._lock:  # a UART has a thread of its own
+            self.tail = (self.tail + data)[-8192:]
+            write_all(1, data)
+            if self._recorder is not None:
+                self._recorder.write(data)
 
 
-def _exit_status(
-    model: Model, ending: QemuEnding, by_program: bool, console: _Console, cwd: Path
-) -> int:
-    """``by_program``: the debugger interface saw the program end with its status. Raises
-    StandinError when QEMU failed."""
-    if ending.reason != "exited" or ending.status == 0:
+def _check_service(beside: NpuRunner) -> None:
+    """Raises StandinError when the program did not get what it asked for."""
+    if beside.stuck is not None:
+        raise StandinError(str(beside.stuck))
+    use = beside.use()
+    if use is not None and use.stop is not None and use.stop.result is NpuResult.BROKEN:
+        raise StandinError(use.stop.message)
+
+
+def _exceeded(process: ProcessRun | None, watch: ModelWatch) -> str | None:
+    """The limit that ended the run."""
+    if process is not None and process.stop is Stop.DEADLINE:
+        return "--timelimit"
+    if process is not None and process.signal == signal.SIGXCPU:
+        return "--cpulimit"
+    return watch.exceeded
+
+
+def _exit_status(model: Model, process: ProcessRun, console: _Console, cwd: Path) -> int:
+    """Raises StandinError when QEMU failed."""
+    if process.stop is Stop.OUTPUT_LIMIT:
+        raise StandinError(
+            f"the program wrote more than {QUOTA.file_bytes >> 20} MiB to one file, and was ended"
+        )
+    if process.guest_status is None and (process.exit_status or process.signal):
+        _check_qemu(model, process.signal, console)
+    if not process.exit_status:
         return 0
-    if not by_program:
-        _check_qemu(model, ending.status, console)
     if not _passes_status_on(cwd):
         _note(
-            f"the program ended with status {ending.status}; as with the model it is not passed "
-            f"on, for there is no {FEATURES_FILE} in {cwd}"
+            f"the program ended with status {process.exit_status}; as with the model it is not "
+            f"passed on, for there is no {FEATURES_FILE} in {cwd}"
         )
         return 0
-    return ending.status
+    return process.exit_status
 
 
-def _check_qemu(model: Model, status: int, console: _Console) -> None:
+def _check_qemu(model: Model, number: int | None, console: _Console) -> None:
     """Raises StandinError when QEMU ended for a reason of its own, not of the program."""
     if b"qemu: fatal: Lockup" in console.tail:
         raise StandinError(
@@ -329,11 +342,7 @@ def _check_qemu(model: Model, status: int, console: _Console) -> None:
         )
     if errors := _QEMU_ERROR.findall(console.tail):
         raise StandinError(f"QEMU failed: {errors[-1].decode('utf-8', 'replace')}")
-    if (number := ending_signal(status)) == signal.SIGXFSZ:
-        raise StandinError(
-            f"the program wrote more than {QUOTA.file_bytes >> 20} MiB to one file, and was ended"
-        )
-    if number is not None:
+    if number not in (None, signal.SIGXCPU):
         raise StandinError(f"QEMU died (signal {number})")
 
 
@@ -346,18 +355,12 @@ def _passes_status_on(cwd: Path) -> bool:
     return content[:4] == b"SHFB" and len(content) > 4 and bool(content[4] & 1)
 
 
-def _stop_line(ending: QemuEnding) -> str:
-    if ending.reason in _LIMITED:
-        return _STOPPING.format(_LIMITED[ending.reason])
-    return _STOPPED
+def _stop_line(exceeded: str | None) -> str:
+    return _STOPPED if exceeded is None else _STOPPING.format(_LIMITED[exceeded])
 
 
-def _statistics(model: Model, ending: QemuEnding) -> str:
-    simulated = ending.simulated_seconds
-    rows = (
-        ("Simulated time", "unknown" if simulated is None else f"at least {simulated:.2f}s"),
-        ("Wall time", f"{ending.wall_seconds:.6f}s"),
-    )
+def _statistics(model: Model, simulated: float, wall: float) -> str:
+    rows = (("Simulated time", f"at least {simulated:.2f}s"), ("Wall time", f"{wall:.6f}s"))
     lines = "".join(f"{name:<40}: {value}\n" for name, value in rows)
     title = f"--- {model.name} (stand-in) statistics: "
     return f"\n{title:-<79}\n{lines}{'-' * 79}\n"

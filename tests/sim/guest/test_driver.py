@@ -17,7 +17,7 @@ from harness.config.loading import load_target, target_directories
 from harness.npu.blob import Blob, read_blob
 from harness.npu.doorbell import Outcome
 from harness.npu.npu_process import STOPPED, NpuProcess
-from harness.sim import qemu_linux
+from harness.sim import companion
 from harness.sim.guest import kernel
 from harness.sim.guest.kernel import DriverNotBuilt, driver, guest_kernel
 from harness.sim.guest.packages import COMMON, HEADERS, KBUILD, packages
@@ -231,7 +231,7 @@ def test_a_model_that_does_not_answer(
             over.set()
             super().stop()
 
-    monkeypatch.setattr(qemu_linux, "NpuProcess", Silent)
+    monkeypatch.setattr(companion, "NpuProcess", Silent)
     blob, _, _ = network("add")
     done = in_guest(guest_home, raw, "DEAD", [blob.commands])
     assert rows(done) == [

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.suites.standin import StandinError
-from harness.suites.standin.command_line import LoadedData, parse
+from harness.suites.standin.command_line import LoadedData, Request
+from harness.suites.standin.command_line import parse as parse_for
+
+
+def parse(argv: list[str], cpu: str) -> Request:
+    return parse_for(argv, "FVP", cpu)
 
 
 @pytest.mark.parametrize(
@@ -81,23 +86,23 @@ def test_limits_flags_and_output() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--frobnicate"], "unrecognised option '--frobnicate'"),
-        (["-x"], "unrecognised option '-x'"),
-        (["--timelimt=3"], "unrecognised option '--timelimt=3'"),
-        (["-C"], "option -C needs a value"),
-        (["--timelimit"], "option --timelimit needs a value"),
+        (["--frobnicate"], "unrecognized arguments: --frobnicate; --help lists"),
+        (["-x"], "unrecognized arguments: -x"),
+        (["--timelimt=3"], "unrecognized arguments: --timelimt=3"),
+        (["-C"], "argument -C/--parameter: expected one argument"),
+        (["--timelimit"], "argument --timelimit: expected one argument"),
         (["-C", "novalue"], "a parameter is set as NAME=VALUE, not 'novalue'"),
         (["-C", "=1"], "a parameter is set as NAME=VALUE"),
         (["--timelimit", "soon"], "--timelimit takes a number that is not negative, not 'soon'"),
         (["--simlimit", "-1"], "--simlimit takes a number that is not negative, not '-1'"),
         (["--cyclelimit", "nan"], "--cyclelimit takes a number that is not negative"),
-        (["--stat=1"], "option --stat takes no value"),
+        (["--stat=1"], "argument --stat: ignored explicit argument '1'"),
         (["-a", "cpu1=x"], "there is no core 'cpu1' in this model; it has cpu0"),
         (["--data", "file"], "--data takes FILE@ADDRESS"),
         (["--data", "@0x0"], "--data takes FILE@ADDRESS"),
         (["--data", "f@here"], "'here' is not an address"),
-        (["-S"], "there is no debug server"),
-        (["--iris-server"], "there is no debug server"),
+        (["-S"], "unrecognized arguments: -S"),
+        (["--iris-server"], "unrecognized arguments: --iris-server"),
         (["-f", "/nonexistent"], "cannot read config file /nonexistent"),
     ],
 )

@@ -1,0 +1,153 @@
+"""Watches one run of QEMU: its UARTs, and the models' stop texts and limits.
+
+QEMU has no command for the simulated time, but the board's 100 Hz counter (CLK100HZ of the FPGAIO
+block, at 0x49302014 Non-secure and 0x59302014 Secure) counts in it, and the monitor can read it as
+the core sees it. (Arm AN547; QEMU docs, "QEMU Monitor".)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from threading import Thread
+
+from harness.sim.launch import Companion, Launch
+from harness.sim.monitor import words_of
+from harness.sim.one_process import GuestWatch
+from harness.suites.standin import StandinError
+from harness.suites.standin.command_line import Model, Settings
+from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
+from harness.suites.standin.record import write_all
+
+_UARTS = 5  # of the machine; the models have as many on the board
+_EOT = b"\x04"
+_READ = 65536
+_COUNTERS = (0x4930_2014, 0x5930_2014)
+_HERTZ = 100
+
+Sink = Callable[[bytes], object]
+
+
+class Uart(Companion):
+    """Passes what QEMU writes to it on, until one of the stop texts has passed."""
+
+    def __init__(self, number: int, sink: Sink, stops: Sequence[bytes]) -> None:
+        self._sink = sink
+        self._stops = stops
+        self._kept = max(map(len, stops), default=1) - 1
+        self._tail = b""
+        self._error: OSError | None = None
+        self._read, self._write = os.pipe()
+        self._thread = Thread(target=self._pass_on, name=f"uart{number}", daemon=True)
+        self.stopped = False
+        self.descriptors = (self._write,)
+        # QEMU truncates a chardev's file unless it appends, and a pipe cannot be truncated.
+        self.words = (
+            *("-add-fd", f"fd={self._write},set={number}"),
+            *("-chardev", f"file,id=uart{number},path=/dev/fdset/{number},append=on"),
+            *("-serial", f"chardev:uart{number}"),
+        )
+
+    def started(self, read_end: int) -> None:
+        os.close(self._write)
+        self._thread.start()
+
+    def close(self) -> None:
+        """When QEMU has ended, or did not start. Raises OSError: not everything was passed on."""
+        if self._thread.is_alive():
+            self._thread.join()
+        elif self._thread.ident is None:
+            os.close(self._write)
+        os.close(self._read)
+        if self._error is not None:
+            raise self._error
+
+    def _pass_on(self) -> None:
+        try:
+            while data := os.read(self._read, _READ):
+                self._take(data)
+        except OSError as error:
+            self._error = error
+            self.stopped = True
+
+    def _take(self, data: bytes) -> None:
+        """A stop text may come with bytes of earlier calls; what comes after it is dropped."""
+        if self.stopped:
+            return
+        seen = self._tail + data
+        ends = [start + len(s) for s in self._stops if (start := seen.find(s)) >= 0]
+        if ends:
+            data = data[: max(0, min(ends) - len(self._tail))]
+        self._tail = seen[-self._kept :] if self._kept else b""
+        self._sink(data)
+        self.stopped = bool(ends)
+
+
+@contextmanager
+def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[Companion, ...]]:
+    """The machine's UARTs, by number, while the block runs. Raises StandinError."""
+    found: list[Companion] = []
+    with ExitStack() as stack:
+        for number in range(_UARTS):
+            name = f"{model.board}.uart{number}"
+            out_file = settings.text(f"{name}.out_file")
+            tag = settings.text(f"{name}.shutdown_tag").encode()
+            eot = _EOT if settings.flag(f"{name}.shutdown_on_eot") else b""
+            stops = [stop for stop in (eot, tag) if stop]
+            uart = Companion()
+            uart.words = ("-serial", "none")
+            if out_file or stops:
+                uart = Uart(number, _sink(stack, number, out_file, stdout), stops)
+                stack.callback(uart.close)
+            found.append(uart)
+        yield tuple(found)
+
+
+def _sink(stack: ExitStack, number: int, out_file: str, stdout: Sink) -> Sink:
+    if out_file in ("-", "/dev/stdout"):
+        return stdout
+    try:
+        file = os.open(out_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    except OSError as error:
+        raise StandinError(
+            f"uart{number}.out_file: cannot write {out_file}: {error.strerror}"
+        ) from error
+    stack.callback(os.close, file)
+    return partial(write_all, file)
+
+
+class ModelWatch(GuestWatch):
+    """Ends the simulation at a UART's stop text, or at a limit of simulated time.
+
+    ``limits``: the models' options with their values, in seconds or instructions.
+    ``exceeded``: the one that ended it. ``simulated_seconds`` are as of the last look, if somebody
+    needs them.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        companions: Sequence[Companion],
+        console: Sink,
+        limits: Mapping[str, float],
+    ) -> None:
+        super().__init__(launch, companions, console)
+        self._limits = limits
+        self.exceeded: str | None = None
+        self.simulated_seconds = 0.0
+
+    def fatal(self) -> bool:
+        if any(isinstance(uart, Uart) and uart.stopped for uart in self.companions):
+            return True
+        if self.monitor is not None and self.exceeded is None:
+            for address in _COUNTERS:
+                for ticks in words_of(self.monitor.ask(f"x /1wx 0x{address:x}")):
+                    self.simulated_seconds = max(self.simulated_seconds, ticks / _HERTZ)
+            cycles = self.simulated_seconds * 1e9 / NANOSECONDS_PER_INSTRUCTION
+            for limit, value in (("--simlimit", self.simulated_seconds), ("--cyclelimit", cycles)):
+                if value >= self._limits.get(limit, math.inf):
+                    self.exceeded = self.exceeded or limit
+        return self.exceeded is not None
