@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from harness.npu.doorbell import Identity, Outcome, Result, Run, SharedMemory, serving
 from harness.npu.npu_process import STOPPED, NpuModelFailed, NpuProcess
 from harness.sim.gdbstub.driver import GuestStuck
-from harness.sim.gdbstub.hooks import ConsoleInjector, DrivenNpu, StubSocket, serving_hooks
+from harness.sim.gdbstub.hooks import DrivenNpu, Hooks
 from harness.sim.gdbstub.program import CountedOperators, HeapInfo, Program
 from harness.sim.launch import Companion
 from harness.sim.npu_use import NpuResult, NpuStop, NpuUse
@@ -65,18 +65,11 @@ class NpuRunner(Companion):
         self._run = run
         self._jobs = 0
         self._stop: NpuStop | None = None
-        self._injector = ConsoleInjector()
-        self._stub_socket: StubSocket | None = None
-        self.stuck: GuestStuck | None = None  # why the guest was ended
+        self.stuck = ""  # why the guest was ended
 
     def use(self) -> NpuUse | None:
         has_npu = self._run is not None or self._jobs or self._stop is not None
         return NpuUse(self._jobs, self._stop) if has_npu else None
-
-    def started(self, read_end: int) -> None:
-        if self._stub_socket is not None:
-            self._stub_socket.far.close()
-            self._injector.connect(read_end)
 
     def run(self, commands: memoryview, regions: Sequence[memoryview | None]) -> Outcome:
         self._jobs += 1
@@ -96,28 +89,10 @@ class NpuRunner(Companion):
             self._stopped(NpuStop(self._jobs, result, outcome.message, outcome.qread))
         return outcome
 
-    @contextmanager
-    def serve_hooks(
-        self,
-        program: Program,
-        heap: HeapInfo,
-        npu: DrivenNpu | None,
-        counted: CountedOperators | None,
-    ) -> Iterator[None]:
-        """A guest that will not get what it waits for has been ended; the record says why."""
-        gdb = self._stub_socket = StubSocket()
-        self.words += gdb.words
-        self.descriptors += (gdb.far.fileno(),)
-        try:
-            with serving_hooks(gdb, program, heap, npu, self._injector, counted) as guest_end:
-                yield
-        except GuestStuck as stuck:
-            self.stuck = stuck
-            self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, str(stuck)))
-        else:
-            self.status = guest_end.status
-        finally:
-            self._injector.close()
+    def refuse(self, message: str) -> None:
+        """The guest was ended, for it asked for what it will not get."""
+        self.stuck = message
+        self._stopped(NpuStop(self._jobs + 1, NpuResult.REFUSED, message))
 
     def _broken(self, message: str) -> Outcome:
         self._stopped(NpuStop(self._jobs, NpuResult.BROKEN, message))
@@ -141,29 +116,37 @@ def modelled(npu: ModelledNpu, *, later: bool = False) -> Iterator[tuple[SharedM
 
 
 @contextmanager
-def companion(
+def served(
     npu: ModelledNpu | None,
     program: Program,
     heap: HeapInfo,
     work: Path,
     counted: CountedOperators | None = None,
-) -> Iterator[NpuRunner]:
+) -> Iterator[tuple[NpuRunner, tuple[Companion, ...]]]:
     """While the block runs, the guest in ``work`` has what it asks for. ``heap``: the answer to
     SYS_HEAPINFO."""
     with ExitStack() as stack:
         runner, memory, process = NpuRunner(None), None, None
         if npu is not None:
-            # a program with a driver may have no job for it
-            later = bool(program.functions)
+            later = bool(program.functions)  # a program with a driver may have no job for it
             memory, process = stack.enter_context(modelled(npu, later=later))
             runner = NpuRunner(process, memory)
             if not program.functions:
                 stack.enter_context(serving(work, memory, npu.identity, runner.run))
+        hooks: tuple[Hooks, ...] = ()
         if program.needs_hooks:
             driven = None
             if program.functions:
                 driven = DrivenNpu(None if npu is None else npu.identity, runner.run, memory)
-            stack.enter_context(runner.serve_hooks(program, heap, driven, counted))
+            hooks = (Hooks(program, heap, driven, counted),)
+            stack.callback(_finish, hooks[0], runner)
         if process is not None:
             stack.callback(process.stop)  # first, so that nobody above waits for a job
-        yield runner
+        yield runner, (runner, *hooks)
+
+
+def _finish(hooks: Hooks, runner: NpuRunner) -> None:
+    try:
+        hooks.finish()
+    except GuestStuck as stuck:
+        runner.refuse(str(stuck))

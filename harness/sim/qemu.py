@@ -63,11 +63,11 @@ class _Qemu:
 
 @contextmanager
 def _served(target: Target, program: Program, job: Job) -> Iterator[Sequence[Companion]]:
-    from harness.sim.companion import companion, npu_of  # 120 ms, for an NPU or gdbstub hooks
+    from harness.sim.companion import npu_of, served  # 120 ms, for an NPU or gdbstub hooks
 
     npu = npu_of(target.npu, _settings(target).shared_memory)
-    with companion(npu, program, heap_info(target), job.work, job.counted) as beside:
-        yield (beside,)
+    with served(npu, program, heap_info(target), job.work, job.counted) as (_, companions):
+        yield companions
 
 
 def heap_info(target: Target) -> HeapInfo:

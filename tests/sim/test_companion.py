@@ -17,7 +17,7 @@ from harness.core.verdict import Verdict
 from harness.judge.ending import execution_cause
 from harness.judge.evidence import Ending
 from harness.sim import qemu
-from harness.sim.companion import companion, npu_of
+from harness.sim.companion import npu_of, served
 from harness.sim.gdbstub.program import HeapInfo, Program, SymbolsMissing
 from harness.sim.npu_use import NpuResult, NpuUse
 from harness.sim.simulation import simulate
@@ -205,9 +205,9 @@ def test_a_qemu_that_never_comes_is_not_waited_for(tmp_path: Path) -> None:
     assert settings is not None
     program = Program(functions={"ethosu_init": 16})
     npu = npu_of(board.npu, settings.shared_memory)
-    with companion(npu, program, HeapInfo(), tmp_path) as beside:
-        assert "chardev:gdb" in beside.words
-    assert beside.status is None
+    with served(npu, program, HeapInfo(), tmp_path) as (_, companions):
+        assert any("chardev:gdb" in one.words for one in companions)
+    assert all(one.status is None for one in companions)
     assert threading.active_count() == before
     assert not os.listdir(tmp_path)
 

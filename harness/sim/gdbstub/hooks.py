@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from threading import Event
 from typing import TYPE_CHECKING
 
 from harness.sim.gdbstub.driver import Driver, GuestMemory
@@ -32,12 +31,10 @@ from harness.sim.gdbstub.program import (
     Program,
 )
 from harness.sim.gdbstub.stub import LR, PC, SP, Stub, StubError, TargetEnded
+from harness.sim.launch import Companion
 
 if TYPE_CHECKING:
     from harness.npu.doorbell import Identity, Run, SharedMemory
-
-
-CONNECT_TIMEOUT_S = 10.0  # the pipe exists before QEMU starts the guest; this only bounds a bug
 
 
 @dataclass(frozen=True)
@@ -53,73 +50,77 @@ class DrivenNpu:
     shared: SharedMemory | None
 
 
-class StubSocket:
-    """The socket of one QEMU's gdb stub. ``far`` is QEMU's end, which it inherits."""
+class Hooks(Companion):
+    """Serves a program, in a thread, from QEMU's start to its end.
 
-    def __init__(self) -> None:
-        self.near, self.far = socket.socketpair()
-        self.words: tuple[str, ...] = (
-            *("-chardev", f"socket,id=gdb,fd={self.far.fileno()}"),
+    ``heap``: the answer to SYS_HEAPINFO. ``npu``, ``counted``: None for hooks that are not wanted.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        heap: HeapInfo,
+        npu: DrivenNpu | None,
+        counted: CountedOperators | None,
+    ) -> None:
+        self._program = program
+        self._heap = heap
+        self._npu = npu
+        self._counted = counted
+        self._executor = ThreadPoolExecutor(1, "gdbstub")
+        self._server: Future[int | None] | None = None
+        self._console = -1
+        self._near, self._far = socket.socketpair()
+        self.descriptors = (self._far.fileno(),)
+        self.words = (
+            *("-chardev", f"socket,id=gdb,fd={self._far.fileno()}"),
             *("-gdb", "chardev:gdb", "-S"),
         )
 
-    def close(self) -> None:
-        self.far.close()
+    def started(self, read_end: int) -> None:
+        self._far.close()
+        self._console = os.dup(read_end)
+        self._server = self._executor.submit(self._serve)
+
+    def finish(self) -> None:
+        """When QEMU has ended, or did not start. Raises StubError or GuestStuck when that is why
+        QEMU was ended."""
         with suppress(OSError):
-            self.near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
+            self._near.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
+        self._executor.shutdown()
+        self._near.close()
+        self._far.close()
+        if self._server is not None:
+            os.close(self._console)
+            self.status = self._server.result()
 
+    def _serve(self) -> int | None:
+        """The status that the program ended itself with; None when QEMU ended in another way."""
+        stub, counter, driver = Stub(self._near), None, None
+        if self._counted is not None:
+            counter = InstructionCounter(stub, self._counted, self._write_line)
+        loop = HookLoop(stub, self._program, self._heap, counter)
+        if self._npu is not None:
+            memory, npu = GuestMemory(stub, self._npu.shared), self._npu
+            driver = Driver(memory, npu.identity, npu.run, self._write_line, loop.call_back)
+        try:
+            loop.run(driver)
+        except TargetEnded as ended:
+            return ended.status
+        except BaseException:
+            stub.kill()  # the program waits for an answer that will not come
+            raise
+        return None
 
-class GuestEnd:
-    """How the program ended. ``status``: the exit status it gave itself; None when QEMU ended in
-    another way."""
-
-    def __init__(self) -> None:
-        self.status: int | None = None
-
-
-@contextmanager
-def serving_hooks(
-    stub_socket: StubSocket,
-    program: Program,
-    heap: HeapInfo,
-    npu: DrivenNpu | None,
-    console: ConsoleInjector,
-    counted: CountedOperators | None = None,
-) -> Iterator[GuestEnd]:
-    """Serves the program of the QEMU at ``stub_socket``, in a thread, while the block runs.
-
-    ``npu``, ``counted``: None for hooks that are not wanted. Raises StubError or
-    GuestStuck at the end of the block when that is why QEMU was ended.
-    """
-
-    def serve() -> None:
-        with stub_socket.near:
-            stub = Stub(stub_socket.near)
-            counter = None
-            if counted is not None:
-                counter = InstructionCounter(stub, counted, console.write_line)
-            loop = HookLoop(stub, program, heap, counter)
-            driver = None
-            if npu is not None:
-                memory = GuestMemory(stub, npu.shared)
-                driver = Driver(memory, npu.identity, npu.run, console.write_line, loop.call_back)
+    def _write_line(self, text: str) -> None:
+        """Onto the console. Dropped if the pipe is full or the reader has gone."""
+        # Opened for each line and closed at once: end-of-file must come from QEMU alone.
+        with suppress(BlockingIOError):
+            pipe = os.open(f"/proc/self/fd/{self._console}", os.O_WRONLY | os.O_NONBLOCK)
             try:
-                loop.run(driver)
-            except TargetEnded as ended:
-                end.status = ended.status
-            except BaseException:
-                stub.kill()  # the program waits for an answer that will not come
-                raise
-
-    end = GuestEnd()
-    executor = ThreadPoolExecutor(1, "gdbstub")
-    server = executor.submit(serve)
-    try:
-        yield end
-    finally:
-        stub_socket.close()
-        executor.shutdown()
-    server.result()
+                os.write(pipe, f"{text}\n".encode())
+            finally:
+                os.close(pipe)
 
 
 class HookLoop:
@@ -225,32 +226,3 @@ def give_back(stub: Stub, result: int) -> None:
     stub.set_register(0, result)
     stub.set_register(1, result >> 32)
     stub.set_register(PC, stub.register(LR) & ~1)
-
-
-class ConsoleInjector:
-    """Thread-safe. ``connect`` is called once, when the transcript reader has opened the pipe."""
-
-    def __init__(self) -> None:
-        self._connected = Event()
-        self._read_end = -1
-
-    def connect(self, read_end: int) -> None:
-        self._read_end = os.dup(read_end)
-        self._connected.set()
-
-    def write_line(self, text: str) -> None:
-        """Appends ``text`` and a newline. Dropped if the pipe is full or the reader has gone."""
-        if not self._connected.wait(CONNECT_TIMEOUT_S):
-            return
-        # Opened for each line and closed at once: end-of-file must come from QEMU alone.
-        with suppress(BlockingIOError):
-            pipe = os.open(f"/proc/self/fd/{self._read_end}", os.O_WRONLY | os.O_NONBLOCK)
-            try:
-                os.write(pipe, f"{text}\n".encode())
-            finally:
-                os.close(pipe)
-
-    def close(self) -> None:
-        if self._read_end >= 0:
-            os.close(self._read_end)
-            self._read_end = -1

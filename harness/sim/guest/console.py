@@ -18,7 +18,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Event, Thread
+from threading import Thread
 
 from pexpect import EOF, TIMEOUT
 from pexpect.fdpexpect import fdspawn
@@ -37,7 +37,6 @@ _LOGIN = rb"\blogin: ?"
 _PASSWORD = rb"[Pp]assword: ?"
 _REFUSED = rb"Login incorrect"
 COMMANDS = "run.sh"
-_PATIENCE = 10.0  # seconds for the pipe to be known, which it is before the simulator is at work
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,6 @@ class LinuxConsole(Companion):
         self._mount = mount
         self._ours, self._guests = socket.socketpair()
         self._pipe = -1
-        self._known = Event()
         self._thread = Thread(target=self._talk, name="console", daemon=True)
         self.descriptors = (self._guests.fileno(),)
         self.words = (
@@ -165,24 +163,19 @@ class LinuxConsole(Companion):
     def started(self, read_end: int) -> None:
         self._guests.close()
         self._pipe = os.open(f"/proc/self/fd/{read_end}", os.O_WRONLY | os.O_CLOEXEC)
-        self._known.set()
-
-    def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
         """When the simulator has ended."""
-        self._known.set()
         for end in (self._ours, self._guests):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._ours.close()
         self._guests.close()
 
     def _talk(self) -> None:
-        if not self._known.wait(_PATIENCE) or self._pipe < 0:
-            return
         try:
             console = GuestConsole(self._ours.fileno(), self._login, self._record)
             console.log_in()
@@ -218,7 +211,6 @@ def _quoted(word: str) -> str:
 def talking(linux: Linux, job: Job, mount: str) -> Iterator[LinuxConsole]:
     """While the block runs, a simulator that is given the words has a console that is talked to."""
     console = LinuxConsole(linux, job, mount)
-    console.start()
     try:
         yield console
     finally:

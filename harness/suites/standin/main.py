@@ -22,9 +22,9 @@ from pathlib import Path
 from threading import Lock
 
 from harness.npu.doorbell import ANSWER_FIFO, REQUEST_FIFO
-from harness.sim.companion import ModelledNpu, NpuRunner, companion
+from harness.sim.companion import ModelledNpu, NpuRunner, served
 from harness.sim.gdbstub.program import HeapInfo, Program
-from harness.sim.launch import Launch
+from harness.sim.launch import Companion, Launch
 from harness.sim.npu_use import NpuResult
 from harness.sim.one_process import ProcessRun, run_process
 from harness.suites.standin import OWN_FAULT, StandinError, machine
@@ -131,15 +131,15 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
     try:
         with (
             uarts_of(model, settings, console.write) as uarts,
-            _companion(model, settings, application.program, cwd) as beside,
-            closing(ModelWatch(launch, (*uarts, beside), console.write, request.limits)) as watch,
+            _companion(model, settings, application.program, cwd) as (runner, beside),
+            closing(ModelWatch(launch, (*uarts, *beside), console.write, request.limits)) as watch,
             suppress(KeyboardInterrupt),  # as with the models, somebody stops the simulation
         ):
             process = run_process(launch, cwd, Path(os.devnull), _bounds(request), watch)
     finally:
         if recorder is not None:
             recorder.copy_files()
-    _check_service(beside)
+    _check_service(runner)
     status = 0 if process is None else _exit_status(model, process, console, cwd)
     if "--quiet" not in request.flags:
         console.write(_stop_line(_exceeded(process, watch)).encode())
@@ -153,7 +153,7 @@ def _simulate(model: Model, words: Sequence[str], request: Request, settings: Se
 
 def _companion(
     model: Model, settings: Settings, program: Program, cwd: Path
-) -> AbstractContextManager[NpuRunner]:
+) -> AbstractContextManager[tuple[NpuRunner, tuple[Companion, ...]]]:
     """The NPU's model if the program can reach it, and the host's answer to SYS_HEAPINFO."""
     npu, heap = None, _heap(model, settings)
     if heap is None:
@@ -162,7 +162,7 @@ def _companion(
         _remove_stale(cwd)
     if program.doorbell or program.functions:
         npu = ModelledNpu(model.npu_product, settings.macs, machine.DDR, machine.DDR_BYTES)
-    return companion(npu, program, heap or HeapInfo(), cwd)
+    return served(npu, program, heap or HeapInfo(), cwd)
 
 
 def _remove_stale(cwd: Path) -> None:
@@ -296,11 +296,11 @@ class _Console:
                 self._recorder.write(data)
 
 
-def _check_service(beside: NpuRunner) -> None:
+def _check_service(runner: NpuRunner) -> None:
     """Raises StandinError when the program did not get what it asked for."""
-    if beside.stuck is not None:
-        raise StandinError(str(beside.stuck))
-    use = beside.use()
+    if runner.stuck:
+        raise StandinError(runner.stuck)
+    use = runner.use()
     if use is not None and use.stop is not None and use.stop.result is NpuResult.BROKEN:
         raise StandinError(use.stop.message)
 
