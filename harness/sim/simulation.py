@@ -45,7 +45,6 @@ from harness.sim.run_files import (
 from harness.sim.simulator import Chosen, Job
 from harness.system.clock import now
 from harness.system.files import disk_errors
-from harness.system.locks import working_in
 from harness.system.process import Bounds, Stop
 from harness.system.quota import Account, Excess
 from harness.system.settings import settings
@@ -145,7 +144,6 @@ def simulate(
             files = _copies(program, sets, part.numbers)
             placed = make(part.job.work, files, part.launch.files)
             part.console.parent.mkdir(exist_ok=True)
-            working_in(part.job.work)
         limits = part.job.limits
         bounds = Bounds(limits.host, limits.stall)
         with (

@@ -33,7 +33,7 @@ from harness.system.files import MALFORMED, read_json, sha256_of, write_whole
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
-_FORMAT = 2  # to be raised when a recording means something else
+_FORMAT = 3  # to be raised when a recording means something else
 _COLLECTED, _TESTS = "collected", "tests"
 _LARGE = 16 << 20  # bytes: of larger files size and time count, not the content
 _NOT_PYTHON = (".pyc", ".c", ".cc", ".cpp", ".h", ".hpp", ".S", ".md")  # exports nothing

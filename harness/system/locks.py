@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
@@ -36,17 +35,6 @@ def in_use(path: Path) -> None:
             with _gate(fcntl.LOCK_SH):
                 _enter(_register(), os.getpid(), entry)
                 os.utime(path, follow_symlinks=False)
-
-
-def working_in(directory: Path) -> None:
-    """Notes that this process makes FIFOs and sockets in ``directory``. When it is killed, the next
-    caller removes them. Raises OSError."""
-    with suppress(BlockingIOError), _gate(fcntl.LOCK_EX | fcntl.LOCK_NB):
-        for entry in _register().iterdir():
-            with suppress(OSError):  # another user's
-                _live_paths(entry)
-    with _gate(fcntl.LOCK_SH):
-        _enter(_register(), os.getpid(), directory.absolute())
 
 
 @contextmanager
@@ -120,18 +108,7 @@ def _live_paths(entry: Path) -> list[Path]:
     except BlockingIOError:
         return paths
     else:
-        for path in paths:
-            with suppress(OSError):  # it went, or it belongs to somebody else by now
-                _remove_sockets(path)
         entry.unlink()
         return []
     finally:
         os.close(descriptor)
-
-
-def _remove_sockets(directory: Path) -> None:
-    """The FIFOs and sockets directly in ``directory``, and nothing else."""
-    for path in directory.iterdir() if directory.is_dir() else ():
-        mode = path.lstat().st_mode
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            path.unlink(missing_ok=True)

@@ -50,7 +50,7 @@ def simulated(tmp_path: Path) -> Path:
 
 def simulation(**other: Any) -> dict[str, Any]:
     fields = {"model": "FVP", "argv": ["-a", "elf"], "cwd": "/tmp/run", "status": 0}
-    return {**fields, "inputs": ["add.pte"], "outputs": ["out.bin"], "repeatable": True, **other}
+    return {**fields, "inputs": ["add.pte"], "repeatable": True, **other}
 
 
 def stored(tmp_path: Path, simulated: Path) -> ExportStore:

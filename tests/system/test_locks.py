@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.locks import alone, in_use, working_in
+from harness.system.locks import alone, in_use
 from harness.system.paths import import_root
 
 USER = """
@@ -120,56 +119,11 @@ def test_where_nothing_can_be_written_nothing_is_said(
     in_use(tmp_path / "file" / "cache" / "programs" / "x")
 
 
-WORKER = """
-import sys, signal, os
-from pathlib import Path
-from harness.system.locks import working_in
-working_in(Path(sys.argv[1]))
-os.mkfifo(sys.argv[1] + "/fifo")
-print("uses", flush=True)
-signal.pause()
-"""
-
-
-def a_worker(directory: Path) -> subprocess.Popen[str]:
-    """A process that makes a FIFO in ``directory``."""
-    directory.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(directory)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "uses\n"
-    return process
-
-
-def test_the_sockets_of_a_killed_process_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    theirs = tmp_path / "theirs"
-    worker = a_worker(theirs)
-    (theirs / "output.bin").write_bytes(b"kept")
-    monkeypatch.chdir(theirs)  # the path may be too long for a socket
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as monitor:
-        monitor.bind("monitor")
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
-    working_in(tmp_path / "ours")
-    assert [path.name for path in theirs.iterdir()] == ["output.bin"]
-
-
-def test_the_sockets_of_a_living_process_stay(tmp_path: Path) -> None:
-    worker = a_worker(tmp_path / "theirs")
-    working_in(tmp_path / "ours")
-    assert (tmp_path / "theirs" / "fifo").is_fifo()
-    worker.kill()
-    worker.wait()
-
-
 def test_a_damaged_register_does_not_hinder(tmp_path: Path, state: Path) -> None:
     register = state / "in_use"
     register.mkdir()
     (register / "empty").touch()
     (register / "gone").write_text(str(tmp_path / "never was"))
-    (register / "folder").mkdir()
-    working_in(tmp_path)
+    with alone():
+        pass
     assert {"empty", "gone"}.isdisjoint(path.name for path in register.iterdir())

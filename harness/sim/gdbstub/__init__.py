@@ -2,6 +2,5 @@
 
 A program that was built for an Arm FVP expects what the model has and QEMU has not: an Ethos-U
 behind ethos-u-core-driver, and a SYS_HEAPINFO that says what the model's parameters say. Its ELF
-is not touched: the places where it asks are breakpoints, and it goes on with the answer. At
-import this needs the standard library only, because the stand-in starts hundreds of times.
+is not touched: the places where it asks are breakpoints, and it goes on with the answer.
 """

@@ -169,7 +169,6 @@ class Program:
     functions: Mapping[str, int] = field(default_factory=dict)
     callbacks: Mapping[str, int] = field(default_factory=dict)
     heap_calls: tuple[HeapCall, ...] = ()
-    segments: tuple[tuple[int, int], ...] = ()  # where it lies: address and size in bytes
     instruction: int | None = None  # where a runtime's are counted, see ``counted``
 
     @property
@@ -221,8 +220,7 @@ def program_of(elf: ElfFile, path: Path) -> Program:
     if with_driver and not any(name.startswith("ethosu_") for name in functions):
         raise SymbolsMissing(path, not elf.symbols)
     callbacks = {name: named[name] for name in CALLBACKS if name in named}
-    segments = tuple((segment.run, segment.size) for segment in elf.segments)
-    return Program(False, functions, callbacks, calls, segments)
+    return Program(False, functions, callbacks, calls)
 
 
 def _functions(elf: ElfFile) -> Iterator[tuple[str, int]]:

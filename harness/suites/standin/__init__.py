@@ -2,14 +2,16 @@
 
 QEMU's ``mps3-an547`` (the Corstone SSE-300 board with a Cortex-M55) runs the program, and the
 functional model of the NPU (``harness/npu``) runs beside it. No result is a result of an Arm model.
-The command imports only the standard library: a suite starts it hundreds of times. The NPU model
-needs numpy, and is a process of its own that starts with the first job.
+``main`` turns a model's command line into what ``harness/sim`` starts, serves and watches. A suite
+starts it hundreds of times, so it imports little: numpy is for the NPU model's own process.
 """
 
 from __future__ import annotations
 
+from harness.core.errors import UsageError
+
 OWN_FAULT = 1  # exit status for a command line or a program that cannot be run
 
 
-class StandinError(Exception):
+class StandinError(UsageError):
     """The model would refuse this, or the stand-in cannot do it. The message is for people."""

@@ -130,10 +130,7 @@ def _unquoted(value: str) -> str:
 
 
 def _config_file(path: str) -> list[tuple[str, str]]:
-    try:
-        lines = Path(path).read_text("utf-8", "replace").splitlines()
-    except OSError as error:
-        raise StandinError(f"cannot read config file {path}: {error.strerror}") from error
+    lines = Path(path).read_text("utf-8", "replace").splitlines()
     found = []
     for number, line in enumerate(lines, 1):
         if text := re.sub(r"(^|\s)#.*", "", line).strip():

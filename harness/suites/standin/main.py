@@ -11,9 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, suppress
@@ -32,9 +30,9 @@ from harness.suites.standin.command_line import Model, Request, Settings, load_m
 from harness.suites.standin.machine import Application, read_application
 from harness.suites.standin.record import RECORD, Recorder, mark_refused, write_all
 from harness.suites.standin.watch import ModelWatch, uarts_of
+from harness.system import toolchain
 from harness.system.boundary import Unforeseen, as_harness_error, traceback_of
 from harness.system.confine import what_lacks
-from harness.system.packages import how_to_get
 from harness.system.process import Bounds, Stop
 from harness.system.quota import QUOTA
 
@@ -68,36 +66,21 @@ def main(name: str, argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:  # the boundary of this command
         mark_refused()
-        failure: Exception = error
-        hint = ""
-        if not isinstance(error, StandinError):
-            failure = as_harness_error(error)
-            if isinstance(failure, Unforeseen):
-                print(traceback_of(error), end="", file=sys.stderr)
-            elif failure is error and failure.hint:
-                hint = f"; {failure.hint}"
-        print(f"Error: {name}: {failure}{hint}", file=sys.stderr)
+        failure = as_harness_error(error)
+        hint = f"; {failure.hint}" if failure.hint else ""
+        if isinstance(failure, Unforeseen):
+            print(traceback_of(error), end="", file=sys.stderr)
+        print(f"Error: {name}: {failure.message}{hint}", file=sys.stderr)
     return OWN_FAULT
 
 
 def _version(model: Model) -> str:
+    version = toolchain.require(machine.QEMU).version
     return (
-        f"Stand-in for {model.name} on top of QEMU {_qemu_version()} (machine mps3-an547, "
+        f"Stand-in for {model.name} on top of QEMU {version} (machine mps3-an547, "
         f"Cortex-M55) and a functional model of the {model.npu_name}.\n"
         "This is not an Arm model: it has its command line and nothing of its inside.\n"
     )
-
-
-def _qemu_version() -> str:
-    output = subprocess.run(
-        [_qemu_executable(), "--version"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    version = re.search(r"version (\S+)", output)
-    return version[1] if version else "of an unknown version"
 
 
 def _list_parameters(model: Model, output: Path | None) -> int:
@@ -105,10 +88,7 @@ def _list_parameters(model: Model, output: Path | None) -> int:
     if output is None:
         _say(text)
         return 0
-    try:
-        output.write_text(text)
-    except OSError as error:
-        raise StandinError(f"cannot write {output}: {error.strerror}") from error
+    output.write_text(text)
     return 0
 
 
@@ -177,13 +157,13 @@ def _remove_stale(cwd: Path) -> None:
 def _launch(model: Model, request: Request, settings: Settings, application: Application) -> Launch:
     program = application.program
     line = settings.text(f"{model.cpu}.semihosting-cmd_line")[:COMMAND_LINE_LIMIT]
-    qemu = _qemu_executable()
-    installed = Path(qemu).resolve().parent.parent
+    qemu = toolchain.locate(machine.QEMU)
+    installed = qemu.resolve().parent.parent
     cpu = request.limits.get("--cpulimit")
     timed = {"--simlimit", "--cyclelimit", "--stat"} & {*request.limits, *request.flags}
     return Launch(
         machine.argv(
-            qemu,
+            str(qemu),
             application.path,
             request.data,
             line if settings.flag(f"{model.cpu}.semihosting-enable") else None,
@@ -364,10 +344,3 @@ def _statistics(model: Model, simulated: float, wall: float) -> str:
     lines = "".join(f"{name:<40}: {value}\n" for name, value in rows)
     title = f"--- {model.name} (stand-in) statistics: "
     return f"\n{title:-<79}\n{lines}{'-' * 79}\n"
-
-
-def _qemu_executable() -> str:
-    path = shutil.which(machine.QEMU)
-    if path is None:
-        raise StandinError(f"{machine.QEMU} is not installed ({how_to_get('qemu-system-arm')})")
-    return path

@@ -27,8 +27,8 @@ _Stamp = tuple[int, int, int]  # of a file: size, time of change, inode
 @dataclass(frozen=True)
 class Simulation:
     """``model`` was started with ``argv`` in or for the folder ``cwd``, and ended with ``status``.
-    ``inputs``: names of files that were there before and did not change; ``outputs``: those that
-    the program made. ``repeatable``: ``files`` has all of them."""
+    ``inputs``: names of files that were there before. ``repeatable``: none of them has changed, and
+    ``files`` has all."""
 
     log: Path
     model: str
@@ -36,7 +36,6 @@ class Simulation:
     cwd: str
     status: int
     inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
     repeatable: bool
 
     @property
@@ -47,7 +46,7 @@ class Simulation:
 def read_simulation(log: Path) -> Simulation:
     """Raises OSError and whatever ``MALFORMED`` names."""
     fields: dict[str, Any] = json.loads(log.with_suffix(".json").read_text("utf-8"))
-    for name in ("argv", "inputs", "outputs"):
+    for name in ("argv", "inputs"):
         fields[name] = tuple(map(str, fields[name]))
     return Simulation(log, **fields)
 
@@ -81,16 +80,14 @@ class Recorder:
 
     def finish(self, model: str, argv: Sequence[str], status: int) -> None:
         after = _stamps(self._cwd)
-        outputs = sorted(name for name, stamp in after.items() if self._before.get(name) != stamp)
         fields = {
             "model": model,
             "argv": list(argv),
             "cwd": str(self._cwd),
             "status": status,
             "inputs": sorted(self._before),
-            "outputs": outputs,
             "repeatable": all(size <= _FILE_LIMIT for size, _, _ in after.values())
-            and set(self._before) <= set(after) - set(outputs)
+            and self._before.items() <= after.items()
             and all(path.is_file() for path in self._cwd.iterdir()),
         }
         Path(f"{self._place}.json").write_text(json.dumps(fields))

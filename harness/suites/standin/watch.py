@@ -17,7 +17,6 @@ from threading import Thread
 from harness.sim.launch import Companion, Launch
 from harness.sim.monitor import words_of
 from harness.sim.one_process import GuestWatch
-from harness.suites.standin import StandinError
 from harness.suites.standin.command_line import Model, Settings
 from harness.suites.standin.machine import NANOSECONDS_PER_INSTRUCTION
 from harness.suites.standin.record import write_all
@@ -86,9 +85,13 @@ class Uart(Companion):
         self.stopped = bool(ends)
 
 
+class _NoUart(Companion):
+    words = ("-serial", "none")
+
+
 @contextmanager
 def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[Companion, ...]]:
-    """The machine's UARTs, by number, while the block runs. Raises StandinError."""
+    """The machine's UARTs, by number, while the block runs. Raises OSError."""
     found: list[Companion] = []
     with ExitStack() as stack:
         for number in range(_UARTS):
@@ -97,26 +100,19 @@ def uarts_of(model: Model, settings: Settings, stdout: Sink) -> Iterator[tuple[C
             tag = settings.text(f"{name}.shutdown_tag").encode()
             eot = _EOT if settings.flag(f"{name}.shutdown_on_eot") else b""
             stops = [stop for stop in (eot, tag) if stop]
-            uart = Companion()
-            uart.words = ("-serial", "none")
-            if out_file or stops:
-                uart = Uart(number, _sink(stack, number, out_file, stdout), stops)
-                stack.callback(uart.close)
+            if not (out_file or stops):
+                found.append(_NoUart())
+                continue
+            sink = stdout
+            if out_file not in ("-", "/dev/stdout"):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                file = os.open(out_file or os.devnull, flags, 0o644)
+                stack.callback(os.close, file)
+                sink = partial(write_all, file)
+            uart = Uart(number, sink, stops)
+            stack.callback(uart.close)
             found.append(uart)
         yield tuple(found)
-
-
-def _sink(stack: ExitStack, number: int, out_file: str, stdout: Sink) -> Sink:
-    if out_file in ("-", "/dev/stdout"):
-        return stdout
-    try:
-        file = os.open(out_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    except OSError as error:
-        raise StandinError(
-            f"uart{number}.out_file: cannot write {out_file}: {error.strerror}"
-        ) from error
-    stack.callback(os.close, file)
-    return partial(write_all, file)
 
 
 class ModelWatch(GuestWatch):

@@ -103,7 +103,6 @@ def test_limits_flags_and_output() -> None:
         (["--data", "f@here"], "'here' is not an address"),
         (["-S"], "unrecognized arguments: -S"),
         (["--iris-server"], "unrecognized arguments: --iris-server"),
-        (["-f", "/nonexistent"], "cannot read config file /nonexistent"),
     ],
 )
 def test_what_is_wrong_is_said(argv: list[str], message: str) -> None:

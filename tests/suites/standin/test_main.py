@@ -222,7 +222,8 @@ def test_the_u65_model_runs_the_same(fvp: Fvp, guest: Guest) -> None:
         (("-a", "missing.elf"), "cannot open application missing.elf: No such file"),
         (("-a", "/dev/null"), "application /dev/null is not an ELF file"),
         (("-a", "/bin/true"), "application /bin/true is not a 32-bit little-endian Arm ELF file"),
-        (("-l", "-o", "/nonexistent/x"), "cannot write /nonexistent/x"),
+        (("-l", "-o", "/nonexistent/x"), "No such file or directory (/nonexistent/x)"),
+        (("-f", "/nonexistent"), "No such file or directory (/nonexistent)"),
         (("-C", "nothing=1"), "unknown parameter 'nothing'"),
     ],
 )
@@ -243,7 +244,7 @@ def test_directories_that_do_not_exist(fvp: Fvp, guest: Guest, tmp_path: Path) -
     nowhere = tmp_path / "nowhere"
     assert "is not a directory" in fvp("-a", guest(), *semihosting(nowhere)).stderr
     done = fvp("-a", guest(), "-C", f"mps3_board.uart0.out_file={nowhere}/u")
-    assert f"uart0.out_file: cannot write {nowhere}/u" in done.stderr
+    assert f"No such file or directory ({nowhere}/u)" in done.stderr
 
 
 @pytest.mark.parametrize(
