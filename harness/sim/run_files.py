@@ -1,4 +1,4 @@
-"""The files of a run: their names, what a guest is given, and what it leaves.
+"""The files of a run: their names, what a guest is given and told, and what it leaves.
 
 The guest sees the files of ``work``, its current directory. Its command line has the names of its
 inputs and, for each input set, the base of its outputs; the runner appends ``-<n>.bin``. Names are
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -47,6 +47,45 @@ def output_base(input_set: int) -> str:
 def output_name(base: str, index: int) -> str:
     """As the runner names output ``index`` of the set whose base is ``base``."""
     return f"{base}-{index}.bin"
+
+
+def runner_arguments(
+    program: Path, counts: Sequence[int], profile: bool = False
+) -> tuple[str, ...]:
+    """Our runner's command line; each ``-o`` starts the next input set."""
+    words = ["executor_runner", "-m", program_name(program)]
+    if profile:
+        words.append("-p")
+    for number, count in enumerate(counts):
+        words += ["-o", output_base(number)]
+        for index in range(count):
+            words += ["-i", input_name(number, index)]
+    return tuple(words)
+
+
+def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
+    """The command line of ExecuTorch's runner for input set ``number`` with ``count`` inputs.
+
+    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which wants at
+    least seven words, so at least one input.
+    """
+    inputs = (word for index in range(count) for word in ("-i", input_name(number, index)))
+    return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
+
+
+def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
+    """The command line of ExecuTorch's runner for Linux, likewise.
+
+    Source: the flags of examples/portable/executor_runner/executor_runner.cpp, which fills inputs
+    that it is not given with ones.
+    """
+    inputs = ",".join(input_name(number, index) for index in range(count))
+    return (
+        "executor_runner",
+        f"--model_path={program_name(program)}",
+        *((f"--inputs={inputs}",) if inputs else ()),
+        f"--output_file={output_base(number)}",
+    )
 
 
 def written_outputs(work: Path, input_set: int) -> Iterator[Path]:

@@ -35,12 +35,15 @@ from harness.sim.run_files import (
     WORK,
     clear,
     discard,
+    executorch_arguments,
+    flag_arguments,
     input_name,
     left,
     make,
     move_outputs,
     output_base,
     program_name,
+    runner_arguments,
 )
 from harness.sim.simulator import Chosen, Job
 from harness.system.clock import now
@@ -341,45 +344,6 @@ def _arguments(
         words = flag_arguments if firmware.takes_flags else executorch_arguments
         return words(program, number, counts[number])
     return runner_arguments(program, counts, profile)
-
-
-def runner_arguments(
-    program: Path, counts: Sequence[int], profile: bool = False
-) -> tuple[str, ...]:
-    """Our runner's command line; each ``-o`` starts the next input set."""
-    words = ["executor_runner", "-m", program_name(program)]
-    if profile:
-        words.append("-p")
-    for number, count in enumerate(counts):
-        words += ["-o", output_base(number)]
-        for index in range(count):
-            words += ["-i", input_name(number, index)]
-    return tuple(words)
-
-
-def executorch_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
-    """The command line of ExecuTorch's runner for input set ``number`` with ``count`` inputs.
-
-    Source: ``main`` of examples/arm/executor_runner/arm_executor_runner.cpp, which wants at
-    least seven words, so at least one input.
-    """
-    inputs = (word for index in range(count) for word in ("-i", input_name(number, index)))
-    return ("executor_runner", "-m", program_name(program), *inputs, "-o", output_base(number))
-
-
-def flag_arguments(program: Path, number: int, count: int) -> tuple[str, ...]:
-    """The command line of ExecuTorch's runner for Linux, likewise.
-
-    Source: the flags of examples/portable/executor_runner/executor_runner.cpp, which fills inputs
-    that it is not given with ones.
-    """
-    inputs = ",".join(input_name(number, index) for index in range(count))
-    return (
-        "executor_runner",
-        f"--model_path={program_name(program)}",
-        *((f"--inputs={inputs}",) if inputs else ()),
-        f"--output_file={output_base(number)}",
-    )
 
 
 def _copies(

@@ -16,7 +16,8 @@ from harness.config.loading import Target, load_target, target_directories
 from harness.core.errors import InfraError
 from harness.core.verdict import Verdict
 from harness.sim import one_process
-from harness.sim.simulation import executorch_arguments, runner_arguments, simulate
+from harness.sim.run_files import executorch_arguments, runner_arguments
+from harness.sim.simulation import simulate
 from harness.sim.simulator import pick
 from harness.sim.transcript import Transcript
 from harness.system import confine

@@ -27,7 +27,7 @@ from harness.firmware.operators import needs_of, require
 from harness.firmware.source import BuildRequest, source_named
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim.simulation import flag_arguments
+from harness.sim.run_files import flag_arguments
 from harness.sim.simulator import pick
 from tests.export.conftest import user_model  # noqa: F401
 from tests.firmware.executorch.conftest import Source
