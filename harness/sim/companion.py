@@ -106,12 +106,11 @@ _NO_NPU = Outcome(Result.REFUSED, "the board has no NPU", status=0)
 
 
 @contextmanager
-def modelled(npu: ModelledNpu, *, later: bool = False) -> Iterator[tuple[SharedMemory, NpuProcess]]:
-    """The guest's RAM, and the NPU's model that works in it. ``later``: as of NpuProcess. Raises
-    DiskError."""
+def modelled(npu: ModelledNpu) -> Iterator[tuple[SharedMemory, NpuProcess]]:
+    """The guest's RAM, and the NPU's model that works in it. Raises DiskError."""
     with disk_errors("making the memory that the NPU's model shares"):
         made = SharedMemory(npu.ram_bytes, npu.ram)
-    with made as memory, NpuProcess(npu.product, npu.macs, memory, later=later) as process:
+    with made as memory, NpuProcess(npu.product, npu.macs, memory) as process:
         yield memory, process
 
 
@@ -128,8 +127,7 @@ def served(
     with ExitStack() as stack:
         runner, memory, process = NpuRunner(None), None, None
         if npu is not None:
-            later = bool(program.functions)  # a program with a driver may have no job for it
-            memory, process = stack.enter_context(modelled(npu, later=later))
+            memory, process = stack.enter_context(modelled(npu))
             runner = NpuRunner(process, memory)
             if not program.functions:
                 stack.enter_context(serving(work, memory, npu.identity, runner.run))

@@ -56,9 +56,9 @@ def runner_arguments(
     words = ["executor_runner", "-m", program_name(program)]
     if profile:
         words.append("-p")
-    for number, count in enumerate(counts):
+    for number, inputs in enumerate(counts):
         words += ["-o", output_base(number)]
-        for index in range(count):
+        for index in range(inputs):
             words += ["-i", input_name(number, index)]
     return tuple(words)
 

@@ -80,7 +80,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
             pass
 
     def put(run: Run) -> None:
-        monkeypatch.setattr(companion, "NpuProcess", lambda *_, **__: Process(run))
+        monkeypatch.setattr(companion, "NpuProcess", lambda *_: Process(run))
 
     return put
 
