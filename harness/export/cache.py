@@ -2,7 +2,7 @@
 
 A new entry is filled in a temporary directory beside its place, sealed (``artifact_cache``) and
 renamed: it is complete or absent, whatever dies. Its facts are the files that the model was made
-of.
+of, and the class of CPU where the program depends on it: a store is shared by machines.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from typing import Any
 from harness.core.errors import InfraError
 from harness.export.program import Program, load_program
 from harness.system import artifact_cache
+from harness.system.artifact_cache import processor
 from harness.system.files import MALFORMED, disk_hint, read_regular
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
 _SEPARATOR = "+"
 NO_INPUTS: Mapping[str, str] = MappingProxyType({})
+_CPU_VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -46,12 +48,13 @@ class CacheNotWritable(InfraError):
         )
 
 
-def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS) -> Path:
+def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") -> Path:
     """``inputs``: the files that the program was made of besides what its key covers, sha256 by
-    name relative to the folder of the model's file. Each state of them has an entry."""
+    name relative to the folder of the model's file; ``cpu``: the class of CPU that exported it,
+    where its bytes depend on that, else "". Each state of them has an entry."""
     name = key
-    if inputs:
-        text = json.dumps(sorted(inputs.items()))
+    if inputs or cpu:
+        text = json.dumps([sorted(inputs.items()), cpu])
         name += f"{_SEPARATOR}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return cache_dir("programs") / name
 
@@ -125,8 +128,9 @@ def store(key: str, write: Callable[[Path], tuple[Program, Mapping[str, str]]]) 
         try:
             program, inputs = write(temporary)
             program.save()
-            artifact_cache.seal(temporary, key, {"files": dict(inputs)})
-            place = entry_dir(key, inputs)
+            cpu = cpu_class() if program.not_reproducible else ""
+            artifact_cache.seal(temporary, key, {"files": dict(inputs), "cpu": cpu})
+            place = entry_dir(key, inputs, cpu)
             in_use(place)
             if place.exists():
                 shutil.rmtree(place)
@@ -158,9 +162,17 @@ def _holds(facts: Mapping[str, Any], home: str) -> bool:
     """Whether an export here of a model in the folder ``home`` would read the same again."""
     try:
         files = facts["files"].items()
-        return all(_digest(Path(home) / name) == digest for name, digest in files)
+        here = facts["cpu"] in ("", cpu_class())
+        return here and all(_digest(Path(home) / name) == digest for name, digest in files)
     except MALFORMED:
         return False
+
+
+def cpu_class() -> str:
+    """Equal where torch and MKL choose the same kernels: the CPU's maker and features, and the
+    variables by which a user limits them."""
+    limits = (f"{name}={os.environ.get(name)}" for name in _CPU_VARIABLES)
+    return hashlib.sha256("\0".join([*processor(), *limits]).encode()).hexdigest()[:12]
 
 
 def _digest(path: Path) -> str | None:

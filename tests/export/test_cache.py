@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,32 @@ def test_a_spoiled_entry_is_exported_again_and_the_note_says_so(
     (cached,) = export([request])
     assert cached.cached
     assert cached.unwrap().notes == ()
+
+
+def test_a_program_that_depends_on_the_cpu_is_one_of_each_class(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store is shared by machines, and each must have its own."""
+
+    def stored() -> Path:
+        with cache.locked(KEY):
+            return cache.store(
+                KEY, lambda folder: (replace(write(folder), not_reproducible="why"), NO_INPUTS)
+            ).directory
+
+    def loaded() -> Path | None:
+        program = cache.load(KEY)
+        return None if program is None else program.directory
+
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+    here = stored()
+    assert loaded() == here
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    assert loaded() is None
+    there = stored()
+    assert loaded() == there != here
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY")
+    assert loaded() == here
 
 
 def stored_with(inputs: dict[str, str]) -> Path:
