@@ -17,8 +17,6 @@ from harness.cli.progress import progress_shown
 from harness.cli.verb import echo, verb
 from harness.core.verdict import ExitCode, Verdict
 
-_MIB = 1 << 20
-
 
 @click.command()
 @click.argument("run_dir", type=click.Path(path_type=Path))
@@ -29,58 +27,36 @@ _MIB = 1 << 20
     metavar="FILE",
     help="Where to write it (default: the run's name with .tar.zst, in the current directory).",
 )
-@click.option(
-    "--keep-paths",
-    is_flag=True,
-    help="Keep paths of this machine and the host's name where they are.",
-)
 @verb
-def bundle(
-    run_dir: Path, out: Path | None, keep_paths: bool, as_json: bool
-) -> tuple[Any, ExitCode]:
+def bundle(run_dir: Path, out: Path | None, as_json: bool) -> tuple[Any, ExitCode]:
     """Pack a run into one file, to run it again elsewhere with `hil replay`.
 
     It holds program, firmware, inputs, expected outputs, outputs, console, record and repro.sh.
-    Two bundles of one run have the same bytes. Folders of this machine are left out; a run that
-    still names one is refused.
+    Two bundles of one run have the same bytes. Folders of this machine are left out of its texts;
+    a file that is no text and names one is told.
 
     \b
     Examples:
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c
       hil bundle .hil/runs/20260101-120000-ds_cnn-1a2b3c -o bug-17.tar.zst
     """
-    from harness.run.pack import pack
+    from harness.run.bundle import pack
 
-    made = pack(run_dir, out or Path(f"{run_dir.absolute().name}.tar.zst"), keep_paths=keep_paths)
+    path = out or Path(f"{run_dir.absolute().name}.tar.zst")
+    manifest = pack(run_dir, path)
     if not as_json:
-        echo(
-            f"{made.path}: {made.manifest.case}, {made.manifest.verdict} on "
-            f"{made.manifest.simulator}, {made.bytes} bytes"
-        )
-    return {
-        "bundle": str(made.path),
-        "bytes": made.bytes,
-        "case": made.manifest.case,
-        "verdict": made.manifest.verdict,
-        "simulator": made.manifest.simulator,
-        "files": made.manifest.files,
-    }, ExitCode.PASSED
+        echo(f"{path}: {manifest['run']}, {path.stat().st_size} bytes")
+        for name in manifest["naming"]:
+            echo(f"hil: {name} in it names a folder of this machine", err=True)
+    return {"bundle": str(path), **manifest}, ExitCode.PASSED
 
 
 @click.command()
 @click.argument("bundle_file", metavar="BUNDLE", type=click.Path(exists=True, path_type=Path))
-@click.option("--any-version", is_flag=True, help="Run it on another version of its simulator.")
 @click.option(
     "--bundled-target",
     is_flag=True,
     help="Use the bundle's own description of its target if it is unknown or another one here.",
-)
-@click.option(
-    "--max-mib",
-    type=click.IntRange(1, 1 << 20),
-    default=1024,
-    show_default=True,
-    help="The most that it may unpack to.",
 )
 @limit_factor_option
 @click.option(
@@ -90,34 +66,24 @@ def bundle(
     help="Run it also where it cannot be wholly confined: only a bundle you trust.",
 )
 @verb
-def replay(
-    bundle_file: Path,
-    max_mib: int,
-    trusted: bool,
-    as_json: bool,
-    **options: Any,
-) -> tuple[Any, ExitCode]:
+def replay(bundle_file: Path, trusted: bool, as_json: bool, **options: Any) -> tuple[Any, ExitCode]:
     """Run BUNDLE again here and compare verdict, outputs and figures.
 
     BUNDLE is a file made by `hil bundle`. It is treated as hostile: its program is confined as
     every guest is, and not run where that is not possible, unless you say
-    --no-require-confinement.
+    --no-require-confinement. The answer names the versions of the simulator there and here.
 
     Ends with 0 only for a PASS that is the same here; a failure that is reproduced ends with 1.
 
     \b
     Examples:
       hil replay bug-17.tar.zst
-      hil replay bug-17.tar.zst --any-version --json
+      hil replay bug-17.tar.zst --json
     """
-    from harness.run.replay import ReplayOptions
     from harness.run.replay import replay as run_again
 
-    replay_options = ReplayOptions(
-        max_bytes=max_mib * _MIB, require_confinement=not trusted, **options
-    )
     with progress_shown(as_json) as progress:
-        replayed = run_again(bundle_file, replay_options, progress)
+        replayed = run_again(bundle_file, progress, require_confinement=not trusted, **options)
     if not as_json:
         from harness.report.console import Terminal
         from harness.report.terminal import print_replay

@@ -23,7 +23,7 @@ from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
 from harness.nightly.shards import WHOLE, Shard, distribute, longest_first, usual_seconds
 from harness.nightly.suite import Job, Suite
-from harness.run.pack import pack
+from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions
 from harness.run.record import exact_harness_revision, host
 from harness.system.clock import now
@@ -225,7 +225,9 @@ def pack_failures(rows: Sequence[Row], folder: Path) -> Iterator[Bundled]:
 
 
 def _packed(case: str, run_dir: Path, folder: Path) -> Bundled:
+    bundle = folder / f"{run_dir.name}.tar.zst"
     try:
-        return Bundled(case, pack(run_dir, folder / f"{run_dir.name}.tar.zst").path)
+        pack(run_dir, bundle)
     except HarnessError as error:
         return Bundled(case, None, error.message)
+    return Bundled(case, bundle)

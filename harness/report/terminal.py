@@ -231,18 +231,8 @@ def print_replay(console: Console, replay: Replay) -> None:
         say(console, f"here: version {here}", "yellow")
     if replay.same:
         say(console, "the same: verdict, cause, outputs and figures", "green")
-        return
-    if not replay.same_verdict:
-        say(console, "another verdict or cause", "red")
-    if replay.outputs:
-        say(console, f"other outputs: {', '.join(replay.outputs[:_MOST_DIFFERENCES])}", "red")
-    for name, pair in list(replay.metrics.items())[:_MOST_DIFFERENCES]:
-        before, after = map(_measured, pair)
-        say(console, f"other figure: {name} was {before}, is {after}", "red")
-
-
-def _measured(value: int | None) -> str:
-    return "not measured" if value is None else str(value)
+    for name, (before, after) in list(replay.differing.items())[:_MOST_DIFFERENCES]:
+        say(console, f"another {name}: it was {before}, and is {after}", "red")
 
 
 # Figures that have a row; all are in the record.

@@ -1,145 +1,275 @@
-"""The file of a bundle: one run, to be run again on another machine (``harness.run.replay``).
+"""A run as one file, to be run again on another machine (``harness.run.replay``).
 
-It is a tar archive (POSIX.1-2017, "ustar") in one Zstandard frame (RFC 8878). ``manifest.json``
-has the sha256 of every other member, all regular files::
+A bundle is a tar archive (POSIX.1-2017, "ustar") in one Zstandard frame (RFC 8878): the run's
+directory with its firmware. ``manifest.json`` has the sha256 of every other member, all regular
+files::
 
-    console.log, record.json, program.json, program.pte (.bpte), target.json, repro.sh
+    console.log, record.json, target.json, repro.sh
+    expected/   program.json, set<k>-<n>.bin
     firmware/   executor_runner, its linker map, firmware.json
-    inputs/     s<k>i<n>.bin     expected/  set<k>-<n>.bin     outputs/  s<k>-<n>.bin
+    work/       program.pte (.bpte), inputs s<k>i<n>.bin, outputs s<k>-<n>.bin
 
-Reading takes the file to be hostile: all of it is checked before anything is used.
+Folders of the machine that made it are left out of what is text. Reading takes the file to be
+hostile: all of it is checked before anything is used.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import io
 import json
 import re
+import shlex
 import tarfile
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
+from harness.config.loading import Target, load_target
 from harness.core.errors import UsageError
-from harness.system.files import disk_errors, parsed, read_regular
-
-FORMAT = 1
-MANIFEST, PROGRAM, TARGET, REPRO = "manifest.json", "program.json", "target.json", "repro.sh"
-FIRMWARE, INPUTS, EXPECTED, OUTPUTS = "firmware", "inputs", "expected", "outputs"
-MAX_BYTES = 1 << 30  # that a bundle may unpack to
-_NAME = re.compile(
-    rf"(?:(?:{FIRMWARE}|{INPUTS}|{EXPECTED}|{OUTPUTS})/)?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}"
+from harness.firmware.firmware import RUNNER, STAMP, STRIPPED, Firmware, read_firmware
+from harness.run.directory import EXPECTED, RECORD, kept_expectations, load_record
+from harness.run.record import RunRecord
+from harness.sim.run_files import (
+    CONSOLE,
+    WORK,
+    input_name,
+    output_base,
+    output_name,
+    program_name,
+    read_output,
 )
+from harness.system.files import MALFORMED, disk_errors, parsed, read_regular, write_whole
+from harness.system.paths import data_root, state_dir
+
+FORMAT = 2
+MANIFEST, TARGET, REPRO, FIRMWARE = "manifest.json", "target.json", "repro.sh", "firmware"
+MAX_BYTES = 1 << 30  # that a bundle may unpack to
+_ELF = f"{FIRMWARE}/{RUNNER}"
+_NAME = re.compile(rf"(?:(?:{FIRMWARE}|{EXPECTED}|{WORK})/)?[A-Za-z0-9][A-Za-z0-9_.-]{{0,79}}")
+_TEXT = re.compile(rf"{RECORD}|{REPRO}|.*/[^/]+\.(?:json|map)")
 
 
 class BadBundle(UsageError):
-    """Of a file that is no sound bundle. ``problem``: what is wrong with it."""
+    """Of a file that is no sound bundle."""
 
     kind = "bad_bundle"
 
-    def __init__(self, path: Path, problem: str, hint: str = "") -> None:
-        self.problem = problem
-        again = "copy it again, or ask whoever made it to run `hil bundle` again"
-        super().__init__(f"{path} is not a sound bundle: {problem}", hint=hint or again, path=path)
+    def __init__(self, path: Path, problem: str) -> None:
+        hint = "`hil bundle RUN_DIR` makes one; copy it again, or ask for a new one"
+        super().__init__(f"{path} is not a sound bundle: {problem}", hint=hint, path=path)
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """``case``, ``verdict`` and ``simulator`` are for people; the record has them, too. ``files``:
-    sha256 by name."""
+class RunIncomplete(UsageError):
+    kind = "run_incomplete"
 
-    case: str
-    verdict: str
-    simulator: str
-    made_by: str
-    files: dict[str, str] = field(default_factory=dict)
-    format: int = FORMAT
+    def __init__(self, run_dir: Path, missing: str) -> None:
+        message = f"{run_dir} cannot be bundled: {missing}"
+        super().__init__(message, hint="run the case again", path=run_dir)
 
-    def text(self) -> str:
-        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+
+def pack(run_dir: Path, out: Path) -> dict[str, Any]:
+    """Writes the bundle of a run: the same bytes whenever and wherever it is made. Returns its
+    manifest: ``files`` are the sha256 by name, ``naming`` those that are no text and name a folder
+    of this machine. Raises what ``load_record`` does, RunIncomplete, DiskError."""
+    record = load_record(run_dir, whole=True)
+    firmware = _firmware(run_dir, record)
+    target = load_target(record.case.target)
+    fields = _record_fields(record, target)
+    simulator = f"{fields['simulator']['name']} {fields['simulator']['version']}"
+    title = f"{target.name}/{record.case.name}, {record.verdict} on {simulator}"
+    built = firmware.directory
+    members = {
+        **_run_files(run_dir, record),
+        **{
+            f"{FIRMWARE}/{file.name}": read_regular(file)
+            for file in (firmware.elf, firmware.map, built / STAMP, built / STRIPPED)
+            if file.is_file()
+        },
+        RECORD: _json(fields),
+        TARGET: _json(target_fields(target)),
+        REPRO: _script(title, target, firmware, fields).encode(),
+    }
+    folders = _folders(fields, target)
+    for name in filter(_TEXT.fullmatch, members):
+        for folder in folders:
+            members[name] = members[name].replace(folder + b"/", b"").replace(folder, b".")
+    names = sorted(members)
+    manifest = {
+        "format": FORMAT,
+        "run": title,
+        "made_by": f"executorch-hil {importlib.metadata.version('executorch-hil')}",
+        "files": {name: sha256(members[name]) for name in names},
+        "naming": [name for name in names if any(folder in members[name] for folder in folders)],
+    }
+    with disk_errors("writing the bundle"):
+        listed = {MANIFEST: _json(manifest), **{name: members[name] for name in names}}
+        write_whole(out, _archived(listed))
+    return manifest
+
+
+def target_fields(target: Target) -> dict[str, Any]:
+    """A target as data, without where its file is."""
+    return {**target.to_fields(), "file": f"{target.name}.yaml"}
 
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def archived(members: Mapping[str, bytes], executable: Collection[str]) -> bytes:
-    """The same bytes whenever, wherever and by whom the bundle is made."""
+def _firmware(run_dir: Path, record: RunRecord) -> Firmware:
+    """The firmware of a run that has all that a bundle needs. Raises RunIncomplete."""
+    if record.program is None or record.firmware is None or record.expectation is None:
+        raise RunIncomplete(run_dir, "it ended before its program ran")
+    firmware = read_firmware(Path(record.firmware.elf).parent)
+    expected = record.firmware.build_id, record.firmware.sha256
+    if firmware is None or (firmware.build_id, firmware.elf_sha256) != expected:
+        raise RunIncomplete(run_dir, f"its firmware {record.firmware.elf} is not there any more")
+    if firmware.root is not None:
+        raise RunIncomplete(run_dir, "its runner needs shared libraries, which no bundle holds")
+    return firmware
+
+
+def _record_fields(record: RunRecord, target: Target) -> dict[str, Any]:
+    """Without what only this machine has."""
+    fields = record.to_fields()
+    fields["simulator"]["environment"] = {}
+    fields["case"] |= {"target": target.name, "model": record.case.name}
+    return {**fields, "run_dir": ".", "host": ""}
+
+
+def _json(fields: object) -> bytes:
+    return f"{json.dumps(fields, indent=1, sort_keys=True)}\n".encode()
+
+
+def _run_files(run_dir: Path, record: RunRecord) -> dict[str, bytes]:
+    """What the run directory has. Program and inputs are those of the cache, or, if that has them
+    no more, as the guest left them. Raises RunIncomplete."""
+    facts, kept = record.program, kept_expectations(run_dir)
+    assert facts is not None
+    if kept is None or record.ending is None or len(kept.sets) != len(facts.input_sha256):
+        raise RunIncomplete(run_dir, "it does not hold a whole run")
+    pte = Path(facts.pte)
+    wanted = [
+        (program_name(pte), facts.sha256, MAX_BYTES, pte)
+    ]  # name, sha256, bytes, in the cache
+    for k, (input_set, digests) in enumerate(zip(kept.sets, facts.input_sha256, strict=True)):
+        for n, (name, digest) in enumerate(zip(input_set.inputs, digests, strict=True)):
+            wanted.append((input_name(k, n), digest, MAX_BYTES, pte.parent / name))
+    for k, digests in enumerate(record.output_sha256):
+        for n, digest in enumerate(digests):
+            name = output_name(output_base(k), n)
+            wanted.append((name, digest, kept.outputs[n].nbytes, run_dir / WORK / name))
+    judged = (run_dir / CONSOLE, *(run_dir / EXPECTED).iterdir())
+    files = {str(path.relative_to(run_dir)): read_regular(path) for path in judged}
+    for name, digest, size, cached in wanted:
+        for found in filter(None, (read_output(p, size) for p in (cached, run_dir / WORK / name))):
+            if sha256(found[0]) == digest:
+                files[f"{WORK}/{name}"] = found[0]
+        if f"{WORK}/{name}" not in files:
+            raise RunIncomplete(run_dir, f"{cached} is not there any more, or is another")
+    return files
+
+
+def _folders(record: dict[str, Any], target: Target) -> tuple[bytes, ...]:
+    """Those that only this machine has, as far as a run can have met them, longest first."""
+    checkouts = filter(None, (record["firmware"]["checkout"], record["program"]["exporter"]))
+    paths = {Path.home(), Path.cwd(), state_dir(), data_root(), target.file.parent}
+    paths |= {Path(checkout["path"]) for checkout in checkouts}
+    own = (str(path).encode() for path in paths if len(path.parts) > 2)  # /usr is on every one
+    return tuple(sorted(own, key=lambda folder: (-len(folder), folder)))
+
+
+_ALONE = """\
+# This script needs the simulator alone, and runs the program with your rights, outside a sandbox:
+# unpack the bundle (tar --zstd -xf), then sh repro.sh
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+work=$(mktemp -d)
+cp "$here"/work/{pte} "$here"/work/s*i*.bin "$work"
+cd "$work"
+{command} || echo "repro.sh: it ended with status $?"
+for output in "$here"/work/s*-*.bin; do
+  cmp "$output" "$(basename "$output")" && echo "$(basename "$output"): the same"
+done
+"""
+
+
+def _script(title: str, target: Target, firmware: Firmware, record: dict[str, Any]) -> str:
+    """``repro.sh`` for /bin/sh: the simulator alone, or why that is not enough."""
+    lacking = ""
+    if target.npu is not None:
+        lacking = "the model of the NPU is the harness's"
+    elif firmware.one_set_per_process:
+        lacking = "its runner is started once for each input set, with help from outside"
+    elif target.linux is not None:
+        lacking = "the guest's Linux is made by the harness"
+    shown = title.replace("\n", " ")
+    script = f"#!/bin/sh\n# {shown}. `hil replay` of the bundle checks and compares everything.\n"
+    if lacking:
+        message = shlex.quote(f"repro.sh: {lacking}; use `hil replay` of the bundle")
+        return f"{script}echo {message} >&2\nexit 2\n"
+    simulator, *words = record["simulator"]["argv"]
+    elf, pte = str(firmware.elf), program_name(Path(record["program"]["pte"]))
+    argv = (f'"$here"/{_ELF}' if word == elf else shlex.quote(word) for word in words)
+    return script + _ALONE.format(pte=pte, command=" ".join([Path(simulator).name, *argv]))
+
+
+def _archived(members: dict[str, bytes]) -> bytes:
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, data in members.items():
             member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o755 if name in executable else 0o644
+            member.size, member.mode = len(data), 0o755 if name in (REPRO, _ELF) else 0o644
             archive.addfile(member, io.BytesIO(data))
     return zstandard.ZstdCompressor(level=10, write_checksum=True).compress(plain.getvalue())
 
 
-def unpack(bundle: Path, into: Path, max_bytes: int = MAX_BYTES) -> Manifest:
-    """Writes the members of a bundle into the new folder ``into``. Raises BadBundle, DiskError, and
-    UsageError for a file that cannot be read."""
-    members = _members(bundle, max_bytes)
-    manifest = _manifest(bundle, members.pop(MANIFEST, None))
-    for name, digest in manifest.files.items():
-        if name not in members:
-            raise BadBundle(bundle, f"it has no {name}")
-        if sha256(members[name]) != digest:
-            raise BadBundle(bundle, f"{name} is not what was packed")
-    if unlisted := sorted(members.keys() - manifest.files.keys()):
-        raise BadBundle(bundle, f"{unlisted[0]} is not in {MANIFEST}")
-    with disk_errors("unpacking the bundle"):
-        for name, data in members.items():
-            path = into / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                file.write(data)
-    return manifest
-
-
-def _members(bundle: Path, max_bytes: int) -> dict[str, bytes]:
+def unpack(bundle: Path, into: Path, max_bytes: int = MAX_BYTES) -> dict[str, str]:
+    """Writes the members of a bundle into the new folder ``into``; returns their sha256 by name.
+    Raises BadBundle, DiskError."""
     try:
-        data = read_regular(bundle, max_bytes)
-    except OSError as error:
-        raise UsageError(f"cannot read {bundle}: {error.strerror}", path=bundle) from error
-    members: dict[str, bytes] = {}
+        members = _members(read_regular(bundle, max_bytes), max_bytes)
+    except (OSError, zstandard.ZstdError, tarfile.TarError, ValueError, EOFError) as error:
+        raise BadBundle(bundle, f"it cannot be read ({error})") from error
+    files = {name: sha256(data) for name, data in members.items() if name != MANIFEST}
     try:
-        size = zstandard.frame_content_size(data)
-        if size > max_bytes:
-            hint = "if you trust where it comes from, --max-mib accepts more"
-            raise BadBundle(bundle, f"it is larger than the {max_bytes} bytes accepted", hint)
-        if size < 0:
-            raise BadBundle(bundle, "it does not say how large it is")
-        # allocates what the frame's header says, and refuses a byte more
-        plain = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
-        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
-            for member in archive:
-                if member.type != tarfile.REGTYPE or member.pax_headers:
-                    raise BadBundle(bundle, f"{member.name[:200]!r} is no regular file")
-                if member.name in members or not _NAME.fullmatch(member.name):
-                    raise BadBundle(bundle, f"{member.name[:200]!r} is no file of a bundle")
-                content = archive.extractfile(member)
-                assert content is not None, "it is a regular file"
-                members[member.name] = content.read()
-    except zstandard.ZstdError as error:
-        raise BadBundle(bundle, f"it cannot be decompressed ({error})") from error
-    except (tarfile.TarError, ValueError, EOFError) as error:
-        raise BadBundle(bundle, f"it holds no tar archive: {error}") from error
-    return members
-
-
-def _manifest(bundle: Path, data: bytes | None) -> Manifest:
-    from pydantic import TypeAdapter  # 100 ms, which a run does not need
-
-    if data is None:
-        raise BadBundle(bundle, f"it has no {MANIFEST}", "`hil bundle RUN_DIR` makes a bundle")
-    try:
-        manifest = TypeAdapter(Manifest).validate_python(parsed(data.decode()))
-    except ValueError as error:
+        manifest = parsed(members[MANIFEST].decode())
+        format, listed = manifest["format"], manifest["files"]
+        differing = sorted(
+            name for name in {*listed, *files} if listed.get(name) != files.get(name)
+        )
+    except MALFORMED as error:
         raise BadBundle(bundle, f"{MANIFEST} does not list what is in it") from error
-    if manifest.format != FORMAT:
-        hint = "use the version of the harness that made it"
-        problem = f"format {manifest.format}, of {manifest.made_by}; this reads {FORMAT}"
-        raise BadBundle(bundle, problem, hint)
-    return manifest
+    if format != FORMAT:
+        raise BadBundle(bundle, f"its format is {format!r}, and this version reads {FORMAT}")
+    if differing:
+        raise BadBundle(bundle, f"{differing[0]!r} is not what {MANIFEST} lists")
+    with disk_errors("unpacking the bundle"):
+        for name in files:
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            with (into / name).open("xb") as file:
+                file.write(members[name])
+            if name == _ELF:
+                (into / name).chmod(0o755)  # a native one is started
+    return files
+
+
+def _members(data: bytes, max_bytes: int) -> dict[str, bytes]:
+    """By name. Raises ValueError, and what zstandard and tarfile do."""
+    if zstandard.frame_content_size(data) > max_bytes:
+        raise ValueError(f"it is larger than the {max_bytes} bytes accepted")
+    # allocates what the frame's header says, and refuses a byte more, or a header that says nothing
+    plain = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
+    members: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+        for member in archive:
+            regular = member.type == tarfile.REGTYPE and not member.pax_headers
+            if not regular or member.name in members or not _NAME.fullmatch(member.name):
+                raise ValueError(f"{member.name[:200]!r} is no file of a bundle")
+            content = archive.extractfile(member)
+            assert content is not None, "it is a regular file"
+            members[member.name] = content.read()
+    return members

@@ -2,96 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from harness.config.loading import Target, load_target
 from harness.config.model import target_from
-from harness.core.errors import HarnessError, InfraError, Unknown, UsageError
+from harness.core.errors import HarnessError, Unknown, UsageError
 from harness.core.verdict import ExitCode
-from harness.export.program import Program, load_program
+from harness.export.program import Program
 from harness.firmware.firmware import Firmware, read_firmware
-from harness.run.bundle import FIRMWARE, MAX_BYTES, TARGET, BadBundle, unpack
-from harness.run.directory import keep_expectations, load_record, new_run_dir, save_record
+from harness.run.bundle import FIRMWARE, TARGET, BadBundle, target_fields, unpack
+from harness.run.directory import (
+    EXPECTED,
+    keep_expectations,
+    kept_expectations,
+    load_record,
+    new_run_dir,
+    save_record,
+)
 from harness.run.judging import RunPlan, record_run, static_metrics
-from harness.run.pack import target_fields
 from harness.run.record import RunRecord
+from harness.sim.run_files import WORK, input_name, output_base, output_name, program_name
 from harness.sim.simulation import simulate
-from harness.sim.simulator import pick, simulator
-from harness.sim.transcript import Transcript
+from harness.sim.simulator import pick
 from harness.system.clock import now
-from harness.system.files import MALFORMED, disk_errors, read_json
+from harness.system.files import MALFORMED, read_json
 from harness.system.progress import Progress, silent
-
-_TIME = "ticks_"  # figures of a native program that its machine decides
-
-
-class OtherSimulator(InfraError):
-    """``there``: the version that the run was made with; ``here``: the installed one."""
-
-    kind = "other_simulator"
-
-    def __init__(self, name: str, there: str, here: str) -> None:
-        self.simulator, self.there, self.here = name, there, here
-        super().__init__(
-            f"the run was made with {name} {there}, and here is {name} {here}",
-            hint="install that version; --any-version runs it on this one, and says so",
-        )
-
-
-class OtherTarget(UsageError):
-    """``differing``: keys of the target's file; none when the target is not known here."""
-
-    kind = "other_target"
-
-    def __init__(self, target: str, differing: Sequence[str] = ()) -> None:
-        self.target, self.differing = target, tuple(differing)
-        what = f"is another one here: it differs in {', '.join(differing)}"
-        super().__init__(
-            f"the bundle's target {target} {what if differing else 'is not known here'}",
-            hint="`targets` of your settings names a folder with its file; or look at target.json "
-            "in the bundle, and use it with --bundled-target",
-        )
-
-
-@dataclass(frozen=True)
-class ReplayOptions:
-    """``any_version``: of the simulator. ``bundled_target``: the bundle's, whatever is known here.
-    ``max_bytes``: that it may unpack to. ``require_confinement``: refuse to run it unconfined."""
-
-    any_version: bool = False
-    bundled_target: bool = False
-    max_bytes: int = MAX_BYTES
-    limit_factor: float | None = None
-    require_confinement: bool = True
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The record in the bundle and the new one: ``there`` and ``here``.
-
-    ``outputs``: names of those that differ. ``metrics``: those that differ, with the values there
-    and here; a native program's times always do and are not among them. ``versions`` of the
-    simulator.
-    """
+    """The record in the bundle and the new one: ``there`` and ``here``. ``differing``: values there
+    and here by name, of verdict, cause, figures and outputs (their sha256)."""
 
     there: RunRecord
     here: RunRecord
-    outputs: tuple[str, ...]
-    metrics: dict[str, tuple[int | None, int | None]]
-    versions: tuple[str, str]
+    differing: dict[str, tuple[Any, Any]]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Of the simulator."""
+        return tuple(r.simulator.version for r in (self.there, self.here) if r.simulator)
 
     @property
     def same(self) -> bool:
-        return self.same_verdict and not self.outputs and not self.metrics
-
-    @property
-    def same_verdict(self) -> bool:
-        return _ended(self.there) == _ended(self.here)
+        return not self.differing
 
     @property
     def exit_code(self) -> ExitCode:
@@ -104,57 +61,54 @@ class Replay:
         return {
             **self.here.summary(),
             "same": self.same,
-            "there": {"verdict": self.there.verdict, "cause": _ended(self.there)[1]},
-            "differing_outputs": list(self.outputs),
-            "differing_metrics": {name: list(pair) for name, pair in self.metrics.items()},
+            "there": {"verdict": self.there.verdict, "cause": _facts(self.there)["cause"]},
+            "differing": {name: list(pair) for name, pair in self.differing.items()},
             "simulator_versions": list(self.versions),
         }
 
 
-def replay(bundle: Path, options: ReplayOptions, progress: Progress = silent) -> Replay:
-    """Raises BadBundle, OtherTarget, OtherSimulator, ToolMissing without the simulator, InfraError
-    when it cannot be run."""
-    try:
-        return _replay(bundle, options, progress)
-    except MALFORMED as error:  # of facts in it that only their use shows to be wrong
-        raise BadBundle(bundle, f"what it describes cannot be run ({error!r})") from error
-
-
-def _replay(bundle: Path, options: ReplayOptions, progress: Progress) -> Replay:
+def replay(
+    bundle: Path,
+    progress: Progress = silent,
+    *,
+    bundled_target: bool = False,
+    limit_factor: float | None = None,
+    require_confinement: bool = True,
+) -> Replay:
+    """``bundled_target``: the bundle's, whatever is known here. ``require_confinement``: refuse to
+    run it unconfined. Raises BadBundle, UsageError for a target that is another one here,
+    ToolMissing without the simulator, InfraError when it cannot be run."""
     run_dir = new_run_dir("replay")
     root = run_dir / "bundle"
-    with disk_errors("unpacking the bundle"):
-        root.mkdir()
-    names = unpack(bundle, root, options.max_bytes).files
-    there, program, firmware, fields = read_bundle(bundle, root, names)
-    with disk_errors("unpacking the bundle"):
-        firmware.elf.chmod(0o755)  # a native one is started
+    there, program, firmware, fields = read_bundle(bundle, root, unpack(bundle, root))
     assert there.simulator is not None
     assert there.expectation is not None
-    target = target_from(fields) if options.bundled_target else _known_target(there, fields)
-    chosen = pick(target, str(there.simulator.name))
-    version = chosen.require().version
-    if version != there.simulator.version and not options.any_version:
-        raise OtherSimulator(str(there.simulator.name), there.simulator.version, version)
-    progress(f"{there.case.id}: simulating")
-    transcript = simulate(
-        chosen,
-        firmware,
-        program=program.pte_path,
-        sets=[[root / name for name in input_set.inputs] for input_set in program.sets],
-        run_dir=run_dir,
-        profile=bool(there.op_ticks),
-        limit_factor=options.limit_factor,
-        require_confinement=options.require_confinement,
-    )
-    keep_expectations(program, run_dir)
-    static = static_metrics(target, firmware, program.pte_path)
-    plan = RunPlan(
-        there.case, chosen, program, firmware, program.pte_path, there.expectation, static
-    )
-    here = record_run(plan, transcript, now(), known=there)
+    pte = program.pte_path
+    try:
+        target = target_from(fields) if bundled_target else _known_target(there, fields)
+        chosen = pick(target, str(there.simulator.name))
+        progress(f"{there.case.id}: simulating")
+        transcript = simulate(
+            chosen,
+            firmware,
+            program=pte,
+            sets=[[program.directory / name for name in s.inputs] for s in program.sets],
+            run_dir=run_dir,
+            profile=bool(there.op_ticks),
+            limit_factor=limit_factor,
+            require_confinement=require_confinement,
+        )
+        keep_expectations(program, run_dir)
+        static = static_metrics(target, firmware, pte)
+        plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
+        here = record_run(plan, transcript, now(), known=there)
+    except MALFORMED as error:  # of facts in it that only their use shows to be wrong
+        raise BadBundle(bundle, f"what it describes cannot be run ({error!r})") from error
     save_record(here)
-    return _compared(there, here, transcript)
+    differing = _differing(_facts(there), _facts(here))
+    if chosen.simulator.native:  # its times are this machine's
+        differing = {n: pair for n, pair in differing.items() if not n.startswith("ticks_")}
+    return Replay(there, here, differing)
 
 
 def read_bundle(
@@ -163,62 +117,58 @@ def read_bundle(
     """Record, program, firmware and target's fields of a bundle that was unpacked to ``root``. What
     they name is in it, among ``names``. Raises BadBundle."""
     try:
-        record, program = load_record(root), load_program(root)
+        record, program = load_record(root), kept_expectations(root)
         firmware, target = read_firmware(root / FIRMWARE), read_json(root / TARGET)
         if program is None or firmware is None:
             raise ValueError(f"the {'program' if program is None else 'firmware'} is not whole")
-        TypeAdapter(Program).validate_python(asdict(program))
         if (name := target_from(target).name) != record.case.board:
             raise ValueError(f"{TARGET} is {name}, and the run was on {record.case.board}")
-    except ValidationError as error:
-        raise BadBundle(bundle, f"{error.title}: {error.errors()[0]['msg']}") from error
+        if not (record.simulator and record.expectation and record.firmware and record.program):
+            raise ValueError("its record is not that of a whole run")
+        pte = program_name(Path(record.program.pte))
     except (OSError, HarnessError, *MALFORMED) as error:
         raise BadBundle(bundle, str(error)) from error
-    sets = (name for s in program.sets for name in (*s.inputs, *s.expected, *s.by_design))
-    for name in (program.pte, *sets):
-        if name not in names:
+    for name in (name for s in program.sets for name in (*s.expected, *s.by_design)):
+        if f"{EXPECTED}/{name}" not in names:
             raise BadBundle(bundle, f"its program names {name!r}, which is not in it")
-    whole = record.simulator and record.expectation and record.ending
-    if not (whole and record.firmware and record.program):
-        raise BadBundle(bundle, "its record is not that of a whole run")
+    sets = tuple(
+        replace(s, inputs=tuple(f"../{WORK}/{input_name(k, n)}" for n in range(len(s.inputs))))
+        for k, s in enumerate(program.sets)
+    )
+    program = replace(program, delegates=(), pte=f"../{WORK}/{pte}", sets=sets)
     return record, program, firmware, target
 
 
 def _known_target(there: RunRecord, fields: dict[str, Any]) -> Target:
-    """The target that is known here under the name of the bundle's. Raises OtherTarget."""
+    """The target that is known here under the name of the bundle's. Raises UsageError."""
     try:
         known = load_target(there.case.board)
-    except Unknown as error:
-        raise OtherTarget(there.case.board) from error
-    here = target_fields(known)
-    differing = [n for n in sorted({*here, *fields}) if here.get(n) != fields.get(n)]
-    if differing:
-        raise OtherTarget(there.case.board, differing)
+        differing = _differing(fields, target_fields(known))
+        problem = f"is another one here: it differs in {', '.join(differing)}" if differing else ""
+    except Unknown:
+        problem = "is not known here"
+    if problem:
+        raise UsageError(
+            f"the bundle's target {there.case.board} {problem}",
+            hint="`targets` of your settings names a folder with its file; or look at target.json "
+            "in the bundle, and use it with --bundled-target",
+        )
     return known
 
 
-def _compared(there: RunRecord, here: RunRecord, transcript: Transcript) -> Replay:
-    assert there.simulator is not None
-    native = simulator(transcript.simulator).native
-    metrics = {
-        name: (there.metrics.get(name), here.metrics.get(name))
-        for name in sorted({*there.metrics, *here.metrics})
-        if there.metrics.get(name) != here.metrics.get(name)
-        and not (native and name.startswith(_TIME))
-    }
-    then, now_ = _outputs(there), _outputs(here)
-    outputs = tuple(n for n in sorted({*then, *now_}) if then.get(n) != now_.get(n))
-    return Replay(there, here, outputs, metrics, (there.simulator.version, transcript.version))
-
-
-def _outputs(record: RunRecord) -> Mapping[str, str]:
-    """Digests by name, ``s<k>-<n>.bin``."""
-    return {
-        f"s{k}-{n}.bin": digest
+def _facts(record: RunRecord) -> dict[str, Any]:
+    """What a run came to."""
+    outputs = {
+        output_name(output_base(k), n): digest
         for k, digests in enumerate(record.output_sha256)
         for n, digest in enumerate(digests)
     }
+    cause = None if record.cause is None else record.cause.kind
+    return {"verdict": record.verdict, "cause": cause, **record.metrics, **outputs}
 
 
-def _ended(record: RunRecord) -> tuple[str, str | None]:
-    return str(record.verdict), None if record.cause is None else record.cause.kind
+def _differing(
+    there: Mapping[str, object], here: Mapping[str, object]
+) -> dict[str, tuple[object, object]]:
+    names = sorted({*there, *here})
+    return {n: (there.get(n), here.get(n)) for n in names if there.get(n) != here.get(n)}

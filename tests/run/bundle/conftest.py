@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.case import Case
-from harness.run.pack import pack
+from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord
 
@@ -48,7 +48,8 @@ def bundle(home: Path, passed: RunRecord, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         patch.setenv("HIL_HOME", str(home / ".hil"))
-        return pack(Path(str(passed.run_dir)), out).path
+        pack(Path(str(passed.run_dir)), out)
+    return out
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +15,29 @@ from click.testing import CliRunner
 
 from harness.cli.main import main
 from harness.config.loading import load_target
+from harness.core.errors import UsageError
 from harness.core.verdict import ExitCode, Verdict
-from harness.run.bundle import BadBundle, unpack
+from harness.run.bundle import BadBundle, pack, target_fields, unpack
 from harness.run.judging import judge_again
-from harness.run.pack import pack, target_fields
 from harness.run.pipeline import RunOptions
 from harness.run.record import RunRecord
-from harness.run.replay import (
-    OtherSimulator,
-    OtherTarget,
-    Replay,
-    ReplayOptions,
-    read_bundle,
-    replay,
-)
+from harness.run.replay import Replay, read_bundle
+from harness.run.replay import replay as replay_confined
 
 from .conftest import TARGET, made
 from .forging import described, edited, members, packed
 
-OPTIONS = ReplayOptions(require_confinement=False)
+replay = partial(replay_confined, require_confinement=False)
+
+
+def packed_run(record: RunRecord, out: Path) -> Path:
+    pack(Path(str(record.run_dir)), out)
+    return out
 
 
 def test_elsewhere_it_is_the_same(bundle: Path, elsewhere: Path, passed: RunRecord) -> None:
     """Verdict, outputs and all figures; the new run stands for itself and can be judged again."""
-    found = replay(bundle, OPTIONS)
+    found = replay(bundle)
     assert found.same, found.summary()
     assert found.exit_code is ExitCode.PASSED
     assert found.here.output_sha256 == passed.output_sha256
@@ -51,9 +51,8 @@ def test_elsewhere_it_is_the_same(bundle: Path, elsewhere: Path, passed: RunReco
 
 def test_a_replay_can_be_bundled(bundle: Path, tmp_path: Path) -> None:
     """It has all that it needs in its own directory."""
-    here = replay(bundle, OPTIONS).here
-    again = pack(Path(str(here.run_dir)), tmp_path / "again.tar.zst").path
-    assert replay(again, OPTIONS).same
+    here = replay(bundle).here
+    assert replay(packed_run(here, tmp_path / "again.tar.zst")).same
 
 
 def test_a_failure_is_reproduced(home: Path, tmp_path: Path) -> None:
@@ -65,8 +64,8 @@ def test_a_failure_is_reproduced(home: Path, tmp_path: Path) -> None:
         pytest.fail(str(record.cause))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HIL_HOME", str(home / ".hil"))
-        file = pack(Path(record.run_dir), tmp_path / "failed.tar.zst").path
-    found = replay(file, OPTIONS)
+        file = packed_run(record, tmp_path / "failed.tar.zst")
+    found = replay(file)
     assert found.same, found.summary()
     assert found.here.verdict is record.verdict
     assert found.exit_code is record.verdict.exit_code is ExitCode.FAILED
@@ -88,11 +87,11 @@ def test_other_ways_to_run(
     record = made(home, RunOptions(simulator), target, "add")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HIL_HOME", str(home / ".hil"))
-        file = pack(Path(str(record.run_dir)), tmp_path / "b.tar.zst").path
+        file = packed_run(record, tmp_path / "b.tar.zst")
     assert json.loads(members(file)["target.json"]) == json.loads(
         json.dumps(target_fields(load_target(target)))
     )
-    assert replay(file, OPTIONS).same
+    assert replay(file).same
     (tmp_path / "repro.sh").write_bytes(members(file)["repro.sh"])
     if lacking:
         alone = ["sh", str(tmp_path / "repro.sh")]
@@ -110,8 +109,8 @@ def test_another_output_there_is_told(bundle: Path, tmp_path: Path) -> None:
     forged = edited(
         bundle, tmp_path / "f", "record.json", lambda r: r["output_sha256"].__setitem__(1, ["00"])
     )
-    found = replay(forged, OPTIONS)
-    assert found.outputs == ("s1-0.bin",)
+    found = replay(forged)
+    assert list(found.differing) == ["s1-0.bin"]
     assert differs(found)
 
 
@@ -120,9 +119,9 @@ def test_another_figure_there_is_told(bundle: Path, tmp_path: Path) -> None:
     forged = edited(
         bundle, tmp_path / "f", "record.json", lambda r: r["metrics"].update(elf_text=1)
     )
-    found = replay(forged, OPTIONS)
-    assert set(found.metrics) == {"elf_text"}
-    assert found.metrics["elf_text"][0] == 1
+    found = replay(forged)
+    assert list(found.differing) == ["elf_text"]
+    assert found.differing["elf_text"][0] == 1
     assert differs(found)
 
 
@@ -131,24 +130,22 @@ def test_other_expectations_are_another_verdict(bundle: Path, tmp_path: Path) ->
     content = members(bundle)
     content["expected/set0-0.bin"] = bytes(len(content["expected/set0-0.bin"]))
     (tmp_path / "f").write_bytes(packed(described(content)))
-    found = replay(tmp_path / "f", OPTIONS)
+    found = replay(tmp_path / "f")
     assert found.here.verdict is Verdict.MISMATCH
-    assert not found.same_verdict
+    assert found.differing["verdict"] == (Verdict.PASS, Verdict.MISMATCH)
     assert differs(found)
 
 
 def test_another_version_of_the_simulator(bundle: Path, tmp_path: Path) -> None:
-    """Is told with both, unless somebody wants it so; then the report has both."""
+    """It is run all the same, and the answer has both."""
     forged = edited(
         bundle, tmp_path / "f", "record.json", lambda r: r["simulator"].update(version="0.1")
     )
-    with pytest.raises(OtherSimulator, match=r"qemu 0\.1, and here is qemu") as caught:
-        replay(forged, OPTIONS)
-    assert caught.value.hint is not None
-    assert "--any-version" in caught.value.hint
-    found = replay(forged, ReplayOptions(any_version=True, require_confinement=False))
+    found = replay(forged)
     assert found.versions[0] == "0.1" != found.versions[1]
     assert found.same
+    shown = CliRunner().invoke(main, ["replay", str(forged), "--no-require-confinement"])
+    assert "here: version " in shown.output
 
 
 def test_another_target_of_that_name(bundle: Path, tmp_path: Path) -> None:
@@ -156,10 +153,10 @@ def test_another_target_of_that_name(bundle: Path, tmp_path: Path) -> None:
     forged = edited(
         bundle, tmp_path / "f", "target.json", lambda t: t.update(description="another board")
     )
-    with pytest.raises(OtherTarget, match="differs in description") as caught:
-        replay(forged, OPTIONS)
-    assert caught.value.differing == ("description",)
-    assert replay(forged, ReplayOptions(bundled_target=True, require_confinement=False)).same
+    with pytest.raises(UsageError, match="it differs in description") as caught:
+        replay(forged)
+    assert "--bundled-target" in (caught.value.hint or "")
+    assert replay(forged, bundled_target=True).same
 
 
 def test_a_target_that_is_not_known_here(bundle: Path, tmp_path: Path) -> None:
@@ -168,19 +165,18 @@ def test_a_target_that_is_not_known_here(bundle: Path, tmp_path: Path) -> None:
     forged = edited(
         first, tmp_path / "2", "record.json", lambda r: r["case"].update(target="my-board")
     )
-    with pytest.raises(OtherTarget, match="not known here"):
-        replay(forged, OPTIONS)
-    assert replay(forged, ReplayOptions(bundled_target=True, require_confinement=False)).same
+    with pytest.raises(UsageError, match="not known here"):
+        replay(forged)
+    assert replay(forged, bundled_target=True).same
 
 
 def outward(fields: dict[str, Any]) -> None:
-    fields["sets"][0]["inputs"] = ["../../../../../../etc/passwd"]
+    fields["sets"][0]["expected"] = ["../../../../../../etc/passwd"]
 
 
 DAMAGE: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
-    "an input from outside": ("program.json", outward, "etc/passwd"),
-    "a program from outside": ("program.json", lambda p: p.update(pte="/etc/passwd"), "passwd"),
-    "no program": ("program.json", lambda p: p.clear(), "not a sound bundle: '"),
+    "an output from outside": ("expected/program.json", outward, "etc/passwd"),
+    "no program": ("expected/program.json", lambda p: p.clear(), "program is not whole"),
     "no record": ("record.json", lambda r: r.clear(), "another format"),
     "a record of a run that was not made": (
         "record.json",
@@ -193,7 +189,7 @@ DAMAGE: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
         "cannot be run .*invalid literal",
     ),
     "an output of an unknown type": (
-        "program.json",
+        "expected/program.json",
         lambda p: p["outputs"][0].update(dtype="x"),
         "cannot be run",
     ),
@@ -209,18 +205,18 @@ def test_whatever_contradicts_itself_is_not_run(name: str, bundle: Path, tmp_pat
     member, change, said = DAMAGE[name]
     forged = edited(bundle, tmp_path / "f", member, change)
     with pytest.raises(BadBundle, match=said):
-        replay(forged, OPTIONS)
+        replay(forged)
 
 
 def test_an_expected_output_that_is_too_short(bundle: Path, tmp_path: Path) -> None:
     content = {**members(bundle), "expected/set0-0.bin": b"x"}
     (tmp_path / "f").write_bytes(packed(described(content)))
     with pytest.raises(BadBundle, match=r"cannot be run .*bytes, got 1"):
-        replay(tmp_path / "f", OPTIONS)
+        replay(tmp_path / "f")
 
 
 WRONG: tuple[object, ...] = (None, "x", -1, [], {}, [[1]])
-MEMBERS = ("record.json", "program.json", "target.json", "firmware/firmware.json")
+MEMBERS = ("record.json", "expected/program.json", "target.json", "firmware/firmware.json")
 
 
 @pytest.mark.parametrize("member", MEMBERS)
@@ -235,7 +231,7 @@ def test_a_value_of_another_type_is_no_crash(member: str, bundle: Path, tmp_path
         file.write_bytes(packed(forged))
         root.mkdir()
         with suppress(BadBundle):
-            read_bundle(file, root, unpack(file, root).files)
+            read_bundle(file, root, unpack(file, root))
 
 
 def test_repro_sh_needs_the_simulator_alone(bundle: Path, tmp_path: Path) -> None:
@@ -247,7 +243,7 @@ def test_repro_sh_needs_the_simulator_alone(bundle: Path, tmp_path: Path) -> Non
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(": the same") == 3
-    (folder / "outputs" / "s2-0.bin").write_bytes(b"x")
+    (folder / "work" / "s2-0.bin").write_bytes(b"x")
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "s2-0.bin" in done.stdout + done.stderr
@@ -267,7 +263,7 @@ def test_the_commands(passed: RunRecord, home: Path, tmp_path: Path) -> None:
     forged = edited(out, tmp_path / "f", "record.json", lambda r: r["metrics"].update(pte_bytes=1))
     told = CliRunner().invoke(main, ["replay", str(forged), "--no-require-confinement"])
     assert told.exit_code == 1
-    assert "other figure: pte_bytes was 1, is 5" in told.output
+    assert "another pte_bytes: it was 1, and is 5" in told.output
     (tmp_path / "no").write_bytes(b"nothing of the kind")
     refused = CliRunner().invoke(main, ["replay", str(tmp_path / "no")])
     assert refused.exit_code == 2
