@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from harness.export import batch
+from harness.export.checkout import CheckoutExporter
+from harness.export.process import ExportProcess
+from harness.export.running import Walls
 from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
+from harness.run import artifacts
 from harness.system.paths import state_dir
 from tests.link.workspace import make_workspace
 
@@ -52,6 +58,26 @@ def small_zephyr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Zephyr in a west workspace made of tests/link/zephyr_standin, for who changes nothing in it:
     what is compiled in one workspace is compiled once. ``copy_workspace`` makes another."""
     return make_workspace(tmp_path_factory.mktemp("west"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _torch_is_imported_once(
+    hil_exporter: CheckoutExporter | None, hil_export_process: ExportProcess
+) -> Iterator[None]:
+    """The session's export process serves every test that exports: each start of another imports
+    torch and ExecuTorch, which takes seconds."""
+
+    def export_process(
+        exporter: CheckoutExporter | None = None, walls: Walls | None = None
+    ) -> AbstractContextManager[ExportProcess]:
+        if exporter is hil_exporter and walls is None:
+            return nullcontext(hil_export_process)
+        return ExportProcess(exporter, walls)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (batch, artifacts):
+            patch.setattr(module, "ExportProcess", export_process)
+        yield
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Running ``hil`` as a user does: a process, its exit code, its words."""
+"""Running ``hil`` as a user does: its exit code and its words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.main import main
 from harness.config.case import Case
 from harness.config.loading import load_target
 from harness.export.process import ExportProcess
@@ -39,22 +41,41 @@ Exported = Callable[..., Program]
 
 @pytest.fixture(scope="session")
 def hil(shared_hil_home: str) -> Hil:
-    """``hil(*arguments, **environment)``; never with colours, never in a terminal."""
+    """``hil(*arguments, **environment)``; never with colours, never in a terminal. In this process,
+    but for ``process=True``, a ``prefix`` that starts the command, or another PATH."""
 
-    def call(*arguments: str | Path, prefix: tuple[str, ...] = (), **environment: str) -> Result:
-        done = subprocess.run(
-            [*prefix, sys.executable, "-m", "harness", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-            env={**os.environ, "HIL_HOME": shared_hil_home, **environment},
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        assert "\x1b" not in done.stdout + done.stderr
-        return Result(done.returncode, done.stdout, done.stderr)
+    def call(
+        *arguments: str | Path,
+        prefix: tuple[str, ...] = (),
+        process: bool = False,
+        **environment: str,
+    ) -> Result:
+        words = [str(argument) for argument in arguments]
+        variables = {"HIL_HOME": shared_hil_home, **environment}
+        if process or prefix or "PATH" in environment:
+            result = _in_a_process([*prefix, sys.executable, "-m", "harness", *words], variables)
+        else:
+            done = CliRunner().invoke(main, words, env=variables, prog_name="hil")
+            if done.exception is not None and not isinstance(done.exception, SystemExit):
+                raise done.exception
+            result = Result(done.exit_code, done.stdout, done.stderr)
+        assert "Traceback" not in result.err, result.err
+        assert "\x1b" not in result.out + result.err
+        return result
 
     return call
+
+
+def _in_a_process(command: list[str], variables: dict[str, str]) -> Result:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, **variables},
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="session")

@@ -295,7 +295,7 @@ def test_little_memory(hil: Hil) -> None:
 
 def test_a_home_that_is_a_file(hil: Hil, tmp_path: Path) -> None:
     (tmp_path / "home").touch()
-    result = hil("run", "host", "add", HIL_HOME=str(tmp_path / "home"))
+    result = hil("run", "host", "add", HIL_HOME=str(tmp_path / "home"), process=True)
     assert result.code == 3
     assert str(tmp_path / "home") in result.out + result.err
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import main
-from harness.export.process import ExportProcess
 from harness.run.gate import every_subject
 from harness.system.paths import project_root
 from harness.system.settings import settings
@@ -61,12 +59,7 @@ def test_it_is_the_repository_of_the_examples(example: Path) -> None:
     assert (said.targets, said.references) == ((example / "boards",), example / "references")
 
 
-def test_accepted_in_the_users_repository(
-    example: Path, hil_export_process: ExportProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "harness.export.batch.ExportProcess", lambda _: nullcontext(hil_export_process)
-    )
+def test_accepted_in_the_users_repository(example: Path) -> None:
     accepted = "my-board/models/tiny.py"
     done = CliRunner().invoke(main, ["accept", accepted, "--reason", "first"])
     assert done.exit_code == 0, done.output

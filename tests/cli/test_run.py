@@ -30,7 +30,7 @@ def flip_weight(program: Program, destination: Path) -> None:
 
 
 def test_json_of_one_case(hil: Hil) -> None:
-    result = hil("run", TARGET, "add", "--json")
+    result = hil("run", TARGET, "add", "--json", process=True)
     assert result.code == 0, result.out
     report = result.json
     assert report["verdict"] == "PASS"
@@ -54,7 +54,7 @@ def test_a_flipped_weight_is_a_mismatch_with_tensor_index_and_size(
     assert facts["lsb"] >= 1
     assert len(facts["index"]) == 2
     assert facts["output"] in result.json["cause"]["text"]
-    shown = hil("run", TARGET, "ds_cnn", "--pte", tmp_path / "flipped.pte")
+    shown = hil("run", TARGET, "ds_cnn", "--pte", tmp_path / "flipped.pte", process=True)
     assert re.search(
         r"FAIL MISMATCH outputs_differ\n.*\[\d+, \d+\] of input set \d is off by", shown.out
     )
