@@ -100,5 +100,7 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
         text = _DOUBLE.format(root=str(project_root())) if whole is None else whole
         (folder / "sitecustomize.py").write_text(text)
         monkeypatch.setenv("PYTHONPATH", str(folder))
+        # not the session's process, which has imported torch
+        monkeypatch.setattr("harness.export.batch.ExportProcess", ExportProcess)
 
     return put

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 
 import pytest
 
@@ -52,8 +53,7 @@ def floats(module: torch.fx.GraphModule) -> Iterator[torch.Tensor]:
     yield from (*module.parameters(), *module.buffers())
 
 
-def as_executorch_does(step: Step) -> list[torch.Tensor]:
-    module = prepared(step)
+def as_executorch_does(module: torch.fx.GraphModule) -> list[torch.Tensor]:
     with torch.no_grad():
         for sample in samples():
             module(*sample)
@@ -70,17 +70,24 @@ def with_types_of_its_own(x: torch.Tensor) -> torch.Tensor:
     )
 
 
-@pytest.mark.parametrize("step", [torch.relu, torch.softmax, with_types_of_its_own])
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+@pytest.mark.parametrize("step", [relu, softmax, with_types_of_its_own])
 def test_scales_come_from_double_precision(step: Step) -> None:
     """Constants of the graph and types that the model names are no obstacle. The scales are nearly
     those of float32, and the graph is as it was."""
-    chosen: Step = (lambda x: torch.softmax(x, -1)) if step is torch.softmax else step
-    module = prepared(chosen)
+    module = prepared(step)
+    single = as_executorch_does(deepcopy(module))
     weights = [p.clone() for p in module.parameters()]
     assert calibrating.calibrate(module, samples(), FLOAT64) == ""
     assert all(t.dtype in (torch.float32, torch.int32, torch.int64) for t in floats(module))
     assert same(weights, list(module.parameters()))
-    single = as_executorch_does(chosen)
     found = scales(module)
     assert {s.dtype for s in found} == {torch.float32}
     assert torch.allclose(torch.cat(found), torch.cat(single), rtol=1e-5)
@@ -125,15 +132,17 @@ def test_what_does_not_run_in_double_is_calibrated_as_executorch_does(
     step: Step, reason: str
 ) -> None:
     module = prepared(step)
+    expected = as_executorch_does(deepcopy(module))
     why = calibrating.calibrate(module, samples(), FLOAT64)
     text = "calibrated in float32, because the model does not run in float64: "
     assert why == text + reason
-    assert same(scales(module), as_executorch_does(step)), "nothing of the attempt is left"
+    assert same(scales(module), expected), "nothing of the attempt is left"
     assert torch.get_default_dtype() is torch.float32
 
 
 def test_float32_is_executorch_s_own_way_to_the_bit() -> None:
-    module = prepared(torch.relu)
+    module = prepared(relu)
+    expected = as_executorch_does(deepcopy(module))
     why = calibrating.calibrate(module, samples(), FLOAT32)
     assert why == "calibrated in float32, as the model's settings ask"
-    assert same(scales(module), as_executorch_does(torch.relu))
+    assert same(scales(module), expected)
