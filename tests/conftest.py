@@ -11,8 +11,8 @@ import pytest
 
 from harness.export import batch
 from harness.export.checkout import CheckoutExporter
+from harness.export.fork_server import Walls
 from harness.export.process import ExportProcess
-from harness.export.running import Walls
 from harness.firmware.source import ROOT_VARIABLE
 from harness.firmware.step import launchers
 from harness.run import artifacts
