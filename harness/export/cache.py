@@ -7,7 +7,6 @@ of, and the class of CPU where the program depends on it: a store is shared by m
 
 from __future__ import annotations
 
-import errno
 import glob
 import hashlib
 import json
@@ -20,32 +19,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness.core.errors import InfraError
 from harness.export.program import Program, load_program
 from harness.system import artifact_cache
 from harness.system.artifact_cache import processor
-from harness.system.files import MALFORMED, disk_hint, read_regular
+from harness.system.files import MALFORMED, disk_errors, read_regular
 from harness.system.locks import in_use
 from harness.system.paths import cache_dir
 
 _SEPARATOR = "+"
 NO_INPUTS: Mapping[str, str] = MappingProxyType({})
 _CPU_VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class CacheNotWritable(InfraError):
-    """``free_bytes``: on the disk of the cache, where it is full and the number is known."""
-
-    def __init__(self, place: Path, error: OSError) -> None:
-        self.errno = error.errno
-        self.free_bytes = _free_bytes(place) if error.errno in _FULL else None
-        free = f" ({self.free_bytes} bytes free)" if self.free_bytes is not None else ""
-        super().__init__(
-            f"cannot write the program cache at {place}: {error.strerror or error}{free}",
-            hint=disk_hint(error) or "point HIL_HOME at a directory that can be written",
-            path=place,
-        )
+_WRITING = "writing the program cache"
 
 
 def entry_dir(key: str, inputs: Mapping[str, str] = NO_INPUTS, cpu: str = "") -> Path:
@@ -103,11 +87,11 @@ def by_pte(sha256: str) -> Program | None:
 def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Holds the right to write a key. ``on_wait`` is called when another process has it.
 
-    Raises LockHeld, CacheNotWritable.
+    Raises LockHeld, DiskError.
     """
     place = entry_dir(key)
     with ExitStack() as stack:
-        with _explained(place):
+        with disk_errors(_WRITING):
             place.parent.mkdir(parents=True, exist_ok=True)
             lock = artifact_cache.locked(place.with_name(f".{key}"), on_wait=on_wait)
             stack.enter_context(lock)
@@ -117,10 +101,10 @@ def locked(key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Non
 def store(key: str, write: Callable[[Path], tuple[Program, Mapping[str, str]]]) -> Program:
     """Put one entry; ``write`` fills the directory it is given and describes it, with its inputs.
 
-    Call with the key's lock held. Raises CacheNotWritable, leaving nothing, when the disk is full.
+    Call with the key's lock held. Raises DiskError, leaving nothing, when the disk is full.
     """
     programs = cache_dir("programs")
-    with _explained(programs / key):
+    with disk_errors(_WRITING):
         for killed in programs.glob(f".{glob.escape(key)}.tmp-*"):
             shutil.rmtree(killed)
         temporary = programs / f".{key}.tmp-{os.getpid()}"
@@ -180,19 +164,3 @@ def _digest(path: Path) -> str | None:
         return hashlib.sha256(read_regular(path)).hexdigest()
     except OSError:
         return None
-
-
-@contextmanager
-def _explained(place: Path) -> Iterator[None]:
-    """Turn an OSError of the cache into one that says where and how much is free."""
-    try:
-        yield
-    except OSError as error:
-        raise CacheNotWritable(place, error) from error
-
-
-def _free_bytes(place: Path) -> int | None:
-    for parent in place.parents:
-        if parent.is_dir():
-            return shutil.disk_usage(parent).free
-    return None

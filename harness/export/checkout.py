@@ -115,12 +115,13 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     there, sources, compiled = revision(root), read_sources(root), compiled_parts()
     installed = exporter_versions()
     wheel, torch = installed["executorch"], installed["torch"]
-    version, pinned = (root / "version.txt").read_text("utf-8").strip(), _pinned(root)
+    version, pinned = _version(root), _pinned(root)
+    name = _hash([LAYOUT, sources.identity(), wheel, sorted(compiled.items())])[:12]
     return CheckoutExporter(
         root=root,
         environment=lay_environment(root, sources, compiled),
         sources=sources.identity(),
-        versions={"executorch": f"{version}, sources {_name(sources, compiled, wheel)}"},
+        versions={"executorch": f"{version}, sources {name}"},
         pinned=pinned,
         facts=ExporterFacts(
             path=str(root),
@@ -134,15 +135,14 @@ def find_exporter(folder: Path) -> CheckoutExporter:
     )
 
 
-def _name(sources: Sources, compiled: Compiled, wheel: str) -> str:
-    facts = [LAYOUT, sources.identity(), wheel, sorted(compiled.files.items())]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
+def _version(root: Path) -> str:
+    return (root / _VERSION).read_text("utf-8").strip()
 
 
 def _pinned(root: Path) -> str:
     """What ``torch_pin.py`` says; it is read, not run."""
     try:
-        found = _TORCH.search((root / "torch_pin.py").read_text("utf-8"))
+        found = _TORCH.search((root / _PIN).read_text("utf-8"))
     except (OSError, ValueError):
         return ""
     return found[1] if found else ""
@@ -208,21 +208,15 @@ def _counts(name: str) -> bool:
     return name in (_VERSION, _PIN) or PurePosixPath(name).suffix in _KINDS
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """The compiled parts of the installed wheel: names below the package, with their sizes."""
+def compiled_parts() -> dict[str, int]:
+    """The compiled parts of the installed wheel: names below the package, with their sizes.
 
-    package: Path
-    files: Mapping[str, int]
-
-
-def compiled_parts() -> Compiled:
-    """Raises ExporterIncomplete for a wheel without flatc, InfraError when there is no wheel."""
+    Raises ExporterIncomplete for a wheel without flatc, InfraError when there is no wheel."""
     package = executorch_package()
     files = {name: (package / name).stat().st_size for name in sorted(_compiled(package))}
     if _FLATC not in files:
         raise ExporterIncomplete(package, _FLATC, "the installed wheel of ExecuTorch")
-    return Compiled(package, files)
+    return files
 
 
 def _compiled(package: Path) -> Iterator[str]:
@@ -234,36 +228,29 @@ def _compiled(package: Path) -> Iterator[str]:
                 yield f"{place}/{name}"
 
 
-def lay_environment(root: Path, sources: Sources, compiled: Compiled) -> Path:
+def lay_environment(root: Path, sources: Sources, compiled: Mapping[str, int]) -> Path:
     """The folder to put on ``PYTHONPATH``, made now unless it is there; whole, or absent.
 
     Raises DiskError.
     """
     files = [name for name in sources.files if "/" in name]
-    version = (root / "version.txt").read_text("utf-8").strip()
-    facts = [
-        LAYOUT,
-        str(root),
-        sorted(files),
-        version,
-        str(compiled.package),
-        sorted(compiled.files),
-    ]
+    version, wheel = _version(root), executorch_package()
+    facts = [LAYOUT, str(root), sorted(files), version, str(wheel), sorted(compiled)]
     place = cache_dir("executorch-python") / _hash(facts)
     in_use(place)
     if place.is_dir():
         return place
     links = {name: root / name for name in files}
     links |= {name: root / source for name, source in _COPIES.items()}
-    links |= {name: compiled.package / name for name in compiled.files}
+    links |= {name: wheel / name for name in compiled}
     with disk_errors("preparing the checkout's exporter"):
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
         try:
             _link(temporary / PACKAGE, links, version)
-            for name in compiled.files:
+            for name in compiled:
                 if (file := PurePosixPath(name).name).split(".")[0] == _CMSIS_NN:
-                    (temporary / file).symlink_to(compiled.package / name)
+                    (temporary / file).symlink_to(wheel / name)
             _put(temporary, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -113,9 +113,7 @@ class ForkServer:
             stack.callback(os.close, self._printed)
             os.set_blocking(self._printed, False)
             with theirs, open(printed, "wb") as stream:
-                argv = [theirs.fileno(), bool(walls), str(environment or "")]
-                command = _start_command(environment, argv)
-                self._process = _launched(command, walls, stream.fileno(), theirs, stack)
+                self._process = _launched(environment, walls, theirs, stream.fileno(), stack)
             self._stack = stack.pop_all()
 
     def wait_ready(self) -> None:
@@ -193,27 +191,26 @@ class ForkServer:
             return self._process.wait()
 
 
-def _start_command(environment: Path | None, argv: list[Any]) -> list[str]:
-    inherited = [str(import_root()), *filter(None, sys.path)]  # not the current directory
-    path = [str(environment), *inherited] if environment else inherited
-    return ["-c", _START.format(path=path, argv=argv)]
-
-
 def _launched(
-    command: list[str],
+    environment: Path | None,
     walls: Walls | None,
-    printed: int,
     control: socket.socket,
+    printed: int,
     stack: ExitStack,
 ) -> subprocess.Popen[bytes]:
-    argv, descriptors = [sys.executable, "-u", *command], [control.fileno()]
+    inherited = [str(import_root()), *filter(None, sys.path)]  # not the current directory
+    path = [str(environment), *inherited] if environment else inherited
+    code = _START.format(
+        path=path, argv=[control.fileno(), walls is not None, str(environment or "")]
+    )
+    argv, descriptors = [sys.executable, "-u", "-c", code], [control.fileno()]
     options: dict[str, Any] = {"start_new_session": True}
     if walls is not None:
         python = Path(sys.executable).resolve()  # links of a virtual environment lead outside
         prefix = stack.enter_context(
             confined(walls.writable, python, list(_readable(walls)), file_bytes=_QUOTA.file_bytes)
         )
-        argv = [*prefix.prefix, str(python), "-u", "-I", "-S", *command]
+        argv = [*prefix.prefix, str(python), "-u", "-I", "-S", "-c", code]
         descriptors += prefix.descriptors
         options = {"cwd": walls.writable, "env": ENVIRONMENT}
     return subprocess.Popen(

@@ -27,8 +27,8 @@ from harness.export.localise import SmallestPart, smallest_part
 from harness.export.process import ExportProcess
 from harness.export.program import Program, TensorSpec
 from harness.judge.first_difference import (
+    ELSEWHERE,
     Disagreement,
-    elsewhere,
     first_disagreement,
     name_operator,
 )
@@ -130,7 +130,7 @@ def explain(
     if wrong is None:
         misplaced = _misplaced(program, produced)
         blame = Blame(Culprit.RUNNER, compiler, str(pte), at="inputs" if misplaced else "")
-        return str(misplaced or elsewhere()), blame
+        return str(misplaced or ELSEWHERE), blame
     with ExportProcess() as process:
         blame = _of_stream(program, wrong, Blame(Culprit.COMPILER, compiler, str(pte)), process)
         wrong = name_operator(program, wrong, process, pte)

@@ -22,7 +22,8 @@ from harness.npu.model import Network
 from harness.npu.registers import register_set
 from harness.npu.stream import State, walk
 
-_ELSEWHERE = (
+# When no delegate disagrees.
+ELSEWHERE = (
     "every delegate computes what TOSA does, so the difference comes from an operator on the CPU "
     "or from how tensors are passed"
 )
@@ -63,11 +64,6 @@ class Disagreement:
             f"{where}: {what}, element {list(self.element)} is {self.actual} on the NPU and "
             f"{self.expected} in TOSA{written}{unnamed}"
         )
-
-
-def elsewhere() -> str:
-    """What is said when no delegate disagrees."""
-    return _ELSEWHERE
 
 
 def first_disagreement(

@@ -86,26 +86,16 @@ class PartChange:
     after: Value
 
     def __str__(self) -> str:
-        before, after = (_Shown.of(value) for value in (self.before, self.after))
-        if before.text == after.text and before.digest and after.digest:
-            return f"{self.name} {before.text} has other values".replace("  ", " ")
-        return f"{self.name} is {after}, was {before}"
+        before, after = _shown(self.before), _shown(self.after)
+        if before[0] == after[0] and before[1] and after[1]:
+            return f"{self.name} {before[0]} has other values".replace("  ", " ")
+        return f"{self.name} is {after[0] or after[1]}, was {before[0] or before[1]}"
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A value without the digest of its bytes."""
-
-    text: str
-    digest: str
-
-    @classmethod
-    def of(cls, value: Value) -> _Shown:
-        match = re.fullmatch(r"(.*?) ?([0-9a-f]{16})", value) if isinstance(value, str) else None
-        return cls(str(value), "") if match is None else cls(match[1], match[2])
-
-    def __str__(self) -> str:
-        return self.text or self.digest
+def _shown(value: Value) -> tuple[str, str]:
+    """A value without the digest of its bytes, and that digest."""
+    match = re.fullmatch(r"(.*?) ?([0-9a-f]{16})", value) if isinstance(value, str) else None
+    return (str(value), "") if match is None else (match[1], match[2])
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ def judge(evidence: Evidence, expectation: Expectation) -> Judgement:
     )
     if evidence.npu is not None and evidence.npu.stop is not None:
         finding = _npu_stopped(evidence.npu.stop, finding)
-    located = _blamed(_located(finding, evidence.mismatch_at), evidence.blame)
-    return Judgement.of(located, _notes(evidence, expectation, finding))
+    explained = _explained(finding, evidence.mismatch_at, evidence.blame)
+    return Judgement.of(explained, _notes(evidence, expectation, finding))
 
 
 # What the NPU's model does not know proves nothing about the program; a model that failed proves
@@ -56,22 +56,21 @@ def _npu_stopped(stop: NpuStop, finding: Finding) -> Finding:
     return verdict, Cause(reason, f"{stop.message} (job {stop.job} of the NPU)", line, asdict(stop))
 
 
-def _located(finding: Finding, place: str | None) -> Finding:
-    """A MISMATCH names where NPU and TOSA first disagree."""
-    if place is None or finding is None or finding[0] is not Verdict.MISMATCH:
-        return finding
-    cause = finding[1]
-    facts = {**(cause.facts or {}), "mismatch_at": place}
-    return finding[0], replace(cause, text=f"{cause.text}; first: {place}", facts=facts)
+def _explained(finding: Finding, place: str | None, blame: Blame | None) -> Finding:
+    """A MISMATCH names where NPU and TOSA first disagree; and it, or a fault of the NPU, says whose
+    fault it is."""
+    if finding is None:
+        return None
+    verdict, cause = finding
+    if place is not None and verdict is Verdict.MISMATCH:
+        cause = _with(cause, f"first: {place}", {"mismatch_at": place})
+    if blame is not None and may_be_blamed(finding):
+        cause = _with(cause, f"whose fault: {blame.text}", blame.facts)
+    return verdict, cause
 
 
-def _blamed(finding: Finding, blame: Blame | None) -> Finding:
-    """A MISMATCH, or a fault of the NPU, says whose fault it is."""
-    if blame is None or finding is None or not may_be_blamed(finding):
-        return finding
-    cause = finding[1]
-    facts = {**(cause.facts or {}), **blame.facts}
-    return finding[0], replace(cause, text=f"{cause.text}; whose fault: {blame.text}", facts=facts)
+def _with(cause: Cause, text: str, facts: Mapping[str, Any]) -> Cause:
+    return replace(cause, text=f"{cause.text}; {text}", facts={**(cause.facts or {}), **facts})
 
 
 def may_be_blamed(finding: Finding) -> bool:
