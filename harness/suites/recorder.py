@@ -25,11 +25,10 @@ import pytest
 
 from harness.suites.results import Selection
 from harness.suites.standin.record import RECORD
-from harness.suites.store import save_collection, save_recording
+from harness.suites.store import ExportStore
 
 DONE = "done.txt"  # in the workspace: ids of tests to leave out
 KEPT = "kept"  # in the workspace: what failing tests simulated
-RECORDED = "recorded"  # in the workspace: recordings of the others
 _COLLECTED = pytest.StashKey[Sequence[str]]()  # the suite's tests that match
 _PROPERTY = "hil-consoles"
 _DIFFERENCE = "hil-difference"
@@ -41,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("hil suite")
     group.addoption("--hil-events", type=int, help="descriptor that gets a line per phase")
     group.addoption("--hil-workspace", help="folder of the run (``workspace``)")
+    group.addoption("--hil-store", help="folder of the recordings (``store``)")
     group.addoption("--hil-only", default="", help="part of the names of the suite's tests")
     group.addoption("--hil-shard", type=int, nargs=2)
     group.addoption("--hil-sample", type=int)
@@ -80,7 +80,7 @@ class _Worker:
     def __init__(self, config: pytest.Config) -> None:
         self._workspace = Path(config.getoption("--hil-workspace"))
         self._kept = self._workspace / KEPT
-        self._recorded = self._workspace / RECORDED
+        self._store = ExportStore(Path(config.getoption("--hil-store")))
         self._numbers = itertools.count()
         self._simulated = self._kept  # folder of the current test
         self._phases: list[dict[str, Any]] = []  # of the current test
@@ -94,7 +94,7 @@ class _Worker:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         config = session.config
         keyword = config.getoption("keyword")
-        save_collection(self._recorded, keyword, config.stash[_COLLECTED], self._uncollected)
+        self._store.save_collection(keyword, config.stash[_COLLECTED], self._uncollected)
         observe_comparisons(sys.modules.get(_TESTER), self._differences)
         # torch's modules live to the end, and a full collection of garbage walks through them:
         # without this it takes a third of a suite's time.
@@ -112,9 +112,7 @@ class _Worker:
         yield
         del os.environ[RECORD]
         if all(phase["outcome"] != "failed" for phase in self._phases):
-            save_recording(
-                self._recorded, self._simulated, self._workspace, item.nodeid, self._phases
-            )
+            self._store.save_recording(self._simulated, self._workspace, item.nodeid, self._phases)
             shutil.rmtree(self._simulated, ignore_errors=True)
 
     @pytest.hookimpl(hookwrapper=True)

@@ -28,7 +28,6 @@ from harness.suites.recorder import encoded_console
 from harness.suites.results import Phase, Selection, SuiteReport, judge, require_found
 from harness.suites.session import (
     Workspace,
-    interrupted_recordings,
     prepare,
     require_standins,
     run_session,
@@ -85,7 +84,6 @@ def run_suite(name: str, options: SuiteOptions, progress: Progress) -> SuiteRepo
         phases = _run_tests(workspace, options, progress)
     finally:
         shutil.rmtree(workspace.scratch, ignore_errors=True)
-    shutil.rmtree(workspace.recorded, ignore_errors=True)
     tests = judge(phases)
     require_found(tests)
     of_wheel = exporter is None  # the known failures are those of the wheel's tests
@@ -109,12 +107,9 @@ def _run_tests(workspace: Workspace, options: SuiteOptions, progress: Progress) 
     # Tests that draw random inputs export something else every time.
     use_store = options.use_store and os.environ.get("TEST_SEED") != "RANDOM"
     key = export_key(workspace.suite, options.exporter)
-    store = ExportStore(workspace.suite.name, key)
+    store = ExportStore.of(workspace.suite.name, key)
     with disk_errors("running the suite"):
-        for recorded in interrupted_recordings(key):
-            store.add(recorded)
-            shutil.rmtree(recorded)
-        workspace.name_recordings(key)
+        store.prepare()
     collected = store.collected(options.selection.keyword) if use_store else None
     phases: list[dict[str, Any]] = []
     done: set[str] = set()
@@ -125,10 +120,10 @@ def _run_tests(workspace: Workspace, options: SuiteOptions, progress: Progress) 
         done = {phase["test"] for phase in phases}
         if selected and set(selected) <= done:
             return [Phase.from_json(phase) for phase in [*phases, *collected[1]]]
-    phases += run_session(workspace, options.selection, options.workers, progress, done)
+    phases += run_session(workspace, store, options.selection, options.workers, progress, done)
     # Nobody knows which tests were exported before a change in the middle of the run.
-    if export_key(workspace.suite, options.exporter) == key:
-        store.add(workspace.recorded)
+    if export_key(workspace.suite, options.exporter) != key:
+        store.discard()
     return [Phase.from_json(phase) for phase in phases]
 
 

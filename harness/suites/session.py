@@ -22,11 +22,12 @@ from typing import Any
 
 from harness.core.errors import InfraError, UsageError
 from harness.export.checkout import CheckoutExporter
-from harness.suites.recorder import DONE, KEPT, RECORDED
+from harness.suites.recorder import DONE, KEPT
 from harness.suites.results import Selection, StandinMissing
 from harness.suites.standin.command_line import model_names
 from harness.suites.standin.install import install
 from harness.suites.standin.main import RUNNERS
+from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 from harness.system import paths, toolchain
 from harness.system.files import disk_errors
@@ -34,7 +35,6 @@ from harness.system.progress import Progress
 
 _START_SECONDS = 60
 _RUNNER_NAME = "arm_executor_runner"  # ExecuTorch runner_utils.py
-_KEY = "key"  # a file beside the recordings
 _LIMIT_SECONDS = 7200.0
 _PYTEST_USAGE_ERROR = 4  # pytest's exit status; 5: no test was collected
 _PYTEST_ENDED = (0, 1, 2, 5)
@@ -75,15 +75,6 @@ class Workspace:
         return self.directory / KEPT
 
     @property
-    def recorded(self) -> Path:
-        """Recordings of the other tests, for the store."""
-        return self.directory / RECORDED
-
-    def name_recordings(self, key: str) -> None:
-        """``key``: what decides what is recorded."""
-        (self.recorded / _KEY).write_text(key)
-
-    @property
     def scratch(self) -> Path:
         """For temporary files of the suite; removed after the run."""
         return self.directory / "tmp"
@@ -96,13 +87,13 @@ def prepare(suite: Suite, elf: Path, exporter: CheckoutExporter | None = None) -
         raise UsageError(f"there is no ELF {elf}", path=elf)
     root = suite.directory(exporter)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
-    directory = _runs() / f"{stamp}-{os.getpid()}"
+    directory = paths.state_dir() / "suites" / f"{stamp}-{os.getpid()}"
     with disk_errors("preparing the suite's run"):
         for runner in suite.runners:
             (directory / runner).mkdir(parents=True)
             shutil.copyfile(elf, directory / runner / _RUNNER_NAME)
         workspace = Workspace(directory, suite, root, _environment(directory, exporter))
-        for folder in (workspace.scratch, workspace.kept, workspace.recorded):
+        for folder in (workspace.scratch, workspace.kept):
             folder.mkdir(parents=True)
         workspace.ini.write_text("[pytest]\n")
         workspace.done.write_text("")
@@ -154,38 +145,29 @@ def _environment(directory: Path, exporter: CheckoutExporter | None) -> dict[str
     }
 
 
-def interrupted_recordings(key: str) -> Iterator[Path]:
-    """What runs of the same ``export_key`` recorded that were ended before they stored it."""
-    for file in sorted(_runs().glob(f"*/{RECORDED}/{_KEY}")):
-        pid = file.parents[1].name.rpartition("-")[2]
-        if file.read_text() == key and not Path("/proc", pid).exists():
-            yield file.parent
-
-
-def _runs() -> Path:
-    return paths.state_dir() / "suites"
-
-
 def run_session(
     workspace: Workspace,
+    store: ExportStore,
     selection: Selection,
     workers: int,
     progress: Progress,
     done: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
     """The phases of every selected test but those of ``done``, in the order in which they ended;
-    fields as of ``results.Phase``, with the consoles in base64.
+    fields as of ``results.Phase``, with the consoles in base64. What they export is in ``store``.
 
     Raises UsageError when nothing is selected or pytest refuses the selection, and InfraError
     when pytest itself fails.
     """
     done = sorted(set(done))
+    argv = _argv(workspace, selection, workers)
+    argv += ["--hil-store", str(store.folder)]
     read, write = os.pipe()
     setpriv = str(toolchain.locate("setpriv"))
     with disk_errors("running the suite"), workspace.log.open("wb") as log:
         workspace.done.write_text("".join(f"{test}\n" for test in done))
         child = subprocess.Popen(
-            [setpriv, "--pdeathsig", "KILL", "--", *_argv(workspace, selection, workers, write)],
+            [setpriv, "--pdeathsig", "KILL", "--", *argv, "--hil-events", str(write)],
             cwd=workspace.directory,
             env=workspace.environment,
             stdin=subprocess.DEVNULL,
@@ -209,7 +191,7 @@ def run_session(
     return phases
 
 
-def _argv(workspace: Workspace, selection: Selection, workers: int, events: int) -> list[str]:
+def _argv(workspace: Workspace, selection: Selection, workers: int) -> list[str]:
     words = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--tb", "short"]
     root = str(workspace.root)
     words += ["-c", str(workspace.ini), "--rootdir", root, "--confcutdir", root]
@@ -217,7 +199,7 @@ def _argv(workspace: Workspace, selection: Selection, workers: int, events: int)
     words += ["--log-level=ERROR"]  # torch logs every step, and pytest would keep all of it
     words += ["-n", str(workers), "--dist", "worksteal", "--max-worker-restart", "4"]
     words += ["--continue-on-collection-errors"]
-    words += ["--hil-events", str(events), "--hil-workspace", str(workspace.directory)]
+    words += ["--hil-workspace", str(workspace.directory)]
     words += ["--hil-only", workspace.suite.only, "--hil-seed", str(selection.seed)]
     if selection.shard is not None:
         words += ["--hil-shard", *map(str, selection.shard)]

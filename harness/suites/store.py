@@ -8,7 +8,8 @@ A folder of ``.hil/cache/suite-exports`` belongs to one suite and one ``export_k
       N.log, N/       its console; the files of its directory, program and inputs among them
     collected/SHA     the tests that pytest collected for a keyword, by the sha256 of the keyword
 
-A recording is written elsewhere and renamed, so processes may share the store.
+A recording is sealed when it is whole, and written under a lock: processes may share the store, and
+one that is killed leaves what it had recorded.
 """
 
 from __future__ import annotations
@@ -55,13 +56,18 @@ class Recording:
         return sum(float(phase["seconds"]) for phase in self.phases)
 
 
+@dataclass(frozen=True)
 class ExportStore:
-    def __init__(self, suite: str, key: str) -> None:
-        self._folder = cache_dir("suite-exports") / f"{suite}-{key[:16]}"
+    folder: Path
+
+    @classmethod
+    def of(cls, suite: str, key: str) -> ExportStore:
+        """``key``: of ``export_key``."""
+        return cls(cache_dir("suite-exports") / f"{suite}-{key[:16]}")
 
     def recording(self, test: str) -> Recording | None:
         """None when there is none, or when it was damaged."""
-        folder = self._folder / _TESTS / _sha256(test)
+        folder = self.folder / _TESTS / _sha256(test)
         entry = artifact_cache.load(folder, test)
         if entry is None:
             return None
@@ -74,56 +80,51 @@ class ExportStore:
     def collected(self, keyword: str | None) -> tuple[list[str], list[dict[str, Any]]] | None:
         """The tests that match a keyword, and what pytest reported of files that it could not
         collect. None when this keyword was not used yet: only pytest knows what it matches."""
-        in_use(self._folder)
         with suppress(OSError, *MALFORMED):
-            fields = read_json(self._folder / _COLLECTED / _sha256(keyword or ""))
+            fields = read_json(self.folder / _COLLECTED / _sha256(keyword or ""))
             return [str(test) for test in fields["tests"]], list(fields["phases"])
         return None
 
-    def add(self, recorded: Path) -> None:
-        """Moves everything that ``save_recording`` and ``save_collection`` wrote; what was cut off
-        is not used (``recording``)."""
-        in_use(self._folder)
+    def prepare(self) -> None:
+        """In use from now on. Raises OSError."""
+        in_use(self.folder)
         for part in (_TESTS, _COLLECTED):
-            (self._folder / part).mkdir(parents=True, exist_ok=True)
-        with artifact_cache.locked(self._folder):
-            for entry in recorded.glob(f"{_TESTS}/*"):
-                place = self._folder / _TESTS / entry.name
-                artifact_cache.clear(place)
-                entry.rename(place)
-            for entry in recorded.glob(f"{_COLLECTED}/*"):
-                entry.replace(self._folder / _COLLECTED / entry.name)
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
 
-
-def save_recording(
-    recorded: Path, simulated: Path, workspace: Path, test: str, phases: Sequence[Mapping[str, Any]]
-) -> None:
-    """Makes a recording in ``recorded`` of what the stand-in left in ``simulated``, if anything.
-    There is none when a simulation was refused, or cannot be repeated from its files."""
-    logs = sorted(simulated.glob("*.log"))
-    if (simulated / REFUSED).exists():
-        return
-    try:
-        if not all(read_simulation(log).repeatable for log in logs):
+    def save_recording(
+        self, simulated: Path, workspace: Path, test: str, phases: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Of what the stand-in left in ``simulated``, if anything, which is moved. There is none
+        when a simulation was refused, or cannot be repeated from its files."""
+        logs = sorted(simulated.glob("*.log"))
+        if (simulated / REFUSED).exists():
             return
-    except (OSError, *MALFORMED):  # a simulation that was killed has no N.json
-        return
-    folder = recorded / _TESTS / _sha256(test)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if logs:
-        simulated.rename(folder)
-    else:
-        folder.mkdir()
-    artifact_cache.seal(folder, test, {"phases": list(phases), "workspace": str(workspace)})
+        try:
+            if not all(read_simulation(log).repeatable for log in logs):
+                return
+        except (OSError, *MALFORMED):  # a simulation that was killed has no N.json
+            return
+        place = self.folder / _TESTS / _sha256(test)
+        with artifact_cache.locked(self.folder):
+            artifact_cache.clear(place)
+            if logs:
+                simulated.rename(place)
+            else:
+                place.mkdir()
+            facts = {"phases": list(phases), "workspace": str(workspace)}
+            artifact_cache.seal(place, test, facts)
 
+    def save_collection(
+        self, keyword: str, tests: Sequence[str], phases: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """``tests`` before shard and sample; ``phases`` of files that could not be collected."""
+        content = json.dumps({"tests": list(tests), "phases": list(phases)})
+        write_whole(self.folder / _COLLECTED / _sha256(keyword), content)
 
-def save_collection(
-    recorded: Path, keyword: str, tests: Sequence[str], phases: Sequence[Mapping[str, Any]]
-) -> None:
-    """``tests`` before shard and sample; ``phases`` of the files that could not be collected."""
-    path = recorded / _COLLECTED / _sha256(keyword)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps({"tests": list(tests), "phases": list(phases)}))
+    def discard(self) -> None:
+        """Everything, also of other runs."""
+        with artifact_cache.locked(self.folder):
+            artifact_cache.clear(self.folder)
 
 
 def export_key(suite: Suite, exporter: CheckoutExporter | None) -> str:

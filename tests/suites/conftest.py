@@ -9,6 +9,7 @@ import pytest
 from harness.export.checkout import CheckoutExporter
 from harness.export.exporter import ExporterFacts
 from harness.suites.session import Workspace, prepare
+from harness.suites.store import ExportStore
 from harness.suites.suites import Suite
 
 SUITE = """
@@ -34,6 +35,13 @@ def checkout_exporter(environment: Path) -> CheckoutExporter:
     """A checkout whose package is in ``environment``."""
     facts = ExporterFacts(str(environment), "0123", "main", False, "1.9", "1.5.1")
     return CheckoutExporter(environment, environment, "abc", {}, "", facts)
+
+
+def store(workspace: Workspace) -> ExportStore:
+    """Of this one run."""
+    made = ExportStore(workspace.directory / "store")
+    made.prepare()
+    return made
 
 
 OWN = Suite("own", root="suite", runners=("arm_test/own",), target="none")

@@ -19,7 +19,7 @@ from harness.suites.suites import SUITES, KnownFailure, apply_known_failures
 from harness.system.progress import Progress, silent
 from tests.export.checkout.conftest import Tree, tree  # noqa: F401  (a fixture)
 
-from .conftest import OWN, checkout_exporter
+from .conftest import OWN, checkout_exporter, store
 
 SUITE = "import executorch\ndef test_whose(): assert executorch.WHOSE == 'the checkout', executorch"
 
@@ -41,7 +41,7 @@ def exporter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckoutExporte
 
 
 def judged(workspace: Workspace) -> tuple[SuiteTest, ...]:
-    phases = run_session(workspace, Selection(), 1, silent)
+    phases = run_session(workspace, store(workspace), Selection(), 1, silent)
     return judge([Phase.from_json(phase) for phase in phases])
 
 

@@ -19,11 +19,14 @@ from harness.suites.results import Phase, Selection, StandinMissing, judge
 from harness.suites.session import Workspace, prepare, require_standins, run_session
 from harness.suites.suites import SUITES
 from harness.system.progress import silent
-from tests.suites.conftest import OWN
+from tests.suites.conftest import OWN, store
 
 
 def run(workspace: Workspace, selection: Selection) -> list[Phase]:
-    return [Phase.from_json(phase) for phase in run_session(workspace, selection, 2, silent)]
+    return [
+        Phase.from_json(phase)
+        for phase in run_session(workspace, store(workspace), selection, 2, silent)
+    ]
 
 
 def names(phases: list[Phase]) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.suites.standin.record import REFUSED
-from harness.suites.store import ExportStore, export_key, save_collection, save_recording
+from harness.suites.store import ExportStore, export_key
 from harness.suites.suites import Suite
 from harness.system.paths import cache_dir
 from tests.suites.conftest import checkout_exporter
@@ -55,11 +55,10 @@ def simulation(**other: Any) -> dict[str, Any]:
 
 def stored(tmp_path: Path, simulated: Path) -> ExportStore:
     """The store of now, after a run of the test."""
-    recorded = tmp_path / "recorded"
-    save_recording(recorded, simulated, tmp_path / "workspace", TEST, PHASES)
-    save_collection(recorded, "add", [TEST], [])
-    store = ExportStore(SUITE.name, export_key(SUITE, None))
-    store.add(recorded)
+    store = ExportStore.of(SUITE.name, export_key(SUITE, None))
+    store.prepare()
+    store.save_recording(simulated, tmp_path / "workspace", TEST, PHASES)
+    store.save_collection("add", [TEST], [])
     return store
 
 
@@ -68,7 +67,7 @@ def test_a_program_is_used_again_for_the_same_key(
 ) -> None:
     """With all that a simulation needs; by another process, too: only the key leads to it."""
     stored(tmp_path, simulated)
-    recording = ExportStore(SUITE.name, export_key(SUITE, None)).recording(TEST)
+    recording = ExportStore.of(SUITE.name, export_key(SUITE, None)).recording(TEST)
     assert recording is not None
     assert (recording.test, recording.phases) == (TEST, tuple(PHASES))
     assert recording.workspace == str(tmp_path / "workspace")
@@ -119,7 +118,7 @@ def test_whatever_may_export_something_else_is_another_key(
     else:
         monkeypatch.setenv("TEST_SEED", "3")
     assert export_key(SUITE, None) != key
-    store = ExportStore(SUITE.name, export_key(SUITE, None))
+    store = ExportStore.of(SUITE.name, export_key(SUITE, None))
     assert (store.recording(TEST), store.collected("add")) == (None, None)
 
 
@@ -164,7 +163,7 @@ def test_a_damaged_entry_is_not_used(
         damaged.write_text(damaged.read_text().replace('"passed"', '"failed"'))
     else:
         damaged.write_bytes((damaged.read_bytes() if damaged.exists() else b"") + b" ")
-    store = ExportStore(SUITE.name, export_key(SUITE, None))
+    store = ExportStore.of(SUITE.name, export_key(SUITE, None))
     assert store.recording(TEST) is None
     assert stored(tmp_path, tmp_path / "nothing").recording(TEST) is not None
 
