@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
@@ -325,7 +326,7 @@ class _StallWatch:
 
     def sign_of_life(self, now: float) -> None:
         self._since = now
-        self._next_look = now + min(self._limit / 8, _FIRST_LOOK)
+        self._next_look = now + min(self._limit / 8, _FIRST_LOOK) if self._limit < inf else inf
         self._cpu: float | None = None
 
     def expired(self, now: float) -> bool:
