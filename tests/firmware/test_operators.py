@@ -14,6 +14,7 @@ import pytest
 from harness.config.loading import load_target
 from harness.config.models import find_model
 from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.operators import (
@@ -39,8 +40,8 @@ def _compiled(directory: Path, source: str, *, link: bool = False) -> Path:
 
 
 @pytest.fixture(scope="module")
-def add(shared_hil_home: str) -> Program:
-    return export([ExportRequest(find_model("add"))])[0].unwrap()
+def add(hil_export_process: ExportProcess) -> Program:
+    return export([ExportRequest(find_model("add"))], process=hil_export_process)[0].unwrap()
 
 
 def test_a_missing_kernel_is_named(tmp_path: Path) -> None:
@@ -127,11 +128,11 @@ def test_what_any_of_the_files_has_is_not_missing(tmp_path: Path) -> None:
 
 
 def test_a_delegate_is_refused_by_a_runner_without_its_backend(
-    shared_hil_home: str, tmp_path: Path
+    shared_hil_home: str, hil_export_process: ExportProcess, tmp_path: Path
 ) -> None:
     """Neither `hil run` nor `hil exec` starts a simulator for a program that cannot be loaded."""
     request = ExportRequest(find_model("add"), "ethos-u55-128")
-    pte = str(export([request])[0].unwrap().pte_path)
+    pte = str(export([request], process=hil_export_process)[0].unwrap().pte_path)
     for words in (["run", "host", "add", "--pte", pte], ["exec", "host", pte]):
         done = subprocess.run(
             [sys.executable, "-m", "harness", *words, "--json"],

@@ -15,7 +15,7 @@ from harness.firmware.executorch.checkout import Checkout, find_checkout
 from harness.firmware.executorch.plan import CheckoutPlan, make_plan
 from harness.firmware.source import ROOT_VARIABLE, choose
 from harness.sim.simulator import pick
-from tests.firmware.executorch.small import small_checkout
+from tests.firmware.executorch.small import copied_checkout, small_checkout
 
 WITHOUT = f"${ROOT_VARIABLE} is not set: only the small checkout of this folder was built"
 
@@ -35,9 +35,17 @@ class Source:
         return make_plan(pick(load_target(target), "qemu").target, SimulatorName.QEMU, self.find())
 
 
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small checkout that nobody changes: thirty calls of git are made once."""
+    folder = tmp_path_factory.mktemp("pristine")
+    small_checkout(folder)
+    return folder
+
+
 @pytest.fixture
-def small(tmp_path: Path) -> Source:
-    return Source(*small_checkout(tmp_path / "small"), tmp_path)
+def small(pristine: Path, tmp_path: Path) -> Source:
+    return Source(*copied_checkout(pristine, tmp_path / "small"), tmp_path)
 
 
 @pytest.fixture

@@ -48,6 +48,16 @@ def small_checkout(folder: Path) -> tuple[Path, Mapping[str, Path]]:
     return root, parts
 
 
+def copied_checkout(made: Path, folder: Path) -> tuple[Path, Mapping[str, Path]]:
+    """What ``small_checkout(made)`` made, in another folder; its .gitmodules names the parts in the
+    first one."""
+    shutil.copytree(made, folder, symlinks=True)
+    root, parts = folder / "checkout", {name: folder / "parts" / name for name in PARTS}
+    for copy in (root, *parts.values()):
+        git(copy, "update-index", "-q", "--refresh")  # the files' inodes are others
+    return root, parts
+
+
 def sdk_platform(folder: Path) -> Path:
     """A core_platform like the SDK's: its boards include what they share. It is what the harness
     brings for QEMU, so that a program built with it runs there."""

@@ -17,6 +17,7 @@ from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.config.models import ModelSource, find_model
 from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.executorch.checkout import LINUX_PRESET, RevisionUnsupported
@@ -135,11 +136,15 @@ def build(guest_home: Path, shared_hil_home: str) -> Build:
 
 
 @pytest.fixture
-def difference(shared_hil_home: str, user_model: Callable[[str], ModelSource]) -> Program:  # noqa: F811
+def difference(
+    shared_hil_home: str,
+    hil_export_process: ExportProcess,
+    user_model: Callable[[str], ModelSource],  # noqa: F811
+) -> Program:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HIL_HOME", shared_hil_home)
         request = ExportRequest(user_model(DIFFERENCE), "ethos-u85-256", direct_drive=True)
-        return export([request])[0].unwrap()
+        return export([request], process=hil_export_process)[0].unwrap()
 
 
 def run(firmware: Firmware, program: Program, name: str = U85) -> RunRecord:

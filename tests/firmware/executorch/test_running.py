@@ -12,6 +12,7 @@ from harness.config.loading import load_target
 from harness.config.model import SimulatorName
 from harness.config.models import find_model
 from harness.export.batch import export
+from harness.export.process import ExportProcess
 from harness.export.program import Program
 from harness.export.request import ExportRequest
 from harness.firmware.firmware import Firmware
@@ -34,14 +35,14 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture(scope="session")
-def exported(shared_hil_home: str) -> Callable[[str], Program]:
+def exported(shared_hil_home: str, hil_export_process: ExportProcess) -> Callable[[str], Program]:
     """A sum of two quantised tensors, for a target."""
 
     def make(target: str) -> Program:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("HIL_HOME", shared_hil_home)
             request = ExportRequest(find_model("qadd"), TARGETS[target])
-            return export([request])[0].unwrap()
+            return export([request], process=hil_export_process)[0].unwrap()
 
     return make
 
