@@ -34,18 +34,21 @@ class HarnessError(Exception):
         *,
         hint: str | None = None,
         path: Path | str | None = None,
+        kind: str | None = None,
         **facts: Any,
     ) -> None:
         self.message = plain(message)
         self.hint = None if hint is None else plain(hint)
         super().__init__(self.message)
         self.path = None if path is None else str(path)
+        if kind is not None:
+            self.kind = kind
         vars(self).update(facts)
 
     @property
     def facts(self) -> dict[str, Any]:
         """The attributes by name, for records and ``--json``."""
-        own = {n: v for n, v in vars(self).items() if n not in ("message", "hint")}
+        own = {n: v for n, v in vars(self).items() if n not in ("message", "hint", "kind")}
         return {name: value for name, value in own.items() if value is not None}
 
 

@@ -49,21 +49,6 @@ class NotAcceptable(HarnessError):
     exit_code = ExitCode.FAILED
 
 
-class NoReferences(UsageError):
-    """No repository can keep the case's reference. ``case``: its name."""
-
-    kind = "no_references"
-
-    def __init__(self, case: Case) -> None:
-        self.case = case.id
-        super().__init__(
-            f"there is no place for the reference of {case.id}: those that come with the harness "
-            "are not yours to change",
-            hint=f"make an empty {OWN} at the root of your repository, and references are kept in "
-            "`references` beside it; or name a folder with $HIL_REFERENCES",
-        )
-
-
 @dataclass(frozen=True)
 class Proposal:
     """The change to one accepted file; ``written`` says whether it was made."""
@@ -154,7 +139,14 @@ def _refuse_harness_references(case: Case, root: Path) -> None:
     """Only those who work on the harness write the references that come with it."""
     ours = data_root()
     if root == ours / "references" and not Path.cwd().is_relative_to(ours):
-        raise NoReferences(case)
+        raise UsageError(
+            f"there is no place for the reference of {case.id}: those that come with the harness "
+            "are not yours to change",
+            hint=f"make an empty {OWN} at the root of your repository, and references are kept in "
+            "`references` beside it; or name a folder with $HIL_REFERENCES",
+            kind="no_references",
+            case=case.id,
+        )
 
 
 def _sizes(case: Case, reason: str, progress: Progress) -> Acceptance:

@@ -221,25 +221,10 @@ def _digest_or_nothing(path: Path) -> str | None:
         return None
 
 
-class NoRun(UsageError):
-    """``case``: None where any would do. ``path``: where they would be."""
-
-    kind = "no_run"
-
-    def __init__(self, case: str | None) -> None:
-        self.case = case
-        of = f" of {case}" if case else ""
-        super().__init__(
-            f"no run{of} is recorded in {runs_dir()}",
-            hint="a case that ends before its program runs leaves none: `hil run` says why it did",
-            path=runs_dir(),
-        )
-
-
 def last_run(wanted: str | None) -> RunRecord:
     """``wanted``: a run directory, a case as ``parse_case`` takes it, or None for any.
 
-    Raises NoRun, UsageError for what is no case, and as ``load_record`` does.
+    Raises UsageError for what is no case and where there is no run, and as ``load_record`` does.
     """
     if wanted is not None and Path(wanted).is_dir():
         return load_record(Path(wanted))
@@ -247,7 +232,13 @@ def last_run(wanted: str | None) -> RunRecord:
     for run_dir in _newest_first():
         if case is None or _case_of(run_dir) == case:
             return load_record(run_dir)
-    raise NoRun(case)
+    raise UsageError(
+        f"no run{f' of {case}' if case else ''} is recorded in {runs_dir()}",
+        hint="a case that ends before its program runs leaves none: `hil run` says why it did",
+        path=runs_dir(),
+        kind="no_run",
+        case=case,
+    )
 
 
 def _newest_first() -> Iterator[Path]:

@@ -7,14 +7,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
-from harness.config.loading import Target
 from harness.core.errors import UsageError
 from harness.core.judgement import Blame, Judgement
 from harness.core.verdict import Verdict
@@ -48,7 +46,7 @@ from harness.sim.run_files import CONSOLE, WORK, output_base, output_name, read_
 from harness.sim.simulator import Chosen
 from harness.sim.transcript import Transcript
 from harness.size.budgeted_figures import figures_of_firmware
-from harness.size.elf_anatomy import Memory, section_parts
+from harness.size.elf_anatomy import section_parts
 from harness.system.files import MALFORMED, read_regular, sha256_of
 
 
@@ -315,25 +313,14 @@ def ending(transcript: Transcript, elf: Path | None = None) -> Ending:
     )
 
 
-def static_metrics(target: Target, firmware: Firmware, pte: Path) -> dict[str, int]:
-    """The figures that need no run: of the program's file and of the firmware's."""
-    return {
-        "pte_bytes": pte.stat().st_size,
-        **elf_metrics(firmware.regions, firmware.elf, pools=firmware.source.sizes_are_accepted),
-        **stored_metrics(firmware),
-    }
-
-
-def stored_metrics(firmware: Firmware) -> dict[str, int]:
-    """Of a runner that a file system stores, without its symbols."""
-    size = firmware.stored_bytes if firmware.source.sizes_are_accepted else None
-    return {} if size is None else {"elf_stripped": size}
-
-
-def elf_metrics(regions: Sequence[Memory], elf: Path, *, pools: bool) -> dict[str, int]:
-    """The ELF's bytes by region of memory; nothing where there is no memory map. ``pools``: it
-    has sections that hold nothing else, as our runner has."""
-    if not regions:
-        return {}
-    found = figures_of_firmware(section_parts(elf, regions), [r.name for r in regions])
-    return {n: v for n, v in found.items() if pools or not n.endswith(("_pools", "_no_pools"))}
+def static_metrics(firmware: Firmware, pte: Path) -> dict[str, int]:
+    """The figures that need no run: of the program's file, and of the ELF by region of memory where
+    there is a memory map. Only our runner has sections that hold pools and nothing else, and a
+    size as a file system stores it."""
+    found, ours = {"pte_bytes": pte.stat().st_size}, firmware.source.sizes_are_accepted
+    if regions := firmware.regions:
+        elf = figures_of_firmware(section_parts(firmware.elf, regions), [r.name for r in regions])
+        found |= {n: v for n, v in elf.items() if ours or not n.endswith(("_pools", "_no_pools"))}
+    if ours and firmware.stored_bytes is not None:
+        found["elf_stripped"] = firmware.stored_bytes
+    return found

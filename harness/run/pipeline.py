@@ -264,7 +264,7 @@ def plan_run(
             with_references=same_arithmetic,
             strict=options.fails_unproven,
         ),
-        static=static_metrics(chosen.target, firmware, pte),
+        static=static_metrics(firmware, pte),
         export_notes=notes,
     )
 

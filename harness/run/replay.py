@@ -99,7 +99,7 @@ def replay(
             require_confinement=require_confinement,
         )
         keep_expectations(program, run_dir)
-        static = static_metrics(target, firmware, pte)
+        static = static_metrics(firmware, pte)
         plan = RunPlan(there.case, chosen, program, firmware, pte, there.expectation, static)
         here = record_run(plan, transcript, now(), known=there)
     except MALFORMED as error:  # of facts in it that only their use shows to be wrong

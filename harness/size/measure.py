@@ -23,20 +23,6 @@ _BUNDLE, _TABLES = ("bundle",), ("tables",)
 _PTD_MAGIC, _PTD_HEADER = b"FH01", 40
 
 
-class UnknownKind(UsageError):
-    """``identifier``: the bytes at offset 4, where a FlatBuffer has its file identifier."""
-
-    kind = "malformed_file"
-
-    def __init__(self, path: Path, identifier: bytes) -> None:
-        self.identifier = repr(identifier)
-        super().__init__(
-            f"{path} is no .pte, .bpte, .ptd or ELF: its identifier is {identifier!r}",
-            hint="a model file is exported by `hil run TARGET FILE.py`",
-            path=path,
-        )
-
-
 def measure_file(
     path: Path, regions: Sequence[Region | MapRegion] = (), linker_map: Path | None = None
 ) -> Anatomy:
@@ -63,7 +49,13 @@ def _reader(identifier: bytes, path: Path) -> Callable[[memoryview], Anatomy]:
         return partial(_bundle, of_bundle=load(schema.BPTE), of_program=load(schema.PTE))
     if identifier[:2] == b"FT":
         return partial(_tensors, schema=load(schema.PTD))
-    raise UnknownKind(path, identifier)
+    raise UsageError(
+        f"{path} is no .pte, .bpte, .ptd or ELF: its identifier is {identifier!r}",
+        hint="a model file is exported by `hil run TARGET FILE.py`",
+        path=path,
+        kind="malformed_file",
+        identifier=repr(identifier),
+    )
 
 
 def _mapped(path: Path) -> memoryview:

@@ -23,7 +23,7 @@ from harness.judge.evidence import Expectation
 from harness.judge.program_contents import OperatorChange, ProgramContents, ProgramDifference
 from harness.judge.reference import ANY_TOOLCHAIN, Reference, load_reference, load_truth
 from harness.run import accept as accepting
-from harness.run.accept import NoReferences, NotAcceptable, Proposal, accept_case
+from harness.run.accept import NotAcceptable, Proposal, accept_case
 from harness.run.measure import Measured
 from harness.run.pipeline import RunOptions
 from harness.run.record import ProgramFacts, RunRecord
@@ -374,7 +374,7 @@ def test_the_references_of_the_harness_are_not_a_users_to_change(
     """Refused before anything is run; an empty file of settings is a place for them."""
     monkeypatch.delenv("HIL_REFERENCES", raising=False)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NoReferences, match="no place for the reference of host/add") as caught:
+    with pytest.raises(UsageError, match="no place for the reference of host/add") as caught:
         accept_case("host/add", "mine", RUN_OPTIONS, dry_run=True, progress=silent)
     assert "hil.toml" in str(caught.value.hint)
     (tmp_path / "hil.toml").touch()

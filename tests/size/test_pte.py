@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.core.errors import MalformedFile
+from harness.core.errors import MalformedFile, UsageError
 from harness.size.anatomy import Anatomy
-from harness.size.measure import UnknownKind, measure_file
+from harness.size.measure import measure_file
 from tests.size.samples import (
     CONSTANTS,
     flatc,
@@ -223,7 +223,7 @@ def test_damage_is_told_with_its_offset(tmp_path: Path, damage: Any, says: str) 
 def test_a_file_of_another_kind_is_the_users_mistake(tmp_path: Path) -> None:
     file = tmp_path / "x.pte"
     file.write_bytes(b"GIF89a\0\0" + sample_pte()[8:])
-    with pytest.raises(UnknownKind, match=r"no \.pte, \.bpte, \.ptd or ELF") as caught:
+    with pytest.raises(UsageError, match=r"no \.pte, \.bpte, \.ptd or ELF") as caught:
         measure_file(file)
     assert caught.value.identifier == repr(b"9a\0\0")
 

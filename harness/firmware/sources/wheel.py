@@ -77,35 +77,6 @@ class NoWheel(InfraError):
         self.said = said
 
 
-class WheelLacks(InfraError):
-    """A wheel without its C++ runtime. ``missing``: the first of what it has not."""
-
-    kind = "wheel_lacks"
-
-    def __init__(self, wheel: str, missing: str) -> None:
-        super().__init__(
-            f"{wheel} has no {missing}, and no program can be linked with it",
-            hint="the wheels of ExecuTorch 1.5.1 have it; which version is installed decides",
-        )
-        self.wheel = wheel
-        self.missing = missing
-
-
-class LibraryMissing(BuildError):
-    """Neither the wheel nor the compiler has ``library``, which ``wanted_by`` is linked with."""
-
-    kind = "library_missing"
-
-    def __init__(self, library: str, wanted_by: str, compiler: Path) -> None:
-        self.library = library
-        self.wanted_by = wanted_by
-        super().__init__(
-            f"{wanted_by} wants {library}, which {compiler.name} does not have either",
-            hint="the compiler's C and C++ libraries for AArch64 are not all there: `hil doctor` "
-            "says how to get them",
-        )
-
-
 @dataclass(frozen=True)
 class RuntimeWheel:
     """``root``: the package's folder, with the C++ part of it; ``sha256``: of the wheel's file."""
@@ -125,7 +96,7 @@ class RuntimeWheel:
 
 
 def runtime_wheel() -> RuntimeWheel:
-    """That of the exporter's version. Raises NoWheel, WheelLacks, InfraError (disk full)."""
+    """That of the exporter's version. Raises NoWheel, InfraError (it is not whole; disk full)."""
     version = metadata.version(DISTRIBUTION).partition("+")[0]
     name = f"{DISTRIBUTION}-{version}-{PLATFORM}"
     place = paths.cache_dir("wheels") / name
@@ -145,13 +116,19 @@ def _fetch(version: str, folder: Path) -> dict[str, str]:
 
 
 def _wanted(archive: zipfile.ZipFile, wheel: str) -> list[str]:
-    """The members that are unpacked, all of what a program needs. Raises WheelLacks."""
+    """The members that are unpacked. Raises InfraError without all of what a program needs."""
     folders = tuple(f"{DISTRIBUTION}/{folder}/" for folder in _FOLDERS)
     libraries = [f"{DISTRIBUTION}/lib/{name}" for name in LIBRARIES]
     members = archive.namelist()
     for wanted in (*folders, *libraries):
         if not any(name.startswith(wanted) for name in members):
-            raise WheelLacks(wheel, wanted)
+            raise InfraError(
+                f"{wheel} has no {wanted}, and no program can be linked with it",
+                hint="the wheels of ExecuTorch 1.5.1 have it; which version is installed decides",
+                kind="wheel_lacks",
+                wheel=wheel,
+                missing=wanted,
+            )
     return [name for name in members if name.startswith(folders) or name in libraries]
 
 
@@ -231,7 +208,7 @@ class Wheel(FirmwareSource):
         return paths.cache_dir("firmware") / self.key(request) / "build"
 
     def build(self, request: BuildRequest, progress: Progress = silent) -> Firmware:
-        """Also raises NoWheel and WheelLacks."""
+        """Also raises what ``make_plan`` does."""
         target, plan = request.target, make_plan(request.target)
         return obtain(plan.key(), target, lambda d: _build(plan, d, target, progress), progress)
 
@@ -287,7 +264,8 @@ def _own_files() -> list[Path]:
 
 def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) -> None:
     """Everything that ``program`` and what it loads are linked with, in ``root``/lib. ``given``:
-    libraries that are no compiler's. Raises LibraryMissing, MalformedFile, OSError."""
+    libraries that are no compiler's. Raises BuildError for one that is nowhere, MalformedFile,
+    OSError."""
     folder = root / _LIB
     folder.mkdir(parents=True)
     known = {path.name: path for path in given}
@@ -303,7 +281,14 @@ def lay_out(program: Path, given: Sequence[Path], compiler: Path, root: Path) ->
         done.add(name)
         source = known.get(name) or _of_compiler(compiler, name)
         if source is None:
-            raise LibraryMissing(name, by, compiler)
+            raise BuildError(
+                f"{by} wants {name}, which {compiler.name} does not have either",
+                hint="the compiler's C and C++ libraries for AArch64 are not all there: "
+                "`hil doctor` says how to get them",
+                kind="library_missing",
+                library=name,
+                wanted_by=by,
+            )
         shutil.copyfile(source, folder / name)
         (folder / name).chmod(0o755)
         wanted += [(other, name) for other in read_elf(source).needed]
