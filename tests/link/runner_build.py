@@ -12,12 +12,17 @@ from tests.link.test_own_builds import LISTS, forgetful_kernels
 ELF = "ports/cortex_m/executor_runner"
 
 
-def built(root: Path, *options: str, runner: Path | None = None) -> Path:
-    """The build directory. ``runner`` is another tree than ours to build."""
+def built(root: Path, *options: str, planted: tuple[Path, Path] | None = None) -> Path:
+    """The build directory. ``planted``: a file, and the source in whose place it is mounted for
+    this build, so that all paths are as usual and the compiler's cache has the rest."""
+    walls = []
+    if planted is not None:
+        walls = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+        walls += ["--ro-bind", *map(str, planted), "--"]
     kernels = forgetful_kernels(
         root, LISTS.replace("registry.cpp", "registry.cpp op_forgotten.cpp")
     )
-    sources, build = runner or project_root() / "targets" / "runner", root / "build"
+    sources, build = project_root() / "targets" / "runner", root / "build"
     toolchain = project_root() / "cmake" / "toolchains" / "cortex-m.cmake"
     configure = [
         "cmake",
@@ -35,6 +40,6 @@ def built(root: Path, *options: str, runner: Path | None = None) -> Path:
         *(f"-D{name}={value}" for name, value in launchers("CXX").items()),
     ]
     for argv in (configure, ["ninja", "-C", str(build), "-j2", "executor_runner"]):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = subprocess.run([*walls, *argv], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     return build

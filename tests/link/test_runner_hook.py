@@ -30,7 +30,6 @@ CONFIGURATIONS = {
     "fast_scratch": (*COUNTING, FAST_SCRATCH),
     "cortex_m33": ("-DHIL_ETHOSU=ON", "-DHIL_CPU=cortex-m33", "-DHIL_ETHOSU_DRIVER=registers"),
     "unoptimised": (*COUNTING, UNOPTIMISED),
-    "small": (*DOORBELL, "-DCMAKE_BUILD_TYPE=MinSizeRel"),
 }
 
 
