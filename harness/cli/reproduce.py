@@ -172,7 +172,8 @@ def bisect(
         from harness.report.terminal import print_bisection
 
         print_bisection(Terminal(), bisection)
-    return {"case": case.id, **bisection.summary()}, bisection.exit_code
+    code = ExitCode.FAILED if bisection.first_bad is None else ExitCode.PASSED
+    return {"case": case.id, **bisection.summary()}, code
 
 
 def _run_options(options: dict[str, Any]) -> Any:

@@ -192,16 +192,14 @@ def print_bisection(console: Console, bisection: Bisection) -> None:
         if (more := len(bisection.candidates) - _MOST_CANDIDATES) > 0:
             say(f"  ... and {more} more (--json lists all)")
     else:
-        _print_first_bad(console, bisection.first_bad, bisection.command)
-    for note in bisection.notes:
-        say((f"note: {note}", "dim"))
+        _print_first_bad(console, bisection.first_bad)
 
 
-def _print_first_bad(console: Console, trial: Trial, command: str) -> None:
+def _print_first_bad(console: Console, trial: Trial) -> None:
     commit, record = trial.commit, trial.record
     lines = [
         Text.assemble((commit.sha, "bold"), " is the first bad commit"),
-        Text(f"  {commit.date}  {commit.author}"),
+        Text(f"  {commit.author}"),
         Text(f"  {commit.subject}"),
         Text.assemble("  ", _verdict(trial)),
     ]
@@ -209,7 +207,6 @@ def _print_first_bad(console: Console, trial: Trial, command: str) -> None:
         lines.append(Text(f"  {plain(record.cause.text)}"))
     if record.run_dir:
         lines.append(Text(f"  evidence: {record.run_dir}"))
-    lines.append(Text(f"  reproduce: {command}"))
     for line in lines:
         console.print(line, soft_wrap=True)
 

@@ -2,12 +2,11 @@
 
 git chooses the commits, in a worktree of the harness with bisect refs of its own (git-worktree(1),
 "Refs"), and checks nothing out. Each step puts the worktree at the commit, runs the case there and
-tells git whether it is good, bad, or to be skipped since it says nothing about the product.
+tells git whether it is good, bad, or to be skipped: what 0, 1 and 125 are to `git bisect run`.
 """
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,23 @@ from typing import Any
 from harness.config.budgets import budgets_of, tolerance_of
 from harness.config.case import Case
 from harness.config.loading import load_target, spelled
-from harness.core.errors import HarnessError, UsageError
-from harness.core.verdict import ExitCode, Verdict, Word
+from harness.core.errors import HarnessError, InfraError, UsageError
+from harness.core.verdict import Verdict, Word
 from harness.export.exporter import ExporterChoice
-from harness.firmware.executorch.checkout import BUILT
 from harness.firmware.source import FirmwareChoice
 from harness.run.pipeline import RunOptions, run_cases
 from harness.run.record import RunRecord, failed_record
-from harness.sim.simulator import AUTO
 from harness.system.clock import now
-from harness.system.git import GitFailed, Worktree, borrowed, git, revision, top_of
+from harness.system.git import GitFailed, Worktree, borrowed, git, top_of
 from harness.system.progress import Progress, silent
 
 # May be the fault of the revision or of what it is built with: bad only if the user says so.
 UNDECIDED = (Verdict.EXPORT_ERROR, Verdict.BUILD_ERROR, Verdict.LINK_ERROR)
-_COMMIT = "--format=%H%x00%h%x00%aI%x00%an%x00%s"
+_ENDS = (
+    "--good names an older revision that passes and is part of the bad one, --bad a newer one that "
+    "fails; what is not committed is in neither. --link-error bad and its like count skipped ones"
+)
+_COMMIT = "--format=%H%x00%an, %as%x00%s"
 
 
 class Mark(Word):
@@ -40,16 +41,12 @@ class Mark(Word):
 
 @dataclass(frozen=True)
 class Commit:
-    """``date`` is the author's, ISO 8601 with the offset."""
-
     sha: str
-    short: str
-    date: str
-    author: str
+    author: str  # and the date
     subject: str
 
     def __str__(self) -> str:
-        return f"{self.short} {self.subject}"
+        return f"{self.sha[:10]} {self.subject}"
 
 
 @dataclass(frozen=True)
@@ -64,49 +61,28 @@ class Trial:
 
 @dataclass(frozen=True)
 class Bisection:
-    """``trials``: the two ends first. ``first_bad``: None when skipped revisions hide it; then it
-    is one of ``candidates``, newest first. ``command`` runs the case where the worktree stands."""
+    """``trials``: the two ends first. ``candidates``: the first bad commit, or, when skipped
+    revisions hide it, all that it may be, newest first."""
 
     trials: tuple[Trial, ...]
-    first_bad: Trial | None
-    candidates: tuple[Commit, ...] = ()
-    notes: tuple[str, ...] = ()
-    command: str = ""
+    candidates: tuple[Commit, ...]
 
     @property
-    def exit_code(self) -> ExitCode:
-        return ExitCode.PASSED if self.first_bad is not None else ExitCode.FAILED
+    def first_bad(self) -> Trial | None:
+        found = self.candidates[0] if len(self.candidates) == 1 else None
+        return next((trial for trial in self.trials if trial.commit == found), None)
 
     def summary(self) -> dict[str, Any]:
         return {
             "first_bad": None if self.first_bad is None else self.first_bad.summary(),
             "candidates": [asdict(commit) for commit in self.candidates],
             "trials": [trial.summary() for trial in self.trials],
-            "notes": list(self.notes),
-            "command": self.command,
         }
-
-
-class WrongEnd(UsageError):
-    """The revision named by ``--good`` or ``--bad`` (``end``) is not that."""
-
-    kind = "wrong_end"
-
-    def __init__(self, end: Mark, trial: Trial, hint: str) -> None:
-        self.end, self.run_dir = end, trial.record.run_dir
-        result = {Mark.GOOD: "passes, too", Mark.BAD: "fails, too", Mark.SKIP: "cannot be judged"}
-        why = failure(trial.record)
-        super().__init__(
-            f"the {end} revision {trial.commit} {result[trial.mark]}{': ' + why if why else ''}",
-            hint=hint + (f"; the run is in {self.run_dir}" if self.run_dir else ""),
-        )
-        if trial.record.verdict is Verdict.INFRA:
-            self.exit_code = ExitCode.INFRASTRUCTURE
 
 
 @dataclass(frozen=True)
 class Step:
-    """Runs the case at a commit. ``counted_bad``: verdicts of UNDECIDED that are bad."""
+    """Runs the case in the worktree. ``counted_bad``: verdicts of UNDECIDED that are bad."""
 
     worktree: Worktree
     case: Case
@@ -122,34 +98,15 @@ class Step:
         bad = record.verdict.product_failure and record.verdict not in UNDECIDED
         mark = Mark.BAD if bad or record.verdict in self.counted_bad else Mark.SKIP
         mark = Mark.GOOD if record.verdict.passed else mark
-        progress(f"bisect: {commit.short} is {mark} ({record.verdict})")
+        progress(f"bisect: {commit} is {mark} ({record.verdict})")
         return Trial(commit, mark, record)
 
     def run_case(self) -> RunRecord:
-        """Runs the case as ``hil run --executorch WORKTREE`` does."""
-        folder = self.worktree.folder
-        firmware = replace(self.options.firmware, root=folder)
-        exporter = ExporterChoice(None if self.options.exporter.root is None else folder)
-        options = replace(self.options, firmware=firmware, exporter=exporter)
         try:
-            (record,) = run_cases([self.case], options)
+            (record,) = run_cases([self.case], self.options)
         except HarnessError as error:  # the revision's: the case was validated before
-            return failed_record(self.case, now(), error, firmware.sources[0].name)
+            return failed_record(self.case, now(), error, self.options.firmware.sources[0].name)
         return record
-
-    def command(self) -> str:
-        """The same for a shell."""
-        options, folder = self.options, str(self.worktree.folder)
-        words = ["hil", "run", self.case.target, self.case.model, "--executorch", folder]
-        for name, part in options.firmware.parts.items():
-            words += ["--part", f"{name}={part}"]
-        if options.exporter.root is not None:
-            words += ["--exporter", "checkout"]
-        if options.simulator != AUTO:
-            words += ["--simulator", options.simulator]
-        if options.tolerance_lsb is not None:
-            words += ["--tolerance", f"{options.tolerance_lsb:g}"]
-        return shlex.join(words)
 
 
 def bisect(
@@ -169,11 +126,12 @@ def bisect(
     top = top_of(options.firmware.root)
     for name in (good, bad):
         commit_of(top, name)
-    options = replace(options, firmware=with_parts(options.firmware))
-    within = BUILT if options.exporter.root is None else ("*",)
-    with borrowed(top, "bisect", within, progress) as worktree:
-        step = Step(worktree, case, options, counted_bad)
-        return replace(search(step, good, bad, progress), command=step.command())
+    firmware, exporter = with_parts(options.firmware), options.exporter
+    with borrowed(top, "bisect", progress=progress) as worktree:
+        firmware = replace(firmware, root=worktree.folder)
+        exporter = ExporterChoice(None if exporter.root is None else worktree.folder)
+        options = replace(options, firmware=firmware, exporter=exporter)
+        return search(Step(worktree, case, options, counted_bad), good, bad, progress)
 
 
 def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
@@ -186,96 +144,57 @@ def with_parts(firmware: FirmwareChoice) -> FirmwareChoice:
 
 def search(step: Step, good: str, bad: str, progress: Progress = silent) -> Bisection:
     """The first commit of ``bad`` that is not in ``good`` and fails; the worktree then stands
-    there. Raises UsageError (also WrongEnd), InfraError."""
+    there. Raises UsageError, InfraError."""
     folder = step.worktree.folder
     ends = {Mark.BAD: commit_of(folder, bad), Mark.GOOD: commit_of(folder, good)}
     git(folder, "-c", "core.hooksPath=/dev/null", "bisect", "reset", "HEAD")
     try:
         git(folder, "bisect", "start", "--no-checkout", *(end.sha for end in ends.values()))
     except GitFailed as error:
-        raise UsageError(
-            f"no search between {ends[Mark.GOOD]} and {ends[Mark.BAD]}: {error.said}",
-            hint="--good names an older revision that passes, --bad a newer one that fails",
-        ) from error
-    trials = [_run_end(step, end, commit, progress) for end, commit in ends.items()]
-    notes = _search_between(step, trials, progress)
-    first, *others = _candidates(folder)
-    if others:
-        return Bisection(tuple(trials), None, (first, *others), tuple(notes))
-    first_bad = next(trial for trial in trials if trial.commit == first)
-    if failure(first_bad.record).partition(":")[0] != failure(trials[0].record).partition(":")[0]:
-        notes.append(f"the bad revision fails otherwise: {failure(trials[0].record)}")
-    step.worktree.stand_at(first.sha)
-    return Bisection(tuple(trials), first_bad, notes=tuple(notes))
-
-
-def _run_end(step: Step, end: Mark, commit: Commit, progress: Progress) -> Trial:
-    trial = step.run(commit.sha, progress)
-    if trial.mark is end:
-        return trial
-    hint = "name another revision, or install what is missing"
-    if end is Mark.BAD and trial.record.verdict in UNDECIDED:
-        option = str(trial.record.verdict).lower().replace("_", "-")
-        hint = f"--{option} bad searches for the commit that brought this"
-    elif trial.mark is Mark.BAD:
-        hint = "name an older one with --good, or try --exporter checkout"
-    elif trial.mark is Mark.GOOD and revision(step.worktree.checkout).dirty:
-        hint = "the checkout has uncommitted changes, which no revision has: commit them first"
-    raise WrongEnd(end, trial, hint)
-
-
-def _search_between(step: Step, trials: list[Trial], progress: Progress) -> list[str]:
-    """Appends a trial for each commit that git chooses until one candidate is left, or only skipped
-    ones. Returns notes. Raises UsageError, InfraError."""
-    folder = step.worktree.folder
-    notes: list[str] = []
-    while untried := _untried(folder, trials):
-        trial = step.run("BISECT_HEAD", progress)
-        trials.append(trial)
-        is_merge_base = trial.commit not in untried  # git asks for it before it searches
-        if is_merge_base and trial.mark is Mark.SKIP:
-            notes.append(f"the merge base {trial.commit} was skipped: it may be bad already")
+        between = f"{ends[Mark.GOOD]} and {ends[Mark.BAD]}"
+        raise UsageError(f"no search between {between}: {error.said}", hint=_ENDS) from error
+    trials: list[Trial] = []
+    for end, commit in ends.items():
+        trials.append(step.run(commit.sha, progress))
+        _check_end(end, trials[-1])
+    while set(left := _candidates(folder)) - {trial.commit for trial in trials}:
+        trials.append(step.run("BISECT_HEAD", progress))
         try:
-            progress(git(folder, "bisect", trial.mark).partition("\n")[0])
+            progress(git(folder, "bisect", trials[-1].mark).partition("\n")[0])
         except GitFailed as error:
-            if is_merge_base and trial.mark is Mark.BAD:
-                hint = "name a good revision that is part of the bad one"
-                raise UsageError(
-                    f"the merge base already fails: {error.said}", hint=hint
-                ) from error
-            if _untried(folder, trials):
-                raise  # else git says in this way that only skipped commits are left
-    return notes
+            left = _candidates(folder)
+            if not left or set(left) - {trial.commit for trial in trials}:  # else all were skipped
+                raise UsageError(f"git cannot go on: {error.said}", hint=_ENDS) from error
+    if len(left) == 1:
+        step.worktree.stand_at(left[0].sha)
+    return Bisection(tuple(trials), tuple(left))
 
 
-def _untried(folder: Path, trials: list[Trial]) -> list[Commit]:
-    """The candidates that may still be told apart; none when one is left, or only skipped ones."""
-    return [c for c in _candidates(folder) if all(c != trial.commit for trial in trials)]
+def _check_end(end: Mark, trial: Trial) -> None:
+    """Raises UsageError for an end that is not what it was named for, InfraError for INFRA."""
+    if trial.mark is end:
+        return
+    result = {Mark.GOOD: "passes, too", Mark.BAD: "fails, too", Mark.SKIP: "cannot be judged"}
+    record, cause = trial.record, trial.record.cause
+    why = "" if cause is None else f": {record.verdict_text} {cause.kind}: {cause.text}"
+    error = InfraError if record.verdict is Verdict.INFRA else UsageError
+    message = f"the {end} revision {trial.commit} {result[trial.mark]}{why}"
+    raise error(message, hint=_ENDS, path=record.run_dir)
 
 
 def _candidates(folder: Path) -> list[Commit]:
     """The commits that may be the first bad one, newest first."""
     text = git(folder, "log", "--bisect", "--topo-order", "--no-show-signature", _COMMIT)
-    return [Commit(*line.split("\0", 4)) for line in text.splitlines()]
-
-
-def failure(record: RunRecord) -> str:
-    """What is wrong, in a line; empty for a PASS."""
-    if record.verdict.passed:
-        return ""
-    cause = record.cause
-    return record.verdict_text + ("" if cause is None else f" {cause.kind}: {cause.text}")
+    return [Commit(*line.split("\0", 2)) for line in text.splitlines()]
 
 
 def commit_of(repository: Path, name: str) -> Commit:
     """The commit of a revision (a tag, a branch, HEAD~3, a hash). Raises UsageError."""
     try:
         sha = git(repository, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
-        return Commit(*git(repository, "show", "-s", _COMMIT, sha).split("\0", 4))
+        return Commit(*git(repository, "show", "-s", _COMMIT, sha).split("\0", 2))
     except GitFailed as error:
         raise UsageError(
             f"{repository} has no revision {name!r}: {error.said}",
-            hint=f"`git -C {repository} log --oneline` lists them; a shallow clone gets the rest "
-            "with `git fetch --unshallow --tags`",
-            path=repository,
+            hint="a shallow clone gets the rest with `git fetch --unshallow --tags`",
         ) from error

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from harness.config.case import Case, parse_case
 from harness.core.verdict import Verdict
-from harness.run.bisect import failure
 from harness.run.record import RunRecord
 from harness.suites.results import SuiteReport
 from harness.system.progress import Progress
@@ -38,7 +37,7 @@ class Runs:
             progress(f"without a bug: {case}")
             record = self.run(parse_case(case))
             if not record.verdict.passed:
-                failing[case] = record.verdict, failure(record)
+                failing[case] = record.verdict, f"{record.verdict} {_cause(record)}"
         for check in _together(m.suite for m in mutants if m.suite is not None):
             name = f"{check.name} -k {check.tests!r}"
             progress(f"without a bug: {name}")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.errors import UsageError
-from harness.core.verdict import ExitCode, Verdict
-from harness.run.bisect import Bisection, Mark, WrongEnd, commit_of
+from harness.core.errors import HarnessError, UsageError
+from harness.core.verdict import Verdict
+from harness.run.bisect import Bisection, Mark, commit_of
 from tests.system.repository import Repository, make_repository
 
 from .conftest import Search as Searches
@@ -29,7 +29,6 @@ def test_the_first_bad_commit_wherever_it_is(searched: Searches, first: int) -> 
     assert bisection.first_bad is not None
     assert bisection.first_bad.record.cause is not None
     assert bisection.first_bad.record.cause.kind == "outputs_differ"
-    assert bisection.exit_code is ExitCode.PASSED
     assert len(bisection.trials) <= 2 + 4  # the two ends, and log2 of eleven
     assert len({trial.commit.sha for trial in bisection.trials}) == len(bisection.trials)
     assert [trial.mark for trial in bisection.trials[:2]] == [Mark.BAD, Mark.GOOD]
@@ -52,7 +51,6 @@ def test_a_build_that_fails_is_skipped_unless_it_counts(searched: Searches, unde
     bisection = there.run("c0", "HEAD")
     assert bisection.first_bad is None
     assert [c.subject for c in bisection.candidates] == ["c3", "c2"]
-    assert bisection.exit_code is ExitCode.FAILED
     assert {t.commit.subject: t.mark for t in bisection.trials}["c2"] is Mark.SKIP
     assert subject_of(there.run("c0", "HEAD", Verdict[undecided])) == "c2"
 
@@ -76,32 +74,23 @@ def test_a_defect_of_the_step_is_no_verdict(searched: Searches) -> None:
             ("FAULT hard_fault", "FAULT"),
             Mark.GOOD,
             "fails, too: FAULT hard_fault: what FAULT is",
-            "an older one with --good, or try --exporter checkout",
+            "--good names an older revision that passes",
             2,
         ),
-        (("PASS", "PASS"), Mark.BAD, "passes, too", "name another revision", 2),
-        (("PASS", "LINK_ERROR"), Mark.BAD, "cannot be judged: LINK_ERROR", "--link-error bad", 2),
-        (("BUILD_ERROR", "FAULT"), Mark.GOOD, "cannot be judged", "name another revision", 2),
-        (("PASS", "INFRA tool_missing"), Mark.BAD, "INFRA tool_missing", "what is missing", 3),
+        (("PASS", "PASS"), Mark.BAD, "passes, too", "what is not committed is in neither", 2),
+        (("PASS", "LINK_ERROR"), Mark.BAD, "cannot be judged: LINK_ERROR", "--link-error", 2),
+        (("BUILD_ERROR", "FAULT"), Mark.GOOD, "cannot be judged", "--good names", 2),
+        (("PASS", "INFRA tool_missing"), Mark.BAD, "INFRA tool_missing", "--good names", 3),
     ],
 )
 def test_ends_that_are_not_what_they_should_be(
     searched: Searches, verdicts: tuple[str, str], end: Mark, message: str, hint: str, code: int
 ) -> None:
-    with pytest.raises(WrongEnd, match=f"the {end} revision") as caught:
+    with pytest.raises(HarnessError, match=f"the {end} revision") as caught:
         searched(*verdicts).run("c0", "c1")
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
-    assert caught.value.end is end
     assert caught.value.exit_code == code
-
-
-def test_a_bad_revision_that_passes_since_the_bug_is_not_committed(searched: Searches) -> None:
-    there = searched("PASS", "PASS")
-    (there.repository.folder / "verdict").write_text("MISMATCH\n")
-    with pytest.raises(WrongEnd) as caught:
-        there.run("c0", "c1")
-    assert "uncommitted changes" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(("good", "bad"), [("c1", "c1"), ("c2", "c0")])
@@ -140,19 +129,11 @@ def test_a_bug_that_was_fixed_on_another_branch(searched: Searches, tmp_path: Pa
     assert there.repository.git("rev-parse", "main~2") in caught.value.message
 
 
-def test_a_base_that_cannot_be_judged_is_a_note(searched: Searches, tmp_path: Path) -> None:
+def test_a_base_that_cannot_be_judged_is_skipped(searched: Searches, tmp_path: Path) -> None:
     there = searched(repository=branches(tmp_path, "INFRA", "PASS", "MISMATCH"))
-    (note,) = there.run("release", "main").notes
-    assert "was skipped: it may be bad already" in note
-
-
-def test_another_failure_than_the_one_searched_is_a_note(searched: Searches) -> None:
-    there = searched("PASS", "FAULT hard_fault", "MISMATCH outputs_differ")
-    bisection = there.run("c0", "c2")
-    assert subject_of(bisection) == "c1"
-    assert bisection.notes == (
-        "the bad revision fails otherwise: MISMATCH outputs_differ: what MISMATCH is about",
-    )
+    bisection = there.run("release", "main")
+    assert bisection.first_bad is None
+    assert [commit.subject for commit in bisection.candidates] == ["main 2", "main 1"]
 
 
 def test_the_users_repository_and_bisect_are_as_before(searched: Searches) -> None:
@@ -175,15 +156,14 @@ def test_the_summary_is_data(searched: Searches) -> None:
     assert fields["first_bad"]["verdict"] == "MISMATCH"
     assert fields["first_bad"]["cause"]["kind"] == "outputs_differ"
     assert [trial["mark"] for trial in fields["trials"]] == ["bad", "good"]
-    assert fields["candidates"] == []
+    assert [commit["subject"] for commit in fields["candidates"]] == ["c1"]
 
 
 def test_a_commit_has_its_facts(tmp_path: Path) -> None:
     made = linear(tmp_path / "r", "PASS", "MISMATCH")
     commit = commit_of(made.folder, "c1")
     assert commit == commit_of(made.folder, "HEAD")
-    assert (commit.subject, commit.author, commit.date) == ("c1", "A", "2026-01-02T12:00:00+01:00")
-    assert commit.sha.startswith(commit.short)
+    assert (commit.subject, commit.author) == ("c1", "A, 2026-01-02")
 
 
 @pytest.mark.parametrize("name", ["v9", "", "--all", "HEAD~9", "main:verdict", "a b"])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import pytest
 
 from harness.config.case import Case
 from harness.core.verdict import Verdict
-from harness.export.exporter import ExporterChoice
 from harness.firmware.source import FirmwareChoice, source_named
 from harness.run.bisect import Mark, Step, bisect
 from harness.run.pipeline import RunOptions
-from harness.system.git import Worktree, borrowed
+from harness.system.git import borrowed
 from tests.firmware.executorch.small import KERNEL, OPS, commit, edit, git, small_checkout
 
 from .conftest import Search as Searches
@@ -60,14 +58,13 @@ def test_the_commit_that_broke_a_kernel(options: RunOptions) -> None:
     assert marks.get("unfinished", Mark.SKIP) is Mark.SKIP
     with borrowed(root, "bisect") as worktree:
         assert git(worktree.folder, "rev-parse", "HEAD") == broken
-        assert f"--executorch {worktree.folder} " in f"{found.command} "
     assert git(root, "status", "--porcelain") == f"M {KERNEL}"
 
 
 def test_a_revision_that_is_no_checkout_is_skipped(searched: Searches) -> None:
     """Through the real pipeline: what it raises for this revision does not end the search."""
     there = searched("PASS", "PASS")
-    firmware = FirmwareChoice((source_named("executorch"),))
+    firmware = FirmwareChoice((source_named("executorch"),), there.worktree.folder)
     step = Step(there.worktree, CASE, RunOptions(firmware=firmware))
     trial = step.run("c0", there.progress.append)
     assert trial.mark is Mark.SKIP
@@ -75,16 +72,3 @@ def test_a_revision_that_is_no_checkout_is_skipped(searched: Searches) -> None:
     assert trial.record.cause is not None
     assert f"{there.worktree.folder} is not a checkout of ExecuTorch" in trial.record.cause.text
     assert (there.worktree.folder / "verdict").read_text() == "PASS\n"
-
-
-def test_the_command_has_every_option(tmp_path: Path) -> None:
-    firmware = FirmwareChoice((source_named("executorch"),), None, {"cmsis-nn": Path("/src/my nn")})
-    options = RunOptions(
-        simulator="qemu", tolerance_lsb=2, firmware=firmware, exporter=ExporterChoice(tmp_path)
-    )
-    worktree = Worktree(tmp_path, Path("/state/w/et"))
-    words = shlex.split(Step(worktree, CASE, options).command())
-    assert " ".join(words) == (
-        "hil run corstone-300-m55 qadd --executorch /state/w/et --part cmsis-nn=/src/my nn "
-        "--exporter checkout --simulator qemu --tolerance 2"
-    )
