@@ -369,9 +369,10 @@ def test_sizes_have_no_truth_and_are_the_bundled_runners(
 
 
 def test_the_references_of_the_harness_are_not_a_users_to_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shared_hil_home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused before anything is run; an empty file of settings is a place for them."""
+    monkeypatch.setenv("HIL_HOME", shared_hil_home)
     monkeypatch.delenv("HIL_REFERENCES", raising=False)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="no place for the reference of host/add") as caught:

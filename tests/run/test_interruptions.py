@@ -1,6 +1,6 @@
 """Runs killed or paused at any moment: no wrong verdict, no orphan, nothing left.
 
-3 of each here; HIL_INTERRUPTIONS=200 makes it two hundred of each.
+2 of each here, one of each case; HIL_INTERRUPTIONS=200 makes it two hundred of each.
 """
 
 from __future__ import annotations
@@ -13,18 +13,31 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.case import Case
+from harness.run.pipeline import RunOptions, run_cases
 from harness.system import paths
 
-COUNT = int(os.environ.get("HIL_INTERRUPTIONS", "3"))
+from .interruptions import CASES
+
+COUNT = int(os.environ.get("HIL_INTERRUPTIONS", "2"))
 SEED = int(os.environ.get("HIL_INTERRUPTIONS_SEED", "1"))
 
 
+@pytest.fixture(scope="module")
+def made(shared_hil_home: str) -> Path:
+    """The cache with programs and firmware of the cases."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HIL_HOME", shared_hil_home)
+        run_cases([Case(*case.split("/")) for case in CASES], RunOptions(strict=False))
+    return Path(shared_hil_home) / "cache"
+
+
 @pytest.mark.parametrize("how", ["kill-run", "kill-pytest", "pause"])
-def test_interruptions(how: str, tmp_path: Path, shared_hil_home: str) -> None:
+def test_interruptions(how: str, tmp_path: Path, made: Path) -> None:
     cache = tmp_path / ".hil" / "cache"
     cache.mkdir(parents=True)
-    for kind in ("programs", "firmware", "tools", "schemas"):
-        source = Path(shared_hil_home) / "cache" / kind
+    for kind in ("programs", "firmware", "npu-kernel", "schemas"):
+        source = made / kind
         if source.is_dir():
             subprocess.run(["cp", "-r", "--reflink=auto", source, cache], check=True)
     environment = {
