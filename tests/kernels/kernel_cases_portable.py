@@ -163,6 +163,19 @@ def bmm(draw: Draw) -> Case:
     return Case(f"bmm {batch}x{rows}x{inner}x{columns}", "aten.bmm", (Activation(x), Activation(y)))
 
 
+def addmm(draw: Draw) -> Case:
+    r = draw.random
+    rows, inner, columns = r.randint(1, 7), r.choice([0, 1, 33]), r.randint(1, 9)
+    added = r.choice([(columns,), (1, columns), (rows, columns), (rows, 1), (1,), ()])
+    self, x, y = (
+        torch.randint(-9, 10, shape, generator=draw.torch).float()
+        for shape in (added, (rows, inner), (inner, columns))
+    )
+    scales = {"beta": r.choice([1, 2, 0.5]), "alpha": r.choice([1, -2, 0.25])}
+    arguments = (Activation(self), Activation(x), Activation(y))
+    return Case(f"addmm {added} {rows}x{inner}x{columns}", "aten.addmm", arguments, scales)
+
+
 def float_linear(draw: Draw) -> Case:
     r = draw.random
     inner, outs = r.randint(1, 40), r.randint(1, 20)
@@ -227,6 +240,7 @@ MAKERS: Makers = {
     "split_with_sizes_copy": (split, 25),
     "embedding": (embedding, 20),
     "bmm": (bmm, 20),
+    "addmm": (addmm, 25),
     "float_linear": (float_linear, 20),
     "mean": (mean, 25),
     "any": (any_of, 20),

@@ -21,6 +21,10 @@ torch = Late("torch")
 PLACES = (2, 1, 3)  # found among the inputs by its bytes
 
 
+def _matrix(shape: tuple[int, int]) -> Activation:
+    return Activation(torch.ones(shape))
+
+
 def good_cases() -> list[Case]:
     floats = Activation(torch.ones(1, 4, 6, 6))
     matrices = Activation(torch.ones(2, 3, 4)), Activation(torch.ones(2, 4, 5))
@@ -40,6 +44,7 @@ def good_cases() -> list[Case]:
         Case("split", "aten.split_with_sizes_copy", (floats, [1, 3], 1)),
         Case("embedding", "aten.embedding", (Constant(torch.ones(5, 4)), places)),
         Case("bmm", "aten.bmm", matrices),
+        Case("addmm", "aten.addmm", (Activation(torch.ones(5)), *map(_matrix, ((3, 4), (4, 5))))),
         Case("linear", "aten.linear", (vector, Constant(torch.ones(3, 8)), None)),
         Case("mean", "aten.mean.dim", (floats, [2, 3], True)),
         Case("any", "aten.any.dim", (floats, 1, True)),
@@ -73,6 +78,8 @@ ROWS: list[Row] = [
     ("split_with_sizes_copy", 2, 4, "dim is 4, expected -4..3"),
     ("embedding", 1, Other(0), "indices has element type 6, expected 3"),
     ("embedding", 0, Reshaped((4, 5)), "out is not the indices with a row of weight for each"),
+    ("addmm", 1, Reshaped((4, 3)), "out is not the shape of the product and self"),
+    ("addmm", 0, Reshaped((5, 1)), "out is not the shape of the product and self"),
     ("bmm", 0, Reshaped((2, 4, 3)), "out is not the shape of the product"),
     ("linear", 1, Reshaped((8, 3)), "out is not the shape of the product"),
     ("linear", 2, Other(0), "bias has 16 elements, expected 3"),
