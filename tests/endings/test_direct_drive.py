@@ -24,7 +24,7 @@ from harness.npu.doorbell import Outcome
 from harness.npu.npu_process import NpuProcess
 from harness.run.pipeline import RunOptions, run_case
 from harness.run.record import RunRecord
-from harness.sim import host, qemu_linux
+from harness.sim import companion
 from harness.sim.simulator import pick
 from tests.direct_drive.programs import Array, program_of
 from tests.npu import assembling
@@ -201,8 +201,7 @@ class Takes(Changed):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_model_that_dies(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That is nobody's fault but the harness's: it says so, and the program is not blamed."""
-    for module in (host, qemu_linux):
-        monkeypatch.setattr(module, "NpuProcess", Dies)
+    monkeypatch.setattr(companion, "NpuProcess", Dies)
     record = run(target, program(tmp_path, compile_tosa(difference().tosa, U85, DIRECT)))
     assert told(record) == ("INFRA", "npu_model"), record.cause
     assert "Ethos-U inference failed with status REJECTED" in said(record)
@@ -213,8 +212,7 @@ def test_an_inference_that_takes_too_long(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the limit that the program itself says; it is cancelled."""
-    for module in (host, qemu_linux):
-        monkeypatch.setattr(module, "NpuProcess", Takes)
+    monkeypatch.setattr(companion, "NpuProcess", Takes)
     specs = {"ethosu.timeout_ns": (100_000_000).to_bytes(8, "little")}
     blob = compile_tosa(difference().tosa, U85, DIRECT)
     record = run(target, program(tmp_path, blob, specs))
