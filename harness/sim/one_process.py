@@ -120,7 +120,9 @@ def run_process(
     if missing and (required() if require_confinement is None else require_confinement):
         raise NotConfined(missing)
     environment = {**ENVIRONMENT, **launch.environment}
-    argv = (*launch.argv, *(word for one in watch.companions for word in one.words))
+    own = () if watch.monitor is None else watch.monitor.words  # they name a descriptor of ours
+    others = (one for one in watch.companions if one is not watch.monitor)
+    argv = (*launch.argv, *(word for one in others for word in one.words))  # as anybody may run it
     with (
         disk_errors(f"running {Path(launch.argv[0]).name}"),
         confined(
@@ -134,7 +136,7 @@ def run_process(
     ):
         inherited = (number for one in watch.companions for number in one.descriptors)
         ended = run(
-            [*walls.prefix, *argv],
+            [*walls.prefix, *argv, *own],
             cwd=work,
             environment=environment,
             console=console,
