@@ -10,8 +10,6 @@ import pytest
 from harness.suites.recorder import observe_comparisons
 from harness.suites.results import Phase, judge
 
-torch = pytest.importorskip("torch")
-
 
 class Tester:
     calls: int
@@ -44,6 +42,7 @@ def differences(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_largest_difference_is_observed(
     differences: list[float], output: list[float], reference: list[float], difference: float
 ) -> None:
+    torch = pytest.importorskip("torch")  # here: every run of pytest collects this file
     Tester._assert_outputs_equal([torch.tensor(output)], [torch.tensor(reference)], atol=0.5)
     assert differences == [difference]
     assert Tester.calls == 1
