@@ -368,8 +368,8 @@ def merge_(
     """Make one night of shards that ran on machines of their own.
 
     DIR is the state directory of a shard, or a folder with one, or with the SQLite file that
-    `hil history copy --to` wrote. A shard that is missing or did not end is a failure of the
-    infrastructure.
+    `hil history copy --to` wrote. A shard that is missing or did not end, and a case that more than
+    one has run, are failures of the infrastructure.
 
     \b
     Example:
@@ -378,14 +378,17 @@ def merge_(
     with opened(url) as history:
         from harness.nightly.shards import merge
 
-        night, missing = merge(folders, history)
+        night, missing, doubled = merge(folders, history)
         summary, code = show_night(history, night, html, junit, as_json)
     if not as_json:
         for shard in missing:
             echo(f"hil: shard {shard} is missing, or did not end", err=True, fg="red")
-    if missing and code is ExitCode.PASSED:
+        for case in doubled:
+            echo(f"hil: {case}: more than one shard ran it; the first is kept", err=True, fg="red")
+    if (missing or doubled) and code is ExitCode.PASSED:
         code = ExitCode.INFRASTRUCTURE
-    return {**summary, "missing_shards": list(map(str, missing))}, code
+    shards = {"missing_shards": list(map(str, missing)), "doubled_cases": doubled}
+    return {**summary, **shards}, code
 
 
 @nightly.command("page")

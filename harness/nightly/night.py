@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,7 +21,7 @@ from harness.nightly.history.database import Recorder
 from harness.nightly.history.model import MOST_ATTEMPTS, Night, Planned, Row, last_tries
 from harness.nightly.history.store import History
 from harness.nightly.pool import NotDone, Pool, Task, lost
-from harness.nightly.shards import WHOLE, Shard, distribute, longest_first, usual_seconds
+from harness.nightly.shards import Shard, distribute, longest_first, usual_seconds
 from harness.nightly.suite import Job, Suite
 from harness.run.bundle import pack
 from harness.run.pipeline import RunOptions
@@ -52,7 +52,7 @@ class OtherSuite(UsageError):
 class Wanted:
     """``night``: its id, None for a new one. ``resume``: continue the last that did not end."""
 
-    shard: Shard = WHOLE
+    shard: Shard = field(default_factory=Shard)
     night: str | None = None
     resume: bool = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -28,9 +29,6 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
-
-
-WHOLE = Shard()
 
 
 def parse_shard(text: str) -> Shard:
@@ -74,9 +72,9 @@ def _seconds_of(job: Job, seconds: Mapping[str, float]) -> float:
     return seconds.get(job.planned[0].case, _UNKNOWN_S)
 
 
-def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard]]:
-    """Adds the last night of each folder to ``history``; of a case that more than one has run the
-    first is kept. Returns the night and its shards that did not end. Raises UsageError for what is
+def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard], list[str]]:
+    """Adds the last night of each folder to ``history``. Returns the night, its shards that did not
+    end, and the cases that more than one has run: the first is kept. Raises UsageError for what is
     no night and for nights that are not shards of one, and what the histories do."""
     with ExitStack() as stack:
         parts = [stack.enter_context(closing(_history_in(folder))) for folder in folders]
@@ -88,8 +86,10 @@ def merge(folders: Sequence[Path], history: History) -> tuple[Night, list[Shard]
             )
         for part in parts:
             part.copy_to(history, nights[0].id)
+        tries = Counter((r.case, r.attempt) for part in parts for r in part.rows([nights[0].id]))
+    doubled = [case for (case, _), times in tries.items() if times > 1]
     ended, count = history.endings(nights[0].id), nights[0].shards
-    return nights[0], [Shard(n, count) for n in range(1, count + 1) if n not in ended]
+    return nights[0], [Shard(n, count) for n in range(1, count + 1) if n not in ended], doubled
 
 
 def _history_in(folder: Path) -> History:

@@ -20,7 +20,7 @@ from harness.nightly.history.database import Recorder, open_history
 from harness.nightly.history.model import Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
-from harness.nightly.shards import WHOLE
+from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions
 from harness.run.record import exact_harness_revision
@@ -82,7 +82,7 @@ def run(wanted: Suite, made: DaskPool, history: History) -> list[Row]:
         run_night(
             wanted,
             night,
-            WHOLE,
+            Shard(),
             RunOptions(),
             made,
             Recorder(history),
@@ -248,7 +248,7 @@ def test_a_scheduler_that_goes_ends_the_night_and_loses_nothing(
                 run_night(
                     wanted,
                     night,
-                    WHOLE,
+                    Shard(),
                     RunOptions(),
                     made,
                     Recorder(history),

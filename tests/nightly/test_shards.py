@@ -100,8 +100,8 @@ def shard(
 
 
 def test_shards_become_one_night(history: History, tmp_path: Path) -> None:
-    merged, missing = merge([shard(tmp_path, 1), shard(tmp_path, 2) / ".hil"], history)
-    assert missing == []
+    merged, missing, doubled = merge([shard(tmp_path, 1), shard(tmp_path, 2) / ".hil"], history)
+    assert (missing, doubled) == ([], [])
     assert history.ended(merged)
     assert sorted(r.case for r in history.rows(["n2"])) == list(CASES)
     assert [n.id for n in history.nights()] == ["n2"]
@@ -121,7 +121,7 @@ def test_an_exported_file_does_as_well(history: History, tmp_path: Path) -> None
 
 
 def test_a_shard_that_did_not_end_is_missing(history: History, tmp_path: Path) -> None:
-    merged, missing = merge([shard(tmp_path, 1)], history)
+    merged, missing, _ = merge([shard(tmp_path, 1)], history)
     assert missing == [Shard(2, 2)]
     states = {one.case: one.state for one in standings(history, merged)}
     assert [states[c] for c in CASES] == [
@@ -130,16 +130,17 @@ def test_a_shard_that_did_not_end_is_missing(history: History, tmp_path: Path) -
         State.PASSING,
         State.MISSING,
     ]
-    _, missing = merge([shard(tmp_path, 2, ended=False)], history)
+    _, missing, _ = merge([shard(tmp_path, 2, ended=False)], history)
     assert Shard(2, 2) in missing
 
 
-def test_a_case_that_two_have_run_counts_once(history: History, tmp_path: Path) -> None:
+def test_a_case_that_two_have_run_counts_once_and_is_told(history: History, tmp_path: Path) -> None:
     one, two = shard(tmp_path, 1), shard(tmp_path, 2)
     there = open_history(f"sqlite:///{two}/.hil/history.db")
     there.append([row(2, "FAULT", "t/a")])
     there.close()
-    merge([one, two], history)
+    _, _, doubled = merge([one, two], history)
+    assert doubled == ["t/a"]
     assert [r.verdict.name for r in history.of_case("t/a")] == ["PASS"]
 
 

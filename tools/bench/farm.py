@@ -28,7 +28,7 @@ from harness.nightly.history.model import Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.pool import Task, work
-from harness.nightly.shards import WHOLE
+from harness.nightly.shards import Shard
 from harness.nightly.suite import Suite
 from harness.run.pipeline import RunOptions
 from harness.system.paths import import_root
@@ -186,7 +186,7 @@ def night_at(
         run_night(
             suite,
             night,
-            WHOLE,
+            Shard(),
             RunOptions(),
             pool,
             Recorder(history),

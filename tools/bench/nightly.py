@@ -25,7 +25,7 @@ from harness.nightly.history.model import Night, Planned, Row
 from harness.nightly.history.store import History
 from harness.nightly.night import Wanted, begin, run_night
 from harness.nightly.pool import LocalPool, Task
-from harness.nightly.shards import WHOLE
+from harness.nightly.shards import Shard
 from harness.nightly.suite import Job, Suite
 from harness.run.pipeline import RunOptions, run_cases
 from harness.system.progress import Progress
@@ -82,7 +82,7 @@ def _workers(scratch: Path, progress: Progress) -> tuple[list[Ratio], list[Row]]
                 run_night(
                     suite,
                     night,
-                    WHOLE,
+                    Shard(),
                     RunOptions(),
                     pool,
                     Recorder(history),
@@ -130,7 +130,7 @@ def _overhead(scratch: Path, progress: Progress) -> float:
         run_night(
             suite,
             night,
-            WHOLE,
+            Shard(),
             RunOptions(),
             _Idle(),
             Recorder(history),
